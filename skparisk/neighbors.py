@@ -1,0 +1,118 @@
+"""Neighboring databases: the relation, and drawing pairs of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk.reference import RecordPool, RecordSource
+
+__all__ = [
+    "RELATIONS",
+    "Database",
+    "NeighborPairs",
+    "block_size",
+    "draw_pairs",
+    "n_drawn",
+]
+
+RELATIONS = ("replace-one", "add-remove")
+
+Database = tuple[NDArray[np.float64], NDArray[np.float64] | None]
+
+_RECORDS_PER_BLOCK = 2**21
+_MOST_PAIRS_PER_BLOCK = 64
+
+
+@dataclass(frozen=True, eq=False)
+class NeighborPairs:
+    """A block of pairs of neighboring databases, as indices into a pool.
+
+    The first database of pair i has the records ``records[i]``. The second has
+    another record at the position ``changed[i]``, or (add-remove) none.
+
+    Parameters
+    ----------
+    pool : RecordPool
+        The records.
+
+    records : ndarray of shape (n_pairs, n_records)
+        Indices of the first databases.
+
+    changed : ndarray of shape (n_pairs,)
+        Positions, in 0, ..., n_records - 1.
+
+    replacement : ndarray of shape (n_pairs,) or None
+        Index of the record in the other database; None: it has one record less.
+    """
+
+    pool: RecordPool
+    records: NDArray[np.intp]
+    changed: NDArray[np.intp]
+    replacement: NDArray[np.intp] | None
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @property
+    def n_records(self) -> int:
+        """Records of the first database of each pair."""
+        return self.records.shape[1]
+
+    @property
+    def removed(self) -> NDArray[np.intp]:
+        """Index of the record that only the first database has, for each pair."""
+        return self.records[np.arange(len(self)), self.changed]
+
+    def databases(self, pair: int) -> tuple[Database, Database]:
+        """Return both databases of a pair, each as (X, y)."""
+        rows = self.records[pair]
+        position = self.changed[pair]
+        if self.replacement is None:
+            other = np.delete(rows, position)
+        else:
+            other = rows.copy()
+            other[position] = self.replacement[pair]
+        return self._database(rows), self._database(other)
+
+    def _database(self, rows: NDArray[np.intp]) -> Database:
+        y = self.pool.y
+        return self.pool.X[rows], None if y is None else y[rows]
+
+
+def n_drawn(n_records: int, relation: str) -> int:
+    """Return how many records are drawn to make one pair."""
+    return n_records + 1 if relation == "replace-one" else n_records
+
+
+def block_size(n_records: int) -> int:
+    """Return the number of pairs that are drawn from one seed, by size alone.
+
+    It bounds the memory of a block, and depends on nothing but `n_records`, so
+    that the pairs do not depend on how the blocks are spread over workers.
+    """
+    return int(np.clip(_RECORDS_PER_BLOCK // n_records, 1, _MOST_PAIRS_PER_BLOCK))
+
+
+def draw_pairs(
+    source: RecordSource,
+    *,
+    n_records: int,
+    relation: str,
+    start: int,
+    size: int,
+    seed: np.random.SeedSequence,
+) -> NeighborPairs:
+    """Draw pairs number start, ..., start + size - 1.
+
+    Which position changes is drawn uniformly, independent of the records, so
+    that queries which look at the order of records are measured as well.
+    """
+    records_rng, position_rng = (np.random.default_rng(s) for s in seed.spawn(2))
+    pool, indices = source.draw(start, size, records_rng)
+    changed = position_rng.integers(n_records, size=size)
+    if relation == "replace-one":
+        return NeighborPairs(pool, indices[:, :-1], changed, indices[:, -1])
+    return NeighborPairs(pool, indices, changed, None)

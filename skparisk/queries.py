@@ -1,0 +1,402 @@
+"""Queries: functions of a database whose answers are to be released.
+
+A query maps a database, ``X`` of shape (n_records, n_features) and maybe ``y``,
+to a vector of `n_outputs` numbers. Any callable is a query. The classes here
+know a fast way to tell how much many pairs of neighboring databases differ.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import LinAlgWarning, solve_triangular
+from sklearn.linear_model import Ridge
+
+from skparisk.neighbors import NeighborPairs
+from skparisk.reference import RecordPool
+
+__all__ = ["FunctionQuery", "MeanQuery", "Query", "RecordQuery", "RidgeQuery", "as_query"]
+
+Differences = Callable[[NeighborPairs], NDArray[np.float64]]
+
+
+class Query:
+    """A function of a database; subclasses may know faster `differences`."""
+
+    needs_y = False
+
+    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+        """Return the answer, of shape (n_outputs,)."""
+        raise TypeError(f"{type(self).__name__} does not say what it computes.")
+
+    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        """Prepare what all pairs of a pool share; return their differences' function.
+
+        The returned function maps a `NeighborPairs` block to an array of shape
+        (n_pairs, n_outputs), the first answer minus the second.
+        """
+        return self._plain_differences
+
+    def differences(self, pairs: NeighborPairs) -> NDArray[np.float64]:
+        """Return f(D) - f(D') for each pair, of shape (n_pairs, n_outputs)."""
+        return self.on_pool(pairs.pool, pairs.n_records)(pairs)
+
+    def _plain_differences(self, pairs: NeighborPairs) -> NDArray[np.float64]:
+        rows: list[NDArray[np.float64]] = []
+        for pair in range(len(pairs)):
+            first, second = (self(*database) for database in pairs.databases(pair))
+            lengths = {len(first), len(second), *map(len, rows[:1])}
+            if len(lengths) > 1:
+                raise ValueError(
+                    "The query must return the same number of outputs for every "
+                    f"database, got {sorted(lengths)}."
+                )
+            rows.append(first - second)
+        return np.array(rows)
+
+
+@dataclass(frozen=True)
+class FunctionQuery(Query):
+    """Any callable as a query.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X)`` or ``function(X, y)``, returns a number or an array, which
+        is flattened. `y` is passed if a second positional argument is required
+        or is named "y".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skparisk.queries import FunctionQuery
+    >>> FunctionQuery(np.median)(np.array([[1.0], [2.0], [9.0]]))
+    array([2.])
+    """
+
+    function: Callable[..., Any]
+
+    @cached_property
+    def needs_y(self) -> bool:  # type: ignore[override]
+        """Whether the function takes targets."""
+        try:
+            parameters = inspect.signature(self.function).parameters.values()
+        except ValueError:  # a builtin without a signature
+            return False
+        positional = [
+            p
+            for p in parameters
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+        if len(positional) < 2:
+            return False
+        return positional[1].default is inspect.Parameter.empty or (
+            positional[1].name == "y"
+        )
+
+    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+        answer = self.function(X, y) if self.needs_y else self.function(X)
+        return np.asarray(answer, dtype=np.float64).ravel()
+
+    def __str__(self) -> str:
+        return getattr(self.function, "__name__", repr(self.function))
+
+
+@dataclass(frozen=True)
+class RecordQuery(Query):
+    """A database of one record, released as it is (the local model)."""
+
+    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+        return np.asarray(X[0], dtype=np.float64)
+
+    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        return lambda pairs: pool.X[pairs.removed] - pool.X[pairs.replacement]
+
+
+@dataclass(frozen=True)
+class MeanQuery(Query):
+    """Mean of each feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skparisk.queries import MeanQuery
+    >>> MeanQuery()(np.array([[1.0], [2.0], [9.0]]))
+    array([4.])
+    """
+
+    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+        return np.asarray(np.mean(X, axis=0), dtype=np.float64)
+
+    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        def differences(pairs: NeighborPairs) -> NDArray[np.float64]:
+            removed = pool.X[pairs.removed]
+            if pairs.replacement is not None:
+                return (removed - pool.X[pairs.replacement]) / n_records
+            means = np.array([pool.X[rows].mean(axis=0) for rows in pairs.records])
+            return (removed - means) / (n_records - 1)
+
+        return differences
+
+
+@dataclass(frozen=True)
+class RidgeQuery(Query):
+    """Coefficients and intercept of scikit-learn's `Ridge`.
+
+    Parameters
+    ----------
+    alpha : float or sequence of float, default=1.0
+        Penalty, >= 0; one for each target, or one for all.
+
+    fit_intercept : bool, default=True
+        Whether there is an intercept, which is then released too.
+
+    Notes
+    -----
+    The answer holds ``coef_`` and then ``intercept_``, flattened.
+
+    `differences` solves all pairs of a block together. The records of a pool
+    are centered and transformed once, by the Cholesky factor of their own normal
+    equations, so that each resample's normal equations are close to the
+    identity; the Gram matrices of a block are one product of bootstrap counts
+    and products of features; the neighbor is a change of rank two. Pairs that
+    are not well conditioned are refitted with `Ridge`. Differences are rounded
+    away from zero, by 2**-32 of the largest coefficient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skparisk.queries import RidgeQuery
+    >>> RidgeQuery(alpha=0.0)(np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 3, 5]))
+    array([2., 1.])
+    """
+
+    alpha: float | tuple[float, ...] = 1.0
+    fit_intercept: bool = True
+    needs_y: bool = field(default=True, init=False, repr=False)  # type: ignore[misc]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.alpha, Iterable):
+            object.__setattr__(self, "alpha", tuple(float(a) for a in self.alpha))
+        penalties = self.alpha if isinstance(self.alpha, tuple) else (self.alpha,)
+        for penalty in penalties:
+            if not isinstance(penalty, Real) or not 0 <= penalty < np.inf:
+                raise ValueError(
+                    f"alpha must be a finite number >= 0, got {self.alpha!r}."
+                )
+
+    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+        coef, intercept = self.fit(X, y)
+        if not self.fit_intercept:
+            return coef.ravel()
+        return np.concatenate([coef.ravel(), np.ravel(intercept)])
+
+    def fit(self, X: Any, y: Any) -> tuple[NDArray[np.float64], Any]:
+        """Return ``coef_`` and ``intercept_`` as scikit-learn's `Ridge` has them."""
+        alpha = np.asarray(self.alpha) if isinstance(self.alpha, tuple) else self.alpha
+        ridge = Ridge(alpha=alpha, fit_intercept=self.fit_intercept)
+        with warnings.catch_warnings():
+            # That a database is ill conditioned would be a release of its own.
+            warnings.simplefilter("ignore", LinAlgWarning)
+            ridge.fit(X, y)
+        return ridge.coef_, ridge.intercept_
+
+    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        if pool.y is None:
+            raise ValueError(
+                "The ridge query needs targets, and the reference has none (y)."
+            )
+        try:
+            return _RidgeOnPool(self, pool.X, pool.y, n_records)
+        except np.linalg.LinAlgError:
+            return self._plain_differences
+
+
+# Beyond these the normal equations lose digits: refit such pairs one by one.
+_POOL_CONDITION = 3e3
+_PAIR_CONDITION = 1e6
+_OUTWARD = 2.0**-32
+_MOST_PRODUCTS = 2**24
+_CHUNK = 2**22
+
+
+class _RidgeOnPool:
+    """Differences of ridge solutions for many pairs from one pool of records."""
+
+    def __init__(
+        self,
+        query: RidgeQuery,
+        X: NDArray[np.float64],
+        y: NDArray[np.float64],
+        n_records: int,
+    ) -> None:
+        n_rows, n_features = X.shape
+        self._query = query
+        self._one_target = y.ndim == 1
+        targets = y.reshape(n_rows, -1)
+        alphas = np.broadcast_to(query.alpha, targets.shape[1])
+        self._center = X.mean(axis=0) if query.fit_intercept else np.zeros(n_features)
+        self._n_features = n_features
+        design = X - self._center
+        if query.fit_intercept:
+            design = np.column_stack([design, np.ones(n_rows)])
+            targets = targets - targets.mean(axis=0)
+        penalized = (np.arange(design.shape[1]) < n_features).astype(float)
+        # L L' = expected normal equations of a database.
+        expected = design.T @ design * (n_records / n_rows)
+        factor = np.linalg.cholesky(expected + np.diag(penalized * alphas.min()))
+        scaled = factor / np.linalg.norm(factor, axis=1, keepdims=True)
+        if np.linalg.cond(scaled) > _POOL_CONDITION:
+            raise np.linalg.LinAlgError("the pool's normal equations")
+        self._back = solve_triangular(factor, np.eye(len(factor)), lower=True)
+        self._Z = design @ self._back.T
+        self._targets = targets
+        penalty = self._back @ (penalized[:, None] * self._back.T)
+        self._systems = [
+            (alpha * penalty, alphas == alpha) for alpha in np.unique(alphas)
+        ]
+        self._products = self._pool_products(n_records)
+
+    def _pool_products(self, n_records: int) -> NDArray[np.float64] | None:
+        """Return Z_i Z_j and Z_i y_t of each record; None where gathering is less."""
+        n_rows, q = self._Z.shape
+        self._upper = np.triu_indices(q)
+        n_products = len(self._upper[0]) + q * self._targets.shape[1]
+        if n_rows > 4 * n_records or n_rows * n_products > _MOST_PRODUCTS:
+            return None
+        moments = self._Z[:, :, None] * self._targets[:, None, :]
+        return np.concatenate(
+            [
+                self._Z[:, self._upper[0]] * self._Z[:, self._upper[1]],
+                moments.reshape(n_rows, -1),
+            ],
+            axis=1,
+        )
+
+    def __call__(self, pairs: NeighborPairs) -> NDArray[np.float64]:
+        gram, moment = (
+            self._gathered(pairs.records)
+            if self._products is None
+            else self._counted(pairs.records, self._products)
+        )
+        other_gram, other_moment = self._swap(gram, moment, pairs)
+        grams = np.concatenate([gram, other_gram])
+        moments = np.concatenate([moment, other_moment])
+        solutions = np.empty_like(moments)
+        trusted = np.ones(len(grams), dtype=bool)
+        for penalty, columns in self._systems:
+            system = grams + penalty
+            trusted &= _well_conditioned(system)
+            system[~trusted] = np.eye(len(penalty))
+            solutions[:, :, columns] = np.linalg.solve(system, moments[:, :, columns])
+        m = len(pairs)
+        differences = self._outward(self._answers(solutions), m)
+        for pair in np.flatnonzero(~(trusted[:m] & trusted[m:])):
+            first, second = (self._query(*d) for d in pairs.databases(int(pair)))
+            differences[pair] = first - second
+        return differences
+
+    def _counted(
+        self, records: NDArray[np.intp], products: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Gram matrices of a block as counts x products."""
+        m, q = len(records), self._Z.shape[1]
+        n_rows = len(products)
+        flat = records + np.arange(0, m * n_rows, n_rows)[:, None]
+        counts = np.bincount(flat.ravel(), minlength=m * n_rows)
+        sums = counts.reshape(m, n_rows).astype(np.float64) @ products
+        gram = np.empty((m, q, q))
+        n_upper = len(self._upper[0])
+        gram[:, self._upper[0], self._upper[1]] = sums[:, :n_upper]
+        gram[:, self._upper[1], self._upper[0]] = sums[:, :n_upper]
+        return gram, sums[:, n_upper:].reshape(m, q, -1)
+
+    def _gathered(
+        self, records: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Gram matrices of a block from the records themselves, in chunks."""
+        q, t = self._Z.shape[1], self._targets.shape[1]
+        gram = np.empty((len(records), q, q))
+        moment = np.empty((len(records), q, t))
+        step = max(1, _CHUNK // (records.shape[1] * (q + t)))
+        for start in range(0, len(records), step):
+            block = slice(start, start + step)
+            Z = self._Z[records[block]]
+            transposed = Z.transpose(0, 2, 1)
+            gram[block] = transposed @ Z
+            moment[block] = transposed @ self._targets[records[block]]
+        return gram, moment
+
+    def _swap(
+        self,
+        gram: NDArray[np.float64],
+        moment: NDArray[np.float64],
+        pairs: NeighborPairs,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Take the removed record out and put the replacement in."""
+        for sign, rows in ((-1.0, pairs.removed), (1.0, pairs.replacement)):
+            if rows is None:
+                continue
+            Z = sign * self._Z[rows][:, :, None]
+            gram = gram + Z * self._Z[rows][:, None, :]
+            moment = moment + Z * self._targets[rows][:, None, :]
+        return gram, moment
+
+    def _answers(self, solutions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Undo the transformation: (..., n_targets) to coefficients and intercepts.
+
+        The intercepts lack the mean of the pool's targets, which cancels.
+        """
+        theta = np.einsum("ji,bjt->bti", self._back, solutions)
+        coef = theta[:, :, : self._n_features]
+        answers = coef.reshape(len(coef), -1)
+        if not self._query.fit_intercept:
+            return answers
+        intercepts = theta[:, :, -1] - coef @ self._center
+        return np.concatenate([answers, intercepts], axis=1)
+
+    def _outward(self, answers: NDArray[np.float64], m: int) -> NDArray[np.float64]:
+        differences = answers[:m] - answers[m:]
+        size = np.abs(answers).max(axis=1)
+        outward = _OUTWARD * np.maximum(size[:m], size[m:])[:, None]
+        return differences + np.copysign(outward, differences)
+
+
+def _well_conditioned(system: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which symmetric matrices can be solved without loss of digits."""
+    away = np.linalg.norm(system - np.eye(system.shape[1]), axis=(1, 2))
+    good = away < 0.9
+    if not good.all():
+        eigenvalues = np.linalg.eigvalsh(system[~good])
+        good[~good] = eigenvalues[:, 0] * _PAIR_CONDITION > eigenvalues[:, -1]
+    return good
+
+
+def as_query(query: Any) -> Query:
+    """Return a query: itself, a callable, or None for a record by itself."""
+    if query is None:
+        return RecordQuery()
+    if isinstance(query, Query):
+        return query
+    if callable(query):
+        return FunctionQuery(query)
+    raise ValueError(
+        "query must be None, a callable f(X) or f(X, y), or a Query; got "
+        f"{query!r}."
+    )
+
+
+def check_answer(answer: ArrayLike, what: str) -> NDArray[np.float64]:
+    """Return finite numbers, or say that they are not."""
+    checked = np.asarray(answer, dtype=np.float64)
+    if not np.isfinite(checked).all():
+        raise ValueError(f"The query returned NaN or infinity on {what}.")
+    return checked
