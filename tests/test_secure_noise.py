@@ -1,0 +1,388 @@
+import math
+import os
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from laws import (
+    FALSE_ALARM,
+    SEEDS,
+    assert_binomial_at_most,
+    assert_law,
+    exceeds,
+    rejects_law,
+)
+from scipy import stats
+
+from skparisk._secure_noise import (
+    noise_source,
+    sample_bernoulli_exp,
+    sample_discrete_laplace,
+    sample_uniform_integers,
+)
+
+seeds = pytest.mark.parametrize("seed", SEEDS)
+
+
+class ScriptedSource:
+    """Serves a fixed string of bytes, and fails when asked for more."""
+
+    def __init__(self, script):
+        self.script = script
+        self.served = 0
+
+    def __call__(self, count):
+        start, self.served = self.served, self.served + count
+        if self.served > len(self.script):
+            raise EOFError
+        return self.script[start : self.served]
+
+
+class CountingSource:
+    """Serves seeded bytes, and keeps how many each call asked for."""
+
+    def __init__(self, seed=0):
+        self.bytes = noise_source(seed)
+        self.requests = []
+
+    def __call__(self, count):
+        self.requests.append(count)
+        return self.bytes(count)
+
+
+def rejects_counts(observed, probabilities):
+    """Tell if a chi-square test refuses the probabilities of some cells."""
+    expected = np.sum(observed) * np.asarray(probabilities)
+    return stats.chisquare(observed, expected).pvalue < FALSE_ALARM
+
+
+def rejects_probability(successes, trials, probability):
+    """Tell if a two-sided exact binomial test refuses a probability."""
+    return stats.binomtest(int(successes), trials, probability).pvalue < FALSE_ALARM
+
+
+def laplace_cells(scale, reach):
+    """Return the exact probabilities of <= -reach, -reach + 1, ..., >= reach."""
+    q = math.exp(-1 / scale)
+    inner = (1 - q) / (1 + q) * q ** np.abs(np.arange(-reach + 1, reach))
+    tail = q**reach / (1 + q)
+    return np.concatenate([[tail], inner, [tail]])
+
+
+# The source
+
+
+def test_without_a_seed_the_bytes_are_the_operating_systems(monkeypatch):
+    """None means os.urandom, and the samplers draw from nothing else."""
+    assert noise_source() is os.urandom
+    assert noise_source(None) is os.urandom
+    calls = []
+
+    def urandom(count, real=os.urandom):
+        calls.append(count)
+        return real(count)
+
+    monkeypatch.setattr(os, "urandom", urandom)
+    before = np.random.get_state()[1].copy()
+    sample_discrete_laplace(5, 100, noise_source())
+    assert sum(calls) >= 100
+    np.testing.assert_array_equal(np.random.get_state()[1], before)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: 7,
+        lambda: np.int64(7),
+        lambda: np.random.RandomState(7),
+        lambda: np.random.default_rng(7),
+    ],
+)
+def test_a_seeded_source_repeats(make):
+    """The same seed gives the same noise; going on with it gives fresh noise."""
+    source = noise_source(make())
+    first = sample_discrete_laplace(2**40, 50, source)
+    again = sample_discrete_laplace(2**40, 50, noise_source(make()))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, sample_discrete_laplace(2**40, 50, source))
+
+
+def test_an_unseeded_source_does_not_repeat():
+    """Two unseeded draws of 50 values on a fine grid never agree."""
+    first, second = (
+        sample_discrete_laplace(2**40, 50, noise_source()) for _ in range(2)
+    )
+    assert not np.array_equal(first, second)
+
+
+# Uniform integers
+
+
+@pytest.mark.parametrize(
+    ("width", "upper"),
+    [(1, upper) for upper in range(2, 257)]
+    + [(2, upper) for upper in (257, 300, 32769, 65535, 65536)],
+)
+def test_uniform_is_exact_over_all_words(width, upper):
+    """Fed every word once, each value comes equally often: no bias at all."""
+    every_word = np.arange(256**width, dtype=f"<u{width}").tobytes()
+    repeats = 256**width // 2 ** (upper - 1).bit_length()
+    draws = sample_uniform_integers(upper, repeats * upper, ScriptedSource(every_word))
+    np.testing.assert_array_equal(np.bincount(draws), np.full(upper, repeats))
+
+
+@pytest.mark.parametrize("upper", [5, 2**8 + 1, 2**16 + 1, 2**32 + 1, 2**63 - 1])
+def test_uniform_rejects_what_is_not_below_upper(upper):
+    """Bits above those of upper - 1 are dropped; values >= upper are drawn again."""
+    bits = (upper - 1).bit_length()
+    width = next(width for width in (1, 2, 4, 8) if bits <= 8 * width)
+    words = [upper, 0, 2**bits - 1, upper - 1, 2 ** (8 * width) - 2**bits + 2]
+    script = b"".join(word.to_bytes(width, "little") for word in words)
+    source = ScriptedSource(script)
+    draws = sample_uniform_integers(upper, 3, source)
+    assert draws.tolist() == [0, upper - 1, 2]
+    assert source.served == len(script)
+
+
+@seeds
+@pytest.mark.parametrize("upper", [1, 2, 3, 5, 2**32 + 1, 2**52, 2**63])
+def test_uniform_law(upper, seed):
+    """Uniform over the whole range and in the low bits, whatever the upper bound."""
+    draws = sample_uniform_integers(upper, 50_000, noise_source(seed))
+    assert draws.dtype == np.uint64
+    assert draws.shape == (50_000,)
+    assert int(draws.max()) < upper
+    cells = min(upper, 16)
+    high = [int(draw) * cells // upper for draw in draws]
+    low = draws % np.uint64(cells)
+    for cell in (high, low.astype(np.int64)):
+        observed = np.bincount(cell, minlength=cells)
+        assert observed.size == cells
+        if cells > 1:
+            assert not rejects_counts(observed, np.full(cells, 1 / cells))
+
+
+@pytest.mark.parametrize(
+    ("upper", "width"),
+    [
+        *[(1, 0), (2, 1), (2**8, 1), (2**9, 2), (2**16, 2), (2**17, 4)],
+        *[(2**32, 4), (2**33, 8), (2**63, 8)],
+    ],
+)
+def test_uniform_asks_for_few_bytes_in_whole_words(upper, width):
+    """A power of two costs one shortest word per draw, and 1 costs nothing."""
+    source = CountingSource()
+    sample_uniform_integers(upper, 100, source)
+    assert source.requests == ([100 * width] if width else [])
+
+
+@pytest.mark.parametrize(("upper", "width"), [(3, 1), (257, 2), (65_537, 4)])
+def test_uniform_redraws_only_what_is_missing(upper, width):
+    """A rejection costs one word more, never a whole new array."""
+    source = CountingSource()
+    sample_uniform_integers(upper, 1000, source)
+    assert source.requests[0] == 1000 * width
+    assert all(count % width == 0 for count in source.requests)
+    assert source.requests == sorted(source.requests, reverse=True)
+
+
+@pytest.mark.parametrize("upper", [0, -1, 2**63 + 1, 2.0, True, "3", None])
+def test_uniform_refuses_a_bad_upper_bound(upper):
+    """The message has the name, the value and what is allowed."""
+    with pytest.raises(ValueError, match=r"upper must be .* \[1, 2\*\*63\], got "):
+        sample_uniform_integers(upper, 3, noise_source(0))
+
+
+# Bernoulli(exp(-a/d))
+
+
+@pytest.mark.parametrize(("a", "d"), [(0, 3), (1, 1), (1, 2), (1, 3), (3, 4)])
+def test_bernoulli_exp_is_exact_over_all_bytes(a, d):
+    """Enumerating every byte string encloses the probability exp(-a/d)."""
+    # Up to k = 8 and d = 8 only the low three bits of a byte count: 8 equal cases.
+    decided = {True: Fraction(0), False: Fraction(0)}
+    scripts = [b""]
+    for length in range(6):
+        undecided = []
+        for script in scripts:
+            try:
+                (answer,) = sample_bernoulli_exp(
+                    np.array([a], dtype=np.uint64), d, ScriptedSource(script)
+                )
+            except EOFError:
+                undecided.append(script)
+            else:
+                decided[bool(answer)] += Fraction(1, 8**length)
+        scripts = [script + bytes([low]) for script in undecided for low in range(8)]
+    assert decided[True] <= math.exp(-a / d) <= 1 - decided[False]
+    assert decided[True] + decided[False] >= 0.9
+
+
+@seeds
+@pytest.mark.parametrize("denominator", [1, 2, 7, 2**40, 2**52, 2**63])
+def test_bernoulli_exp_frequencies(denominator, seed):
+    """Each element has its own probability, and 10 % off it is noticed."""
+    trials = 100_000
+    numerators = sorted({0, denominator // 2, denominator - 1, denominator})
+    numerator = np.tile(np.array(numerators, dtype=np.uint64), trials)
+    answers = sample_bernoulli_exp(numerator, denominator, noise_source(seed))
+    assert answers.dtype == np.bool_
+    answers = answers.reshape(trials, len(numerators))
+    for a, successes in zip(numerators, answers.sum(axis=0), strict=True):
+        probability = math.exp(-a / denominator)
+        assert not rejects_probability(successes, trials, probability)
+        for factor in (0.9, 1.1):
+            wrong = 1 - factor * (1 - probability)
+            assert a == 0 or rejects_probability(successes, trials, wrong)
+
+
+def test_bernoulli_exp_of_zero_is_always_true():
+    """exp(0) = 1, with no exception."""
+    zeros = np.zeros(10_000, dtype=np.uint64)
+    assert sample_bernoulli_exp(zeros, 2**40, noise_source()).all()
+
+
+def test_bernoulli_exp_of_nothing_is_nothing():
+    """An empty array asks for no bytes."""
+    empty = np.empty(0, dtype=np.uint64)
+    assert sample_bernoulli_exp(empty, 3, ScriptedSource(b"")).shape == (0,)
+
+
+def test_bernoulli_exp_refuses_a_rate_above_one():
+    """Algorithm 1 would be wrong there, silently."""
+    numerator = np.array([1, 4], dtype=np.uint64)
+    with pytest.raises(ValueError, match=r"\[0, denominator\], got 4 for .* 3\."):
+        sample_bernoulli_exp(numerator, 3, noise_source(0))
+
+
+# Discrete Laplace
+
+
+@seeds
+@pytest.mark.parametrize(("scale", "reach"), [(1, 7), (2, 13), (7, 40)])
+def test_small_scale_law(scale, reach, seed):
+    """The exact probabilities hold cell by cell; 10 % off on either side they fail."""
+    noise = sample_discrete_laplace(scale, 100_000, noise_source(seed))
+    cells = np.bincount(np.clip(noise, -reach, reach) + reach, minlength=2 * reach + 1)
+    assert not rejects_counts(cells, laplace_cells(scale, reach))
+    for factor in (0.9, 1.1):
+        assert rejects_counts(cells, laplace_cells(factor * scale, reach))
+
+
+@seeds
+@pytest.mark.parametrize("scale", [2**20, 3**25, 2**40, 2**52])
+def test_large_scale_law(scale, seed):
+    """On a fine grid it is the Laplace law, and no law with 10 % less or more."""
+    noise = sample_discrete_laplace(scale, 50_000, noise_source(seed))
+    assert_law(noise, stats.laplace(scale=scale).cdf)
+    for factor in (0.9, 1.1):
+        assert rejects_law(noise, stats.laplace(scale=factor * scale).cdf)
+
+
+@seeds
+def test_low_bits_are_not_lost(seed):
+    """At the largest scale the lowest bits of a draw are still uniform."""
+    noise = sample_discrete_laplace(2**52, 50_000, noise_source(seed))
+    low = np.bincount(noise & 15, minlength=16)
+    assert not rejects_counts(low, np.full(16, 1 / 16))
+
+
+@seeds
+@pytest.mark.parametrize("scale", [1, 7, 2**40])
+def test_signs_are_symmetric(scale, seed):
+    """Among the draws that are not zero, half are negative."""
+    noise = sample_discrete_laplace(scale, 100_000, noise_source(seed))
+    negative, trials = np.sum(noise < 0), int(np.sum(noise != 0))
+    assert not rejects_probability(negative, trials, 0.5)
+    for wrong in (0.45, 0.55):
+        assert rejects_probability(negative, trials, wrong)
+
+
+@seeds
+@pytest.mark.parametrize("scale", [1, 2, 7])
+def test_zero_counts_once(scale, seed):
+    """P(0) = (1 - q)/(1 + q) with q = exp(-1/scale); a kept -0 would give 1 - q."""
+    noise = sample_discrete_laplace(scale, 100_000, noise_source(seed))
+    q = math.exp(-1 / scale)
+    zeros = np.sum(noise == 0)
+    assert not rejects_probability(zeros, noise.size, (1 - q) / (1 + q))
+    assert rejects_probability(zeros, noise.size, 1 - q)
+
+
+@seeds
+@pytest.mark.parametrize("scale", [1, 2, 7, 2**40])
+def test_mean_magnitude(scale, seed):
+    """E|z| = 2q/(1 - q²) = 1/sinh(1/scale); 10 % off on either side is noticed."""
+    magnitude = np.abs(sample_discrete_laplace(scale, 50_000, noise_source(seed)))
+    mean = 1 / math.sinh(1 / scale)
+    error = stats.sem(magnitude) * stats.norm.isf(FALSE_ALARM / 2)
+    assert abs(magnitude.mean() - mean) < error
+    for factor in (0.9, 1.1):
+        assert abs(magnitude.mean() - factor * mean) > error
+
+
+@seeds
+def test_consecutive_draws_are_independent(seed):
+    """Filling slots in the order of acceptance links no draw to the next."""
+    noise = sample_discrete_laplace(2**40, 50_000, noise_source(seed)).astype(float)
+    for values in (noise, np.abs(noise)):
+        ranks = stats.rankdata(values)
+        assert stats.pearsonr(ranks[:-1], ranks[1:]).pvalue >= FALSE_ALARM
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 1000])
+def test_noise_has_the_size_asked_for(size):
+    """Integers in an array of that length, and nothing drawn for an empty one."""
+    source = CountingSource()
+    noise = sample_discrete_laplace(np.int64(2**40), size, source)
+    assert noise.dtype == np.int64
+    assert noise.shape == (size,)
+    assert (size == 0) == (source.requests == [])
+
+
+def test_negative_zeros_are_drawn_again():
+    """A round of nothing but -0 fills no slot; +0 in the next round fills them."""
+    # Scale 1, 16 attempts for 5 slots: a byte 255 at k = 2 makes V = 0, then the sign.
+    script = bytes([255]) * 16 + bytes([255]) * 16 + bytes([255]) * 16 + bytes(16)
+    source = ScriptedSource(script)
+    assert sample_discrete_laplace(1, 5, source).tolist() == [0] * 5
+    assert source.served == len(script)
+
+
+@pytest.mark.parametrize(
+    "scale", [0, -1, 2**52 + 1, 1.0, math.nan, math.inf, True, "1", None]
+)
+def test_bad_scale_is_refused_before_anything_is_drawn(scale):
+    """The message has the name, the value and what is allowed."""
+    source = CountingSource()
+    with pytest.raises(ValueError, match=r"scale must be .* \[1, 2\*\*52\], got ") as e:
+        sample_discrete_laplace(scale, 3, source)
+    assert repr(scale) in str(e.value)
+    assert source.requests == []
+
+
+# The assertions these tests rest on
+
+
+@seeds
+def test_assert_law_tells_right_from_wrong(seed):
+    """A reference sampler passes; another scale fails, with a message."""
+    sample = np.random.default_rng(seed).laplace(size=50_000)
+    assert_law(sample, stats.laplace.cdf)
+    assert not rejects_law(sample, stats.laplace.cdf)
+    for factor in (0.9, 1.1):
+        wrong = stats.laplace(scale=factor).cdf
+        assert rejects_law(sample, wrong)
+        with pytest.raises(AssertionError, match="50000 draws are"):
+            assert_law(sample, wrong)
+
+
+def test_assert_binomial_at_most_is_exact_and_one_sided():
+    """The tail of 20 failures in 20 trials is p**20: it decides at FALSE_ALARM."""
+    edge = FALSE_ALARM ** (1 / 20)
+    assert not exceeds(20, 20, 1.001 * edge)
+    assert exceeds(20, 20, 0.999 * edge)
+    assert not exceeds(0, 1000, 0.9)
+    assert_binomial_at_most(20, 20, 1.001 * edge)
+    with pytest.raises(AssertionError, match="20 of 20 trials failed"):
+        assert_binomial_at_most(20, 20, 0.999 * edge)
