@@ -1,1 +1,25 @@
 """Private scikit-learn estimators, with noise calibrated by sensitivity sampling."""
+
+from skparisk.calibration import RiskCertificate, required_pairs
+from skparisk.exceptions import (
+    CalibrationError,
+    HeuristicGuaranteeWarning,
+    IncompatibleError,
+    PrivacyLeakWarning,
+)
+from skparisk.linear_model import PrivateRidge
+from skparisk.sensitivity import SensitivitySampler
+
+__all__ = [
+    "CalibrationError",
+    "HeuristicGuaranteeWarning",
+    "IncompatibleError",
+    "PrivacyLeakWarning",
+    "PrivateRidge",
+    "RiskCertificate",
+    "SensitivitySampler",
+    "__version__",
+    "required_pairs",
+]
+
+__version__ = "0.1.0.dev0"

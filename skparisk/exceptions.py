@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 __all__ = [
     "CalibrationError",
     "HeuristicGuaranteeWarning",
     "IncompatibleError",
     "PrivacyLeakWarning",
+    "warn_if_seeded",
+    "warn_private_reference",
 ]
 
 
@@ -51,3 +56,27 @@ class PrivacyLeakWarning(UserWarning):
 
 class HeuristicGuaranteeWarning(UserWarning):
     """A formula is reproduced from a paper, and does not guarantee what it says."""
+
+
+def warn_if_seeded(noise_random_state: Any) -> None:
+    """Warn that the noise can be removed by whoever knows or guesses the seed."""
+    if noise_random_state is not None:
+        warnings.warn(
+            f"noise_random_state={noise_random_state!r} makes the noise repeatable, "
+            "so it can be removed: what is released is not private. Leave it None "
+            "but for tests.",
+            PrivacyLeakWarning,
+            stacklevel=3,
+        )
+
+
+def warn_private_reference() -> None:
+    """Warn that pairs are sampled from the data that are to be protected."""
+    warnings.warn(
+        "No reference was given, so neighboring databases are sampled from the "
+        "private data themselves: the sensitivity and the noise scale then depend "
+        "on these data without noise, and the guarantee is only over resamples of "
+        "them. Give a public or simulated reference.",
+        PrivacyLeakWarning,
+        stacklevel=3,
+    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.exceptions import IncompatibleError
 from skparisk.reference import RecordPool, RecordSource
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Database",
     "NeighborPairs",
     "block_size",
+    "check_n_records",
     "draw_pairs",
     "n_drawn",
 ]
@@ -85,6 +87,17 @@ class NeighborPairs:
 def n_drawn(n_records: int, relation: str) -> int:
     """Return how many records are drawn to make one pair."""
     return n_records + 1 if relation == "replace-one" else n_records
+
+
+def check_n_records(n_records: int, sampled: int, relation: str) -> None:
+    """Raise IncompatibleError unless databases of that size were sampled."""
+    allowed = [sampled] if relation == "replace-one" else [sampled - 1, sampled]
+    if n_records not in allowed:
+        raise IncompatibleError(
+            f"n_records={sampled}: pairs are sampled for databases of "
+            f"{' or '.join(map(str, allowed))} records, got {n_records}; sensitivities "
+            "of one size say nothing about another."
+        )
 
 
 def block_size(n_records: int) -> int:

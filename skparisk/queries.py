@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 from typing import Any
@@ -23,7 +23,14 @@ from sklearn.linear_model import Ridge
 from skparisk.neighbors import NeighborPairs
 from skparisk.reference import RecordPool
 
-__all__ = ["FunctionQuery", "MeanQuery", "Query", "RecordQuery", "RidgeQuery", "as_query"]
+__all__ = [
+    "FunctionQuery",
+    "MeanQuery",
+    "Query",
+    "RecordQuery",
+    "RidgeQuery",
+    "as_query",
+]
 
 Differences = Callable[[NeighborPairs], NDArray[np.float64]]
 
@@ -31,7 +38,10 @@ Differences = Callable[[NeighborPairs], NDArray[np.float64]]
 class Query:
     """A function of a database; subclasses may know faster `differences`."""
 
-    needs_y = False
+    @property
+    def needs_y(self) -> bool:
+        """Whether the answer depends on targets."""
+        return False
 
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         """Return the answer, of shape (n_outputs,)."""
@@ -85,7 +95,7 @@ class FunctionQuery(Query):
     function: Callable[..., Any]
 
     @cached_property
-    def needs_y(self) -> bool:  # type: ignore[override]
+    def needs_y(self) -> bool:
         """Whether the function takes targets."""
         try:
             parameters = inspect.signature(self.function).parameters.values()
@@ -181,7 +191,10 @@ class RidgeQuery(Query):
 
     alpha: float | tuple[float, ...] = 1.0
     fit_intercept: bool = True
-    needs_y: bool = field(default=True, init=False, repr=False)  # type: ignore[misc]
+
+    @property
+    def needs_y(self) -> bool:
+        return True
 
     def __post_init__(self) -> None:
         if isinstance(self.alpha, Iterable):
@@ -199,6 +212,15 @@ class RidgeQuery(Query):
             return coef.ravel()
         return np.concatenate([coef.ravel(), np.ravel(intercept)])
 
+    def check_targets(self, y: NDArray[np.float64]) -> None:
+        """Raise ValueError unless there is one penalty, or one for each target."""
+        n_targets = y.size // len(y)
+        if isinstance(self.alpha, tuple) and len(self.alpha) not in (1, n_targets):
+            raise ValueError(
+                f"alpha must be one number, or one for each of the {n_targets} "
+                f"targets, got {len(self.alpha)}."
+            )
+
     def fit(self, X: Any, y: Any) -> tuple[NDArray[np.float64], Any]:
         """Return ``coef_`` and ``intercept_`` as scikit-learn's `Ridge` has them."""
         alpha = np.asarray(self.alpha) if isinstance(self.alpha, tuple) else self.alpha
@@ -214,6 +236,7 @@ class RidgeQuery(Query):
             raise ValueError(
                 "The ridge query needs targets, and the reference has none (y)."
             )
+        self.check_targets(pool.y)
         try:
             return _RidgeOnPool(self, pool.X, pool.y, n_records)
         except np.linalg.LinAlgError:
@@ -389,8 +412,7 @@ def as_query(query: Any) -> Query:
     if callable(query):
         return FunctionQuery(query)
     raise ValueError(
-        "query must be None, a callable f(X) or f(X, y), or a Query; got "
-        f"{query!r}."
+        f"query must be None, a callable f(X) or f(X, y), or a Query; got {query!r}."
     )
 
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from skparisk._validate import check_at_least, check_choice
+from skparisk.exceptions import IncompatibleError
 
 __all__ = [
     "BoxReference",
@@ -28,6 +29,7 @@ __all__ = [
     "Reference",
     "TableReference",
     "as_reference",
+    "check_columns",
 ]
 
 SAMPLINGS = ("bootstrap", "subsample", "disjoint")
@@ -54,8 +56,14 @@ class RecordSource(Protocol):
 class Reference(Protocol):
     """A population of records."""
 
-    feature_names: tuple[str, ...] | None
-    description: str
+    @property
+    def description(self) -> str:
+        """What is written on a certificate."""
+        ...
+
+    def check_columns(self, n_features: int, names: tuple[str, ...] | None) -> None:
+        """Raise IncompatibleError if it is known to have other columns."""
+        ...
 
     def bind(
         self, n_pairs: int, n_drawn: int, seed: np.random.SeedSequence
@@ -220,6 +228,15 @@ class TableReference:
         }[self.sampling]
         return how.format(self.n_rows)
 
+    def check_columns(self, n_features: int, names: tuple[str, ...] | None) -> None:
+        """Raise IncompatibleError if the table has other columns."""
+        check_columns(self.pool.X.shape[1], n_features)
+        if None not in (names, self.feature_names) and names != self.feature_names:
+            raise IncompatibleError(
+                f"The reference has the columns {list(self.feature_names or ())}, and "
+                f"X has {list(names or ())}: they must be the same, in one order."
+            )
+
     def bind(
         self, n_pairs: int, n_drawn: int, seed: np.random.SeedSequence
     ) -> RecordSource:
@@ -236,11 +253,13 @@ class TableReference:
                 f"{n_drawn} records each, got {self.n_rows}. Fewer pairs, fewer "
                 "records or sampling='bootstrap' make do with fewer rows."
             )
-        draw: Callable[..., NDArray[np.intp]] = {
-            "bootstrap": lambda: _bootstrap,
-            "subsample": lambda: _subsample,
-            "disjoint": lambda: _Disjoint(self.n_rows, seed),
-        }[self.sampling]()
+        draw: Callable[..., NDArray[np.intp]]
+        if self.sampling == "bootstrap":
+            draw = _bootstrap
+        elif self.sampling == "subsample":
+            draw = _subsample
+        else:
+            draw = _Disjoint(self.n_rows, seed)
         return _IndexSource(self.pool, draw, n_drawn)
 
     def __sklearn_clone__(self) -> Self:
@@ -255,6 +274,15 @@ class TableReference:
         return (
             f"TableReference({self.n_rows} rows, {n_features} feature{plural}, "
             f"sampling={self.sampling!r})"
+        )
+
+
+def check_columns(n_reference: int, n_features: int) -> None:
+    """Raise IncompatibleError if a reference has another number of features."""
+    if n_reference != n_features:
+        raise IncompatibleError(
+            f"The reference has {n_reference} features, and X has {n_features}: they "
+            "must be the same."
         )
 
 
@@ -286,14 +314,15 @@ class CallableReference:
     CallableReference('Exp(1)')
     """
 
-    feature_names: tuple[str, ...] | None = None
-
     def __init__(
         self, sample: Callable[..., Any], description: str | None = None
     ) -> None:
         self.sample = sample
         name = getattr(sample, "__qualname__", type(sample).__qualname__)
         self.description = description or f"records made by the function {name}"
+
+    def check_columns(self, n_features: int, names: tuple[str, ...] | None) -> None:
+        """Nothing is known of the columns before records are drawn."""
 
     def bind(
         self, n_pairs: int, n_drawn: int, seed: np.random.SeedSequence
@@ -388,9 +417,8 @@ class DensityReference(CallableReference):
         X = np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn)
         if self.target_columns is None:
             return X
-        columns = self.target_columns
-        columns = columns if isinstance(columns, int) else list(columns)
-        return np.delete(X, columns, axis=1), X[:, columns]
+        y = X[:, np.asarray(self.target_columns)]
+        return np.delete(X, self.target_columns, axis=1), y
 
     def __repr__(self) -> str:
         return f"DensityReference({self.description!r})"
@@ -465,7 +493,7 @@ def _check_bounds(
 def as_reference(reference: Any) -> Reference:
     """Return `reference` itself, or a plain callable as a `CallableReference`."""
     if hasattr(reference, "bind") and hasattr(reference, "description"):
-        return reference  # type: ignore[no-any-return]
+        return reference
     if callable(reference):
         return CallableReference(reference)
     raise ValueError(

@@ -1,0 +1,355 @@
+"""The record of what a release guarantees."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from skparisk._validate import check_epsilon, check_probability
+
+__all__ = ["RiskCertificate"]
+
+# Notation that a data steward reads; each caveat is one sentence.
+SEEDED = (
+    "The noise was drawn from a seed (noise_random_state), so it can be removed: "
+    "this release is NOT private."
+)
+NO_NOISE = "epsilon is infinite and no noise was added: this release is NOT private."
+HEURISTIC = (
+    "The claimed risk reproduces a formula of Dandekar et al. whose proof does not "
+    "hold: it is no guarantee."
+)
+PRIVATE_REFERENCE = (
+    "The neighboring databases were sampled from the private data themselves: the "
+    "guarantee is over resamples of these data, and the sensitivity and the noise "
+    "scale depend on them without noise."
+)
+DECLARED = "The sensitivity was declared by the caller and is not checked."
+
+
+@dataclass(frozen=True)
+class RiskCertificate:
+    """What a release guarantees, under which conditions, and how it was computed.
+
+    Made by the estimators of this package, not by hand. Holds nothing that
+    depends on private data, unless `reference_is_private` says so.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy level, in (0, inf]. Unitless.
+
+    gamma : float
+        Risk that was asked for, in (0, 1); 0 for a known sensitivity.
+
+    risk : float
+        Risk that is achieved, in [0, 1]: the probability that the privacy loss
+        exceeds `epsilon`.
+
+    sensitivity : float
+        What the noise is calibrated to, in the norm of the mechanism.
+
+    noise_scale : float
+        Scale of the noise of each output, in units of the output.
+
+    n_records : int
+        Records of a database.
+
+    n_outputs : int
+        Numbers that are released.
+
+    calibration : str
+        "exchangeable", "pac", "dkw", "bessel"; "declared" for a sensitivity that
+        the caller gave, "bound" for a proven one.
+
+    delta : float, default=0.0
+        Additive relaxation of differential privacy, in [0, 1).
+
+    mechanism : str, default="laplace"
+        Law of the noise.
+
+    randomness : str, default="implicit"
+        What the risk is taken over.
+
+    relation : str, default="replace-one"
+        What neighboring databases are.
+
+    n_pairs, order_index : int, default=None
+        Sampled pairs m, and the K of the K-th smallest sensitivity that is used.
+
+    failure_prob : float, default=None
+        Probability, over the sampled pairs, that the risk is larger than claimed;
+        None where the risk includes it.
+
+    reference : str, default=None
+        Where the sampled databases come from.
+
+    reference_is_private : bool, default=False
+        Whether that is the private data themselves.
+
+    seeded : bool, default=False
+        Whether the noise can be repeated, and so removed.
+
+    curve : tuple of (float, float), default=()
+        Other pairs (epsilon, risk) that are certified at the released noise, both
+        in order. Empty: none but the one above.
+
+    Examples
+    --------
+    >>> from skparisk import PrivateRidge
+    >>> from skparisk.datasets import load_census
+    >>> X, y = load_census(return_X_y=True)
+    >>> model = PrivateRidge(epsilon=1.0, gamma=0.05, random_state=0)
+    >>> model.fit(X[:9000], y[:9000], X_reference=X[9000:], y_reference=y[9000:])
+    PrivateRidge(random_state=0)
+    >>> model.certificate_.risk <= 0.05, model.certificate_.private
+    (True, True)
+    """
+
+    epsilon: float
+    gamma: float
+    risk: float
+    sensitivity: float
+    noise_scale: float
+    n_records: int
+    n_outputs: int
+    calibration: str
+    delta: float = 0.0
+    mechanism: str = "laplace"
+    randomness: str = "implicit"
+    relation: str = "replace-one"
+    n_pairs: int | None = None
+    order_index: int | None = None
+    failure_prob: float | None = None
+    reference: str | None = None
+    reference_is_private: bool = False
+    seeded: bool = False
+    curve: tuple[tuple[float, float], ...] = field(default=(), repr=False)
+
+    @property
+    def confidence(self) -> float:
+        """Probability that the privacy loss stays within `epsilon`: 1 - risk."""
+        return 1 - self.risk
+
+    @property
+    def noise_epsilon(self) -> float:
+        """Privacy level of the noise at `sensitivity`: sensitivity / noise scale."""
+        return self.sensitivity / self.noise_scale if self.noise_scale else math.inf
+
+    @property
+    def private(self) -> bool:
+        """Whether the guarantee stands as it is written.
+
+        That takes secret noise, a proof, and a reference other than the private
+        data.
+        """
+        return not (self._voided or self.reference_is_private)
+
+    @property
+    def _voided(self) -> bool:
+        return self.seeded or math.isinf(self.epsilon) or self.calibration == "bessel"
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What voids the guarantee, or makes it rest on the caller's word."""
+        cases = {
+            SEEDED: self.seeded,
+            NO_NOISE: math.isinf(self.epsilon),
+            HEURISTIC: self.calibration == "bessel",
+            PRIVATE_REFERENCE: self.reference_is_private,
+            DECLARED: self.calibration == "declared",
+        }
+        return tuple(text for text, applies in cases.items() if applies)
+
+    @property
+    def guarantee(self) -> str:
+        """The claim in words."""
+        if self._voided:
+            return f"There is no guarantee. {self.caveats[0]}"
+        neighbors = {
+            "replace-one": "two databases that differ in one record",
+            "add-remove": "two databases of which one has one record more",
+        }[self.relation]
+        if self.n_pairs is None:
+            basis = {
+                "declared": "provided that the declared sensitivity is a true bound",
+                "bound": "by a proven bound of the sensitivity, rows and targets "
+                "being clipped to their declared bounds",
+            }[self.calibration]
+            return (
+                f"For all {neighbors}, {self.n_records} records: the release is "
+                f"{self.epsilon:g}-differentially private, {basis}."
+            )
+        over = {
+            "exchangeable": "over the fresh pair and the sampled pairs together",
+            "dkw": "over the fresh pair and the sampled pairs together",
+            "pac": "over the fresh pair, in all but a share "
+            f"{self.failure_prob} of all samples of pairs",
+        }[self.calibration]
+        return (
+            f"For {neighbors} ({self.n_records} records, {self.reference}): with "
+            f"probability at least {_floor(self.confidence)} {over}, the release is "
+            f"{self.epsilon:g}-differentially private for that pair, whatever is "
+            "released."
+        )
+
+    def risk_at(self, epsilon: float) -> float:
+        """Return the risk that is certified for another privacy level.
+
+        Parameters
+        ----------
+        epsilon : float
+            In (0, inf], fixed without a look at the sampled pairs.
+
+        Returns
+        -------
+        risk : float
+            In [0, 1], at the noise as released. 1 where nothing is certified.
+        """
+        epsilon = check_epsilon(epsilon)
+        risks = [risk for level, risk in self._points if level <= epsilon]
+        return min(risks, default=1.0)
+
+    def epsilon_at(self, gamma: float) -> float:
+        """Return the privacy level that is certified at another risk.
+
+        Parameters
+        ----------
+        gamma : float
+            Risk in (0, 1), fixed without a look at the sampled pairs.
+
+        Returns
+        -------
+        epsilon : float
+            At the noise as released. Infinite where nothing is certified.
+        """
+        gamma = check_probability(gamma, "gamma")
+        levels = [level for level, risk in self._points if risk <= gamma]
+        return min(levels, default=math.inf)
+
+    @property
+    def _points(self) -> tuple[tuple[float, float], ...]:
+        return (*self.curve, (self.epsilon, self.risk))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain numbers, strings and lists, which survive JSON and YAML.
+
+        Returns
+        -------
+        document : dict
+            The parameters, and what follows from them: "private", "guarantee",
+            "caveats", "confidence" and "noise_epsilon".
+        """
+        document = {f.name: getattr(self, f.name) for f in fields(self)}
+        document["curve"] = [list(point) for point in self.curve]
+        return self._derived() | document
+
+    def _derived(self) -> dict[str, Any]:
+        return {
+            "private": self.private,
+            "guarantee": self.guarantee,
+            "caveats": list(self.caveats),
+            "confidence": self.confidence,
+            "noise_epsilon": self.noise_epsilon,
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """Return the certificate that `to_dict` wrote.
+
+        Parameters
+        ----------
+        document : mapping
+            As `to_dict` returned it, also after JSON or YAML.
+
+        Returns
+        -------
+        certificate : RiskCertificate
+
+        Raises
+        ------
+        ValueError
+            If an entry is missing or unknown, or if what the document says of the
+            guarantee does not follow from its numbers.
+        """
+        names = {f.name for f in fields(cls)}
+        values = {name: value for name, value in document.items() if name in names}
+        values["curve"] = tuple(tuple(point) for point in document.get("curve", ()))
+        try:
+            certificate = cls(**values)
+        except TypeError as error:
+            raise ValueError(f"document is not a certificate: {error}.") from error
+        expected = certificate.to_dict()
+        wrong = [
+            name
+            for name, value in document.items()
+            if name not in expected or expected[name] != value
+        ]
+        if wrong:
+            raise ValueError(
+                f"document has entries that do not follow from the rest: {wrong}."
+            )
+        return certificate
+
+    def __str__(self) -> str:
+        rows = "\n".join(f"  {name}: {value}" for name, value in self._rows())
+        caveats = "".join(f"\nCaveat: {text}" for text in self.caveats)
+        return f"{self.guarantee}\n{rows}{caveats}"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [
+            ("privacy level epsilon", f"{self.epsilon:g}"),
+            ("risk achieved", f"{_ceil(self.risk)} (asked for: {self.gamma:g})"),
+            ("delta", f"{self.delta:g}"),
+            ("risk is over", self._risk_is_over()),
+            ("relation", self.relation),
+            ("records, outputs", f"{self.n_records}, {self.n_outputs}"),
+            ("sensitivity", f"{self.sensitivity:.6g}"),
+            ("noise", f"{self.mechanism}, scale {self.noise_scale:.6g} per output"),
+        ]
+        if self.n_pairs is None:
+            return [*rows, ("sensitivity known", self.calibration)]
+        rows += [
+            (
+                "calibration",
+                f"{self.calibration}, sensitivity number {self.order_index} of "
+                f"{self.n_pairs} sampled",
+            ),
+            ("reference", str(self.reference)),
+        ]
+        if self.failure_prob is not None:
+            rows.append(("fails for a share of samples", f"{self.failure_prob:g}"))
+        return rows
+
+    def _risk_is_over(self) -> str:
+        if self.n_pairs is None:
+            return "nothing: the level holds for every pair and output"
+        return "the pair of neighboring databases, for all outputs"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            for name, value in self._rows()
+        )
+        caveats = "".join(
+            f"<p><strong>Caveat.</strong> {html.escape(text)}</p>"
+            for text in self.caveats
+        )
+        return (
+            f"<div><p>{html.escape(self.guarantee)}</p>{caveats}"
+            f"<table>{rows}</table></div>"
+        )
+
+
+def _floor(probability: float) -> str:
+    """Write a probability with 6 digits, rounded down."""
+    return f"{math.floor(probability * 1e6) / 1e6:g}"
+
+
+def _ceil(probability: float) -> str:
+    """Write a probability with 6 digits, rounded up."""
+    return f"{math.ceil(probability * 1e6) / 1e6:g}"

@@ -1,0 +1,247 @@
+"""Theorems 5 and 6 of Dandekar et al. as printed; they guarantee nothing.
+
+Theorem 4 is in :mod:`skparisk.privacy_loss`. In these formulas a *confidence*
+is one minus a risk.
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy.optimize import brentq
+
+from skparisk._validate import (
+    check_at_least,
+    check_epsilon,
+    check_positive,
+    check_probability,
+)
+from skparisk.exceptions import CalibrationError
+from skparisk.privacy_loss import dandekar_cdf
+
+__all__ = [
+    "bessel_empirical_confidence",
+    "bessel_joint_confidence",
+    "bessel_joint_noise_epsilon",
+    "sample_confidence",
+    "sample_error",
+]
+
+
+def sample_confidence(n_pairs: int, rho: float) -> float:
+    """Return the confidence in an empirical distribution, 1 - 2 exp(-2 rho^2 m).
+
+    Parameters
+    ----------
+    n_pairs : int
+        Sampled pairs, m >= 1.
+
+    rho : float
+        Largest error of the empirical distribution function, > 0.
+
+    Returns
+    -------
+    confidence : float
+        May be negative, which says nothing.
+
+    Notes
+    -----
+    Dandekar, Eq. 13, the Dvoretzky-Kiefer-Wolfowitz inequality.
+
+    Examples
+    --------
+    >>> from skparisk.calibration import sample_confidence
+    >>> round(sample_confidence(15_000, 0.01), 4)
+    0.9004
+    """
+    n_pairs = check_at_least(n_pairs, "n_pairs", 1)
+    rho = check_positive(rho, "rho")
+    return 1 - 2 * math.exp(-2 * rho**2 * n_pairs)
+
+
+def sample_error(n_pairs: int, failure_prob: float) -> float:
+    """Return the rho at which `sample_confidence` is ``1 - failure_prob``.
+
+    Parameters
+    ----------
+    n_pairs : int
+        Sampled pairs, m >= 1.
+
+    failure_prob : float
+        In (0, 1).
+
+    Returns
+    -------
+    rho : float
+        Error of the empirical distribution function.
+
+    Examples
+    --------
+    >>> from skparisk.calibration import sample_error
+    >>> round(sample_error(15_000, 0.0996), 4)
+    0.01
+    """
+    n_pairs = check_at_least(n_pairs, "n_pairs", 1)
+    failure_prob = check_probability(failure_prob, "failure_prob")
+    return math.sqrt(math.log(2 / failure_prob) / (2 * n_pairs))
+
+
+def bessel_empirical_confidence(confidence: float, n_pairs: int, rho: float) -> float:
+    """Return Theorem 5's empirical confidence of a sampled sensitivity.
+
+    Parameters
+    ----------
+    confidence : float
+        Share of the sampled sensitivities at or below the one in use, in (0, 1].
+
+    n_pairs : int
+        Sampled pairs, m >= 1.
+
+    rho : float
+        Error of the empirical distribution function, > 0.
+
+    Returns
+    -------
+    confidence : float
+        ``confidence * sample_confidence(n_pairs, rho)``, at least 0.
+
+    Notes
+    -----
+    Dandekar, Theorem 5, Eq. 5. **It does not hold**: the share of the true
+    distribution below is only known to be ``confidence - rho``.
+
+    Examples
+    --------
+    >>> from skparisk.calibration import bessel_empirical_confidence
+    >>> round(bessel_empirical_confidence(0.9, 15_000, 0.01), 4)
+    0.8104
+    """
+    if not 0 < confidence <= 1:
+        raise ValueError(f"confidence must be a number in (0, 1], got {confidence!r}.")
+    return max(0.0, confidence * sample_confidence(n_pairs, rho))
+
+
+def bessel_joint_confidence(
+    epsilon: float,
+    noise_epsilon: float,
+    confidence: float,
+    *,
+    n_outputs: int = 1,
+    eta: float = 1.0,
+) -> float:
+    """Return Theorem 6's confidence over both sources of randomness.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy level whose confidence is claimed, > 0.
+
+    noise_epsilon : float
+        Privacy level of the noise at the sampled sensitivity, > 0.
+
+    confidence : float
+        Share of the sampled sensitivities at or below the one in use, in (0, 1).
+
+    n_outputs : int, default=1
+        Outputs of the query, >= 1.
+
+    eta : float, default=1.0
+        True over sampled sensitivity; Lemma 12 has 1 + rho / sensitivity.
+
+    Returns
+    -------
+    confidence : float
+        ``confidence * P(T <= epsilon) / P(T <= eta * noise_epsilon)``. To be
+        multiplied with `sample_confidence` for the theorem's empirical one.
+
+    Notes
+    -----
+    Dandekar, Theorem 6, Eq. 7. **It does not hold**, for the reasons of
+    :func:`~skparisk.privacy_loss.dandekar_confidence`, and since `eta` is a guess.
+
+    Examples
+    --------
+    >>> from skparisk.calibration import bessel_joint_confidence
+    >>> round(bessel_joint_confidence(0.4, 0.797, 0.9), 3)
+    0.54
+    """
+    epsilon = check_epsilon(epsilon)
+    noise_epsilon = check_epsilon(noise_epsilon, "noise_epsilon")
+    confidence = check_probability(confidence, "confidence")
+    eta = check_positive(eta, "eta")
+    ratio = dandekar_cdf(epsilon, n_outputs) / dandekar_cdf(
+        eta * noise_epsilon, n_outputs
+    )
+    return float(confidence * ratio)
+
+
+def bessel_joint_noise_epsilon(
+    epsilon: float,
+    target: float,
+    confidence: float,
+    *,
+    n_outputs: int = 1,
+    eta: float = 1.0,
+    sample_confidence: float = 1.0,
+) -> float:
+    """Return the noise level at which Theorem 6 claims a confidence.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy level whose confidence is claimed, > 0.
+
+    target : float
+        Empirical confidence to be claimed, in (0, 1).
+
+    confidence : float
+        Share of the sampled sensitivities at or below the one in use, in (0, 1).
+
+    n_outputs : int, default=1
+        Outputs of the query, >= 1.
+
+    eta : float, default=1.0
+        True over sampled sensitivity.
+
+    sample_confidence : float, default=1.0
+        Confidence in the empirical distribution, in (0, 1].
+
+    Returns
+    -------
+    noise_epsilon : float
+        Solution of ``target * P(T <= eta * noise_epsilon) = sample_confidence *
+        confidence * P(T <= epsilon)``.
+
+    Raises
+    ------
+    CalibrationError
+        If even without noise the formula claims more than the target.
+
+    Notes
+    -----
+    Dandekar, section 4.3. **It does not hold**, see `bessel_joint_confidence`.
+
+    Examples
+    --------
+    >>> from skparisk.calibration import bessel_joint_noise_epsilon
+    >>> round(bessel_joint_noise_epsilon(0.4, 0.54, 0.9), 3)
+    0.797
+    """
+    epsilon = check_epsilon(epsilon)
+    target = check_probability(target, "target")
+    confidence = check_probability(confidence, "confidence")
+    eta = check_positive(eta, "eta")
+    claimed = sample_confidence * confidence * float(dandekar_cdf(epsilon, n_outputs))
+    if claimed >= target:
+        raise CalibrationError(
+            f"target={target!r} is exceeded at every noise level: the least "
+            f"confidence that the formula can claim is {claimed:.6g}.",
+            target=target,
+            best=claimed,
+        )
+    share = claimed / target
+    high = epsilon
+    while dandekar_cdf(high, n_outputs) < share:
+        high *= 2
+    root = brentq(lambda x: dandekar_cdf(x, n_outputs) - share, 0.0, high, xtol=1e-15)
+    return float(root) / eta

@@ -1,0 +1,500 @@
+"""Private linear models."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skparisk._validate import (
+    check_at_least,
+    check_choice,
+    check_epsilon,
+    check_positive,
+    check_probability,
+)
+from skparisk.calibration import RiskCertificate
+from skparisk.exceptions import (
+    IncompatibleError,
+    warn_if_seeded,
+    warn_private_reference,
+)
+from skparisk.mechanisms import LaplaceMechanism
+from skparisk.neighbors import RELATIONS, check_n_records
+from skparisk.queries import RidgeQuery, check_answer
+from skparisk.reference import TableReference
+from skparisk.sensitivity import SensitivitySampler
+
+__all__ = ["PrivateRidge", "ridge_sensitivity_bound"]
+
+
+def ridge_sensitivity_bound(
+    n_records: int,
+    alpha: float,
+    *,
+    x_norm: float = 1.0,
+    y_bound: float = 1.0,
+    relation: str = "replace-one",
+) -> float:
+    r"""Return a bound of the l2 sensitivity of ridge coefficients.
+
+    Parameters
+    ----------
+    n_records : int
+        Records of a database, >= 1; with "add-remove", of the larger one, which
+        must then be a public number, as the bound grows with it.
+
+    alpha : float
+        Penalty, > 0.
+
+    x_norm : float, default=1.0
+        Largest l2 norm of a row of features, R > 0.
+
+    y_bound : float, default=1.0
+        Largest absolute target, Y > 0.
+
+    relation : {"replace-one", "add-remove"}, default="replace-one"
+        What neighboring databases are.
+
+    Returns
+    -------
+    bound : float
+        Of :math:`\|\theta - \theta'\|_2`, in units of the coefficients. The l1
+        norm is at most sqrt(n_features) times that.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    **Guarantee**. For the exact minimizer of
+    :math:`\sum (y - x \theta)^2 + \alpha \|\theta\|^2` without intercept. At
+    R = Y = 1, with B the largest norm of a solution and g the largest move per
+    unit of residual, replace-one is
+    :math:`\min\{(2 + B(n))/\alpha,\ 2 g (1 + B(n - 1)),\ 2 B(n)\}` and
+    add-remove :math:`\min\{g (1 + B(n - 1)),\ B(n) + B(n - 1)\}`. The first term:
+    at one optimum the other objective, which is 2 alpha strongly convex, has half
+    a gradient of norm at most 2 + B. The second: remove one record, add the
+    other.
+
+    Examples
+    --------
+    >>> from skparisk.linear_model import ridge_sensitivity_bound
+    >>> ridge_sensitivity_bound(1, 1.0)
+    1.0
+    """
+    n = check_at_least(n_records, "n_records", 1)
+    radius = check_positive(x_norm, "x_norm")
+    bound = check_positive(y_bound, "y_bound")
+    a = check_positive(alpha, "alpha") / radius**2  # L2(R, alpha) = L2(1, a) / R
+    check_choice(relation, "relation", RELATIONS)
+    size, smaller = _largest_solution(n, a), _largest_solution(n - 1, a)
+    gain = 1 / (1 + a) if a >= 1 else 1 / (2 * math.sqrt(a))
+    if relation == "replace-one":
+        unit = min((2 + size) / a, 2 * gain * (1 + smaller), 2 * size)
+    else:
+        unit = min(gain * (1 + smaller), size + smaller)
+    return unit * bound / radius
+
+
+def _largest_solution(n: int, a: float) -> float:
+    """Return B(n, alpha), the largest norm of a ridge solution at R = Y = 1."""
+    return 0.5 * math.sqrt(n / a) if n >= a else n / (n + a)
+
+
+class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Ridge regression whose coefficients are private.
+
+    Fits scikit-learn's `Ridge` and releases its coefficients and intercept once,
+    with Laplace noise. Everything else, predictions included, is computed from
+    the released numbers.
+
+    Parameters
+    ----------
+    alpha : float or array-like of shape (n_targets,), default=1.0
+        Penalty, >= 0, as in `Ridge`.
+
+    epsilon : float, default=1.0
+        Privacy level, in (0, inf]. Unitless. Infinite: `Ridge` itself, no noise.
+
+    gamma : float, default=0.05
+        Risk, in (0, 1): probability that the privacy loss exceeds `epsilon`.
+        Not used where the sensitivity is known.
+
+    fit_intercept : bool, default=True
+        Whether there is an intercept, which is then released too.
+
+    sensitivity : SensitivitySampler, float, "bound" or None, default=None
+        Where the sensitivity comes from.
+
+        * A :class:`~skparisk.SensitivitySampler`, which is cloned and given the
+          query, `epsilon` and `gamma`, and `n_jobs`, `random_state`,
+          `noise_random_state` and `verbose` unless they are None here. None: one
+          with its defaults.
+        * A fitted sampler of a :class:`~skparisk.queries.RidgeQuery`, such as
+          `sampler_` of another fit: its pairs are used again. In a search, which
+          clones, wrapped in scikit-learn's `FrozenEstimator`.
+        * A float: a known bound of the l1 sensitivity of all that is released,
+          for epsilon-differential privacy. It is not checked.
+        * "bound": the proven bound of :func:`ridge_sensitivity_bound`, for
+          epsilon-differential privacy. Rows and targets are clipped to `x_norm`
+          and `y_bounds`, and the intercept is the coefficient of a constant
+          column, so that it is penalized, unlike that of `Ridge`.
+
+    x_norm : float, default=None
+        For "bound": largest l2 norm of a row of features, > 0.
+
+    y_bounds : tuple of float, default=None
+        For "bound": (lowest, highest) target.
+
+    n_jobs : int, default=None
+        Workers for sampling pairs. The result does not depend on it.
+
+    random_state : int, RandomState or None, default=None
+        Seeds the sampling of pairs, which is public; never the noise.
+
+    noise_random_state : int, RandomState or None, default=None
+        None: the noise comes from the operating system's cryptographic source.
+        Anything else is for tests, and warns: the release is then not private.
+
+    verbose : int, default=None
+        Above 0: a progress bar for the sampling.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Released coefficients.
+
+    intercept_ : float or ndarray of shape (n_targets,)
+        Released intercept; 0.0 without one.
+
+    epsilon_, gamma_ : float
+        Target; `gamma_` is 0 for a known sensitivity.
+
+    risk_, confidence_ : float
+        Achieved risk, at most `gamma_`, and one minus it.
+
+    sensitivity_, noise_scale_, noise_epsilon_ : float
+        What the noise is calibrated to, the scale of the noise of each number
+        and their ratio.
+
+    certificate_ : RiskCertificate
+        The whole claim; prints as a paragraph.
+
+    sampler_ : SensitivitySampler or None
+        Fitted; None for a known sensitivity. Without its sampled pairs where
+        they came from the private data.
+
+    n_features_in_ : int
+        Features seen in `fit`.
+
+    feature_names_in_ : ndarray of str
+        Their names, where `X` had names.
+
+    Notes
+    -----
+    **Guarantee**. See :class:`~skparisk.SensitivitySampler` for a sampled
+    sensitivity; epsilon-differential privacy for a known one. The caller must
+    ensure that the reference is public and describes the population, and that
+    nothing else was learned from the private data without noise, such as a
+    scaler in front of this estimator, or the choice of `alpha`.
+
+    Without a reference the pairs are drawn from the training data themselves.
+    This warns, and the certificate says so.
+
+    Examples
+    --------
+    >>> from skparisk import PrivateRidge
+    >>> from skparisk.datasets import load_census
+    >>> X, y = load_census(return_X_y=True)
+    >>> model = PrivateRidge(epsilon=1.0, gamma=0.05, random_state=0)
+    >>> public = {"X_reference": X[9000:], "y_reference": y[9000:]}
+    >>> model = model.fit(X[:9000], y[:9000], **public)
+    >>> model.coef_.shape, model.risk_ <= 0.05
+    ((8,), True)
+    """
+
+    def __init__(
+        self,
+        alpha: Any = 1.0,
+        *,
+        epsilon: float = 1.0,
+        gamma: float = 0.05,
+        fit_intercept: bool = True,
+        sensitivity: Any = None,
+        x_norm: float | None = None,
+        y_bounds: Sequence[float] | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        noise_random_state: Any = None,
+        verbose: int | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.epsilon = epsilon
+        self.gamma = gamma
+        self.fit_intercept = fit_intercept
+        self.sensitivity = sensitivity
+        self.x_norm = x_norm
+        self.y_bounds = y_bounds
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.noise_random_state = noise_random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any, X_reference: Any = None, y_reference: Any = None
+    ) -> Self:
+        """Fit, and release coefficients and intercept with noise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_records, n_features)
+            Private records.
+
+        y : array-like of shape (n_records,) or (n_records, n_targets)
+            Their targets.
+
+        X_reference : array-like of shape (n_rows, n_features), default=None
+            Public records that neighboring databases are sampled from. Not used
+            where the sensitivity is known.
+
+        y_reference : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            Their targets.
+
+        Returns
+        -------
+        self : PrivateRidge
+        """
+        check_epsilon(self.epsilon)
+        check_probability(self.gamma, "gamma")
+        query = RidgeQuery(self.alpha, fit_intercept=bool(self.fit_intercept))
+        source = self._check_sensitivity()
+        if (X_reference is None) != (y_reference is None):
+            raise ValueError("X_reference and y_reference must be given together.")
+        table = (
+            None if X_reference is None else TableReference(X_reference, y_reference)
+        )
+        features, targets = validate_data(
+            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
+        )
+        targets = np.asarray(targets, dtype=np.float64)
+        query.check_targets(targets)
+        self.sampler_: SensitivitySampler | None = None
+        if isinstance(source, SensitivitySampler):
+            sampler = self._fit_sampler(source, query, X, targets, table)
+            self.sampler_ = sampler
+            self.certificate_ = sampler.certificate_
+            self._unpack(sampler.release(X, targets), targets.shape[1:])
+        else:
+            self._release_known(source, query, features, targets)
+        self.epsilon_ = self.certificate_.epsilon
+        self.gamma_ = self.certificate_.gamma
+        self.risk_ = self.certificate_.risk
+        self.confidence_ = self.certificate_.confidence
+        self.sensitivity_ = self.certificate_.sensitivity
+        self.noise_scale_ = self.certificate_.noise_scale
+        self.noise_epsilon_ = self.certificate_.noise_epsilon
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict with the released coefficients.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Records.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(X @ self.coef_.T + self.intercept_)
+
+    def _check_sensitivity(self) -> SensitivitySampler | float | str:
+        """Return where the sensitivity comes from, with its parameters checked."""
+        source = self.sensitivity
+        if isinstance(source, FrozenEstimator):
+            source = source.estimator
+        if source == "bound":
+            check_positive(self.x_norm, "x_norm")
+            _check_y_bounds(self.y_bounds)
+            return "bound"
+        if self.x_norm is not None or self.y_bounds is not None:
+            raise ValueError(
+                "x_norm and y_bounds must be None unless sensitivity='bound', which "
+                f"alone clips rows; got {self.x_norm!r} and {self.y_bounds!r}."
+            )
+        if source is None:
+            return SensitivitySampler()
+        if isinstance(source, SensitivitySampler):
+            return source
+        if isinstance(source, Real) and not isinstance(source, bool):
+            return check_positive(source, "sensitivity")
+        raise ValueError(
+            "sensitivity must be None, a SensitivitySampler (also in a "
+            f"FrozenEstimator), a finite number above 0 or 'bound'; got {source!r}."
+        )
+
+    def _fit_sampler(
+        self,
+        source: SensitivitySampler,
+        query: RidgeQuery,
+        X: Any,
+        y: NDArray[np.float64],
+        table: TableReference | None,
+    ) -> SensitivitySampler:
+        """Return a sampler that is fitted for this query, target and data."""
+        fitted = hasattr(source, "certificate_")
+        if table is not None and (fitted or source.reference is not None):
+            raise ValueError(
+                "X_reference must be None where the SensitivitySampler has a "
+                "reference or is fitted already: there can be one reference only."
+            )
+        if fitted:
+            if source.query_ != query:
+                raise IncompatibleError(
+                    f"The SensitivitySampler was fitted for {source.query_}, and "
+                    f"{query} is to be released."
+                )
+            reused = copy.copy(source)
+            if self.noise_random_state is not None:
+                reused.noise_random_state = self.noise_random_state
+            return reused.calibrate(epsilon=self.epsilon, gamma=self.gamma)
+        if source.query is not None and source.query != query:
+            raise IncompatibleError(
+                f"The SensitivitySampler has the query {source.query}, and {query} "
+                "is to be released: leave the query None."
+            )
+        sampler: SensitivitySampler = clone(source)
+        own = ("n_jobs", "random_state", "noise_random_state", "verbose")
+        overrides = {name: getattr(self, name) for name in own}
+        sampler.set_params(
+            query=query,
+            epsilon=self.epsilon,
+            gamma=self.gamma,
+            **{name: value for name, value in overrides.items() if value is not None},
+        )
+        if sampler.n_records is not None:
+            check_n_records(len(y), sampler.n_records, sampler.relation)
+        if table is not None:
+            sampler.set_params(reference=table).fit(X, y)
+            # The table is no part of a model; the sampled pairs stand for it.
+            return sampler.set_params(reference=None, n_records=sampler.n_records_)
+        if sampler.reference is not None:
+            return sampler.fit(X, y)
+        warn_private_reference()
+        return sampler.fit(X, y).withhold_pairs()
+
+    def _release_known(
+        self,
+        source: float | str,
+        query: RidgeQuery,
+        X: NDArray[np.float64],
+        y: NDArray[np.float64],
+    ) -> None:
+        """Release with noise for a sensitivity that is known: risk 0."""
+        if source == "bound":
+            X, y, query, sensitivity = self._bounded_problem(query, X, y)
+        else:
+            sensitivity = float(source)
+        answer = query(X, y)
+        mechanism = LaplaceMechanism(sensitivity, self.epsilon, len(answer))
+        warn_if_seeded(self.noise_random_state)
+        released = mechanism.release(
+            check_answer(answer, "the private data"),
+            noise_random_state=self.noise_random_state,
+        )
+        if source == "bound":
+            # Coefficients by target, then intercepts, as the ridge query has them.
+            by_target = released.reshape(*y.shape[1:], X.shape[1])
+            n_features = self.n_features_in_
+            released = np.concatenate(
+                [
+                    by_target[..., :n_features].ravel(),
+                    by_target[..., n_features:].ravel(),
+                ]
+            )
+        self._unpack(released, y.shape[1:])
+        self.certificate_ = RiskCertificate(
+            epsilon=float(self.epsilon),
+            gamma=0.0,
+            risk=0.0,
+            sensitivity=sensitivity,
+            noise_scale=mechanism.noise_scale,
+            n_records=len(X),
+            n_outputs=len(answer),
+            calibration="bound" if source == "bound" else "declared",
+            seeded=self.noise_random_state is not None,
+        )
+
+    def _bounded_problem(
+        self, query: RidgeQuery, X: NDArray[np.float64], y: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], RidgeQuery, float]:
+        """Return clipped data, the query without free intercept, its l1 sensitivity."""
+        low, high = _check_y_bounds(self.y_bounds)
+        radius = float(self.x_norm)  # type: ignore[arg-type]  # checked before
+        norms = np.linalg.norm(X, axis=1, keepdims=True)
+        X = X * (radius / np.maximum(norms, radius))
+        y = np.clip(y, low, high)
+        if query.fit_intercept:
+            X = np.column_stack([X, np.ones(len(X))])
+            radius = math.hypot(radius, 1.0)
+        n_targets = y.size // len(y)
+        bounds = [
+            ridge_sensitivity_bound(
+                len(X), alpha, x_norm=radius, y_bound=max(abs(low), abs(high))
+            )
+            for alpha in np.broadcast_to(query.alpha, n_targets).tolist()
+        ]
+        # The rounding of the solver is far below n 2**-48 of the bound.
+        slack = 1 + len(X) * 2.0**-48
+        sensitivity = math.sqrt(X.shape[1]) * math.fsum(bounds) * slack
+        return X, y, RidgeQuery(query.alpha, fit_intercept=False), sensitivity
+
+    def _unpack(self, released: NDArray[np.float64], targets: tuple[int, ...]) -> None:
+        """Set coefficients and intercept from the released vector."""
+        n_coef = self.n_features_in_ * math.prod(targets)
+        self.coef_ = released[:n_coef].reshape(*targets, self.n_features_in_)
+        self.intercept_: float | NDArray[np.float64] = 0.0
+        if not self.fit_intercept:
+            return
+        if targets:
+            self.intercept_ = released[n_coef:]
+        else:
+            self.intercept_ = float(released[n_coef])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.noise_random_state is None
+        # The noise may well exceed the signal of a small data set.
+        tags.regressor_tags.poor_score = self.epsilon != math.inf
+        return tags
+
+
+def _check_y_bounds(bounds: Any) -> tuple[float, float]:
+    values = np.asarray(() if bounds is None else bounds)
+    if (
+        values.shape != (2,)
+        or values.dtype.kind not in "iuf"
+        or not np.isfinite(values).all()
+        or not values[0] <= values[1]
+        or not values.any()
+    ):
+        raise ValueError(
+            "y_bounds must be two finite numbers (lowest, highest), not both 0, got "
+            f"{bounds!r}."
+        )
+    return float(values[0]), float(values[1])

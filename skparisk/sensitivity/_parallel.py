@@ -1,0 +1,169 @@
+"""Drawing pairs and answering the query on them, in parallel over blocks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
+
+from skparisk.neighbors import block_size, draw_pairs, n_drawn
+from skparisk.queries import Query, check_answer
+from skparisk.reference import RecordSource, Reference, check_columns
+
+__all__ = ["sample_differences"]
+
+Block = tuple[int, int, np.random.SeedSequence]
+
+
+def sample_differences(
+    query: Query,
+    reference: Reference,
+    *,
+    n_pairs: int,
+    n_records: int,
+    n_features: int,
+    relation: str = "replace-one",
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> NDArray[np.float64]:
+    """Return how much the query differs on each of many sampled pairs.
+
+    Parameters
+    ----------
+    query : Query
+        What to answer on both databases of a pair.
+
+    reference : Reference
+        Where records come from.
+
+    n_pairs, n_records, n_features : int
+        Pairs, records of a database, and features of a record, all >= 1.
+
+    relation : {"replace-one", "add-remove"}, default="replace-one"
+        How the databases of a pair differ.
+
+    n_jobs : int, default=None
+        Workers of joblib. The result does not depend on it: each block of pairs
+        has a seed of its own, and the size of blocks depends on `n_records` only.
+
+    random_state : int, RandomState or None, default=None
+        Seeds the sampling.
+
+    verbose : int, default=0
+        Above 0: a progress bar where tqdm is installed, else joblib's messages.
+
+    Returns
+    -------
+    differences : ndarray of shape (n_pairs, n_outputs)
+
+    Raises
+    ------
+    ValueError
+        If the query returns NaN or infinity, or changes its number of outputs.
+
+    IncompatibleError
+        If the reference has another number of features.
+
+    Notes
+    -----
+    Rubinstein and Aldà, ICML 2017, Algorithm 1, all of its iterations; the
+    position of the record that changes is drawn as well.
+
+    Examples
+    --------
+    >>> from skparisk.queries import MeanQuery
+    >>> from skparisk.reference import BoxReference
+    >>> from skparisk.sensitivity import sample_differences
+    >>> sample_differences(
+    ...     MeanQuery(), BoxReference([0], [1]), n_pairs=3, n_records=5, n_features=1
+    ... ).shape
+    (3, 1)
+    """
+    entropy = check_random_state(random_state).bytes(16)
+    root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
+    source_seed, pairs_seed = root.spawn(2)
+    source = reference.bind(n_pairs, n_drawn(n_records, relation), source_seed)
+    size = block_size(n_records)
+    starts = range(0, n_pairs, size)
+    blocks = [
+        (start, min(size, n_pairs - start), seed)
+        for start, seed in zip(starts, pairs_seed.spawn(len(starts)), strict=True)
+    ]
+    n_tasks = min(len(blocks), max(8, 4 * effective_n_jobs(n_jobs)))
+    tasks = (
+        delayed(_sample_blocks)(
+            [blocks[i] for i in indices],
+            query,
+            source,
+            n_records,
+            relation,
+            n_features,
+            os.getpid(),
+        )
+        for indices in np.array_split(np.arange(len(blocks)), n_tasks)
+    )
+    with threadpool_limits(1, user_api="blas"):
+        parts = list(_run(tasks, n_tasks, n_jobs, verbose))
+    differences = [difference for part in parts for difference in part]
+    lengths = {difference.shape[1] for difference in differences}
+    if len(lengths) > 1:
+        raise ValueError(
+            "The query must return the same number of outputs for every database, "
+            f"got {sorted(lengths)}."
+        )
+    return np.concatenate(differences)
+
+
+def _sample_blocks(
+    blocks: Sequence[Block],
+    query: Query,
+    source: RecordSource,
+    n_records: int,
+    relation: str,
+    n_features: int,
+    parent: int,
+) -> list[NDArray[np.float64]]:
+    """Return the differences of each block of pairs, in one worker."""
+    pool = None
+    differences = []
+    # One thread per worker, so that sums do not depend on the number of threads;
+    # threads of the parent process are limited there.
+    in_parent = os.getpid() == parent
+    with nullcontext() if in_parent else threadpool_limits(1, user_api="blas"):
+        for start, size, seed in blocks:
+            pairs = draw_pairs(
+                source,
+                n_records=n_records,
+                relation=relation,
+                start=start,
+                size=size,
+                seed=seed,
+            )
+            if pairs.pool is not pool:
+                pool = pairs.pool
+                check_columns(pool.X.shape[1], n_features)
+                evaluate = query.on_pool(pool, n_records)
+            differences.append(check_answer(evaluate(pairs), "a sampled database"))
+    return differences
+
+
+def _run(
+    tasks: Iterable[Any], n_tasks: int, n_jobs: int | None, verbose: int
+) -> Iterator[list[NDArray[np.float64]]]:
+    """Run tasks in order, with a progress bar where there can be one."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        tqdm = None
+    if not verbose or tqdm is None:
+        return iter(Parallel(n_jobs=n_jobs, verbose=verbose)(tasks))
+    results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
+    return iter(tqdm(results, total=n_tasks, desc="sampling pairs", leave=False))
