@@ -94,6 +94,11 @@ class LaplaceMechanism:
                 f"sensitivity must be a finite number {least} 0, got "
                 f"{self.sensitivity!r}."
             )
+        if n_outputs / epsilon > _MOST_STEPS / 2:
+            raise ValueError(
+                f"epsilon must be at least n_outputs * 2**-51 = {n_outputs * 2.0**-51:g} "
+                f"for noise on a grid, got {epsilon!r}."
+            )
         exponent, steps = (
             (0, 0)
             if math.isinf(epsilon)
@@ -218,4 +223,4 @@ def _to_float(steps: int, exponent: int) -> float:
     try:
         return float(steps << exponent) if exponent >= 0 else steps / (1 << -exponent)
     except OverflowError:
-        return math.copysign(math.inf, steps)
+        return math.inf if steps > 0 else -math.inf

@@ -249,6 +249,7 @@ _PAIR_CONDITION = 1e6
 _OUTWARD = 2.0**-32
 _MOST_PRODUCTS = 2**24
 _CHUNK = 2**22
+_COUNTS_IN_CACHE = 2**16
 
 
 class _RidgeOnPool:
@@ -295,14 +296,15 @@ class _RidgeOnPool:
         n_products = len(self._upper[0]) + q * self._targets.shape[1]
         if n_rows > 4 * n_records or n_rows * n_products > _MOST_PRODUCTS:
             return None
-        moments = self._Z[:, :, None] * self._targets[:, None, :]
-        return np.concatenate(
-            [
-                self._Z[:, self._upper[0]] * self._Z[:, self._upper[1]],
-                moments.reshape(n_rows, -1),
-            ],
-            axis=1,
-        )
+        # Filled by rows: whole columns of Z at a time are contiguous.
+        Z, targets = self._Z.T.copy(), self._targets.T
+        products = np.empty((n_products, n_rows))
+        n_upper = len(self._upper[0])
+        for product, i, j in zip(products, *self._upper, strict=False):
+            np.multiply(Z[i], Z[j], out=product)
+        moments = products[n_upper:].reshape(q, len(targets), n_rows)
+        np.multiply(Z[:, None], targets, out=moments)
+        return products.T
 
     def __call__(self, pairs: NeighborPairs) -> NDArray[np.float64]:
         gram, moment = (
@@ -333,9 +335,14 @@ class _RidgeOnPool:
         """Gram matrices of a block as counts x products."""
         m, q = len(records), self._Z.shape[1]
         n_rows = len(products)
-        flat = records + np.arange(0, m * n_rows, n_rows)[:, None]
-        counts = np.bincount(flat.ravel(), minlength=m * n_rows)
-        sums = counts.reshape(m, n_rows).astype(np.float64) @ products
+        counts = np.empty((m, n_rows))
+        step = max(1, _COUNTS_IN_CACHE // n_rows)
+        for start in range(0, m, step):
+            block = records[start : start + step]
+            flat = block + np.arange(0, len(block) * n_rows, n_rows)[:, None]
+            count = np.bincount(flat.ravel(), minlength=len(block) * n_rows)
+            counts[start : start + step] = count.reshape(len(block), n_rows)
+        sums = counts @ products
         gram = np.empty((m, q, q))
         n_upper = len(self._upper[0])
         gram[:, self._upper[0], self._upper[1]] = sums[:, :n_upper]

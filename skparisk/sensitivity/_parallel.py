@@ -21,6 +21,8 @@ __all__ = ["sample_differences"]
 
 Block = tuple[int, int, np.random.SeedSequence]
 
+_TASKS_PER_WORKER = 4
+
 
 def sample_differences(
     query: Query,
@@ -97,7 +99,7 @@ def sample_differences(
         (start, min(size, n_pairs - start), seed)
         for start, seed in zip(starts, pairs_seed.spawn(len(starts)), strict=True)
     ]
-    n_tasks = min(len(blocks), max(8, 4 * effective_n_jobs(n_jobs)))
+    n_tasks = min(len(blocks), _TASKS_PER_WORKER * effective_n_jobs(n_jobs))
     tasks = (
         delayed(_sample_blocks)(
             [blocks[i] for i in indices],

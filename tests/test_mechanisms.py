@@ -1,0 +1,175 @@
+"""Laplace noise: exact law, no trace of the value in the low bits, safe rounding."""
+
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from laws import FALSE_ALARM, assert_law, rejects_law
+from scipy.stats import chi2_contingency, laplace
+
+from skparisk.mechanisms import LaplaceMechanism, _to_float, _to_grid
+
+positive = st.floats(min_value=1e-100, max_value=1e100)
+levels = st.floats(min_value=1e-8, max_value=1e100)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -123.456])
+def test_noise_follows_the_exact_law_and_no_other_scale(value):
+    mechanism = LaplaceMechanism(sensitivity=2.0, epsilon=0.5)
+    noise = mechanism.release(np.full((50_000, 1), value), noise_random_state=0)
+    noise = noise.ravel() - value
+    scale = 2.0 / 0.5
+    assert_law(noise, laplace(scale=scale).cdf)
+    for wrong in (0.9 * scale, 1.1 * scale):
+        assert rejects_law(noise, laplace(scale=wrong).cdf)
+
+
+def low_bits_share(values):
+    """Among values near 0, the share whose four low mantissa bits are zero."""
+    near = values[(np.abs(values) < 0.25) & (values != 0)]
+    bits = near.view(np.uint64) & np.uint64(15)
+    return np.count_nonzero(bits == 0), len(near)
+
+
+def test_low_bits_do_not_depend_on_the_value():
+    mechanism = LaplaceMechanism(sensitivity=1.0, epsilon=1.0)
+    counts = []
+    for value in (0.0, 1.0):
+        released = mechanism.release(np.full((40_000, 1), value), noise_random_state=1)
+        zero, total = low_bits_share(released.ravel())
+        counts.append((zero, total - zero))
+    shares = [zero / (zero + rest) for zero, rest in counts]
+    assert shares[0] == shares[1] == 1.0  # the grid is coarser than the low bits
+
+
+def test_low_bits_of_numpy_noise_give_the_value_away():
+    """The attack of Mironov 2012 works where noise is drawn in floating point."""
+    rng = np.random.default_rng(0)
+    counts = []
+    for value in (0.0, 1.0):
+        zero, total = low_bits_share(value + rng.laplace(size=40_000))
+        counts.append((zero, total - zero))
+    assert chi2_contingency(counts).pvalue < FALSE_ALARM
+    assert counts[0][0] / sum(counts[0]) < 0.1
+    assert counts[1][0] / sum(counts[1]) > 0.5
+
+
+def test_what_can_be_released_does_not_depend_on_the_value():
+    """Every release is a multiple of the grid, whatever the value was."""
+    mechanism = LaplaceMechanism(sensitivity=1.0, epsilon=1.0, n_outputs=3)
+    values = [0.1, math.pi, 1e6 + 2**-40]
+    for released in mechanism.release([values] * 100).ravel():
+        assert (Fraction(released) / Fraction(mechanism.grid)).denominator == 1
+
+
+@settings(derandomize=True, max_examples=200)
+@given(sensitivity=positive, epsilon=levels, n_outputs=st.integers(1, 10**6))
+def test_scale_pays_for_every_rounding_and_hardly_more(sensitivity, epsilon, n_outputs):
+    """Exact arithmetic: (distance on the grid) / (scale in steps) <= epsilon."""
+    mechanism = LaplaceMechanism(sensitivity, epsilon, n_outputs)
+    grid, scale = Fraction(mechanism.grid), Fraction(mechanism.noise_scale)
+    distance = Fraction(sensitivity) + n_outputs * grid
+    assert distance / scale <= Fraction(epsilon)
+    # The share that is paid is 2**-30, or what the coarsest allowed grid makes it.
+    share = max(Fraction(1, 2**28), Fraction(n_outputs) / Fraction(epsilon) / 2**49)
+    assert scale <= Fraction(sensitivity) / Fraction(epsilon) * (1 + share)
+
+
+@pytest.mark.parametrize(("sensitivity", "epsilon"), [(5e-324, 1.0), (1e-320, 1e3)])
+def test_the_smallest_numbers_are_safe(sensitivity, epsilon):
+    mechanism = LaplaceMechanism(sensitivity, epsilon)
+    distance = Fraction(sensitivity) + Fraction(mechanism.grid)
+    assert distance / Fraction(mechanism.noise_scale) <= Fraction(epsilon)
+
+
+def test_largest_numbers_stay_numbers():
+    released = LaplaceMechanism(1e300, 1e-3).release([1.7e308])
+    assert released.shape == (1,)
+    assert not np.isnan(released).any()
+    assert _to_float(-(2**1100), 0) == -math.inf
+
+
+@settings(derandomize=True, max_examples=300)
+@given(
+    value=st.floats(allow_nan=False, allow_infinity=False),
+    exponent=st.integers(-1074, 900),
+)
+def test_rounding_to_the_grid_is_exact(value, exponent):
+    assert _to_grid(value, exponent) == round(Fraction(value) / Fraction(2) ** exponent)
+
+
+@settings(derandomize=True)
+@given(steps=st.integers(-(2**60), 2**60), exponent=st.integers(-1074, 200))
+def test_conversion_from_the_grid_rounds_once(steps, exponent):
+    assert _to_float(steps, exponent) == float(steps * Fraction(2) ** exponent)
+
+
+def test_infinite_epsilon_releases_the_values_themselves():
+    values = np.array([[0.1, 2.0], [np.pi, -5.0]])
+    mechanism = LaplaceMechanism(sensitivity=0.0, epsilon=math.inf, n_outputs=2)
+    released = mechanism.release(values)
+    np.testing.assert_array_equal(released, values)
+    assert released is not values
+    assert mechanism.noise_scale == 0.0
+    assert (mechanism.privacy_loss([0.0, 1.0]) == np.inf).all()
+
+
+def test_loss_is_epsilon_at_the_sensitivity_and_rises_with_the_distance():
+    mechanism = LaplaceMechanism(sensitivity=3.0, epsilon=0.7, n_outputs=5)
+    loss = mechanism.privacy_loss([0.0, 1.5, 3.0, 3.0000001, 6.0])
+    assert loss[2] <= 0.7 < loss[3]
+    assert (np.diff(loss) > 0).all()
+    np.testing.assert_allclose(loss, [0, 0.35, 0.7, 0.7, 1.4], rtol=1e-6, atol=1e-8)
+
+
+def test_noise_differs_each_time_and_repeats_only_with_a_seed():
+    mechanism = LaplaceMechanism(1.0, 1.0, n_outputs=2)
+    assert (mechanism.release([0.0, 0.0]) != mechanism.release([0.0, 0.0])).all()
+    first, second = (mechanism.release([0, 0], noise_random_state=3) for _ in "12")
+    np.testing.assert_array_equal(first, second)
+    assert first[0] != first[1]
+
+
+def test_is_a_frozen_value():
+    mechanism = LaplaceMechanism(1.0, 0.5)
+    assert mechanism == pickle.loads(pickle.dumps(mechanism))
+    assert hash(mechanism) == hash(LaplaceMechanism(1.0, 0.5))
+    with pytest.raises(AttributeError):
+        mechanism.epsilon = 1.0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ((0.0, 1.0), r"sensitivity must be a finite number above 0, got 0\.0"),
+        ((-1.0, 1.0), r"sensitivity must be a finite number above 0, got -1\.0"),
+        ((-1.0, math.inf), r"sensitivity must be a finite number at least 0"),
+        ((math.nan, 1.0), "sensitivity must be a finite number above 0, got nan"),
+        ((math.inf, 1.0), "sensitivity must be a finite number above 0, got inf"),
+        ((1.0, 0.0), r"epsilon must be a number in \(0, inf\], got 0\.0"),
+        ((1.0, math.nan), r"epsilon must be a number in \(0, inf\], got nan"),
+        ((1.0, 1.0, 0), "n_outputs must be a whole number >= 1, got 0"),
+        ((1e308, 1e-10), "noise scale beyond the largest number"),
+        ((1.0, 1e-16), r"epsilon must be at least n_outputs \* 2\*\*-51 = 4\.44"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        LaplaceMechanism(*parameters)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("epsilon", [1.0, np.inf])
+def test_values_that_are_no_numbers_are_refused(value, epsilon):
+    with pytest.raises(ValueError, match="values must be finite numbers"):
+        LaplaceMechanism(1.0, epsilon).release([value])
+
+
+@pytest.mark.parametrize("values", [1.0, [1.0], [[1.0, 2.0, 3.0]]])
+def test_values_of_another_length_are_refused(values):
+    with pytest.raises(ValueError, match=r"values must have 2 outputs \(n_outputs\)"):
+        LaplaceMechanism(1.0, 1.0, n_outputs=2).release(values)
