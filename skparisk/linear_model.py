@@ -465,22 +465,22 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return X, y, RidgeQuery(query.alpha, fit_intercept=False), sensitivity
 
     def _unpack(self, released: NDArray[np.float64], targets: tuple[int, ...]) -> None:
-        """Set coefficients and intercept from the released vector."""
-        n_coef = self.n_features_in_ * math.prod(targets)
-        self.coef_ = released[:n_coef].reshape(*targets, self.n_features_in_)
+        """Set coefficients and intercept, in the shapes that `Ridge` has."""
+        n_targets = math.prod(targets)
+        n_coef = self.n_features_in_ * n_targets
+        coef = released[:n_coef].reshape(n_targets, -1)
+        self.coef_ = coef if n_targets > 1 else coef[0]
         self.intercept_: float | NDArray[np.float64] = 0.0
-        if not self.fit_intercept:
-            return
-        if targets:
-            self.intercept_ = released[n_coef:]
-        else:
-            self.intercept_ = float(released[n_coef])
+        if self.fit_intercept:
+            intercept = released[n_coef:]
+            self.intercept_ = intercept if targets else float(intercept[0])
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.non_deterministic = self.noise_random_state is None
+        noisy = self.epsilon != math.inf
+        tags.non_deterministic = noisy and self.noise_random_state is None
         # The noise may well exceed the signal of a small data set.
-        tags.regressor_tags.poor_score = self.epsilon != math.inf
+        tags.regressor_tags.poor_score = noisy
         return tags
 
 

@@ -86,18 +86,19 @@ class LaplaceMechanism:
     def __post_init__(self) -> None:
         epsilon = check_epsilon(self.epsilon)
         n_outputs = check_at_least(self.n_outputs, "n_outputs", 1)
-        least = "at least" if math.isinf(epsilon) else "above"
+        allowed = "at least" if math.isinf(epsilon) else "above"
         if not 0 <= self.sensitivity < math.inf or (
             self.sensitivity == 0 and math.isfinite(epsilon)
         ):
             raise ValueError(
-                f"sensitivity must be a finite number {least} 0, got "
+                f"sensitivity must be a finite number {allowed} 0, got "
                 f"{self.sensitivity!r}."
             )
         if n_outputs / epsilon > _MOST_STEPS / 2:
+            least = f"n_outputs * 2**-51 = {n_outputs * 2.0**-51:g}"
             raise ValueError(
-                f"epsilon must be at least n_outputs * 2**-51 = {n_outputs * 2.0**-51:g} "
-                f"for noise on a grid, got {epsilon!r}."
+                f"epsilon must be at least {least} for noise on a grid, got "
+                f"{epsilon!r}."
             )
         exponent, steps = (
             (0, 0)

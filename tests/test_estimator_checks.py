@@ -1,0 +1,67 @@
+"""scikit-learn's own checks, on every estimator."""
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+from skparisk import PrivateRidge, SensitivitySampler
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
+]
+
+
+@parametrize_with_checks(
+    [
+        PrivateRidge(noise_random_state=0),
+        PrivateRidge(epsilon=np.inf),
+        PrivateRidge(sensitivity="bound", x_norm=1, y_bounds=(-1, 1)).set_params(
+            noise_random_state=0
+        ),
+        PrivateRidge(sensitivity=1.0, noise_random_state=0),
+        SensitivitySampler(noise_random_state=0),
+    ]
+)
+def test_seeded(estimator, check):
+    check(estimator)
+
+
+# They compare two fits, or two calls, whose noise differs.
+TWO_NOISY_FITS = {
+    "PrivateRidge": {
+        "check_regressor_data_not_an_array",
+        "check_supervised_y_2d",
+        "check_regressors_int",
+        "check_fit_idempotent",
+    },
+    "SensitivitySampler": {"check_estimators_pickle", "check_fit_idempotent"},
+}
+
+
+@pytest.mark.parametrize("estimator", [PrivateRidge(), SensitivitySampler()])
+def test_defaults_fail_only_where_two_noisy_fits_are_compared(estimator):
+    results = check_estimator(estimator, on_fail=None, on_skip=None)
+    failed = {r["check_name"] for r in results if r["status"] == "failed"}
+    assert failed == TWO_NOISY_FITS[type(estimator).__name__]
+
+
+class RepeatableSampler(SensitivitySampler):
+    """Without the tag that skips checks of transformers."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = False
+        return tags
+
+
+def test_sampler_passes_what_its_tag_skips_but_for_noise_by_position():
+    """The n-th row gets the n-th noise, so the order of rows does matter."""
+    results = check_estimator(
+        RepeatableSampler(noise_random_state=0), on_fail=None, on_skip=None
+    )
+    failed = {r["check_name"] for r in results if r["status"] == "failed"}
+    assert failed == {
+        "check_methods_sample_order_invariance",
+        "check_methods_subset_invariance",
+    }

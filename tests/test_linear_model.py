@@ -1,0 +1,559 @@
+"""PrivateRidge: every way to give the sensitivity, and what stays on the model."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skparisk import (
+    IncompatibleError,
+    PrivacyLeakWarning,
+    PrivateRidge,
+    SensitivitySampler,
+)
+from skparisk.linear_model import ridge_sensitivity_bound
+from skparisk.queries import MeanQuery, RidgeQuery
+from skparisk.reference import TableReference
+
+RNG = np.random.default_rng(0)
+COEF = np.array([3.0, -1.0, 0.5])
+
+
+def make_data(n_records, n_targets=None):
+    X = RNG.normal(size=(n_records, 3))
+    noise = RNG.normal(size=n_records if n_targets is None else (n_records, n_targets))
+    signal = X @ COEF
+    return X, (signal if n_targets is None else signal[:, None]) + noise
+
+
+X, Y = make_data(200)
+X_PUBLIC, Y_PUBLIC = make_data(400)
+PUBLIC = {"X_reference": X_PUBLIC, "y_reference": Y_PUBLIC}
+
+TABLE = TableReference(X_PUBLIC, Y_PUBLIC)
+
+PARAMETERS = set(PrivateRidge().get_params(deep=False))
+FITTED = {
+    "coef_",
+    "intercept_",
+    "n_features_in_",
+    "epsilon_",
+    "gamma_",
+    "risk_",
+    "confidence_",
+    "sensitivity_",
+    "noise_scale_",
+    "noise_epsilon_",
+    "certificate_",
+    "sampler_",
+}
+BOUND = {"sensitivity": "bound", "x_norm": 2.0, "y_bounds": (-3.0, 5.0)}
+WAYS = {
+    "sampled": ({}, PUBLIC),
+    "declared": ({"sensitivity": 0.5}, {}),
+    "bound": (BOUND, {}),
+    "on the sampler": (
+        {
+            "sensitivity": SensitivitySampler(
+                reference=TableReference(X_PUBLIC, Y_PUBLIC)
+            )
+        },
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_fitted_attributes_are_the_documented_ones(way):
+    parameters, reference = WAYS[way]
+    model = PrivateRidge(random_state=0, **parameters).fit(X, Y, **reference)
+    assert set(vars(model)) == PARAMETERS | FITTED
+    assert model.coef_.shape == (3,)
+    assert isinstance(model.intercept_, float)
+    assert model.epsilon_ == 1.0
+    assert model.risk_ <= model.gamma_
+    assert model.confidence_ == 1 - model.risk_
+    assert model.noise_epsilon_ == model.sensitivity_ / model.noise_scale_ <= 1.0
+    assert model.noise_epsilon_ == pytest.approx(1.0, rel=1e-8)
+    assert model.certificate_.private
+    assert model.certificate_.n_records == 200
+    assert model.certificate_.n_outputs == 4
+    np.testing.assert_array_equal(model.predict(X), X @ model.coef_ + model.intercept_)
+
+
+def test_sampled_sensitivity_is_that_of_the_sampler():
+    model = PrivateRidge(epsilon=0.7, gamma=0.1, random_state=0).fit(X, Y, **PUBLIC)
+    sampler = SensitivitySampler(RidgeQuery(), n_records=200, random_state=0)
+    sampler.set_params(epsilon=0.7, gamma=0.1).fit(X_PUBLIC, Y_PUBLIC)
+    assert model.certificate_ == sampler.certificate_
+    assert (model.epsilon_, model.gamma_) == (0.7, 0.1)
+    assert model.sampler_.reference is None  # the table is not carried along
+    np.testing.assert_array_equal(model.sampler_.differences_, sampler.differences_)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_targets", [None, 1, 2])
+def test_infinite_epsilon_is_scikit_learns_ridge(fit_intercept, n_targets):
+    X, y = make_data(60, n_targets)
+    ridge = Ridge(alpha=2.0, fit_intercept=fit_intercept).fit(X, y)
+    model = PrivateRidge(2.0, epsilon=np.inf, fit_intercept=fit_intercept)
+    model.fit(X, y, X_reference=X[:30], y_reference=y[:30])
+    np.testing.assert_array_equal(model.coef_, ridge.coef_)
+    np.testing.assert_array_equal(model.intercept_, ridge.intercept_)
+    assert model.coef_.shape == ridge.coef_.shape
+    assert np.shape(model.intercept_) == np.shape(ridge.intercept_)
+    np.testing.assert_allclose(model.predict(X), ridge.predict(X), rtol=1e-12)
+    assert not model.certificate_.private
+
+
+def test_penalty_of_each_target():
+    X, y = make_data(60, 2)
+    reference = {"X_reference": X[:30], "y_reference": y[:30]}
+    ridge = Ridge(alpha=[0.5, 5.0]).fit(X, y)
+    for alpha in ([0.5, 5.0], np.array([0.5, 5.0]), (0.5, 5.0)):
+        model = PrivateRidge(alpha, epsilon=np.inf).fit(X, y, **reference)
+        np.testing.assert_array_equal(model.coef_, ridge.coef_)
+    with pytest.raises(ValueError, match="one for each of the 2 targets, got 3"):
+        PrivateRidge([1.0, 2.0, 3.0]).fit(X, y, **reference)
+
+
+def test_noise_differs_each_time_also_with_random_state():
+    model = PrivateRidge(random_state=0)
+    first, second = (model.fit(X, Y, **PUBLIC).coef_ for _ in range(2))
+    assert (first != second).all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_noise_repeats_only_with_noise_random_state_which_warns(way):
+    parameters, reference = WAYS[way]
+    model = PrivateRidge(noise_random_state=1, random_state=0, **parameters)
+    coefs = []
+    for _ in range(2):
+        with pytest.warns(PrivacyLeakWarning, match="not private"):
+            coefs.append(model.fit(X, Y, **reference).coef_)
+    np.testing.assert_array_equal(*coefs)
+    assert not model.certificate_.private
+    assert "NOT private" in model.certificate_.guarantee
+
+
+def numbers_in(document):
+    """All aligned and unaligned doubles of a byte string."""
+    return {
+        value
+        for offset in range(8)
+        for value in np.frombuffer(
+            document[offset : offset + (len(document) - offset) // 8 * 8], "<f8"
+        ).tolist()
+    } | {
+        value
+        for offset in range(8)
+        for value in np.frombuffer(
+            document[offset : offset + (len(document) - offset) // 8 * 8], ">f8"
+        ).tolist()
+    }
+
+
+def exact_statistics():
+    ridge = Ridge().fit(X, Y)
+    residuals = Y - ridge.predict(X)
+    return {
+        "coefficients": ridge.coef_,
+        "intercept": [ridge.intercept_],
+        "records": X.ravel(),
+        "targets": Y,
+        "residuals": residuals,
+        "means": [*X.mean(axis=0), Y.mean()],
+    }
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_pickle_holds_no_exact_statistic_of_the_private_data(way):
+    parameters, reference = WAYS[way]
+    model = PrivateRidge(random_state=0, **parameters).fit(X, Y, **reference)
+    numbers = numbers_in(pickle.dumps(model))
+    for name, values in exact_statistics().items():
+        assert not numbers.intersection(np.asarray(values).tolist()), name
+    assert numbers.issuperset(model.coef_.tolist())  # the search does find numbers
+
+
+def test_without_reference_it_warns_and_keeps_no_sampled_difference():
+    model = PrivateRidge(random_state=0)
+    with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
+        model.fit(X, Y)
+    numbers = numbers_in(pickle.dumps(model))
+    sampler = SensitivitySampler(RidgeQuery(), random_state=0).fit(X, Y)
+    assert sampler.sensitivity_ == model.sensitivity_  # the very same pairs
+    assert not numbers.intersection(sampler.differences_.ravel().tolist())
+    others = set(sampler.sensitivities_.tolist()) - {model.sensitivity_}
+    assert not numbers & others
+    for name, values in exact_statistics().items():
+        assert not numbers.intersection(np.asarray(values).tolist()), name
+    assert not hasattr(model.sampler_, "differences_")
+    assert model.certificate_.reference_is_private
+    assert not model.certificate_.private
+    assert "depend on them without noise" in str(model.certificate_)
+
+
+def test_fitted_pairs_serve_every_target():
+    first = PrivateRidge(random_state=0).fit(X, Y, **PUBLIC)
+    again = PrivateRidge(epsilon=0.2, gamma=0.3, sensitivity=first.sampler_).fit(X, Y)
+    assert again.sampler_.differences_ is first.sampler_.differences_
+    assert again.sensitivity_ == first.sampler_.sensitivity_at(0.3)
+    assert (again.epsilon_, again.gamma_) == (0.2, 0.3)
+    assert first.sampler_.epsilon == 1.0
+
+
+def test_fitted_pairs_in_a_search_are_frozen():
+    n_train = 100
+    sampler = SensitivitySampler(RidgeQuery(), n_records=n_train, random_state=0)
+    sampler.fit(X_PUBLIC, Y_PUBLIC)
+    model = PrivateRidge(sensitivity=FrozenEstimator(sampler))
+    grid = {"epsilon": [0.1, 1.0], "gamma": [0.05, 0.2]}
+    search = GridSearchCV(model, grid, cv=2, refit=False).fit(X, Y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    with pytest.warns(PrivacyLeakWarning, match="noise_random_state=0"):
+        seeded = clone(model).set_params(noise_random_state=0).fit(X[:100], Y[:100])
+    assert not seeded.certificate_.private
+    assert sampler.noise_random_state is None
+
+
+def test_sampler_parameters_stand_unless_the_model_has_its_own():
+    sampler = SensitivitySampler(
+        n_pairs=200, random_state=5, n_jobs=2, verbose=0, gamma=0.5, epsilon=9.0
+    )
+    model = PrivateRidge(sensitivity=sampler).fit(X, Y, **PUBLIC)
+    fitted = model.sampler_
+    assert (fitted.n_pairs, fitted.random_state, fitted.n_jobs) == (200, 5, 2)
+    assert (fitted.gamma, fitted.epsilon) == (0.05, 1.0)
+    model.set_params(random_state=6, n_jobs=1).fit(X, Y, **PUBLIC)
+    assert (model.sampler_.random_state, model.sampler_.n_jobs) == (6, 1)
+    assert sampler.get_params()["query"] is None
+    assert not hasattr(sampler, "certificate_")
+
+
+def test_add_remove_needs_a_public_number_of_records():
+    sampler = SensitivitySampler(relation="add-remove", n_pairs=100)
+    model = PrivateRidge(sensitivity=sampler)
+    with pytest.raises(ValueError, match="n_records must be given"):
+        model.fit(X, Y, **PUBLIC)
+    model.set_params(sensitivity__n_records=201).fit(X, Y, **PUBLIC)
+    assert model.certificate_.n_records == 201
+    assert "one record more" in model.certificate_.guarantee
+
+
+# The analytic bound
+
+
+def worst_neighbors(n, alpha, relation, seed):
+    """Search hard pairs: records along and across one direction, clipped to 1."""
+    rng = np.random.default_rng(seed)
+    best = 0.0
+    for _ in range(150):
+        angles = rng.choice([0, np.pi / 2, np.pi, rng.uniform(0, np.pi)], size=n + 1)
+        radii = rng.choice([0.0, alpha**0.5, 1.0, rng.uniform()], size=n + 1)
+        rows = np.minimum(radii, 1)[:, None] * np.c_[np.cos(angles), np.sin(angles)]
+        if rng.uniform() < 0.5:
+            size = min(1.0, math.sqrt(alpha / n))
+            rows[: n - 1] = [size, 0.0]
+        targets = rng.choice([-1.0, 1.0], size=n + 1)
+        if rng.uniform() < 0.5:
+            targets[: n - 1] = 1.0
+        first = np.arange(n)
+        second = first[:-1] if relation == "add-remove" else [*first[:-1], n]
+        if not len(second):
+            continue
+        theta = [
+            Ridge(alpha=alpha, fit_intercept=False).fit(rows[d], targets[d]).coef_
+            for d in (first, second)
+        ]
+        best = max(best, float(np.linalg.norm(theta[0] - theta[1])))
+    return best
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(
+    ("n", "alpha", "attained"),
+    [
+        (1, 0.1, 0.99),
+        (1, 1.0, 0.99),
+        (2, 0.5, 0.3),
+        (10, 1.0, 0.2),
+        (10, 20.0, 0.35),
+        (50, 2.0, 0.2),
+    ],
+)
+def test_bound_is_not_exceeded_and_nearly_attained(n, alpha, attained, relation):
+    bound = ridge_sensitivity_bound(n, alpha, relation=relation)
+    if relation == "add-remove" and n == 1:
+        n, bound = 2, ridge_sensitivity_bound(2, alpha, relation=relation)
+        attained = 0.3
+    worst = worst_neighbors(n, alpha, relation, seed=0)
+    assert attained * bound < worst <= bound * (1 + 1e-9)
+
+
+@settings(derandomize=True)
+@given(
+    n=st.integers(1, 10**6),
+    alpha=st.floats(1e-3, 1e6),
+    x_norm=st.floats(1e-2, 1e2),
+    y_bound=st.floats(1e-2, 1e2),
+)
+def test_bound_scales_with_rows_and_targets(n, alpha, x_norm, y_bound):
+    """L2(R, alpha) = L2(1, alpha / R^2) / R, times Y."""
+    for relation in ("replace-one", "add-remove"):
+        bound = ridge_sensitivity_bound(
+            n, alpha, x_norm=x_norm, y_bound=y_bound, relation=relation
+        )
+        unit = ridge_sensitivity_bound(n, alpha / x_norm**2, relation=relation)
+        assert bound == pytest.approx(unit / x_norm * y_bound)
+
+
+@pytest.mark.parametrize(
+    ("n", "alpha", "expected"),
+    [
+        (1, 2.0, 2 / 3),  # 2 B = 2 n/(n + alpha)
+        (100, 100.0, min(2.5 / 100, 2 / 101 * (1 + 99 / 199), 1.0)),
+        (10_000, 1.0, 2 * 0.5 * (1 + 0.5 * math.sqrt(9999))),
+        (25, 1.0, min(4.5, 1 + 0.5 * math.sqrt(24), 5.0)),
+    ],
+)
+def test_bound_of_known_cases(n, alpha, expected):
+    assert ridge_sensitivity_bound(n, alpha) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_targets", [None, 1, 2])
+def test_bound_fits_clipped_rows_with_a_penalized_intercept(fit_intercept, n_targets):
+    X, y = make_data(80, n_targets)
+    model = PrivateRidge(2.0, epsilon=np.inf, fit_intercept=fit_intercept, **BOUND)
+    model.fit(X, y)
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    rows = np.where(norms > 2.0, X / norms * 2.0, X)
+    if fit_intercept:
+        rows = np.column_stack([rows, np.ones(len(rows))])
+    clipped = np.clip(y, -3.0, 5.0)
+    theta = Ridge(alpha=2.0, fit_intercept=False).fit(rows, clipped).coef_
+    np.testing.assert_allclose(model.coef_, theta[..., :3], rtol=1e-9)
+    if fit_intercept:
+        np.testing.assert_allclose(model.intercept_, theta[..., 3], rtol=1e-9)
+    else:
+        assert model.intercept_ == 0.0
+    k = rows.shape[1]
+    l2 = ridge_sensitivity_bound(
+        80, 2.0, x_norm=math.sqrt(4.0 + fit_intercept), y_bound=5.0
+    )
+    expected = math.sqrt(k) * l2 * (n_targets or 1)
+    assert model.sensitivity_ == pytest.approx(expected, rel=1e-9)
+    assert model.sensitivity_ > expected
+    assert (model.risk_, model.gamma_) == (0.0, 0.0)
+    assert model.sampler_ is None
+
+
+def test_records_outside_the_bounds_are_clipped_without_a_word():
+    far = X.copy()
+    far[0] *= 1e6
+    PrivateRidge(**BOUND).fit(far, Y * 1e6)
+
+
+# As part of scikit-learn
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames(library):
+    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
+    columns = {"a": X[:, 0], "b": X[:, 1], "c": X[:, 2]}
+    public = frame(dict(zip("abc", X_PUBLIC.T, strict=True)))
+    model = PrivateRidge(random_state=0)
+    model.fit(frame(columns), Y, X_reference=public, y_reference=Y_PUBLIC)
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    assert model.predict(frame(columns)).shape == (200,)
+    swapped = frame(dict(zip("bac", X_PUBLIC.T, strict=True)))
+    with pytest.raises(IncompatibleError, match=r"columns \['b', 'a', 'c'\], and X"):
+        model.fit(frame(columns), Y, X_reference=swapped, y_reference=Y_PUBLIC)
+
+
+def test_reference_is_routed_through_a_pipeline_and_transformed():
+    shifted, public = X * 100 + 7, X_PUBLIC * 100 + 7
+    with sklearn.config_context(enable_metadata_routing=True):
+        ridge = PrivateRidge(random_state=0)
+        ridge.set_fit_request(X_reference=True, y_reference=True)
+        pipeline = make_pipeline(
+            StandardScaler(), ridge, transform_input=["X_reference"]
+        )
+        pipeline.fit(shifted, Y, X_reference=public, y_reference=Y_PUBLIC)
+        scaler = StandardScaler().fit(shifted)
+        direct = PrivateRidge(random_state=0).fit(
+            scaler.transform(shifted),
+            Y,
+            X_reference=scaler.transform(public),
+            y_reference=Y_PUBLIC,
+        )
+        assert pipeline[-1].certificate_ == direct.certificate_
+        search = GridSearchCV(pipeline, {"privateridge__epsilon": [1.0, 2.0]}, cv=2)
+        search.fit(shifted, Y, X_reference=public, y_reference=Y_PUBLIC)
+        assert search.best_estimator_[-1].certificate_.private
+
+
+def test_search_reaches_the_sampler():
+    model = PrivateRidge(sensitivity=SensitivitySampler())
+    grid = {
+        "epsilon": [0.5, 1.0],
+        "gamma": [0.05, 0.2],
+        "sensitivity__calibration": ["exchangeable", "pac"],
+        "sensitivity__n_pairs": [100],
+    }
+    search = GridSearchCV(model, grid, cv=2).fit(X, Y, **PUBLIC)
+    assert search.best_estimator_.sampler_.n_pairs == 100
+    assert len(search.cv_results_["params"]) == 8
+
+
+def test_cross_validation_pickling_and_cloning():
+    model = PrivateRidge(epsilon=50.0, random_state=0)
+    scores = cross_validate(model, X, Y, params=PUBLIC, cv=3)["test_score"]
+    assert (scores > 0).all()
+    fitted = model.fit(X, Y, **PUBLIC)
+    copied = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(copied.predict(X), fitted.predict(X))
+    assert copied.certificate_ == fitted.certificate_
+    assert clone(fitted).get_params() == model.get_params()
+    assert not hasattr(clone(fitted), "coef_")
+
+
+def test_fit_never_touches_parameters():
+    sampler = SensitivitySampler(
+        n_pairs=100, reference=TableReference(X_PUBLIC, Y_PUBLIC)
+    )
+    model = PrivateRidge(sensitivity=sampler)
+    before = copy.deepcopy(model.get_params())
+    model.fit(X, Y)
+    after = model.get_params()
+    assert after.pop("sensitivity") is sampler
+    before.pop("sensitivity")
+    assert after == before
+
+
+def test_shows_as_html():
+    assert "PrivateRidge" in PrivateRidge()._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "fit_parameters", "error", "message"),
+    [
+        ({"epsilon": 0.0}, {}, ValueError, r"epsilon must be a number in \(0, inf\]"),
+        ({"gamma": 1.0}, {}, ValueError, r"gamma must be a number in \(0, 1\), got 1"),
+        ({"alpha": -1.0}, {}, ValueError, "alpha must be a finite number >= 0, got -1"),
+        ({"sensitivity": 0.0}, {}, ValueError, "sensitivity must be a finite number"),
+        ({"sensitivity": True}, {}, ValueError, "sensitivity must be None, a Sens"),
+        ({"sensitivity": "best"}, {}, ValueError, r"above 0 or 'bound'; got 'best'"),
+        ({"sensitivity": "bound"}, {}, ValueError, "x_norm must be a finite number"),
+        (
+            {"sensitivity": "bound", "x_norm": 1.0},
+            {},
+            ValueError,
+            r"y_bounds must be two finite numbers .* got None",
+        ),
+        (
+            {"sensitivity": "bound", "x_norm": 1.0, "y_bounds": (2, 1)},
+            {},
+            ValueError,
+            r"y_bounds must be two finite numbers .* got \(2, 1\)",
+        ),
+        (
+            {"sensitivity": "bound", "x_norm": 1.0, "y_bounds": (0, 0)},
+            {},
+            ValueError,
+            "not both 0",
+        ),
+        (
+            {"sensitivity": "bound", "x_norm": 1.0, "y_bounds": (0, 1), "alpha": 0.0},
+            {},
+            ValueError,
+            r"alpha must be a finite number above 0, got 0\.0",
+        ),
+        ({"x_norm": 1.0}, {}, ValueError, "x_norm and y_bounds must be None unless"),
+        ({}, {"X_reference": X_PUBLIC}, ValueError, "must be given together"),
+        (
+            {},
+            {"X_reference": X_PUBLIC[:1], "y_reference": Y_PUBLIC[:1]},
+            ValueError,
+            "at least 2 records",
+        ),
+        (
+            {},
+            {"X_reference": X_PUBLIC[:, :2], "y_reference": Y_PUBLIC},
+            IncompatibleError,
+            "reference has 2 features, and X has 3",
+        ),
+        (
+            {"sensitivity": SensitivitySampler(reference=TableReference(X, Y))},
+            PUBLIC,
+            ValueError,
+            "there can be one reference only",
+        ),
+        (
+            {"sensitivity": SensitivitySampler(RidgeQuery()).fit(X_PUBLIC, Y_PUBLIC)},
+            PUBLIC,
+            ValueError,
+            "there can be one reference only",
+        ),
+        (
+            {"sensitivity": SensitivitySampler(RidgeQuery()).fit(X_PUBLIC, Y_PUBLIC)},
+            {},
+            IncompatibleError,
+            "databases of 400 records, got 200",
+        ),
+        (
+            {"sensitivity": SensitivitySampler(MeanQuery()).fit(X_PUBLIC)},
+            {},
+            IncompatibleError,
+            r"was fitted for MeanQuery\(\), and RidgeQuery\(alpha=1",
+        ),
+        (
+            {"sensitivity": SensitivitySampler(RidgeQuery(2.0))},
+            PUBLIC,
+            IncompatibleError,
+            r"has the query RidgeQuery\(alpha=2",
+        ),
+        (
+            {"sensitivity": SensitivitySampler(n_records=100)},
+            PUBLIC,
+            IncompatibleError,
+            "databases of 100 records, got 200",
+        ),
+        (
+            {"sensitivity": SensitivitySampler(reference=TableReference(X_PUBLIC))},
+            {},
+            ValueError,
+            "needs targets, and the reference has none",
+        ),
+    ],
+)
+def test_bad_configurations_are_refused(parameters, fit_parameters, error, message):
+    with pytest.raises(error, match=message):
+        PrivateRidge(**parameters).fit(X, Y, **fit_parameters)
+
+
+def test_withheld_pairs_are_not_used_again():
+    with pytest.warns(PrivacyLeakWarning):
+        model = PrivateRidge().fit(X, Y)
+    with pytest.raises(IncompatibleError, match="came from private data"):
+        PrivateRidge(sensitivity=model.sampler_).fit(X, Y)
+
+
+def test_targets_of_the_reference_must_be_as_many():
+    _, y = make_data(200, 2)
+    with pytest.raises(IncompatibleError, match="4 outputs and returned 8"):
+        PrivateRidge().fit(X, y, **PUBLIC)

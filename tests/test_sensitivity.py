@@ -1,0 +1,501 @@
+"""SensitivitySampler: sampling, calibration, release, and what it refuses."""
+
+import json
+import pickle
+import sys
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skparisk import (
+    CalibrationError,
+    HeuristicGuaranteeWarning,
+    IncompatibleError,
+    PrivacyLeakWarning,
+    PrivateRidge,
+    RiskCertificate,
+    SensitivitySampler,
+)
+from skparisk.calibration import CALIBRATIONS, as_calibration
+from skparisk.queries import MeanQuery, RecordQuery, RidgeQuery
+from skparisk.reference import BoxReference, CallableReference, TableReference
+
+RNG = np.random.default_rng(0)
+PUBLIC = RNG.normal(size=(300, 2))
+PRIVATE = RNG.normal(size=(300, 2))
+TARGETS = PUBLIC @ [1.0, -2.0] + RNG.normal(size=300)
+
+PARAMETERS = {
+    "query",
+    "epsilon",
+    "gamma",
+    "randomness",
+    "mechanism",
+    "calibration",
+    "failure_prob",
+    "reference",
+    "n_records",
+    "relation",
+    "n_pairs",
+    "n_jobs",
+    "random_state",
+    "noise_random_state",
+    "verbose",
+}
+FITTED = {
+    "differences_",
+    "sensitivities_",
+    "sensitivity_",
+    "noise_scale_",
+    "noise_epsilon_",
+    "risk_",
+    "certificate_",
+    "mechanism_",
+    "query_",
+    "n_records_",
+    "n_outputs_",
+    "n_features_in_",
+}
+
+
+@pytest.fixture(scope="module")
+def mean_sampler():
+    return SensitivitySampler(MeanQuery(), n_pairs=400, random_state=0).fit(PUBLIC)
+
+
+def test_fitted_attributes_are_what_the_method_says(mean_sampler):
+    """Delta is the K-th smallest l1 norm, and the scale is Delta / epsilon."""
+    s = mean_sampler
+    assert s.differences_.shape == (400, 2)
+    np.testing.assert_array_equal(s.sensitivities_, np.abs(s.differences_).sum(axis=1))
+    index = as_calibration("exchangeable", 0.05).order_index(400, 0.05)
+    assert index == s.certificate_.order_index == 381
+    assert s.sensitivity_ == np.sort(s.sensitivities_)[index - 1]
+    assert s.risk_ == pytest.approx(1 - 381 / 401)
+    assert s.risk_ <= 0.05
+    np.testing.assert_allclose(s.noise_scale_, s.sensitivity_ / 1.0, rtol=1e-8)
+    assert s.noise_scale_ > s.sensitivity_
+    assert s.noise_epsilon_ == s.sensitivity_ / s.noise_scale_
+    assert set(vars(s)) == PARAMETERS | FITTED
+
+
+def test_certificate_states_how_it_came_about(mean_sampler):
+    certificate = mean_sampler.certificate_
+    assert certificate.private
+    assert certificate.caveats == ()
+    assert certificate.reference.endswith(
+        "with replacement from a table of 300 records"
+    )
+    assert (certificate.n_pairs, certificate.n_records, certificate.n_outputs) == (
+        400,
+        300,
+        2,
+    )
+    document = json.loads(json.dumps(certificate.to_dict()))
+    assert RiskCertificate.from_dict(document) == certificate
+
+
+def test_certificate_reads_the_whole_curve_at_the_released_noise(mean_sampler):
+    """1 - #{i : G_i / epsilon' <= b} / (m + 1), for any other epsilon'."""
+    s = mean_sampler
+    for level in (0.1, 0.4, 0.9, 1.3, 50.0):
+        within = np.count_nonzero(
+            s.sensitivities_ * (1 + 1e-8) / level < s.noise_scale_
+        )
+        assert s.certificate_.risk_at(level) == pytest.approx(1 - within / 401)
+    assert s.certificate_.risk_at(1.0) == s.risk_
+    for gamma in (0.01, 0.05, 0.3):
+        level = s.certificate_.epsilon_at(gamma)
+        np.testing.assert_allclose(
+            level, s.sensitivity_at(gamma) / s.noise_scale_, rtol=1e-8
+        )
+        assert s.certificate_.risk_at(level) <= gamma
+    assert s.certificate_.epsilon_at(0.001) == np.inf
+
+
+def test_curve_of_many_pairs_is_thinned_on_the_safe_side():
+    sampler = SensitivitySampler(MeanQuery(), n_pairs=5000, random_state=0)
+    sampler.fit(PUBLIC[:20])
+    assert len(sampler.certificate_.curve) <= 2048
+    losses = sampler.mechanism_.privacy_loss(sampler.sensitivities_)
+    for level in np.quantile(losses, [0.1, 0.5, 0.9, 0.99]):
+        exact = 1 - np.count_nonzero(losses <= level) / 5001
+        assert exact <= sampler.certificate_.risk_at(level) <= exact + 3 / 5001
+
+
+@settings(derandomize=True, max_examples=30, deadline=None)
+@given(
+    epsilon=st.floats(1e-3, 1e3),
+    gamma=st.floats(0.01, 0.9),
+    calibration=st.sampled_from(["exchangeable", "pac"]),
+)
+def test_achieved_risk_never_exceeds_the_target(
+    mean_sampler, epsilon, gamma, calibration
+):
+    other = clone(mean_sampler).set_params(calibration=calibration)
+    other = other.fit(PUBLIC).calibrate(epsilon=epsilon, gamma=gamma)
+    assert other.risk_ <= gamma
+    assert other.certificate_.risk_at(epsilon) <= gamma
+    assert other.certificate_.epsilon_at(gamma) <= epsilon
+
+
+def test_calibrate_shares_pairs_and_leaves_the_original(mean_sampler):
+    before = pickle.dumps(mean_sampler)
+    other = mean_sampler.calibrate(epsilon=0.1, gamma=0.2)
+    assert other.differences_ is mean_sampler.differences_
+    assert (other.epsilon, other.gamma) == (0.1, 0.2)
+    assert other.sensitivity_ == mean_sampler.sensitivity_at(0.2)
+    assert other.certificate_.reference == mean_sampler.certificate_.reference
+    assert pickle.dumps(mean_sampler) == before
+    assert mean_sampler.calibrate().certificate_ == mean_sampler.certificate_
+
+
+@pytest.mark.parametrize("calibration", ["exchangeable", "pac", "dkw"])
+def test_each_calibration_takes_its_own_order_statistic(calibration):
+    expected = {"exchangeable": 1426, "pac": 1440, "dkw": 1496}[calibration]
+    sampler = SensitivitySampler(
+        MeanQuery(), calibration=calibration, n_pairs=1500, random_state=0
+    ).fit(PUBLIC)
+    assert sampler.certificate_.order_index == expected
+    assert sampler.sensitivity_ == np.sort(sampler.sensitivities_)[expected - 1]
+    assert sampler.risk_ <= 0.05
+
+
+def test_bessel_warns_and_certifies_nothing():
+    sampler = SensitivitySampler(MeanQuery(), calibration="bessel", random_state=0)
+    with pytest.warns(HeuristicGuaranteeWarning, match="whose proof does not hold"):
+        sampler.fit(PUBLIC)
+    assert not sampler.certificate_.private
+    assert sampler.certificate_.guarantee.startswith("There is no guarantee.")
+    assert sampler.certificate_.order_index == 950
+    assert sampler.risk_ == pytest.approx(1 - 0.95 * 0.95)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+@pytest.mark.parametrize(
+    ("query", "relation"),
+    [
+        (RidgeQuery(), "replace-one"),
+        (RidgeQuery(), "add-remove"),
+        (MeanQuery(), "replace-one"),
+        (np.median, "add-remove"),
+    ],
+)
+def test_same_seed_same_pairs_for_any_number_of_workers(backend, query, relation):
+    sampler = SensitivitySampler(
+        query, relation=relation, n_pairs=300, random_state=3, n_jobs=1
+    )
+    one = sampler.fit(PUBLIC, TARGETS).differences_
+    with joblib.parallel_config(backend=backend):
+        two = clone(sampler).set_params(n_jobs=2).fit(PUBLIC, TARGETS).differences_
+    np.testing.assert_array_equal(one, two)
+    again = clone(sampler).fit(PUBLIC, TARGETS).differences_
+    np.testing.assert_array_equal(one, again)
+    other = clone(sampler).set_params(random_state=4).fit(PUBLIC, TARGETS).differences_
+    assert (one != other).any()
+
+
+@pytest.mark.parametrize("reference", ["disjoint", "callable"])
+def test_every_reference_is_the_same_for_any_number_of_workers(reference):
+    sources = {
+        "disjoint": TableReference(RNG.normal(size=(2000, 2)), sampling="disjoint"),
+        "callable": CallableReference(_normal_records),
+    }
+    sampler = SensitivitySampler(
+        MeanQuery(), reference=sources[reference], n_pairs=150, random_state=0
+    ).set_params(n_records=9)
+    one = sampler.fit(PRIVATE).differences_
+    two = clone(sampler).set_params(n_jobs=2).fit(PRIVATE).differences_
+    np.testing.assert_array_equal(one, two)
+
+
+def _normal_records(n_records, rng):
+    return rng.normal(size=(n_records, 2))
+
+
+def test_first_pairs_do_not_depend_on_how_many_are_drawn():
+    few, many = (
+        SensitivitySampler(MeanQuery(), n_pairs=m, random_state=0).fit(PUBLIC)
+        for m in (100, 500)
+    )
+    np.testing.assert_array_equal(few.differences_[:64], many.differences_[:64])
+
+
+def test_private_data_tell_only_their_shape_where_a_reference_is_given():
+    reference = TableReference(PUBLIC)
+    sampler = SensitivitySampler(MeanQuery(), reference=reference, random_state=0)
+    one = sampler.fit(PRIVATE)
+    state = pickle.dumps(one)
+    two = clone(sampler).fit(PRIVATE * 1e6)
+    assert pickle.dumps(two) == state
+    assert one.n_records_ == len(PRIVATE)
+
+
+def test_release_differs_each_time_also_with_random_state(mean_sampler):
+    first, second = (mean_sampler.release(PRIVATE) for _ in range(2))
+    assert (first != second).all()
+    assert np.abs(first - PRIVATE.mean(axis=0)).max() < 60 * mean_sampler.noise_scale_
+
+
+def test_release_repeats_only_with_noise_random_state_which_warns():
+    sampler = SensitivitySampler(MeanQuery(), random_state=0, noise_random_state=1).fit(
+        PUBLIC
+    )
+    with pytest.warns(PrivacyLeakWarning, match="noise_random_state=1 makes the noise"):
+        first = sampler.release(PRIVATE)
+    with pytest.warns(PrivacyLeakWarning, match="noise_random_state"):
+        np.testing.assert_array_equal(first, sampler.release(PRIVATE))
+    assert not sampler.certificate_.private
+    assert "NOT private" in str(sampler.certificate_)
+
+
+def test_infinite_epsilon_is_the_query_itself():
+    sampler = SensitivitySampler(MeanQuery(), epsilon=np.inf).fit(PUBLIC)
+    np.testing.assert_array_equal(sampler.release(PRIVATE), PRIVATE.mean(axis=0))
+    assert sampler.noise_scale_ == 0
+    assert not sampler.certificate_.private
+
+
+def test_add_remove_answers_both_sizes_of_a_pair_and_no_other():
+    sampler = SensitivitySampler(
+        np.median, relation="add-remove", n_records=50, n_pairs=200, gamma=0.2
+    ).fit(PUBLIC)
+    for n_records in (49, 50):
+        assert sampler.release(PRIVATE[:n_records]).shape == (1,)
+    for n_records in (48, 51):
+        with pytest.raises(IncompatibleError, match="databases of 49 or 50 records"):
+            sampler.release(PRIVATE[:n_records])
+
+
+def test_local_model_releases_each_record_by_itself():
+    sampler = SensitivitySampler(epsilon=2.0, random_state=0).fit(PUBLIC)
+    assert isinstance(sampler.query_, RecordQuery)
+    assert (sampler.n_records_, sampler.n_outputs_) == (1, 2)
+    released = sampler.transform(PRIVATE)
+    assert released.shape == PRIVATE.shape
+    noise = released - PRIVATE
+    assert len(np.unique(noise)) == noise.size
+    assert sampler.release(PRIVATE[:1]).shape == (2,)
+
+
+def test_transform_exists_for_single_records_only(mean_sampler):
+    assert not hasattr(mean_sampler, "transform")
+    assert not hasattr(mean_sampler, "fit_transform")
+    assert hasattr(SensitivitySampler(), "transform")
+
+
+def test_fit_transform_of_the_same_data_warns_and_keeps_no_pair():
+    sampler = SensitivitySampler()
+    with pytest.warns(PrivacyLeakWarning, match="private data themselves"):
+        assert sampler.fit_transform(PRIVATE).shape == PRIVATE.shape
+    assert sampler.certificate_.reference_is_private
+    assert not sampler.certificate_.private
+    assert not hasattr(sampler, "differences_")
+    assert not hasattr(sampler, "sensitivities_")
+    assert sampler.certificate_.curve == ()
+    assert sampler.certificate_.risk_at(1.0) == sampler.risk_
+    assert sampler.certificate_.risk_at(0.99) == 1.0
+    for call in (sampler.calibrate, sampler.withhold_pairs):
+        with pytest.raises(IncompatibleError, match="came from private data"):
+            call()
+    with pytest.raises(IncompatibleError, match="came from private data"):
+        sampler.sensitivity_at(0.1)
+
+
+def test_fit_transform_with_a_reference_does_not_warn():
+    sampler = SensitivitySampler(reference=TableReference(PUBLIC))
+    assert sampler.fit_transform(PRIVATE).shape == PRIVATE.shape
+    assert sampler.certificate_.private
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_keep_their_names(library):
+    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
+    X = frame({"a": PUBLIC[:, 0], "b": PUBLIC[:, 1]})
+    sampler = SensitivitySampler().set_output(transform=library).fit(X)
+    released = sampler.transform(X)
+    assert isinstance(released, frame)
+    assert list(released.columns) == ["a", "b"]
+    assert list(sampler.get_feature_names_out()) == ["a", "b"]
+    swapped = frame({"b": PUBLIC[:, 1], "a": PUBLIC[:, 0]})
+    with pytest.raises(ValueError, match="feature names should match"):
+        sampler.transform(swapped)
+
+
+def test_reference_with_other_columns_is_refused():
+    names = pd.DataFrame(PUBLIC, columns=["a", "b"])
+    sampler = SensitivitySampler(MeanQuery(), reference=TableReference(names))
+    with pytest.raises(IncompatibleError, match=r"columns \['a', 'b'\], and X has"):
+        sampler.fit(names[["b", "a"]])
+    with pytest.raises(IncompatibleError, match="has 2 features, and X has 1"):
+        sampler.fit(PRIVATE[:, :1])
+    with pytest.raises(IncompatibleError, match="has 3 features, and X has 2"):
+        SensitivitySampler(reference=BoxReference([0] * 3, [1] * 3)).fit(PRIVATE)
+
+
+@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
+def test_works_inside_pipelines_and_searches():
+    y = TARGETS
+    pipeline = make_pipeline(
+        StandardScaler(), SensitivitySampler(epsilon=5.0), PrivateRidge()
+    )
+    assert set(cross_validate(pipeline, PUBLIC, y, cv=3)) >= {"test_score"}
+    grid = {
+        "sensitivitysampler__epsilon": [1.0, 10.0],
+        "sensitivitysampler__gamma": [0.05, 0.2],
+    }
+    search = GridSearchCV(pipeline, grid, cv=3).fit(PUBLIC, y)
+    assert search.best_estimator_["sensitivitysampler"].risk_ <= 0.2
+
+
+def test_progress_is_shown_on_request(capsys):
+    SensitivitySampler(MeanQuery(), verbose=1).fit(PUBLIC)
+    assert "sampling pairs" in capsys.readouterr().err
+    SensitivitySampler(MeanQuery()).fit(PUBLIC)
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_without_tqdm_is_that_of_joblib(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    SensitivitySampler(MeanQuery(), verbose=1, random_state=0).fit(PUBLIC)
+    captured = capsys.readouterr()
+    assert "Done" in captured.err + captured.out
+
+
+def fitted(**parameters):
+    return SensitivitySampler(**parameters).fit(PUBLIC)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"epsilon": 0}, r"epsilon must be a number in \(0, inf\], got 0\."),
+        ({"epsilon": -1.0}, r"epsilon must be a number in \(0, inf\], got -1\.0"),
+        ({"epsilon": np.nan}, r"epsilon must be a number in \(0, inf\], got nan"),
+        ({"epsilon": "1"}, r"epsilon must be a number in \(0, inf\], got '1'"),
+        ({"epsilon": True}, r"epsilon must be a number in \(0, inf\], got True"),
+        ({"gamma": 0.0}, r"gamma must be a number in \(0, 1\), got 0\.0"),
+        ({"gamma": 1}, r"gamma must be a number in \(0, 1\), got 1\."),
+        ({"gamma": np.nan}, r"gamma must be a number in \(0, 1\), got nan"),
+        ({"randomness": "all"}, "randomness must be one of 'implicit'; got 'all'"),
+        ({"mechanism": "cauchy"}, "mechanism must be one of 'laplace'; got 'cauchy'"),
+        ({"calibration": "best"}, "calibration must be one of 'exchangeable', 'pac'"),
+        ({"relation": "swap"}, "relation must be one of 'replace-one', 'add-remove'"),
+        ({"failure_prob": 2}, r"failure_prob must be a number in \(0, 1\), got 2"),
+        ({"n_pairs": 0}, "n_pairs must be a whole number >= 1, got 0"),
+        ({"n_pairs": 99.5}, r"n_pairs must be a whole number >= 1, got 99\.5"),
+        ({"query": 3}, "query must be None, a callable"),
+        ({"reference": 3}, "reference must be a TableReference"),
+        ({"n_records": 2}, "n_records must be None or 1 with query=None, got 2"),
+        ({"relation": "add-remove"}, "relation must be 'replace-one' with query=None"),
+        ({"query": np.mean, "n_records": 0}, "n_records must be a whole number >= 1"),
+        (
+            {"query": np.mean, "n_records": 1, "relation": "add-remove"},
+            "n_records must be a whole number >= 2, got 1",
+        ),
+        (
+            {
+                "query": np.mean,
+                "relation": "add-remove",
+                "reference": TableReference(PUBLIC),
+            },
+            "n_records must be given with relation='add-remove', got None",
+        ),
+        ({"query": lambda X, y: y.mean()}, "y must be given, as the query"),
+        ({"query": RidgeQuery()}, "y must be given, as the query"),
+        (
+            {
+                "query": np.mean,
+                "reference": TableReference(PUBLIC, sampling="disjoint"),
+            },
+            r"at least 301000 rows for n_pairs=1000 pairs .* 301 records each, got 300",
+        ),
+        ({"query": lambda X: np.nan}, "returned NaN or infinity on a sampled database"),
+        (
+            {"query": lambda X: np.zeros(1 + (X[0, 0] > 0))},
+            r"same number of outputs for every database, got \[1, 2\]",
+        ),
+        ({"query": lambda X: 1.0}, r"sampled sensitivity at gamma=0\.05 is 0"),
+    ],
+)
+def test_bad_configurations_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(**parameters)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message", "best"),
+    [
+        ({"gamma": 1e-4}, "n_pairs=1000 pairs certify no risk below", 1 / 1001),
+        ({"gamma": 0.05, "calibration": "dkw"}, "n_pairs >= 1305", 0.0564677078),
+        ({"n_pairs": 10, "calibration": "pac"}, "n_pairs >= 59", 1 - 0.05**0.1),
+    ],
+)
+def test_too_few_pairs_are_refused_before_sampling(parameters, message, best):
+    def never(X):
+        raise AssertionError("sampled")
+
+    with pytest.raises(CalibrationError, match=message) as caught:
+        fitted(query=never, **parameters)
+    assert caught.value.best == pytest.approx(best)
+    assert caught.value.target == parameters.get("gamma", 0.05)
+
+
+def test_length_that_changes_between_blocks_is_refused():
+    class Wandering(MeanQuery):
+        """One more output from the second block of pairs on."""
+
+        def on_pool(self, pool, n_records):
+            plain, calls = super().on_pool(pool, n_records), []
+
+            def differences(pairs):
+                calls.append(1)
+                return np.tile(plain(pairs), len(calls))
+
+            return differences
+
+    with pytest.raises(ValueError, match=r"same number of outputs .* got \[2, 4"):
+        fitted(query=Wandering(), n_pairs=1000)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_private_data_with_missing_numbers_are_refused(mean_sampler, bad):
+    X = PRIVATE.copy()
+    X[3, 1] = bad
+    with pytest.raises(ValueError, match=r"contains (NaN|infinity)"):
+        mean_sampler.release(X)
+
+
+def test_answers_that_do_not_fit_what_was_sampled_are_refused(mean_sampler):
+    with pytest.raises(IncompatibleError, match=r"databases of 300 records, got 299"):
+        mean_sampler.release(PRIVATE[:299])
+    with pytest.raises(ValueError, match="X has 1 features"):
+        mean_sampler.release(PRIVATE[:, :1])
+    sampler = SensitivitySampler(
+        lambda X: np.full(1 + (X[0, 0] == 99), X.mean()), n_pairs=50
+    ).fit(PUBLIC)
+    X = PRIVATE.copy()
+    X[0, 0] = 99
+    with pytest.raises(IncompatibleError, match="1 outputs and returned 2"):
+        sampler.release(X)
+
+
+def test_targets_are_sampled_with_their_records():
+    sampler = SensitivitySampler(RidgeQuery(), random_state=0).fit(PUBLIC, TARGETS)
+    released = sampler.release(PUBLIC, TARGETS)
+    assert released.shape == (3,)
+    with pytest.raises(ValueError, match="y must be given"):
+        sampler.release(PUBLIC)
+
+
+def test_all_calibrations_are_named():
+    assert CALIBRATIONS == ("exchangeable", "pac", "dkw", "bessel")
