@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from skparisk.neighbors import block_size, draw_pairs, n_drawn
 from skparisk.queries import Query, check_answer
@@ -112,7 +113,7 @@ def sample_differences(
         )
         for indices in np.array_split(np.arange(len(blocks)), n_tasks)
     )
-    with threadpool_limits(1, user_api="blas"):
+    with _one_blas_thread():
         parts = list(_run(tasks, n_tasks, n_jobs, verbose))
     differences = [difference for part in parts for difference in part]
     lengths = {difference.shape[1] for difference in differences}
@@ -139,7 +140,7 @@ def _sample_blocks(
     # One thread per worker, so that sums do not depend on the number of threads;
     # threads of the parent process are limited there.
     in_parent = os.getpid() == parent
-    with nullcontext() if in_parent else threadpool_limits(1, user_api="blas"):
+    with nullcontext() if in_parent else _one_blas_thread():
         for start, size, seed in blocks:
             pairs = draw_pairs(
                 source,
@@ -155,6 +156,16 @@ def _sample_blocks(
                 evaluate = query.on_pool(pool, n_records)
             differences.append(check_answer(evaluate(pairs), "a sampled database"))
     return differences
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """Return the thread pools of this process; to find them takes milliseconds."""
+    return ThreadpoolController()
+
+
+def _one_blas_thread() -> AbstractContextManager[Any]:
+    return _thread_pools().limit(limits=1, user_api="blas")
 
 
 def _run(
