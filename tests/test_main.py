@@ -1,0 +1,352 @@
+"""The demonstration: what it prints, what it draws, what it refuses."""
+
+import builtins
+import contextlib
+import io
+import math
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from sklearn.linear_model import Ridge
+
+from skparisk import __main__ as demo
+from skparisk.datasets import load_census
+from skparisk.linear_model import ridge_sensitivity_bound
+from skparisk.sensitivity import SensitivitySampler
+
+SMALL = ["--n-pairs", "100", "--epsilon", "0.01", "1", "--gamma", "0.2", "0.05"]
+CALIBRATIONS = ["exchangeable", "pac", "dkw"]
+SIGNATURES = {".png": b"\x89PNG\r\n\x1a\n", ".pdf": b"%PDF-", ".svg": b"<?xml"}
+
+
+def run(argv):
+    """Return what the demonstration prints, with few releases."""
+    printed = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+        patch.setattr(demo, "N_RELEASES", 3)
+        assert demo.main([str(word) for word in argv]) == 0
+    return printed.getvalue()
+
+
+def table(text):
+    """Return the rows of the table; one without enough pairs has four cells."""
+    lines = text.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("---")) - 1
+    block = lines[first : lines.index("", first)]
+    header, rule, *rows = [
+        [cell.strip() for cell in line.split("  ") if cell.strip()] for line in block
+    ]
+    assert tuple(header) == demo.HEADER
+    assert all(set(cell) == {"-"} for cell in rule)
+    assert all(len(line) == len(block[0]) for line in block if "needs" not in line)
+    return [dict(zip(header, row, strict=False)) for row in rows]
+
+
+def sampled(rows):
+    return [row for row in rows if row["sensitivity from"] in CALIBRATIONS]
+
+
+@pytest.fixture(scope="module")
+def picture(tmp_path_factory):
+    return tmp_path_factory.mktemp("demo") / "census.png"
+
+
+@pytest.fixture(scope="module")
+def text(picture):
+    return run([*SMALL, "--output", picture])
+
+
+@pytest.fixture(scope="module")
+def rows(text):
+    return table(text)
+
+
+@pytest.fixture(scope="module")
+def split():
+    return demo.split_census(0)
+
+
+def test_table_has_a_row_for_every_model(rows):
+    names = [row["sensitivity from"] for row in rows]
+    assert names == ["none: Ridge", *(["known bound", *CALIBRATIONS * 2] * 2)]
+
+
+def test_achieved_risk_is_at_most_gamma(rows):
+    released = [row for row in rows if row.get("achieved risk", "-") != "-"]
+    assert len(released) == 12
+    for row in released:
+        assert float(row["achieved risk"]) <= float(row["gamma"])
+        # No smaller than the exact one, of which there are m + 1.
+        if row["sensitivity from"] == "exchangeable":
+            index = int(row["K of m"].split(" of ")[0])
+            assert float(row["achieved risk"]) >= 1 - index / 101
+
+
+def test_noise_scale_is_sensitivity_over_epsilon(rows):
+    for row in rows[1:]:
+        if "noise scale" in row:
+            expected = float(row["sensitivity"]) / float(row["epsilon"])
+            assert float(row["noise scale"]) == pytest.approx(expected, rel=1e-3)
+
+
+def test_sampled_pairs_are_shared_and_a_stricter_claim_takes_a_larger_one(rows):
+    values = {
+        (row["epsilon"], row["gamma"], row["sensitivity from"]): float(
+            row["sensitivity"]
+        )
+        for row in sampled(rows)
+        if "sensitivity" in row
+    }
+    assert len(values) == 10
+    for (epsilon, gamma, calibration), value in values.items():
+        assert value == values["1", gamma, calibration]
+        assert value >= values[epsilon, gamma, "exchangeable"]
+        assert value >= values[epsilon, "0.2", calibration]
+
+
+def test_too_few_pairs_are_named_in_the_row(rows):
+    short = [row for row in rows if len(row) == 4]
+    assert [row["epsilon"] for row in short] == ["0.01", "1"]
+    for row in short:
+        assert (row["sensitivity from"], row["gamma"]) == ("dkw", "0.05")
+        assert row["K of m"] == "needs 1305 pairs"
+
+
+@pytest.mark.parametrize(
+    ("gamma", "needed"),
+    [(0.2, (4, 14, 61)), (0.05, (19, 59, 1305)), (0.01, (99, 299, 41971))],
+)
+def test_pairs_needed_are_those_of_the_theorems(gamma, needed):
+    assert tuple(count(gamma) for count in demo.PAIRS_NEEDED.values()) == needed
+
+
+def test_column_without_noise_is_ridge(rows, split):
+    ridge = Ridge(alpha=1.0).fit(split.X_train, split.y_train)
+    expected = math.sqrt(np.mean((split.y_test - ridge.predict(split.X_test)) ** 2))
+    assert rows[0]["test RMSE"] == f"{expected:.1f}"
+    full = [row for row in rows if len(row) > 4]
+    assert {row["without noise"] for row in full} == {f"{expected:.1f}"}
+
+
+def test_known_bound_is_the_proven_one(rows):
+    bound = ridge_sensitivity_bound(
+        15_000, 1.0, x_norm=math.hypot(4, 1), y_bound=3000
+    ) * math.sqrt(9)
+    known = [row for row in rows if row["sensitivity from"] == "known bound"]
+    for row in known:
+        assert float(row["sensitivity"]) == pytest.approx(bound, rel=1e-3)
+        assert (row["achieved risk"], row["K of m"]) == ("0", "-")
+
+
+def test_certificate_is_of_the_first_target_and_fits_a_terminal(text, rows):
+    lines = text.splitlines()
+    start = lines.index(
+        "Certificate of the model at epsilon=0.01, gamma=0.2, exchangeable:"
+    )
+    certificate = lines[start : lines.index("", start)]
+    words = " ".join(" ".join(certificate).split())
+    assert "the release is 0.01-differentially private for that pair" in words
+    achieved = float(words.partition("risk achieved: ")[2].split()[0])
+    in_table = float(sampled(rows)[0]["achieved risk"])
+    assert achieved == pytest.approx(in_table, abs=2e-6)
+    assert max(map(len, certificate)) <= 80
+
+
+def test_text_is_wrapped_and_ascii_and_says_what_was_declared(text):
+    prose = [line for line in text.splitlines() if "  " not in line]
+    prose = [line for line in prose if not line.startswith("Picture")]
+    assert max(map(len, prose)) <= 80
+    assert text.isascii()
+    words = " ".join(text.split())
+    assert "standard deviations of the public reference only" in words
+    assert "norm of 4 and incomes to 0 to 3000 dollars" in words
+    assert "over 3 releases" in words
+
+
+def test_picture_is_written_where_it_says(text, picture):
+    assert picture.read_bytes().startswith(SIGNATURES[".png"])
+    assert text.endswith(f"Picture of the sampled sensitivities: {picture}\n")
+
+
+def test_seed_governs_the_sampling_and_never_the_noise(rows, tmp_path):
+    """The same seed, other workers: same sensitivities, other errors."""
+    output = tmp_path / "again.svg"
+    with joblib.parallel_config(backend="threading"):
+        again = table(run([*SMALL, "--n-jobs", "2", "--output", output]))
+    for column in ("K of m", "sensitivity", "noise scale", "achieved risk"):
+        assert [row.get(column) for row in again] == [row.get(column) for row in rows]
+    assert sampled(again)[0]["test RMSE"] != sampled(rows)[0]["test RMSE"]
+    assert output.read_bytes().startswith(SIGNATURES[".svg"])
+
+
+def test_without_matplotlib_says_what_to_install(monkeypatch, capsys, tmp_path):
+    real_import = builtins.__import__
+
+    def no_matplotlib(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", no_matplotlib)
+    monkeypatch.setattr(demo, "N_RELEASES", 1)
+    monkeypatch.chdir(tmp_path)
+    argv = ["--n-pairs", "19", "--gamma", "0.05", "--epsilon", "1", "--seed", "3"]
+    assert demo.main(argv) == 0
+    printed = capsys.readouterr().out
+    assert "python -m pip install matplotlib" in printed
+    assert "seed 3" in printed
+    assert list(tmp_path.iterdir()) == []
+    notes = [row["K of m"] for row in sampled(table(printed))]
+    assert notes == ["19 of 19", "needs 59 pairs", "needs 1305 pairs"]
+
+
+def test_infinite_epsilon_is_ridge_and_claims_nothing(tmp_path):
+    output = tmp_path / "none.pdf"
+    argv = ["--n-pairs", "30", "--gamma", "0.3", "--epsilon", "inf"]
+    text = run([*argv, "--output", output])
+    rows = table(text)
+    assert "There is no guarantee." in text
+    assert {row.get("achieved risk", "-") for row in rows} == {"-"}
+    for row in sampled(rows)[:2]:
+        assert row["test RMSE"] == row["without noise"]
+        assert row["+/- std"] == "0.0"
+    assert output.read_bytes().startswith(SIGNATURES[".pdf"])
+
+
+def test_split_is_a_partition_standardized_on_the_public_part(split):
+    _, y = load_census(return_X_y=True)
+    parts = (split.y_public, split.y_train, split.y_test)
+    assert [len(part) for part in parts] == [9_500, 15_000, 5_001]
+    assert np.array_equal(np.sort(np.concatenate(parts)), np.sort(y))
+    np.testing.assert_allclose(split.X_public.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(split.X_public.std(axis=0), 1)
+    assert abs(split.X_train.mean(axis=0)).max() > 1e-4
+    assert split.X_train.shape[1] + 1 == demo.N_OUTPUTS
+
+
+def test_split_follows_the_seed(split):
+    assert np.array_equal(demo.split_census(0).X_train, split.X_train)
+    assert not np.array_equal(demo.split_census(1).X_train, split.X_train)
+
+
+def test_picture_has_units_a_legend_and_every_pair(tmp_path):
+    sensitivities = np.append(np.geomspace(0.01, 1, 999), 0.0)
+    quantiles = {("exchangeable", 0.1): 0.5, ("pac", 0.1): 0.6, ("pac", 0.01): 0.9}
+    before = sensitivities.copy(), "matplotlib.pyplot" in sys.modules
+    figure = Figure()
+    demo.draw_picture(figure, sensitivities, quantiles, tmp_path / "x.png")
+    (axes,) = figure.axes
+    assert "dollars a week" in axes.get_xlabel()
+    assert "pairs, of 1000" in axes.get_ylabel()
+    assert sum(bar.get_height() for bar in axes.patches) == 1000
+    assert [line.get_xdata()[0] for line in axes.lines] == [0.5, 0.6, 0.9]
+    assert [entry.get_text() for entry in figure.legends[0].get_texts()] == [
+        "exchangeable, γ = 0.1: 0.500 dollars",
+        "pac, γ = 0.1: 0.600 dollars",
+        "pac, γ = 0.01: 0.900 dollars",
+    ]
+    assert np.array_equal(sensitivities, before[0])
+    assert ("matplotlib.pyplot" in sys.modules) is before[1]
+
+
+@pytest.mark.parametrize(("value", "shown"), [(1172.94, "1172.9"), (1e7, "1.00e+07")])
+def test_error_is_written_in_tenths_unless_huge(value, shown):
+    assert demo.format_rmse(value) == shown
+
+
+@pytest.mark.parametrize("risk", [0.0, 0.04997501, 0.1, 1 / 3])
+def test_risk_is_never_written_smaller(risk):
+    assert risk <= float(demo.format_risk(risk)) <= risk + 1e-6
+
+
+BAD = {
+    "--epsilon 0": r"epsilon must be a number in (0, inf], got 0.0.",
+    "--epsilon 1 -1": r"epsilon must be a number in (0, inf], got -1.0.",
+    "--epsilon nan": r"epsilon must be a number in (0, inf], got nan.",
+    "--epsilon two": r"epsilon must be a number in (0, inf], got 'two'.",
+    "--epsilon 1 1e-300": "for noise on a grid, got 1e-300.",
+    "--gamma 0": "gamma must be a number in (0, 1), got 0.0.",
+    "--gamma 0.1 1": "gamma must be a number in (0, 1), got 1.0.",
+    "--gamma x": "gamma must be a number in (0, 1), got 'x'.",
+    "--gamma": "--gamma: expected at least one argument",
+    "--n-pairs 0": "n_pairs must be a whole number >= 1, got 0.",
+    "--n-pairs 2.5": "n_pairs must be a whole number >= 1, got '2.5'.",
+    "--n-pairs 18 --gamma 0.2 0.05": "n_pairs=18 pairs certify no risk below "
+    "0.0526316, and gamma=0.05 was asked for; it needs n_pairs >= 19.",
+    "--n-jobs 0": "n_jobs must be a whole number other than 0, got 0.",
+    "--n-jobs all": "n_jobs must be a whole number other than 0, got 'all'.",
+    "--seed -1": "seed must be a whole number in [0, 2**32), got -1.",
+    "--seed 4294967296": "seed must be a whole number in [0, 2**32), got 4294967296.",
+    "--seed x": "seed must be a whole number in [0, 2**32), got 'x'.",
+    "--output census": "output must end in one of .png .pdf .svg, got 'census'.",
+    "--output no/census.png": "output must be a file that can be written, got "
+    f"'{Path('no/census.png')}': No such file or directory.",
+    "--output folder.png": "output must be a file that can be written, got "
+    "'folder.png': ",
+    "--unknown": "unrecognized arguments: --unknown",
+}
+
+
+@pytest.mark.parametrize("argv", BAD)
+def test_bad_values_are_refused_in_one_line(argv, monkeypatch, capsys, tmp_path):
+    """Before any work, and without a file left behind."""
+    (tmp_path / "folder.png").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delattr(demo, "load_census")
+    with pytest.raises(SystemExit) as stop:
+        demo.main(argv.split())
+    assert stop.value.code == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("python -m skparisk: error: ")
+    assert printed.err.count("\n") == 1
+    assert printed.err.endswith("\n")
+    assert BAD[argv] in printed.err
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.png"]
+
+
+def test_what_the_library_refuses_later_is_one_line_too(monkeypatch, capsys, tmp_path):
+    def refuse(*args):
+        raise ValueError("The sampled\nsensitivity is 0.")
+
+    monkeypatch.setattr(SensitivitySampler, "fit", refuse)
+    with pytest.raises(SystemExit) as stop:
+        demo.main(["--output", str(tmp_path / "x.png")])
+    assert stop.value.code == 2
+    expected = "python -m skparisk: error: The sampled sensitivity is 0.\n"
+    assert capsys.readouterr().err == expected
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_check_of_the_output_leaves_a_file_as_it_was(tmp_path):
+    output = tmp_path / "old.PNG"
+    output.write_bytes(b"old")
+    demo.check_writable(demo.check_format(output))
+    assert output.read_bytes() == b"old"
+
+
+def test_help_names_every_option_and_what_the_seed_is_for():
+    command = [sys.executable, "-m", "skparisk", "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    for option in ("epsilon", "gamma", "n-pairs", "n-jobs", "seed", "output"):
+        assert f"--{option}" in done.stdout
+    words = " ".join(done.stdout.split())
+    assert "never the noise" in words
+    assert "(default: 0.05 0.5)" in words
+    assert done.stderr == ""
+
+
+def test_runs_as_a_module(monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "skparisk.__main__")
+    monkeypatch.setattr(sys, "argv", ["skparisk", "--gamma", "2"])
+    with pytest.raises(SystemExit) as stop:
+        runpy.run_module("skparisk", run_name="__main__")
+    assert stop.value.code == 2
+    expected = "gamma must be a number in (0, 1), got 2.0."
+    assert expected in capsys.readouterr().err
