@@ -123,9 +123,9 @@ def draw_pairs(
     Which position changes is drawn uniformly, independent of the records, so
     that queries which look at the order of records are measured as well.
     """
-    records_rng, position_rng = (np.random.default_rng(s) for s in seed.spawn(2))
-    pool, indices = source.draw(start, size, records_rng)
-    changed = position_rng.integers(n_records, size=size)
+    rng = np.random.default_rng(seed)  # not seed.spawn, which changes `seed`
+    changed = rng.integers(n_records, size=size)
+    pool, indices = source.draw(start, size, rng)
     if relation == "replace-one":
         return NeighborPairs(pool, indices[:, :-1], changed, indices[:, -1])
     return NeighborPairs(pool, indices, changed, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -128,7 +128,15 @@ class RecordQuery(Query):
         return np.asarray(X[0], dtype=np.float64)
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        return lambda pairs: pool.X[pairs.removed] - pool.X[pairs.replacement]
+        def differences(pairs: NeighborPairs) -> NDArray[np.float64]:
+            if pairs.replacement is None:
+                raise ValueError(
+                    "relation must be 'replace-one' for a record by itself, as it "
+                    "cannot be released if it is not there."
+                )
+            return pool.X[pairs.removed] - pool.X[pairs.replacement]
+
+        return differences
 
 
 @dataclass(frozen=True)
@@ -197,14 +205,15 @@ class RidgeQuery(Query):
         return True
 
     def __post_init__(self) -> None:
-        if isinstance(self.alpha, Iterable):
-            object.__setattr__(self, "alpha", tuple(float(a) for a in self.alpha))
+        if isinstance(self.alpha, (list, tuple, np.ndarray)) and np.ndim(self.alpha):
+            object.__setattr__(self, "alpha", tuple(self.alpha))
         penalties = self.alpha if isinstance(self.alpha, tuple) else (self.alpha,)
-        for penalty in penalties:
-            if not isinstance(penalty, Real) or not 0 <= penalty < np.inf:
-                raise ValueError(
-                    f"alpha must be a finite number >= 0, got {self.alpha!r}."
-                )
+        good = [
+            isinstance(a, Real) and not isinstance(a, bool) and 0 <= a < np.inf
+            for a in penalties
+        ]
+        if not good or not all(good):
+            raise ValueError(f"alpha must be a finite number >= 0, got {self.alpha!r}.")
 
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         coef, intercept = self.fit(X, y)
@@ -228,6 +237,7 @@ class RidgeQuery(Query):
         with warnings.catch_warnings():
             # That a database is ill conditioned would be a release of its own.
             warnings.simplefilter("ignore", LinAlgWarning)
+            warnings.filterwarnings("ignore", "Singular matrix", UserWarning)
             ridge.fit(X, y)
         return ridge.coef_, ridge.intercept_
 
@@ -237,6 +247,8 @@ class RidgeQuery(Query):
                 "The ridge query needs targets, and the reference has none (y)."
             )
         self.check_targets(pool.y)
+        if n_records <= pool.X.shape[1]:  # only the penalty makes these regular
+            return self._plain_differences
         try:
             return _RidgeOnPool(self, pool.X, pool.y, n_records)
         except np.linalg.LinAlgError:
@@ -264,15 +276,16 @@ class _RidgeOnPool:
     ) -> None:
         n_rows, n_features = X.shape
         self._query = query
-        self._one_target = y.ndim == 1
         targets = y.reshape(n_rows, -1)
         alphas = np.broadcast_to(query.alpha, targets.shape[1])
         self._center = X.mean(axis=0) if query.fit_intercept else np.zeros(n_features)
         self._n_features = n_features
         design = X - self._center
+        self._target_means = np.zeros(0)
         if query.fit_intercept:
             design = np.column_stack([design, np.ones(n_rows)])
-            targets = targets - targets.mean(axis=0)
+            self._target_means = targets.mean(axis=0)
+            targets = targets - self._target_means
         penalized = (np.arange(design.shape[1]) < n_features).astype(float)
         # L L' = expected normal equations of a database.
         expected = design.T @ design * (n_records / n_rows)
@@ -395,7 +408,11 @@ class _RidgeOnPool:
 
     def _outward(self, answers: NDArray[np.float64], m: int) -> NDArray[np.float64]:
         differences = answers[:m] - answers[m:]
-        size = np.abs(answers).max(axis=1)
+        # The intercepts that are released include the mean of the targets.
+        n_intercepts = len(self._target_means)
+        coefs, intercepts = np.split(answers, [answers.shape[1] - n_intercepts], axis=1)
+        released = np.hstack([coefs, intercepts + self._target_means])
+        size = np.abs(released).max(axis=1)
         outward = _OUTWARD * np.maximum(size[:m], size[m:])[:, None]
         return differences + np.copysign(outward, differences)
 

@@ -37,10 +37,21 @@ SAMPLINGS = ("bootstrap", "subsample", "disjoint")
 
 @dataclass(frozen=True, eq=False)
 class RecordPool:
-    """Records that databases are made of, by index: features, and maybe targets."""
+    """Records that databases are made of, by index: features, and maybe targets.
+
+    The arrays are read-only views, also after a round trip through pickle.
+    """
 
     X: NDArray[np.float64]
     y: NDArray[np.float64] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "X", _read_only(self.X))
+        if self.y is not None:
+            object.__setattr__(self, "y", _read_only(self.y))
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return type(self), (self.X, self.y)
 
 
 class RecordSource(Protocol):
@@ -74,13 +85,13 @@ class Reference(Protocol):
 
 def _check_y(y: ArrayLike, name: str = "y") -> NDArray[np.float64]:
     """Return finite numeric targets of shape (n,) or (n, n_targets)."""
+    if np.ndim(y) not in (1, 2):
+        raise ValueError(
+            f"{name} must have one or two dimensions, got shape {np.shape(y)}."
+        )
     checked: NDArray[np.float64] = check_array(
         y, ensure_2d=False, dtype=np.float64, input_name=name
     )
-    if checked.ndim not in (1, 2):
-        raise ValueError(
-            f"{name} must have one or two dimensions, got shape {checked.shape}."
-        )
     return checked
 
 
@@ -146,6 +157,7 @@ class TableReference:
     """Records of a public table.
 
     Immutable: cloning returns the same object, so that a table is never copied.
+    Nor is an array of floats copied when it is given; do not change it afterwards.
 
     Parameters
     ----------
@@ -166,7 +178,8 @@ class TableReference:
         * "disjoint": no row is used twice in any pair, so that the pairs are
           independent draws from the population of which the table is a random
           sample, and the guarantee is over that *population*. Needs
-          ``n_pairs * (n_records + 1)`` rows.
+          ``n_pairs * (n_records + 1)`` rows (with "add-remove", ``n_pairs *
+          n_records``).
 
     Attributes
     ----------
@@ -210,9 +223,7 @@ class TableReference:
                 "X and y of a reference must have the same number of rows, got "
                 f"{len(features)} and {len(targets)}."
             )
-        self.pool = RecordPool(
-            _read_only(features), None if targets is None else _read_only(targets)
-        )
+        self.pool = RecordPool(features, targets)
 
     @property
     def n_rows(self) -> int:
@@ -250,8 +261,8 @@ class TableReference:
             raise ValueError(
                 f"sampling={self.sampling!r} needs a reference table of at least "
                 f"{needed} rows for n_pairs={n_pairs} pairs of databases made of "
-                f"{n_drawn} records each, got {self.n_rows}. Fewer pairs, fewer "
-                "records or sampling='bootstrap' make do with fewer rows."
+                f"{n_drawn} records each, got {self.n_rows}; sampling='bootstrap' "
+                "makes do with fewer."
             )
         draw: Callable[..., NDArray[np.intp]]
         if self.sampling == "bootstrap":
@@ -302,7 +313,8 @@ class CallableReference:
     sample : callable
         ``sample(n_records, rng)`` returns ``X`` of shape (n_records,
         n_features), or a tuple ``(X, y)``; `rng` is a `numpy.random.Generator`
-        and the only source of randomness that it may use.
+        and the only source of randomness that it may use. The records are put
+        in random order, so that it does not matter if they are sorted.
 
     description : str, default=None
         What is written on a certificate. None: the name of the function.
@@ -345,23 +357,30 @@ class _SampledSource:
         self, start: int, size: int, rng: np.random.Generator
     ) -> tuple[RecordPool, NDArray[np.intp]]:
         databases = [self._database(rng) for _ in range(size)]
-        X = np.concatenate([database[0] for database in databases])
+        X = np.concatenate([X for X, _ in databases])
+        X = check_array(X, dtype=np.float64, input_name="X of the reference")
         targets = [y for _, y in databases if y is not None]
-        y = np.concatenate(targets) if len(targets) == size else None
-        return RecordPool(X, y), np.arange(len(X)).reshape(size, self._n_drawn)
+        y = None
+        if targets:
+            y = _check_y(np.concatenate(targets), "y of the reference")
+            if len(y) != len(X):
+                raise ValueError("The reference returned y for some databases only.")
+        # A sample may be sorted (GaussianMixture: by component), and the last record
+        # becomes the replacement: it has the law of the others in random order only.
+        rows = np.arange(len(X)).reshape(size, self._n_drawn)
+        return RecordPool(X, y), rng.permuted(rows, axis=1)
 
     def _database(
         self, rng: np.random.Generator
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
         drawn = self._sample(self._n_drawn, rng)
         X, y = drawn if isinstance(drawn, tuple) else (drawn, None)
-        X = check_array(X, dtype=np.float64, input_name="X of the reference")
-        y = None if y is None else _check_y(y, "y of the reference")
+        X, y = np.asarray(X), None if y is None else np.asarray(y)
         for name, array in (("X", X), ("y", y)):
-            if array is not None and len(array) != self._n_drawn:
+            if array is not None and np.shape(array)[:1] != (self._n_drawn,):
                 raise ValueError(
                     f"The reference was asked for {self._n_drawn} records and "
-                    f"returned {name} with {len(array)}."
+                    f"returned {name} of shape {np.shape(array)}."
                 )
         return X, y
 
@@ -374,7 +393,7 @@ class DensityReference(CallableReference):
     density : object
         Fitted, with a method ``sample(n_samples)``, such as scikit-learn's
         `GaussianMixture` and `KernelDensity`. Its `random_state`, as an argument
-        or as a parameter, is set for each call.
+        or as a parameter, is set for each call; it must have one.
 
     target_columns : int or sequence of int, default=None
         Columns of the samples that are the targets, for a model of records
@@ -398,6 +417,15 @@ class DensityReference(CallableReference):
                 "density must be a fitted object with a method sample(n_samples), "
                 f"got {density!r}."
             )
+        arguments = inspect.signature(density.sample).parameters
+        self._seeded_by_argument = "random_state" in arguments
+        if not self._seeded_by_argument and not hasattr(density, "random_state"):
+            raise ValueError(
+                "density must have a random_state, as an argument of sample or as a "
+                "parameter, or its samples could neither be repeated nor be "
+                f"independent in each worker; got {density!r}. Give a callable "
+                "(n_records, rng) -> X or (X, y) instead."
+            )
         self.density = density
         self.target_columns = target_columns
         super().__init__(
@@ -406,8 +434,9 @@ class DensityReference(CallableReference):
         )
 
     def _sample_density(self, n_records: int, rng: np.random.Generator) -> Any:
-        state = np.random.RandomState(rng.integers(2**32, dtype=np.uint32))
-        if "random_state" in inspect.signature(self.density.sample).parameters:
+        # The stream of `rng` itself: seeds of 32 bits would repeat among many pairs.
+        state = np.random.RandomState(rng.bit_generator)
+        if self._seeded_by_argument:
             drawn = self.density.sample(n_records, random_state=state)
         else:
             density = copy.copy(self.density)
@@ -439,7 +468,7 @@ class BoxReference(CallableReference):
     --------
     >>> from skparisk.reference import BoxReference
     >>> BoxReference([0, 18], [1, 100])
-    BoxReference('records uniform on a box of 2 features')
+    BoxReference('records uniform on a box of dimension 2')
     """
 
     def __init__(
@@ -461,9 +490,14 @@ class BoxReference(CallableReference):
             if y_low is None or y_high is None
             else _check_bounds(y_low, y_high, "y_low", "y_high")
         )
+        if self.y_bounds is not None and self.y_bounds[0].ndim > 1:
+            raise ValueError(
+                "y_low must be a number or have shape (n_targets,), got shape "
+                f"{self.y_bounds[0].shape}."
+            )
         n_features = check_at_least(len(self.low), "the number of features", 1)
         super().__init__(
-            self._sample_box, f"records uniform on a box of {n_features} features"
+            self._sample_box, f"records uniform on a box of dimension {n_features}"
         )
 
     def _sample_box(self, n_records: int, rng: np.random.Generator) -> Any:
@@ -480,7 +514,7 @@ class BoxReference(CallableReference):
 def _check_bounds(
     low: ArrayLike, high: ArrayLike, low_name: str, high_name: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    lower, upper = np.asarray(low, dtype=float), np.asarray(high, dtype=float)
+    lower, upper = np.array(low, dtype=float), np.array(high, dtype=float)
     finite = np.isfinite(lower).all() and np.isfinite(upper).all()
     if lower.shape != upper.shape or not finite or (lower > upper).any():
         raise ValueError(
@@ -492,10 +526,11 @@ def _check_bounds(
 
 def as_reference(reference: Any) -> Reference:
     """Return `reference` itself, or a plain callable as a `CallableReference`."""
-    if hasattr(reference, "bind") and hasattr(reference, "description"):
-        return reference
-    if callable(reference):
-        return CallableReference(reference)
+    if not isinstance(reference, type):
+        if hasattr(reference, "bind") and hasattr(reference, "description"):
+            return reference
+        if callable(reference):
+            return CallableReference(reference)
     raise ValueError(
         "reference must be a TableReference, DensityReference, BoxReference or a "
         f"callable (n_records, rng) -> X or (X, y); got {reference!r}."

@@ -28,6 +28,7 @@ from skparisk import (
 from skparisk.calibration import CALIBRATIONS, as_calibration
 from skparisk.queries import MeanQuery, RecordQuery, RidgeQuery
 from skparisk.reference import BoxReference, CallableReference, TableReference
+from skparisk.sensitivity import sample_differences
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(300, 2))
@@ -495,6 +496,26 @@ def test_targets_are_sampled_with_their_records():
     assert released.shape == (3,)
     with pytest.raises(ValueError, match="y must be given"):
         sampler.release(PUBLIC)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_pairs": 0}, "n_pairs must be a whole number >= 1, got 0"),
+        ({"n_records": 0}, "n_records must be a whole number >= 1, got 0"),
+        (
+            {"n_records": 1, "relation": "add-remove"},
+            "n_records must be a whole number >= 2, got 1",
+        ),
+        ({"relation": "swap"}, "relation must be one of 'replace-one', 'add-remove'"),
+        ({"query": RecordQuery(), "relation": "add-remove"}, "record by itself"),
+    ],
+)
+def test_sampling_without_an_estimator_refuses_bad_numbers_too(parameters, message):
+    sizes = {"query": MeanQuery(), "n_pairs": 5, "n_records": 4, "n_features": 2}
+    arguments = sizes | {"reference": TableReference(PUBLIC)} | parameters
+    with pytest.raises(ValueError, match=message):
+        sample_differences(**arguments)
 
 
 def test_all_calibrations_are_named():

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
-from skparisk.neighbors import block_size, draw_pairs, n_drawn
+from skparisk._validate import check_at_least, check_choice
+from skparisk.neighbors import RELATIONS, block_size, draw_pairs, n_drawn
 from skparisk.queries import Query, check_answer
 from skparisk.reference import RecordSource, Reference, check_columns
 
@@ -48,7 +49,7 @@ def sample_differences(
         Where records come from.
 
     n_pairs, n_records, n_features : int
-        Pairs, records of a database, and features of a record, all >= 1.
+        Pairs, records of the (larger) database of a pair, and features of a record.
 
     relation : {"replace-one", "add-remove"}, default="replace-one"
         How the databases of a pair differ.
@@ -70,7 +71,8 @@ def sample_differences(
     Raises
     ------
     ValueError
-        If the query returns NaN or infinity, or changes its number of outputs.
+        If a number is out of range (with "add-remove", `n_records` is at least 2), or
+        the query returns NaN or infinity, or changes its number of outputs.
 
     IncompatibleError
         If the reference has another number of features.
@@ -90,6 +92,9 @@ def sample_differences(
     ... ).shape
     (3, 1)
     """
+    check_choice(relation, "relation", RELATIONS)
+    check_at_least(n_pairs, "n_pairs", 1)
+    check_at_least(n_records, "n_records", 2 if relation == "add-remove" else 1)
     entropy = check_random_state(random_state).bytes(16)
     root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
     source_seed, pairs_seed = root.spawn(2)

@@ -1,0 +1,582 @@
+"""Where records come from: the law of what is drawn, and what is refused."""
+
+import copy
+import pickle
+import re
+from itertools import permutations, product
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from laws import FALSE_ALARM, SEEDS, assert_law, rejects_law
+from scipy import stats
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.mixture import GaussianMixture
+from sklearn.neighbors import KernelDensity
+
+from skparisk.exceptions import IncompatibleError
+from skparisk.reference import (
+    BoxReference,
+    CallableReference,
+    DensityReference,
+    TableReference,
+    as_reference,
+)
+
+SEED = np.random.SeedSequence(20)
+TABLE = np.arange(12.0).reshape(6, 2)
+
+
+def rng_of(seed):
+    return np.random.default_rng([seed, 7])
+
+
+def table_of(n_rows, sampling):
+    """Return a table whose only feature is the number of the row."""
+    return TableReference(np.arange(float(n_rows))[:, None], sampling=sampling)
+
+
+def rows_drawn(reference, n_pairs, n_drawn, rng, seed=SEED):
+    """Return the indices of all databases."""
+    return reference.bind(n_pairs, n_drawn, seed).draw(0, n_pairs, rng)[1]
+
+
+def records_drawn(reference, n_pairs, n_drawn, rng):
+    """Return features of shape (n_pairs, n_drawn, n_features), and targets."""
+    pool, rows = reference.bind(n_pairs, n_drawn, SEED).draw(0, n_pairs, rng)
+    return pool.X[rows], None if pool.y is None else pool.y[rows]
+
+
+def assert_equally_likely(outcomes, cells):
+    """Assert by a chi-square test that outcomes are uniform on the cells."""
+    cells = list(cells)
+    seen, counts = np.unique(np.asarray(outcomes), axis=0, return_counts=True)
+    assert {tuple(outcome) for outcome in seen} <= set(cells)
+    counts = np.append(counts, np.zeros(len(cells) - len(seen)))
+    assert stats.chisquare(counts).pvalue >= FALSE_ALARM
+
+
+# Tables
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bootstrap_draws_each_tuple_of_rows_equally_likely(seed):
+    """Rows are independent and uniform, so they repeat."""
+    rows = rows_drawn(table_of(4, "bootstrap"), 40_000, 3, rng_of(seed))
+    assert_equally_likely(rows, product(range(4), repeat=3))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_subsample_draws_each_tuple_of_distinct_rows_equally_likely(seed):
+    """Within a pair no row repeats, and their order is random."""
+    rows = rows_drawn(table_of(5, "subsample"), 20_000, 3, rng_of(seed))
+    assert_equally_likely(rows, permutations(range(5), 3))
+
+
+def test_subsample_of_all_rows_is_a_permutation():
+    """A database may use up the table."""
+    rows = rows_drawn(table_of(7, "subsample"), 5, 7, rng_of(0))
+    assert (np.sort(rows, axis=1) == np.arange(7)).all()
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 0, 2, 1)])
+def test_disjoint_uses_no_row_twice_in_any_block(order):
+    """All pairs together use each row at most once, drawn in any order of blocks."""
+    source = table_of(110, "disjoint").bind(10, 11, SEED)
+    starts, sizes = [0, 3, 6, 9], [3, 3, 3, 1]
+    blocks = {
+        i: source.draw(starts[i], sizes[i], np.random.default_rng(i))[1] for i in order
+    }
+    rows = np.concatenate([blocks[i] for i in range(4)])
+    assert rows.shape == (10, 11)
+    assert sorted(rows.ravel()) == list(range(110))
+    assert (rows == rows_drawn(table_of(110, "disjoint"), 10, 11, rng_of(5))).all()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_disjoint_assigns_rows_at_random(seed):
+    """Which rows meet in a pair is uniform over the seeds of the source."""
+    seeds = np.random.SeedSequence(seed).spawn(3000)
+    rows = [rows_drawn(table_of(5, "disjoint"), 2, 2, None, s)[1] for s in seeds]
+    assert_equally_likely(rows, permutations(range(5), 2))
+
+
+@pytest.mark.parametrize(
+    ("sampling", "n_rows", "needed"),
+    [("subsample", 10, 11), ("disjoint", 1099, 1100)],
+)
+def test_too_few_rows_to_sample_are_refused_with_numbers(sampling, n_rows, needed):
+    """One row less than needed is refused, exactly enough rows are not."""
+    message = (
+        f"sampling='{sampling}' needs a reference table of at least {needed} rows "
+        "for n_pairs=100 pairs of databases made of 11 records each, got "
+        f"{n_rows}; sampling='bootstrap' makes do with fewer."
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        table_of(n_rows, sampling).bind(100, 11, SEED)
+    assert rows_drawn(table_of(needed, sampling), 100, 11, rng_of(0)).shape == (100, 11)
+
+
+def test_bootstrap_makes_databases_larger_than_the_table():
+    """Two rows are enough."""
+    assert set(rows_drawn(table_of(2, "bootstrap"), 1, 50, rng_of(0))[0]) == {0, 1}
+
+
+@pytest.mark.parametrize("sampling", ["bootstrap", "subsample", "disjoint"])
+def test_the_same_seed_draws_the_same_rows(sampling):
+    """A source called twice gives the same answer."""
+    source = table_of(60, sampling).bind(6, 10, SEED)
+    first, again, other = (
+        source.draw(2, 3, np.random.default_rng(s))[1] for s in (1, 1, 2)
+    )
+    assert (first == again).all()
+    assert (first == other).all() == (sampling == "disjoint")
+
+
+@pytest.mark.parametrize("copied", [clone, copy.copy, copy.deepcopy])
+def test_copies_share_the_table(copied):
+    """A clone does not copy the table."""
+    reference = TableReference(TABLE, TABLE[:, 0])
+    copied_ = copied(reference) if copied is not clone else clone(reference, safe=False)
+    assert copied_.pool.X is reference.pool.X
+    assert copied is copy.copy or copied_ is reference
+
+
+def test_a_table_is_read_only_and_the_array_given_is_not():
+    """No one writes into a reference by accident."""
+    X, y = TABLE.copy(), TABLE[:, 0].copy()
+    reference = TableReference(X, y)
+    for array in (reference.pool.X, reference.pool.y):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0
+    X[0, 0] = y[0] = 5.0
+    with pytest.raises(AttributeError):
+        reference.pool.X = X
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_a_pickled_table_is_the_same_and_read_only(protocol):
+    """Nothing of a table is lost in a pickle."""
+    frame = pd.DataFrame(TABLE, columns=["age", "income"])
+    reference = TableReference(frame, TABLE[:, 0], "disjoint")
+    loaded = pickle.loads(pickle.dumps(reference, protocol=protocol))
+    assert (loaded.pool.X == TABLE).all()
+    assert (loaded.pool.y == TABLE[:, 0]).all()
+    assert not loaded.pool.X.flags.writeable
+    assert not loaded.pool.y.flags.writeable
+    assert (loaded.sampling, loaded.feature_names) == ("disjoint", ("age", "income"))
+    source = pickle.loads(pickle.dumps(reference.bind(2, 3, SEED), protocol=protocol))
+    assert (source.draw(0, 2, None)[1] == rows_drawn(reference, 2, 3, None)).all()
+
+
+def test_a_table_is_described():
+    """The representation and the sentence on a certificate say how rows are drawn."""
+    assert repr(TableReference(TABLE)) == (
+        "TableReference(6 rows, 2 features, sampling='bootstrap')"
+    )
+    assert repr(table_of(3, "disjoint")) == (
+        "TableReference(3 rows, 1 feature, sampling='disjoint')"
+    )
+    descriptions = {
+        "bootstrap": "records drawn with replacement from a table of 6 records",
+        "subsample": "records drawn without replacement from a table of 6 records",
+        "disjoint": "the population that a table of 6 records is a random sample of, "
+        "no record of it used twice",
+    }
+    for sampling, description in descriptions.items():
+        assert TableReference(TABLE, sampling=sampling).description == description
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("n_targets", [None, 1, 2])
+def test_frames_keep_their_names(frame, n_targets):
+    """pandas and polars frames are read as arrays, and their names are kept."""
+    X = frame({"age": TABLE[:, 0], "income": TABLE[:, 1]})
+    if n_targets is None:
+        y = X["income"]
+    else:
+        y = frame({f"y{i}": TABLE[:, i] for i in range(n_targets)})
+    reference = TableReference(X, y)
+    assert reference.feature_names == ("age", "income")
+    assert reference.n_rows == 6
+    assert (reference.pool.X == TABLE).all()
+    assert reference.pool.y.shape == ((6,) if n_targets is None else (6, n_targets))
+
+
+def test_names_are_kept_only_where_all_are_strings():
+    """Arrays and frames with numbered columns have no names."""
+    assert TableReference(TABLE).feature_names is None
+    assert TableReference(pd.DataFrame(TABLE)).feature_names is None
+
+
+def test_other_columns_are_refused():
+    """The number of columns, their names and their order must be those of X."""
+    reference = TableReference(pd.DataFrame(TABLE, columns=["age", "income"]))
+    reference.check_columns(2, ("age", "income"))
+    reference.check_columns(2, None)
+    TableReference(TABLE).check_columns(2, ("age", "income"))
+    message = "The reference has 2 features, and X has 3: they must be the same."
+    with pytest.raises(IncompatibleError, match=re.escape(message)):
+        reference.check_columns(3, None)
+    message = (
+        "The reference has the columns ['age', 'income'], and X has "
+        "['income', 'age']: they must be the same, in one order."
+    )
+    with pytest.raises(IncompatibleError, match=re.escape(message)):
+        reference.check_columns(2, ("income", "age"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([[1.0]],), "A reference needs at least 2 records"),
+        (([[1.0]],), "got n_samples = 1."),
+        ((np.empty((0, 2)),), "0 sample(s)"),
+        ((np.empty((2, 0)),), "0 feature(s)"),
+        (([1.0, 2.0],), "Expected 2D array, got 1D array"),
+        (([[1.0], [np.nan]],), "Input X contains NaN"),
+        (([[1.0], [-np.inf]],), "Input X contains infinity"),
+        (([["a"], ["b"]],), "could not convert string to float"),
+        (
+            (TABLE, [1.0, 2.0]),
+            "X and y of a reference must have the same number of rows, got 6 and 2.",
+        ),
+        ((TABLE, [1, 2, 3, 4, 5, np.nan]), "Input y contains NaN"),
+        ((TABLE, 1.0), "y must have one or two dimensions, got shape ()."),
+        (
+            (TABLE, np.ones((6, 1, 1))),
+            "y must have one or two dimensions, got shape (6, 1, 1).",
+        ),
+        (
+            (TABLE, None, "jackknife"),
+            "sampling must be one of 'bootstrap', 'subsample', 'disjoint'; "
+            "got 'jackknife'.",
+        ),
+        ((TABLE, None, None), "'disjoint'; got None."),
+    ],
+)
+def test_bad_tables_are_refused(arguments, message):
+    """Each message has the name, the value and what is allowed."""
+    with pytest.raises(ValueError, match=re.escape(message)):
+        TableReference(*arguments)
+
+
+# Densities
+
+LOW, HIGH, SHARE = 0.0, 50.0, 0.4
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    """Two components far apart: records of one sample come sorted by component."""
+    density = GaussianMixture(2, random_state=0)
+    density.fit([[LOW - 1], [LOW + 1], [HIGH - 1], [HIGH + 1]])
+    density.means_ = np.array([[HIGH], [LOW]])
+    density.weights_ = np.array([1 - SHARE, SHARE])
+    density.covariances_ = np.ones((2, 1, 1))
+    return density
+
+
+def mixture_cdf(x, scale=1.0):
+    low, high = stats.norm.cdf([x - LOW, x - HIGH], scale=scale)
+    return SHARE * low + (1 - SHARE) * high
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_record_of_a_mixture_has_its_law(mixture, seed):
+    """The first and the last record of a database have the law of the mixture."""
+    X, y = records_drawn(DensityReference(mixture), 2000, 30, rng_of(seed))
+    assert y is None
+    assert X.shape == (2000, 30, 1)
+    for records in (X[:, 0, 0], X[:, -1, 0], X.ravel()):
+        assert_law(records, mixture_cdf)
+    for wrong in (0.9, 1.1):
+        assert rejects_law(X.ravel(), lambda x, wrong=wrong: mixture_cdf(x, wrong))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_records_of_a_mixture_are_independent(mixture, seed):
+    """Neighbors within a database come from each pair of components as they should."""
+    X, _ = records_drawn(DensityReference(mixture), 3000, 2, rng_of(seed))
+    is_high = X[:, :, 0] > 25
+    joint = np.bincount(2 * is_high[:, 0] + is_high[:, 1], minlength=4)
+    expected = np.outer([SHARE, 1 - SHARE], [SHARE, 1 - SHARE]).ravel() * len(X)
+    assert stats.chisquare(joint, expected).pvalue >= FALSE_ALARM
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_kernel_density_is_sampled(seed):
+    """KernelDensity takes its random_state as an argument."""
+    density = KernelDensity(bandwidth=0.5).fit([[0.0], [3.0]])
+    X, _ = records_drawn(DensityReference(density), 1000, 50, rng_of(seed))
+
+    def cdf(x, bandwidth=0.5):
+        return stats.norm.cdf([x, x - 3], scale=bandwidth).mean(axis=0)
+
+    assert_law(X.ravel(), cdf)
+    for wrong in (0.45, 0.55):
+        assert rejects_law(X.ravel(), lambda x, wrong=wrong: cdf(x, wrong))
+
+
+@pytest.mark.parametrize("kind", ["mixture", "kernel"])
+def test_samples_follow_the_generator_and_nothing_else(mixture, kind):
+    """An int as random_state of the density does not make all databases the same."""
+    density = mixture if kind == "mixture" else KernelDensity().fit([[0.0], [9.0]])
+    before = pickle.dumps(density)
+    reference = DensityReference(density)
+    first, again, other = (
+        records_drawn(reference, 3, 4, np.random.default_rng(s))[0] for s in (1, 1, 2)
+    )
+    assert (first == again).all()
+    assert len(np.unique(np.concatenate([first, other]))) == 24
+    assert pickle.dumps(density) == before
+
+
+def test_the_columns_of_targets_are_taken_out():
+    """An int gives one target per record, a sequence a row of targets."""
+    rng = np.random.default_rng(0)
+    density = GaussianMixture(random_state=0)
+    density.fit(rng.normal([0, 100, 200], 1, size=(50, 3)))
+    X, y = records_drawn(DensityReference(density, 1), 2, 5, rng)
+    assert X.shape == (2, 5, 2)
+    assert y.shape == (2, 5)
+    assert (np.round(X / 100) == [0, 2]).all()
+    assert (np.round(y / 100) == 1).all()
+    X, y = records_drawn(DensityReference(density, (2, 0)), 2, 5, rng)
+    assert X.shape == (2, 5, 1)
+    assert (np.round(X / 100) == 1).all()
+    assert (np.round(y / 100) == [2, 0]).all()
+    X, y = records_drawn(DensityReference(density, -1), 1, 5, rng)
+    assert (np.round(y / 100) == 2).all()
+
+
+class UnseededDensity:
+    """Has a sample method with a randomness of its own."""
+
+    def sample(self, n_samples):
+        return np.random.normal(size=(n_samples, 1))
+
+    def __repr__(self):
+        return "UnseededDensity()"
+
+
+def test_what_cannot_be_sampled_is_refused():
+    """A density needs a sample method whose randomness can be set."""
+    message = (
+        "density must be a fitted object with a method sample(n_samples), got 'normal'."
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        DensityReference("normal")
+    with pytest.raises(ValueError, match=r"density must have a random_state.*Unseeded"):
+        DensityReference(UnseededDensity())
+
+
+@pytest.mark.parametrize("density", [GaussianMixture(), KernelDensity()])
+def test_an_unfitted_density_says_so(density):
+    """The density's own error is raised."""
+    with pytest.raises(NotFittedError, match=type(density).__name__):
+        records_drawn(DensityReference(density), 1, 2, rng_of(0))
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda r: clone(r, safe=False)])
+def test_a_copied_density_samples_the_same(mixture, copied):
+    """A clone stays fitted and does not refer to the original."""
+    reference = DensityReference(mixture)
+    copied_ = copied(reference)
+    assert copied_.density is not mixture
+    expected, _ = records_drawn(reference, 2, 3, rng_of(1))
+    assert (records_drawn(copied_, 2, 3, rng_of(1))[0] == expected).all()
+    loaded = pickle.loads(pickle.dumps(reference))
+    assert (records_drawn(loaded, 2, 3, rng_of(1))[0] == expected).all()
+
+
+# Boxes
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_box_is_uniform(seed):
+    """Each feature and each target is uniform on its bounds."""
+    reference = BoxReference([0, -5, 2], [1, 5, 2], [10, 0], [20, 1])
+    X, y = records_drawn(reference, 500, 100, rng_of(seed))
+    X, y = X.reshape(-1, 3), y.reshape(-1, 2)
+    laws = [(X[:, 0], 0, 1), (X[:, 1], -5, 10), (y[:, 0], 10, 10), (y[:, 1], 0, 1)]
+    for sample, low, width in laws:
+        assert_law(sample, stats.uniform(low, width).cdf)
+        for wrong in (0.9, 1.1):
+            assert rejects_law(sample, stats.uniform(low, wrong * width).cdf)
+    assert (X[:, 2] == 2).all()
+    assert abs(np.corrcoef(np.c_[X[:, :2], y].T) - np.eye(4)).max() < 0.03
+
+
+def test_bounds_of_one_target_are_numbers():
+    """A number gives targets of one dimension, no bounds give none."""
+    _, y = records_drawn(BoxReference([0], [1], 3, 4), 2, 5, rng_of(0))
+    assert y.shape == (2, 5)
+    assert ((y >= 3) & (y <= 4)).all()
+    assert records_drawn(BoxReference([0], [1]), 2, 5, rng_of(0))[1] is None
+
+
+def test_bounds_are_copied():
+    """Changing the arrays that were given does not change the box."""
+    low, high = np.zeros(1), np.ones(1)
+    reference = BoxReference(low, high)
+    high[0] = 1000
+    assert records_drawn(reference, 2, 5, rng_of(0))[0].max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0, 0], [1]), "low and high must be finite, of one shape, and low <= high"),
+        (([2], [1]), "low <= high; got [2] and [1]."),
+        (([np.nan], [1]), "low and high must be finite"),
+        (([0], [np.inf]), "low and high must be finite"),
+        ((0, 1), "low must have shape (n_features,), got shape ()."),
+        (([[0]], [[1]]), "low must have shape (n_features,), got shape (1, 1)."),
+        (([], []), "the number of features must be a whole number >= 1, got 0."),
+        (([0], [1], 0), "y_low and y_high must be given together."),
+        (([0], [1], None, 0), "y_low and y_high must be given together."),
+        (([0], [1], 1, 0), "y_low <= y_high; got 1 and 0."),
+        (([0], [1], [0], 1), "y_low and y_high must be finite, of one shape"),
+        (
+            ([0], [1], [[0]], [[1]]),
+            "y_low must be a number or have shape (n_targets,), got shape (1, 1).",
+        ),
+    ],
+)
+def test_bad_bounds_are_refused(arguments, message):
+    """Each message has the name, the value and what is allowed."""
+    with pytest.raises(ValueError, match=re.escape(message)):
+        BoxReference(*arguments)
+
+
+# Functions
+
+
+def two_columns(n_records, rng):
+    X = rng.exponential(size=(n_records, 2))
+    return X, X.sum(axis=1)
+
+
+def test_a_function_is_called_once_for_each_database():
+    """It is given the number of records and a generator, and targets stay with X."""
+    calls = []
+
+    def sample(n_records, rng):
+        calls.append(n_records)
+        return two_columns(n_records, rng)
+
+    X, y = records_drawn(as_reference(sample), 4, 6, rng_of(0))
+    assert calls == [6] * 4
+    assert (y == X.sum(axis=2)).all()
+    assert len(np.unique(X)) == X.size
+
+
+def test_a_function_may_return_features_only():
+    """Then there are no targets."""
+    reference = as_reference(lambda n, rng: rng.normal(size=(n, 3)).tolist())
+    X, y = records_drawn(reference, 4, 6, rng_of(0))
+    assert X.shape == (4, 6, 3)
+    assert y is None
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sorted_records_are_put_in_random_order(seed):
+    """Each order of the records of a database is equally likely, targets with them."""
+    reference = as_reference(
+        lambda n, rng: (np.arange(float(n))[:, None], np.arange(n))
+    )
+    X, y = records_drawn(reference, 4000, 4, rng_of(seed))
+    assert (X[:, :, 0] == y).all()
+    assert_equally_likely(y.astype(int), permutations(range(4)))
+
+
+def test_the_pool_of_a_function_is_read_only():
+    """As that of a table."""
+    pool, _ = as_reference(two_columns).bind(1, 2, SEED).draw(0, 1, rng_of(0))
+    assert not pool.X.flags.writeable
+    assert not pool.y.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("sample", "message"),
+    [
+        (
+            lambda n, rng: rng.normal(size=(n - 1, 2)),
+            "The reference was asked for 6 records and returned X of shape (5, 2).",
+        ),
+        (
+            lambda n, rng: (rng.normal(size=(n, 2)), rng.normal(size=n + 1)),
+            "The reference was asked for 6 records and returned y of shape (7,).",
+        ),
+        (
+            lambda n, rng: np.full((n, 1), np.nan),
+            "Input X of the reference contains NaN",
+        ),
+        (
+            lambda n, rng: (np.ones((n, 1)), np.full(n, np.inf)),
+            "Input y of the reference contains infinity",
+        ),
+        (
+            lambda n, rng: (np.ones((n, 1)), np.ones((n, 1, 1))),
+            "y of the reference must have one or two dimensions",
+        ),
+        (lambda n, rng: rng.normal(size=n), "Expected 2D array, got 1D array"),
+        (
+            lambda n, rng: (
+                np.ones((n, 1)),
+                np.ones(n) if rng.random() < 0.5 else None,
+            ),
+            "The reference returned y for some databases only.",
+        ),
+    ],
+)
+def test_bad_records_of_a_function_are_refused(sample, message):
+    """The message says that it is the reference that returned them."""
+    with pytest.raises(ValueError, match=re.escape(message)):
+        records_drawn(as_reference(sample), 2, 6, rng_of(0))
+
+
+def test_functions_are_described():
+    """By what is given, or by their name."""
+    assert as_reference(two_columns).description == (
+        "records made by the function two_columns"
+    )
+    assert (
+        repr(CallableReference(two_columns, "Exp(1)")) == "CallableReference('Exp(1)')"
+    )
+
+    class Simulator:
+        def __call__(self, n_records, rng):
+            return rng.normal(size=(n_records, 1))
+
+    described = CallableReference(Simulator()).description
+    assert described.endswith("Simulator")
+    assert repr(BoxReference([0], [1])) == (
+        "BoxReference('records uniform on a box of dimension 1')"
+    )
+    density = KernelDensity().fit([[0.0]])
+    assert repr(DensityReference(density)) == (
+        "DensityReference('records sampled from a fitted KernelDensity')"
+    )
+
+
+@pytest.mark.parametrize("reference", [BoxReference([0], [1]), TableReference(TABLE)])
+def test_references_are_taken_as_they_are(reference):
+    """Only plain callables are wrapped."""
+    assert as_reference(reference) is reference
+
+
+def test_columns_of_a_function_are_unknown():
+    """They are checked when records are drawn."""
+    assert as_reference(two_columns).check_columns(17, ("a",)) is None
+
+
+@pytest.mark.parametrize("reference", ["table", None, TABLE, TableReference])
+def test_anything_else_is_no_reference(reference):
+    """The message names what is allowed."""
+    message = "reference must be a TableReference, DensityReference, BoxReference or a"
+    with pytest.raises(ValueError, match=message):
+        as_reference(reference)
