@@ -15,8 +15,10 @@ import pytest
 from matplotlib.figure import Figure
 from sklearn.linear_model import Ridge
 
-from skparisk import __main__ as demo
+from skparisk import __main__ as main_module
+from skparisk import _demo as demo
 from skparisk.datasets import load_census
+from skparisk.exceptions import CalibrationError
 from skparisk.linear_model import ridge_sensitivity_bound
 from skparisk.sensitivity import SensitivitySampler
 
@@ -30,7 +32,7 @@ def run(argv):
     printed = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
         patch.setattr(demo, "N_RELEASES", 3)
-        assert demo.main([str(word) for word in argv]) == 0
+        assert main_module.main([str(word) for word in argv]) == 0
     return printed.getvalue()
 
 
@@ -197,7 +199,7 @@ def test_without_matplotlib_says_what_to_install(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(demo, "N_RELEASES", 1)
     monkeypatch.chdir(tmp_path)
     argv = ["--n-pairs", "19", "--gamma", "0.05", "--epsilon", "1", "--seed", "3"]
-    assert demo.main(argv) == 0
+    assert main_module.main(argv) == 0
     printed = capsys.readouterr().out
     assert "python -m pip install matplotlib" in printed
     assert "seed 3" in printed
@@ -300,7 +302,7 @@ def test_bad_values_are_refused_in_one_line(argv, monkeypatch, capsys, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delattr(demo, "load_census")
     with pytest.raises(SystemExit) as stop:
-        demo.main(argv.split())
+        main_module.main(argv.split())
     assert stop.value.code == 2
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -313,11 +315,11 @@ def test_bad_values_are_refused_in_one_line(argv, monkeypatch, capsys, tmp_path)
 
 def test_what_the_library_refuses_later_is_one_line_too(monkeypatch, capsys, tmp_path):
     def refuse(*args):
-        raise ValueError("The sampled\nsensitivity is 0.")
+        raise CalibrationError("The sampled\nsensitivity is 0.", 0.9, 0.1)
 
     monkeypatch.setattr(SensitivitySampler, "fit", refuse)
     with pytest.raises(SystemExit) as stop:
-        demo.main(["--output", str(tmp_path / "x.png")])
+        main_module.main(["--output", str(tmp_path / "x.png")])
     assert stop.value.code == 2
     expected = "python -m skparisk: error: The sampled sensitivity is 0.\n"
     assert capsys.readouterr().err == expected
@@ -327,7 +329,7 @@ def test_what_the_library_refuses_later_is_one_line_too(monkeypatch, capsys, tmp
 def test_check_of_the_output_leaves_a_file_as_it_was(tmp_path):
     output = tmp_path / "old.PNG"
     output.write_bytes(b"old")
-    demo.check_writable(demo.check_format(output))
+    main_module.check_writable(main_module.check_format(output))
     assert output.read_bytes() == b"old"
 
 

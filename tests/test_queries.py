@@ -12,7 +12,6 @@ import pytest
 from scipy.linalg import LinAlgWarning
 from sklearn.linear_model import Ridge
 
-from skparisk import queries
 from skparisk.neighbors import NeighborPairs, draw_pairs, n_drawn
 from skparisk.queries import (
     FunctionQuery,
@@ -20,6 +19,7 @@ from skparisk.queries import (
     Query,
     RecordQuery,
     RidgeQuery,
+    _ridge,
     as_query,
     check_answer,
 )
@@ -267,13 +267,13 @@ def test_well_conditioned_pairs_are_not_refitted(
     """Both ways to form Gram matrices are taken, and keep the contract."""
     taken = []
     for name in ("_counted", "_gathered"):
-        method = getattr(queries._RidgeOnPool, name)
+        method = getattr(_ridge._RidgeOnPool, name)
 
         def recorded(self, *args, name=name, method=method):
             taken.append(name)
             return method(self, *args)
 
-        monkeypatch.setattr(queries._RidgeOnPool, name, recorded)
+        monkeypatch.setattr(_ridge._RidgeOnPool, name, recorded)
     X, y = records_of(on_different_scales, n_rows, np.random.default_rng(1))
     query = RidgeQuery(alpha, fit_intercept)
     pairs = pairs_from(TableReference(X, y), n_records=300, relation=relation, size=20)
@@ -295,13 +295,13 @@ def test_batched_ridge_solutions_are_those_of_refitting(
 ):
     """Each coefficient within 1e-9 of the largest, each intercept of the answer."""
     solved = []
-    answers = queries._RidgeOnPool._answers
+    answers = _ridge._RidgeOnPool._answers
 
     def recorded(self, solutions):
         solved.append(answers(self, solutions))
         return solved[-1].copy()
 
-    monkeypatch.setattr(queries._RidgeOnPool, "_answers", recorded)
+    monkeypatch.setattr(_ridge._RidgeOnPool, "_answers", recorded)
     X, y = records_of(shape, n_rows, np.random.default_rng(2))
     query = RidgeQuery(alpha)
     pairs = pairs_from(TableReference(X, y), n_records=300, relation=relation)
@@ -402,8 +402,8 @@ def test_the_contract_notices_a_wrong_change(mutation, n_rows, relation, monkeyp
     X, y = records_of(independent, n_rows, np.random.default_rng(4))
     pairs = pairs_from(TableReference(X, y), n_records=50, relation=relation)
     assert_contract(RidgeQuery(), pairs)
-    swap = queries._RidgeOnPool._swap
-    monkeypatch.setattr(queries._RidgeOnPool, "_swap", mutation(swap))
+    swap = _ridge._RidgeOnPool._swap
+    monkeypatch.setattr(_ridge._RidgeOnPool, "_swap", mutation(swap))
     assert contract_gaps(RidgeQuery(), pairs)[0] > CLOSE
 
 
@@ -412,7 +412,7 @@ def test_the_contract_notices_a_difference_rounded_inward(monkeypatch):
     X, y = records_of(independent, 50, np.random.default_rng(4))
     pairs = pairs_from(TableReference(X, y), n_records=50, relation="replace-one")
     monkeypatch.setattr(
-        queries._RidgeOnPool,
+        _ridge._RidgeOnPool,
         "_outward",
         lambda self, answers, m: (1 - 1e-8) * (answers[:m] - answers[m:]),
     )
@@ -431,7 +431,7 @@ def test_blocks_are_formed_in_parts(monkeypatch):
         whole = RidgeQuery().differences(pairs)
         with monkeypatch.context() as patch:
             for name in ("_CHUNK", "_COUNTS_IN_CACHE"):
-                patch.setattr(queries, name, 1, raising=False)
+                patch.setattr(_ridge, name, 1, raising=False)
             parts = RidgeQuery().differences(pairs)
         assert parts == pytest.approx(whole, rel=1e-12, abs=1e-14)
 
@@ -441,8 +441,8 @@ def test_products_that_do_not_fit_are_gathered(monkeypatch):
     X, y = records_of(independent, 60, np.random.default_rng(1))
     pairs = pairs_from(TableReference(X, y), n_records=50, relation="replace-one")
     counted = RidgeQuery().differences(pairs)
-    monkeypatch.setattr(queries, "_MOST_PRODUCTS", 60)
-    monkeypatch.delattr(queries._RidgeOnPool, "_counted")
+    monkeypatch.setattr(_ridge, "_MOST_PRODUCTS", 60)
+    monkeypatch.delattr(_ridge._RidgeOnPool, "_counted")
     assert RidgeQuery().differences(pairs) == pytest.approx(
         counted, rel=1e-12, abs=1e-14
     )

@@ -451,6 +451,19 @@ def test_too_few_pairs_are_refused_before_sampling(parameters, message, best):
     assert caught.value.target == parameters.get("gamma", 0.05)
 
 
+def test_error_of_a_query_that_hardly_moves_says_at_which_risk_it_does():
+    """The largest value of 300 changes in one of 300 pairs or so."""
+    sampler = SensitivitySampler(np.max, gamma=0.2, random_state=0)
+    with pytest.raises(CalibrationError, match=r"at gamma=0\.2 is 0") as caught:
+        sampler.fit(PUBLIC)
+    assert 0 < caught.value.best < 0.2
+    sampler.set_params(gamma=caught.value.best).fit(PUBLIC)
+    assert sampler.sensitivity_ > 0
+    with pytest.raises(CalibrationError, match="is 0") as caught:
+        sampler.set_params(query=lambda X: 1.0).fit(PUBLIC)
+    assert caught.value.best == 0.0
+
+
 def test_length_that_changes_between_blocks_is_refused():
     class Wandering(MeanQuery):
         """One more output from the second block of pairs on."""

@@ -5,7 +5,7 @@ loss stays within the target. The noise scale is the K-th smallest of them, and
 the whole of calibration is the choice of K.
 """
 
-from skparisk.calibration._certificate import RiskCertificate
+from skparisk.calibration._certificate import HEURISTIC_CLAIM, RiskCertificate
 from skparisk.calibration._dkw import (
     DKWOperatingPoint,
     dkw_fewest_pairs,
@@ -33,6 +33,7 @@ from skparisk.calibration._order_statistics import (
 __all__ = [
     "CALIBRATIONS",
     "DKW",
+    "HEURISTIC_CLAIM",
     "PAC",
     "Bessel",
     "Calibration",

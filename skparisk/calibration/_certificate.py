@@ -6,9 +6,16 @@ import html
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from decimal import ROUND_CEILING, Context, Decimal
+from numbers import Real
 from typing import Any, Self
 
-from skparisk._validate import check_epsilon, check_probability
+from skparisk._validate import (
+    check_at_least,
+    check_choice,
+    check_epsilon,
+    check_probability,
+)
 
 __all__ = ["RiskCertificate"]
 
@@ -18,7 +25,7 @@ SEEDED = (
     "this release is NOT private."
 )
 NO_NOISE = "epsilon is infinite and no noise was added: this release is NOT private."
-HEURISTIC = (
+HEURISTIC_CLAIM = (
     "The claimed risk reproduces a formula of Dandekar et al. whose proof does not "
     "hold: it is no guarantee."
 )
@@ -29,13 +36,26 @@ PRIVATE_REFERENCE = (
 )
 DECLARED = "The sensitivity was declared by the caller and is not checked."
 
+_NEIGHBORS = {
+    "replace-one": "two databases that differ in one record",
+    "add-remove": "two databases of which one has one record more",
+}
+_KNOWN = {
+    "declared": "provided that the declared sensitivity is a true bound",
+    "bound": "by a proven bound of the sensitivity, rows and targets being clipped to "
+    "their declared bounds",
+}
+_DERIVED = ("private", "guarantee", "caveats", "confidence", "noise_epsilon")
+_SAMPLED = ("exchangeable", "pac", "dkw", "bessel")
+
 
 @dataclass(frozen=True)
 class RiskCertificate:
     """What a release guarantees, under which conditions, and how it was computed.
 
     Made by the estimators of this package, not by hand. Holds nothing that
-    depends on private data, unless `reference_is_private` says so.
+    depends on private data, unless `reference_is_private` says so. Parameters that
+    make no certificate are a ValueError.
 
     Parameters
     ----------
@@ -129,6 +149,45 @@ class RiskCertificate:
     seeded: bool = False
     curve: tuple[tuple[float, float], ...] = field(default=(), repr=False)
 
+    def __post_init__(self) -> None:
+        check_choice(self.calibration, "calibration", (*_SAMPLED, *_KNOWN))
+        check_choice(self.relation, "relation", _NEIGHBORS)
+        check_choice(self.randomness, "randomness", ("implicit",))
+        plain: dict[str, Any] = {
+            "epsilon": check_epsilon(self.epsilon),
+            "gamma": _check_range(self.gamma, "gamma", 1.0),
+            "risk": _check_range(self.risk, "risk", 1.0),
+            "delta": _check_range(self.delta, "delta", 1.0),
+            "sensitivity": _check_range(self.sensitivity, "sensitivity"),
+            "noise_scale": _check_range(self.noise_scale, "noise_scale"),
+            "n_records": check_at_least(self.n_records, "n_records", 1),
+            "n_outputs": check_at_least(self.n_outputs, "n_outputs", 1),
+            "reference_is_private": bool(self.reference_is_private),
+            "seeded": bool(self.seeded),
+            "curve": tuple(
+                (_check_range(level, "curve"), _check_range(risk, "curve", 1.0))
+                for level, risk in self.curve
+            ),
+        }
+        if plain["noise_scale"] == 0 and plain["epsilon"] < math.inf:
+            raise ValueError("noise_scale must be above 0 with a finite epsilon.")
+        if self.calibration in _SAMPLED:
+            m = plain["n_pairs"] = check_at_least(self.n_pairs, "n_pairs", 1)
+            index = check_at_least(self.order_index, "order_index", 1)
+            if index > m:
+                raise ValueError(f"order_index must be at most {m}, got {index}.")
+            plain["order_index"] = index
+        elif self.n_pairs is not None or self.order_index is not None:
+            raise ValueError(
+                "n_pairs and order_index must be None with calibration="
+                f"{self.calibration!r}, got {self.n_pairs!r}, {self.order_index!r}."
+            )
+        if self.failure_prob is not None or self.calibration == "pac":
+            beta = check_probability(self.failure_prob, "failure_prob")
+            plain["failure_prob"] = beta
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+
     @property
     def confidence(self) -> float:
         """Probability that the privacy loss stays within `epsilon`: 1 - risk."""
@@ -158,7 +217,7 @@ class RiskCertificate:
         cases = {
             SEEDED: self.seeded,
             NO_NOISE: math.isinf(self.epsilon),
-            HEURISTIC: self.calibration == "bessel",
+            HEURISTIC_CLAIM: self.calibration == "bessel",
             PRIVATE_REFERENCE: self.reference_is_private,
             DECLARED: self.calibration == "declared",
         }
@@ -169,31 +228,26 @@ class RiskCertificate:
         """The claim in words."""
         if self._voided:
             return f"There is no guarantee. {self.caveats[0]}"
-        neighbors = {
-            "replace-one": "two databases that differ in one record",
-            "add-remove": "two databases of which one has one record more",
-        }[self.relation]
+        neighbors = _NEIGHBORS[self.relation]
+        level = _ceil(self.epsilon)
+        if self.delta:
+            level = f"({level}, {_ceil(self.delta)})"
         if self.n_pairs is None:
-            basis = {
-                "declared": "provided that the declared sensitivity is a true bound",
-                "bound": "by a proven bound of the sensitivity, rows and targets "
-                "being clipped to their declared bounds",
-            }[self.calibration]
             return (
                 f"For all {neighbors}, {self.n_records} records: the release is "
-                f"{self.epsilon:g}-differentially private, {basis}."
+                f"{level}-differentially private, {_KNOWN[self.calibration]}."
             )
-        over = {
-            "exchangeable": "over the fresh pair and the sampled pairs together",
-            "dkw": "over the fresh pair and the sampled pairs together",
-            "pac": "over the fresh pair, in all but a share "
-            f"{self.failure_prob} of all samples of pairs",
-        }[self.calibration]
+        over = "over the fresh pair and the sampled pairs together"
+        if self.failure_prob is not None:
+            over = (
+                f"over the fresh pair, in all but a share {_ceil(self.failure_prob)} "
+                "of all samples of pairs"
+            )
+        confidence = 1 - Decimal(_ceil(self.risk))
         return (
             f"For {neighbors} ({self.n_records} records, {self.reference}): with "
-            f"probability at least {_floor(self.confidence)} {over}, the release is "
-            f"{self.epsilon:g}-differentially private for that pair, whatever is "
-            "released."
+            f"probability at least {confidence} {over}, the release is "
+            f"{level}-differentially private for that pair, whatever is released."
         )
 
     def risk_at(self, epsilon: float) -> float:
@@ -245,16 +299,9 @@ class RiskCertificate:
         """
         document = {f.name: getattr(self, f.name) for f in fields(self)}
         document["curve"] = [list(point) for point in self.curve]
-        return self._derived() | document
-
-    def _derived(self) -> dict[str, Any]:
-        return {
-            "private": self.private,
-            "guarantee": self.guarantee,
-            "caveats": list(self.caveats),
-            "confidence": self.confidence,
-            "noise_epsilon": self.noise_epsilon,
-        }
+        derived = {name: getattr(self, name) for name in _DERIVED}
+        derived["caveats"] = list(self.caveats)
+        return derived | document
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
@@ -275,19 +322,22 @@ class RiskCertificate:
             If an entry is missing or unknown, or if what the document says of the
             guarantee does not follow from its numbers.
         """
-        names = {f.name for f in fields(cls)}
-        values = {name: value for name, value in document.items() if name in names}
-        values["curve"] = tuple(tuple(point) for point in document.get("curve", ()))
+        if not isinstance(document, Mapping):
+            raise ValueError(f"document must be a mapping, got {document!r}.")
+        names = [f.name for f in fields(cls)]
+        missing = [name for name in (*_DERIVED, *names) if name not in document]
+        unknown = [name for name in document if name not in (*_DERIVED, *names)]
+        if missing or unknown:
+            raise ValueError(
+                "document must have the entries of a certificate; missing are "
+                f"{missing}, unknown are {unknown}."
+            )
         try:
-            certificate = cls(**values)
-        except TypeError as error:
-            raise ValueError(f"document is not a certificate: {error}.") from error
+            certificate = cls(**{name: document[name] for name in names})
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"document is not a certificate: {error}") from error
         expected = certificate.to_dict()
-        wrong = [
-            name
-            for name, value in document.items()
-            if name not in expected or expected[name] != value
-        ]
+        wrong = [name for name, value in expected.items() if document[name] != value]
         if wrong:
             raise ValueError(
                 f"document has entries that do not follow from the rest: {wrong}."
@@ -301,9 +351,9 @@ class RiskCertificate:
 
     def _rows(self) -> list[tuple[str, str]]:
         rows = [
-            ("privacy level epsilon", f"{self.epsilon:g}"),
+            ("privacy level epsilon", _ceil(self.epsilon)),
             ("risk achieved", f"{_ceil(self.risk)} (asked for: {self.gamma:g})"),
-            ("delta", f"{self.delta:g}"),
+            ("delta", _ceil(self.delta)),
             ("risk is over", self._risk_is_over()),
             ("relation", self.relation),
             ("records, outputs", f"{self.n_records}, {self.n_outputs}"),
@@ -321,7 +371,7 @@ class RiskCertificate:
             ("reference", str(self.reference)),
         ]
         if self.failure_prob is not None:
-            rows.append(("fails for a share of samples", f"{self.failure_prob:g}"))
+            rows.append(("fails for a share of samples", _ceil(self.failure_prob)))
         return rows
 
     def _risk_is_over(self) -> str:
@@ -345,11 +395,17 @@ class RiskCertificate:
         )
 
 
-def _floor(probability: float) -> str:
-    """Write a probability with 6 digits, rounded down."""
-    return f"{math.floor(probability * 1e6) / 1e6:g}"
+def _ceil(value: float) -> str:
+    """Write a number with 6 digits, rounded up: it is never claimed too small."""
+    if math.isinf(value):
+        return "inf"
+    digits = Context(prec=6, rounding=ROUND_CEILING)
+    return f"{float(digits.create_decimal(repr(value))):g}"
 
 
-def _ceil(probability: float) -> str:
-    """Write a probability with 6 digits, rounded up."""
-    return f"{math.ceil(probability * 1e6) / 1e6:g}"
+def _check_range(value: Any, name: str, most: float = math.inf) -> float:
+    """Return a number in [0, most]."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0 <= value <= most:
+        raise ValueError(f"{name} must be a number in [0, {most:g}], got {value!r}.")
+    return float(value)

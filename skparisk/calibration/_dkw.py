@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
 from scipy.special import lambertw
 
@@ -16,6 +17,7 @@ __all__ = [
     "dkw_least_noise",
     "dkw_least_risk",
     "dkw_slack",
+    "round_up",
 ]
 
 
@@ -44,6 +46,12 @@ class DKWOperatingPoint:
     rho: float
 
 
+def round_up(value: Fraction) -> float:
+    """Return the least float that is not below a number."""
+    nearest = float(value)
+    return nearest if nearest >= value else math.nextafter(nearest, math.inf)
+
+
 def _deviation(n_pairs: int, rho: float) -> float:
     return math.sqrt(math.log(1 / rho) / (2 * n_pairs))
 
@@ -55,8 +63,8 @@ def _best_rho(n_pairs: int) -> float:
 
 def dkw_slack(n_pairs: int) -> float:
     """Return rho + sqrt(ln(1/rho)/(2m)) at the best rho: what K/m must exceed by."""
-    rho = _best_rho(n_pairs)
-    return rho + _deviation(n_pairs, rho)
+    rho = _best_rho(n_pairs)  # any rho is valid, so only the sum has to be safe
+    return (rho + _deviation(n_pairs, rho)) * (1 + 1e-14)
 
 
 def dkw_fewest_pairs(gamma: float) -> DKWOperatingPoint:
@@ -93,8 +101,10 @@ def dkw_fewest_pairs(gamma: float) -> DKWOperatingPoint:
     gamma = check_probability(gamma, "gamma")
     rho = math.exp(float(lambertw(-gamma / (2 * math.sqrt(math.e)), k=-1).real) + 0.5)
     n_pairs = math.ceil(math.log(1 / rho) / (2 * (gamma - rho) ** 2))
-    index = math.ceil(n_pairs * (1 - gamma + rho + _deviation(n_pairs, rho)))
-    return DKWOperatingPoint(n_pairs, index, gamma, rho)
+    step = 1
+    while dkw_slack(n_pairs) > gamma:  # by the rounding of m
+        n_pairs, step = n_pairs + step, 2 * step
+    return DKWOperatingPoint(n_pairs, n_pairs, gamma, rho)
 
 
 def dkw_least_noise(n_pairs: int, gamma: float) -> DKWOperatingPoint:
@@ -133,8 +143,9 @@ def dkw_least_noise(n_pairs: int, gamma: float) -> DKWOperatingPoint:
     n_pairs = check_at_least(n_pairs, "n_pairs", 1)
     gamma = check_probability(gamma, "gamma")
     least = dkw_least_risk(n_pairs)
-    index = math.ceil(n_pairs * (1 - gamma + dkw_slack(n_pairs)))
-    if gamma < least.gamma or index > n_pairs:
+    slack = Fraction(dkw_slack(n_pairs))
+    index = math.ceil(n_pairs * (1 - Fraction(gamma) + slack))
+    if index > n_pairs:
         raise CalibrationError(
             f"n_pairs={n_pairs} pairs certify no risk below {least.gamma:.10g} by the "
             f"DKW inequality, and gamma={gamma!r} was asked for; it needs n_pairs >= "
@@ -151,7 +162,7 @@ def dkw_least_risk(n_pairs: int) -> DKWOperatingPoint:
     Parameters
     ----------
     n_pairs : int
-        Sampled pairs, >= 1. Below 3 the least risk is no risk below 1.
+        Sampled pairs, >= 1. One pair certifies no risk below 1.
 
     Returns
     -------

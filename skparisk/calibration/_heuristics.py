@@ -7,6 +7,7 @@ is one minus a risk.
 from __future__ import annotations
 
 import math
+from numbers import Real
 
 from scipy.optimize import brentq
 
@@ -116,8 +117,7 @@ def bessel_empirical_confidence(confidence: float, n_pairs: int, rho: float) -> 
     >>> round(bessel_empirical_confidence(0.9, 15_000, 0.01), 4)
     0.8104
     """
-    if not 0 < confidence <= 1:
-        raise ValueError(f"confidence must be a number in (0, 1], got {confidence!r}.")
+    confidence = _check_confidence(confidence, "confidence")
     return max(0.0, confidence * sample_confidence(n_pairs, rho))
 
 
@@ -152,7 +152,8 @@ def bessel_joint_confidence(
     -------
     confidence : float
         ``confidence * P(T <= epsilon) / P(T <= eta * noise_epsilon)``. To be
-        multiplied with `sample_confidence` for the theorem's empirical one.
+        multiplied with `sample_confidence` for the theorem's empirical one. As
+        printed, so above `confidence` where `epsilon` is above the other level.
 
     Notes
     -----
@@ -227,10 +228,11 @@ def bessel_joint_noise_epsilon(
     >>> round(bessel_joint_noise_epsilon(0.4, 0.54, 0.9), 3)
     0.797
     """
-    epsilon = check_epsilon(epsilon)
+    epsilon = check_positive(epsilon, "epsilon")
     target = check_probability(target, "target")
     confidence = check_probability(confidence, "confidence")
     eta = check_positive(eta, "eta")
+    sample_confidence = _check_confidence(sample_confidence, "sample_confidence")
     claimed = sample_confidence * confidence * float(dandekar_cdf(epsilon, n_outputs))
     if claimed >= target:
         raise CalibrationError(
@@ -243,5 +245,19 @@ def bessel_joint_noise_epsilon(
     high = epsilon
     while dandekar_cdf(high, n_outputs) < share:
         high *= 2
-    root = brentq(lambda x: dandekar_cdf(x, n_outputs) - share, 0.0, high, xtol=1e-15)
+    root = brentq(
+        lambda x: dandekar_cdf(x, n_outputs) - share,
+        0.0,
+        high,
+        xtol=1e-300,
+        rtol=1e-15,
+        maxiter=999,
+    )
     return float(root) / eta
+
+
+def _check_confidence(value: float, name: str) -> float:
+    """Return a number in (0, 1]."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value <= 1:
+        raise ValueError(f"{name} must be a number in (0, 1], got {value!r}.")
+    return float(value)

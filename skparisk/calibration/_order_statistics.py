@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
 
-from scipy.special import betainc, betaincinv
+from scipy.special import betainccinv
 
-from skparisk._validate import check_choice, check_probability
-from skparisk.calibration._dkw import (
-    dkw_least_noise,
-    dkw_slack,
-)
+from skparisk._validate import check_at_least, check_choice, check_probability
+from skparisk.calibration._dkw import dkw_least_noise, dkw_slack, round_up
 from skparisk.calibration._heuristics import bessel_empirical_confidence, sample_error
 from skparisk.exceptions import CalibrationError
 
@@ -47,6 +44,18 @@ class Calibration(Protocol):
         ...
 
 
+def _check_target(n_pairs: int, gamma: float) -> tuple[int, float]:
+    return check_at_least(n_pairs, "n_pairs", 1), check_probability(gamma, "gamma")
+
+
+def _check_rank(n_pairs: int, order_index: int) -> tuple[int, int]:
+    m = check_at_least(n_pairs, "n_pairs", 1)
+    index = check_at_least(order_index, "order_index", 1)
+    if index > m:
+        raise ValueError(f"order_index must be at most n_pairs={m}, got {index}.")
+    return m, index
+
+
 def _too_few_pairs(
     n_pairs: int, gamma: float, least: float, needed: int
 ) -> CalibrationError:
@@ -76,17 +85,20 @@ class Exchangeable:
     1426
     """
 
-    failure_prob: float | None = None
+    failure_prob: float | None = field(default=None, init=False)
 
     def order_index(self, n_pairs: int, gamma: float) -> int:
-        index = math.ceil((1 - Fraction(gamma)) * (n_pairs + 1))
-        if index > n_pairs:
-            least = float(Fraction(1, n_pairs + 1))
-            raise _too_few_pairs(n_pairs, gamma, least, required_pairs(gamma))
+        m, gamma = _check_target(n_pairs, gamma)
+        index = math.ceil((1 - Fraction(gamma)) * (m + 1))
+        if index > m:
+            raise _too_few_pairs(
+                m, gamma, self.certify_risk(m, m), required_pairs(gamma)
+            )
         return index
 
     def certify_risk(self, n_pairs: int, order_index: int) -> float:
-        return float(1 - Fraction(order_index, n_pairs + 1))
+        m, index = _check_rank(n_pairs, order_index)
+        return round_up(1 - Fraction(index, m + 1))
 
 
 @dataclass(frozen=True)
@@ -107,34 +119,33 @@ class PAC:
 
     failure_prob: float = 0.05
 
+    def __post_init__(self) -> None:
+        check_probability(self.failure_prob, "failure_prob")
+
     def order_index(self, n_pairs: int, gamma: float) -> int:
-        # Bisection: the probability falls as K grows; K = low fails, K = high holds.
-        low, high = 0, n_pairs
-        if not self._holds(n_pairs, n_pairs, gamma):
-            raise _too_few_pairs(
-                n_pairs,
-                gamma,
-                self.certify_risk(n_pairs, n_pairs),
-                required_pairs(gamma, failure_prob=self.failure_prob),
-            )
+        m, gamma = _check_target(n_pairs, gamma)
+        least = self.certify_risk(m, m)
+        if least > gamma:
+            needed = required_pairs(gamma, failure_prob=self.failure_prob)
+            raise _too_few_pairs(m, gamma, least, needed)
+        # Bisection: the risk falls as K grows; K = low fails, K = high holds.
+        low, high = 0, m
         while high - low > 1:
             middle = (low + high) // 2
-            if self._holds(n_pairs, middle, gamma):
+            if self.certify_risk(m, middle) <= gamma:
                 high = middle
             else:
                 low = middle
         return high
 
-    def _holds(self, n_pairs: int, order_index: int, gamma: float) -> bool:
-        tail = betainc(order_index, n_pairs - order_index + 1, 1 - gamma)
-        return bool(tail * _ROUNDING <= self.failure_prob)
-
     def certify_risk(self, n_pairs: int, order_index: int) -> float:
-        quantile = betaincinv(order_index, n_pairs - order_index + 1, self.failure_prob)
-        return float(1 - quantile / _ROUNDING)
+        m, index = _check_rank(n_pairs, order_index)
+        # P(Binomial(m, 1 - risk) >= K) = 1 - I_risk(m - K + 1, K)
+        risk = float(betainccinv(m - index + 1, index, self.failure_prob))
+        return min(1.0, risk * _ROUNDING)
 
 
-_ROUNDING = 1 + 1e-12  # of the incomplete beta function, on the safe side
+_ROUNDING = 1 + 1e-12  # of the inverse incomplete beta function, on the safe side
 
 
 @dataclass(frozen=True)
@@ -145,13 +156,15 @@ class DKW:
     the sampled pairs, from the Dvoretzky-Kiefer-Wolfowitz inequality.
     """
 
-    failure_prob: float | None = None
+    failure_prob: float | None = field(default=None, init=False)
 
     def order_index(self, n_pairs: int, gamma: float) -> int:
         return dkw_least_noise(n_pairs, gamma).order_index
 
     def certify_risk(self, n_pairs: int, order_index: int) -> float:
-        return min(1.0, 1 - order_index / n_pairs + dkw_slack(n_pairs))
+        m, index = _check_rank(n_pairs, order_index)
+        slack = Fraction(dkw_slack(m))
+        return min(1.0, round_up(1 - Fraction(index, m) + slack))
 
 
 @dataclass(frozen=True)
@@ -165,12 +178,17 @@ class Bessel:
 
     failure_prob: float = 0.05
 
+    def __post_init__(self) -> None:
+        check_probability(self.failure_prob, "failure_prob")
+
     def order_index(self, n_pairs: int, gamma: float) -> int:
-        return max(1, math.ceil((1 - Fraction(gamma)) * n_pairs))
+        m, gamma = _check_target(n_pairs, gamma)
+        return math.ceil((1 - Fraction(gamma)) * m)
 
     def certify_risk(self, n_pairs: int, order_index: int) -> float:
-        rho = sample_error(n_pairs, self.failure_prob)
-        return 1 - bessel_empirical_confidence(order_index / n_pairs, n_pairs, rho)
+        m, index = _check_rank(n_pairs, order_index)
+        rho = sample_error(m, self.failure_prob)
+        return 1 - bessel_empirical_confidence(index / m, m, rho)
 
 
 _FACTORIES: dict[str, Callable[[float], Calibration]] = {
@@ -217,9 +235,9 @@ def required_pairs(gamma: float, *, failure_prob: float | None = None) -> int:
     Notes
     -----
     **Guarantee**. :math:`\lceil 1/\gamma \rceil - 1` pairs, and the least m with
-    :math:`(1 - \gamma)^m \le \beta`. The caller must ensure that the reference
-    describes the population. For ``calibration="dkw"`` see
-    :func:`dkw_fewest_pairs`.
+    :math:`(1 - \gamma)^m \le \beta`; equality counts as above, for rounding.
+    The caller must ensure that the reference describes the population.
+    For ``calibration="dkw"`` see :func:`dkw_fewest_pairs`.
 
     Examples
     --------
@@ -229,9 +247,10 @@ def required_pairs(gamma: float, *, failure_prob: float | None = None) -> int:
     """
     gamma = check_probability(gamma, "gamma")
     if failure_prob is None:
-        return max(1, math.ceil(1 / Fraction(gamma) - 1))
-    beta = check_probability(failure_prob, "failure_prob")
-    n_pairs = max(1, math.floor(math.log(beta) / math.log1p(-gamma)))
-    while (1 - Fraction(gamma)) ** n_pairs > Fraction(beta):
-        n_pairs += 1
+        return max(1, math.ceil(1 / Fraction(gamma)) - 1)
+    calibration = PAC(failure_prob)
+    n_pairs = max(1, math.floor(math.log(failure_prob) / math.log1p(-gamma)))
+    step = 1
+    while calibration.certify_risk(n_pairs, n_pairs) > gamma:
+        n_pairs, step = n_pairs + step, 2 * step
     return n_pairs

@@ -20,26 +20,28 @@ from skparisk._validate import (
     check_epsilon,
     check_probability,
 )
-from skparisk.calibration import Calibration, RiskCertificate, as_calibration
+from skparisk.calibration import (
+    HEURISTIC_CLAIM,
+    Calibration,
+    RiskCertificate,
+    as_calibration,
+)
 from skparisk.exceptions import (
     HeuristicGuaranteeWarning,
     IncompatibleError,
     warn_if_seeded,
     warn_private_reference,
 )
-from skparisk.mechanisms import LaplaceMechanism
 from skparisk.neighbors import RELATIONS, check_n_records
 from skparisk.queries import Query, RecordQuery, as_query, check_answer
 from skparisk.reference import Reference, TableReference, as_reference
+from skparisk.sensitivity._certify import certify_sensitivities
 from skparisk.sensitivity._parallel import sample_differences
 
 __all__ = ["SensitivitySampler"]
 
 RANDOMNESS = ("implicit",)
 MECHANISMS = ("laplace",)
-
-# Points of the (epsilon, risk) curve that a certificate carries, at the most.
-_CURVE_POINTS = 2048
 
 
 class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -436,45 +438,26 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _calibrate(self, calibration: Calibration, reference: str | None) -> None:
         """Set everything that follows from the sampled sensitivities."""
-        m = len(self.sensitivities_)
-        order = np.sort(self.sensitivities_)
-        index = calibration.order_index(m, self.gamma)
-        sensitivity = float(order[index - 1])
-        if sensitivity == 0 and np.isfinite(self.epsilon):
-            raise ValueError(
-                f"The sampled sensitivity at gamma={self.gamma!r} is 0, so no noise "
-                "would be added: the query answers the same on most pairs of "
-                "neighbors. Ask for a smaller gamma, or for a reference whose "
-                "records differ more."
-            )
-        self.mechanism_ = LaplaceMechanism(sensitivity, self.epsilon, self.n_outputs_)
-        self.sensitivity_ = sensitivity
-        self.noise_scale_ = self.mechanism_.noise_scale
-        self.risk_ = calibration.certify_risk(m, index)
-        self.certificate_ = RiskCertificate(
+        self.mechanism_, self.certificate_ = certify_sensitivities(
+            self.sensitivities_,
+            calibration,
             epsilon=float(self.epsilon),
             gamma=float(self.gamma),
-            risk=self.risk_,
-            sensitivity=sensitivity,
-            noise_scale=self.noise_scale_,
+            calibration=self.calibration,
             n_records=self.n_records_,
             n_outputs=self.n_outputs_,
-            calibration=self.calibration,
             mechanism=self.mechanism,
             randomness=self.randomness,
             relation=self.relation,
-            n_pairs=m,
-            order_index=index,
-            failure_prob=calibration.failure_prob,
             reference=reference,
             seeded=self.noise_random_state is not None,
-            curve=_curve(calibration, self.mechanism_.privacy_loss(order)),
         )
+        self.sensitivity_ = self.certificate_.sensitivity
+        self.noise_scale_ = self.certificate_.noise_scale
         self.noise_epsilon_ = self.certificate_.noise_epsilon
+        self.risk_ = self.certificate_.risk
         if self.calibration == "bessel":
-            warnings.warn(
-                self.certificate_.caveats[-1], HeuristicGuaranteeWarning, stacklevel=3
-            )
+            warnings.warn(HEURISTIC_CLAIM, HeuristicGuaranteeWarning, stacklevel=3)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -490,16 +473,3 @@ def _has_transform(sampler: SensitivitySampler) -> bool:
 for _name in ("transform", "fit_transform"):
     _method = available_if(_has_transform)(getattr(SensitivitySampler, _name))
     setattr(SensitivitySampler, _name, _method)
-
-
-def _curve(
-    calibration: Calibration, losses: NDArray[np.float64]
-) -> tuple[tuple[float, float], ...]:
-    """Return (epsilon, certified risk) at each order statistic, or at some of many."""
-    m = len(losses)
-    indices = np.unique(np.linspace(m, 1, min(m, _CURVE_POINTS)).astype(int))
-    points = [
-        (float(losses[index - 1]), calibration.certify_risk(m, int(index)))
-        for index in indices
-    ]
-    return tuple((loss, risk) for loss, risk in points if risk < 1)

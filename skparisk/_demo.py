@@ -1,0 +1,284 @@
+"""The work of ``python -m skparisk``: models of census records, a table, a picture."""
+
+from __future__ import annotations
+
+import copy
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import StandardScaler
+
+from skparisk.calibration import RiskCertificate, dkw_fewest_pairs, required_pairs
+from skparisk.datasets import load_census
+from skparisk.exceptions import CalibrationError
+from skparisk.linear_model import PrivateRidge
+from skparisk.sensitivity import SensitivitySampler
+
+N_PUBLIC = 9_500
+N_TRAIN = 15_000
+ALPHA = 1.0
+N_OUTPUTS = 9  # coefficients and intercept
+N_RELEASES = 50
+FAILURE_PROB = 0.05
+# For the known bound: a guess of what is plausible, not the extremes of the data.
+X_NORM = 4.0
+Y_BOUNDS = (0.0, 3_000.0)
+# How many pairs each calibration needs, at the least.
+PAIRS_NEEDED: Mapping[str, Callable[[float], int]] = {
+    "exchangeable": required_pairs,
+    "pac": lambda gamma: required_pairs(gamma, failure_prob=FAILURE_PROB),
+    "dkw": lambda gamma: dkw_fewest_pairs(gamma).n_pairs,
+}
+HEADER = (
+    "sensitivity from",
+    "epsilon",
+    "gamma",
+    "K of m",
+    "sensitivity",
+    "noise scale",
+    "achieved risk",
+    "test RMSE",
+    "+/- std",
+    "without noise",
+)
+WIDTH = 80
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Split:
+    """The records in three parts, features standardized."""
+
+    X_public: Floats
+    y_public: Floats
+    X_train: Floats
+    y_train: Floats
+    X_test: Floats
+    y_test: Floats
+
+
+def split_census(seed: int) -> Split:
+    """Return the census records, shuffled, split and standardized."""
+    X, y = load_census(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(X))
+    public, train, test = np.split(order, [N_PUBLIC, N_PUBLIC + N_TRAIN])
+    # Fitted on the public reference only: means and standard deviations of the
+    # private records would be a release without noise.
+    X = StandardScaler().fit(X[public]).transform(X)
+    return Split(X[public], y[public], X[train], y[train], X[test], y[test])
+
+
+def root_mean_square(errors: Floats) -> float:
+    """Return the root of the mean square."""
+    return math.sqrt(np.mean(errors**2))
+
+
+def describe(split: Split, seed: int) -> str:
+    """Say what the data are, and what predicting without a model is worth."""
+    baseline = root_mean_square(split.y_test - split.y_public.mean())
+    n_public, n_train, n_test = map(len, (split.X_public, split.X_train, split.X_test))
+    return paragraphs(
+        f"US Census 2000, {n_public + n_train + n_test} records, shuffled with seed "
+        f"{seed}: {n_public} are a public reference, {n_train} are private and "
+        f"trained on, {n_test} are for testing.",
+        f"Ridge regression (alpha={ALPHA:g}) of weekly income in dollars on "
+        f"{split.X_train.shape[1]} features (age, education, experience, region), "
+        "standardized with means and standard deviations of the public reference "
+        "only, as those of the private records would be a release without noise. "
+        "Predicting the mean income of the public reference for everyone has a test "
+        f"RMSE of {baseline:.1f} dollars; a few very high incomes make up most of it, "
+        "and ridge regression does not foresee them either.",
+    )
+
+
+def table_rows(
+    split: Split,
+    sampler: SensitivitySampler,
+    epsilons: Sequence[float],
+    gammas: Sequence[float],
+) -> Iterator[tuple[str, ...]]:
+    """Fit every model, and return a row of cells for each."""
+    ridge = Ridge(alpha=ALPHA).fit(split.X_train, split.y_train)
+    noiseless = root_mean_square(split.y_test - ridge.predict(split.X_test))
+    no_noise = format_rmse(noiseless)
+    yield ("none: Ridge", "-", "-", "-", "-", "0", "-", no_noise, "-", no_noise)
+    for epsilon in epsilons:
+        bound = PrivateRidge(
+            ALPHA,
+            epsilon=epsilon,
+            sensitivity="bound",
+            x_norm=X_NORM,
+            y_bounds=Y_BOUNDS,
+        )
+        yield (*released_cells("known bound", bound, split), no_noise)
+        for gamma in gammas:
+            for calibration in PAIRS_NEEDED:
+                try:
+                    calibrated = recalibrate(sampler, calibration, epsilon, gamma)
+                except CalibrationError:
+                    needed = PAIRS_NEEDED[calibration](gamma)
+                    note = f"needs {needed} pairs"
+                    yield (calibration, f"{epsilon:g}", f"{gamma:g}", note)
+                    continue
+                model = PrivateRidge(
+                    ALPHA, epsilon=epsilon, gamma=gamma, sensitivity=calibrated
+                )
+                yield (*released_cells(calibration, model, split), no_noise)
+
+
+def recalibrate(
+    sampler: SensitivitySampler, calibration: str, epsilon: float, gamma: float
+) -> SensitivitySampler:
+    """Return a sampler with another calibration and target, from the same pairs."""
+    other = copy.copy(sampler).set_params(calibration=calibration)
+    return other.calibrate(epsilon=epsilon, gamma=gamma)
+
+
+def released_cells(name: str, model: PrivateRidge, split: Split) -> tuple[str, ...]:
+    """Release a model many times, and return its cells of the table."""
+    errors = []
+    for _ in range(N_RELEASES):
+        model.fit(split.X_train, split.y_train)
+        errors.append(root_mean_square(split.y_test - model.predict(split.X_test)))
+    certificate = model.certificate_
+    return (
+        name,
+        f"{certificate.epsilon:g}",
+        f"{certificate.gamma:g}",
+        "-"
+        if certificate.n_pairs is None
+        else f"{certificate.order_index} of {certificate.n_pairs}",
+        f"{certificate.sensitivity:.4g}",
+        f"{certificate.noise_scale:.4g}",
+        format_risk(certificate.risk) if certificate.private else "-",
+        format_rmse(float(np.mean(errors))),
+        format_rmse(float(np.std(errors))),
+    )
+
+
+def format_rmse(value: float) -> str:
+    """Write an error in dollars: a tenth is enough."""
+    return f"{value:.1f}" if value < 1e5 else f"{value:.2e}"
+
+
+def format_risk(risk: float) -> str:
+    """Write a risk with 6 digits after the point, rounded up."""
+    return f"{math.ceil(risk * 1e6) / 1e6:g}"
+
+
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Align cells; the last one of a row that is short stretches to the right."""
+    full = [row for row in (header, *rows) if len(row) == len(header)]
+    widths = [max(map(len, column)) for column in zip(*full, strict=True)]
+    rule = ["-" * width for width in widths]
+
+    def line(row: Sequence[str]) -> str:
+        first, *rest = (
+            cell.rjust(width) for cell, width in zip(row, widths, strict=False)
+        )
+        if len(row) < len(header):
+            rest[-1] = row[-1]
+        return "  ".join([row[0].ljust(len(first)), *rest])
+
+    return "\n".join(map(line, (header, rule, *rows)))
+
+
+def explain() -> str:
+    """Say how the table is to be read."""
+    low, high = Y_BOUNDS
+    return paragraphs(
+        "Sensitivity, noise scale and RMSE are in dollars a week. The noise is "
+        "calibrated to sensitivity number K of m, in rising order; the m pairs of "
+        "neighboring databases were sampled once, for all rows. The achieved risk "
+        "counts the sampling of pairs as well; with pac it holds for all but "
+        f"{100 * FAILURE_PROB:g} % of samples of pairs, each by itself. The RMSE is "
+        f"over {N_RELEASES} releases, each with fresh noise. Outside a demonstration "
+        "each would spend a budget of its own, and the model without noise would "
+        "stay secret.",
+        "The known bound has no risk: it covers all databases, with rows clipped to "
+        f"a norm of {X_NORM:g} and incomes to {low:g} to {high:g} dollars, both "
+        "declared without a look at the data. With alpha this small the worst case "
+        "is far worse than what is drawn from a census, and the noise covers it.",
+    )
+
+
+def format_certificate(certificate: RiskCertificate) -> str:
+    """Return the certificate, in lines that fit a terminal."""
+    title = (
+        "Certificate of the model at "
+        f"epsilon={certificate.epsilon:g}, gamma={certificate.gamma:g}, "
+        f"{certificate.calibration}:"
+    )
+    lines = [title, *str(certificate).splitlines()]
+    return "\n".join(
+        textwrap.fill(line, WIDTH, subsequent_indent="    " * line.startswith(" "))
+        for line in lines
+    )
+
+
+def paragraphs(*texts: str) -> str:
+    """Return texts wrapped, one below the other."""
+    return "\n".join(textwrap.fill(text, WIDTH) for text in texts)
+
+
+def chosen_quantiles(
+    sampler: SensitivitySampler, gammas: Iterable[float]
+) -> dict[tuple[str, float], float]:
+    """Return the sensitivity of each calibration and risk that has enough pairs."""
+    quantiles = {}
+    for gamma in dict.fromkeys(gammas):
+        for calibration in PAIRS_NEEDED:
+            other = copy.copy(sampler).set_params(calibration=calibration)
+            try:
+                quantiles[calibration, gamma] = other.sensitivity_at(gamma)
+            except CalibrationError:
+                continue
+    return quantiles
+
+
+def draw_picture(
+    figure: Any,
+    sensitivities: Floats,
+    quantiles: Mapping[tuple[str, float], float],
+    output: Path,
+) -> None:
+    """Save the histogram of sampled sensitivities, with the chosen quantiles."""
+    colors = dict(
+        zip(PAIRS_NEEDED, ("tab:orange", "tab:green", "tab:red"), strict=True)
+    )
+    styles = ("-", "--", ":", "-.")
+    gammas = list(dict.fromkeys(gamma for _, gamma in quantiles))
+    # Equal records, nearly or wholly, would stretch the axis for a few pairs.
+    low = float(np.quantile(sensitivities[sensitivities > 0], 0.005))
+    bins = np.geomspace(low, 1.1 * sensitivities.max(), 50)
+    figure.set_size_inches(8, 4 + 0.2 * len(quantiles))
+    figure.set_layout_engine("constrained")
+    axes = figure.subplots()
+    axes.hist(np.maximum(sensitivities, low), bins=bins, color="tab:blue", alpha=0.5)
+    for (calibration, gamma), sensitivity in quantiles.items():
+        axes.axvline(
+            sensitivity,
+            color=colors[calibration],
+            linestyle=styles[gammas.index(gamma) % len(styles)],
+            label=f"{calibration}, γ = {gamma:g}: {sensitivity:#.3g} dollars",
+        )
+    axes.set_xscale("log")
+    axes.set_xlabel(
+        "sensitivity of a pair: l1 distance of coefficients (dollars a week)"
+    )
+    axes.set_ylabel(f"pairs, of {len(sensitivities)} (leftmost bar: and below)")
+    axes.set_title(f"Ridge regression when one of {N_TRAIN} census records is replaced")
+    figure.legend(
+        title="sensitivity that the noise is calibrated to",
+        loc="outside lower center",
+        ncols=min(len(gammas), 2),
+    )
+    figure.savefig(output, dpi=150)

@@ -1,0 +1,44 @@
+"""Where records come from: the public stand-ins for the private data.
+
+A *reference* describes the population that neighboring databases are sampled
+from. It must be public, simulated or already released: what is computed from it
+is not protected by any noise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skparisk.reference._base import (
+    RecordPool,
+    RecordSource,
+    Reference,
+    check_columns,
+)
+from skparisk.reference._made import BoxReference, CallableReference, DensityReference
+from skparisk.reference._table import TableReference
+
+__all__ = [
+    "BoxReference",
+    "CallableReference",
+    "DensityReference",
+    "RecordPool",
+    "RecordSource",
+    "Reference",
+    "TableReference",
+    "as_reference",
+    "check_columns",
+]
+
+
+def as_reference(reference: Any) -> Reference:
+    """Return `reference` itself, or a plain callable as a `CallableReference`."""
+    if not isinstance(reference, type):
+        if hasattr(reference, "bind") and hasattr(reference, "description"):
+            return reference
+        if callable(reference):
+            return CallableReference(reference)
+    raise ValueError(
+        "reference must be a TableReference, DensityReference, BoxReference or a "
+        f"callable (n_records, rng) -> X or (X, y); got {reference!r}."
+    )

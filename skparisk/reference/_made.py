@@ -1,0 +1,236 @@
+"""Records that are made: by a function, a generative model, or uniformly."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from skparisk._validate import check_at_least
+from skparisk.reference._base import RecordPool, RecordSource, check_targets
+
+__all__ = ["BoxReference", "CallableReference", "DensityReference"]
+
+
+class CallableReference:
+    """Records made by a function.
+
+    Parameters
+    ----------
+    sample : callable
+        ``sample(n_records, rng)`` returns ``X`` of shape (n_records,
+        n_features), or a tuple ``(X, y)``; `rng` is a `numpy.random.Generator`
+        and the only source of randomness that it may use. The records are put
+        in random order, so that it does not matter if they are sorted.
+
+    description : str, default=None
+        What is written on a certificate. None: the name of the function.
+
+    Examples
+    --------
+    >>> from skparisk.reference import CallableReference
+    >>> CallableReference(lambda n, rng: rng.exponential(size=(n, 1)), "Exp(1)")
+    CallableReference('Exp(1)')
+    """
+
+    def __init__(
+        self, sample: Callable[..., Any], description: str | None = None
+    ) -> None:
+        self.sample = sample
+        name = getattr(sample, "__qualname__", type(sample).__qualname__)
+        self.description = description or f"records made by the function {name}"
+
+    def check_columns(self, n_features: int, names: tuple[str, ...] | None) -> None:
+        """Nothing is known of the columns before records are drawn."""
+
+    def bind(
+        self, n_pairs: int, n_drawn: int, seed: np.random.SeedSequence
+    ) -> RecordSource:
+        """Return a source of databases."""
+        return _SampledSource(self.sample, n_drawn)
+
+    def __repr__(self) -> str:
+        return f"CallableReference({self.description!r})"
+
+
+class _SampledSource:
+    """Calls a function once for each database and strings the records together."""
+
+    def __init__(self, sample: Callable[..., Any], n_drawn: int) -> None:
+        self._sample = sample
+        self._n_drawn = n_drawn
+
+    def draw(
+        self, start: int, size: int, rng: np.random.Generator
+    ) -> tuple[RecordPool, NDArray[np.intp]]:
+        databases = [self._database(rng) for _ in range(size)]
+        X = np.concatenate([X for X, _ in databases])
+        X = check_array(X, dtype=np.float64, input_name="X of the reference")
+        targets = [y for _, y in databases if y is not None]
+        y = None
+        if targets:
+            y = check_targets(np.concatenate(targets), "y of the reference")
+            if len(y) != len(X):
+                raise ValueError("The reference returned y for some databases only.")
+        # A sample may be sorted (GaussianMixture: by component), and the last record
+        # becomes the replacement: it has the law of the others in random order only.
+        rows = np.arange(len(X)).reshape(size, self._n_drawn)
+        return RecordPool(X, y), rng.permuted(rows, axis=1)
+
+    def _database(
+        self, rng: np.random.Generator
+    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        drawn = self._sample(self._n_drawn, rng)
+        X, y = drawn if isinstance(drawn, tuple) else (drawn, None)
+        X, y = np.asarray(X), None if y is None else np.asarray(y)
+        for name, array in (("X", X), ("y", y)):
+            if array is not None and np.shape(array)[:1] != (self._n_drawn,):
+                raise ValueError(
+                    f"The reference was asked for {self._n_drawn} records and "
+                    f"returned {name} of shape {np.shape(array)}."
+                )
+        return X, y
+
+
+class DensityReference(CallableReference):
+    """Records of a fitted generative model.
+
+    Parameters
+    ----------
+    density : object
+        Fitted, with a method ``sample(n_samples)``, such as scikit-learn's
+        `GaussianMixture` and `KernelDensity`. Its `random_state`, as an argument
+        or as a parameter, is set for each call; it must have one.
+
+    target_columns : int or sequence of int, default=None
+        Columns of the samples that are the targets, for a model of records
+        and targets together. None: the samples have no targets. An int gives
+        `y` of one dimension.
+
+    Examples
+    --------
+    >>> from sklearn.mixture import GaussianMixture
+    >>> from skparisk.reference import DensityReference
+    >>> mixture = GaussianMixture(random_state=0).fit([[0.0], [1.0], [2.0]])
+    >>> DensityReference(mixture)
+    DensityReference('records sampled from a fitted GaussianMixture')
+    """
+
+    def __init__(
+        self, density: Any, target_columns: int | tuple[int, ...] | None = None
+    ) -> None:
+        if not callable(getattr(density, "sample", None)):
+            raise ValueError(
+                "density must be a fitted object with a method sample(n_samples), "
+                f"got {density!r}."
+            )
+        arguments = inspect.signature(density.sample).parameters
+        self._seeded_by_argument = "random_state" in arguments
+        if not self._seeded_by_argument and not hasattr(density, "random_state"):
+            raise ValueError(
+                "density must have a random_state, as an argument of sample or as a "
+                "parameter, or its samples could neither be repeated nor be "
+                f"independent in each worker; got {density!r}. Give a callable "
+                "(n_records, rng) -> X or (X, y) instead."
+            )
+        self.density = density
+        self.target_columns = target_columns
+        super().__init__(
+            self._sample_density,
+            f"records sampled from a fitted {type(density).__name__}",
+        )
+
+    def _sample_density(self, n_records: int, rng: np.random.Generator) -> Any:
+        # The stream of `rng` itself: seeds of 32 bits would repeat among many pairs.
+        state = np.random.RandomState(rng.bit_generator)
+        if self._seeded_by_argument:
+            drawn = self.density.sample(n_records, random_state=state)
+        else:
+            density = copy.copy(self.density)
+            density.random_state = state
+            drawn = density.sample(n_records)
+        # GaussianMixture returns the component of each sample as well.
+        X = np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn)
+        if self.target_columns is None:
+            return X
+        y = X[:, np.asarray(self.target_columns)]
+        return np.delete(X, self.target_columns, axis=1), y
+
+    def __repr__(self) -> str:
+        return f"DensityReference({self.description!r})"
+
+
+class BoxReference(CallableReference):
+    """Records uniform on declared bounds, for when nothing else is known.
+
+    Parameters
+    ----------
+    low, high : array-like of shape (n_features,)
+        Bounds of the features. Finite, ``low <= high``.
+
+    y_low, y_high : float or array-like of shape (n_targets,), default=None
+        Bounds of the targets, if there are any.
+
+    Examples
+    --------
+    >>> from skparisk.reference import BoxReference
+    >>> BoxReference([0, 18], [1, 100])
+    BoxReference('records uniform on a box of dimension 2')
+    """
+
+    def __init__(
+        self,
+        low: ArrayLike,
+        high: ArrayLike,
+        y_low: ArrayLike | None = None,
+        y_high: ArrayLike | None = None,
+    ) -> None:
+        self.low, self.high = _check_bounds(low, high, "low", "high")
+        if self.low.ndim != 1:
+            raise ValueError(
+                f"low must have shape (n_features,), got shape {self.low.shape}."
+            )
+        if (y_low is None) != (y_high is None):
+            raise ValueError("y_low and y_high must be given together.")
+        self.y_bounds = (
+            None
+            if y_low is None or y_high is None
+            else _check_bounds(y_low, y_high, "y_low", "y_high")
+        )
+        if self.y_bounds is not None and self.y_bounds[0].ndim > 1:
+            raise ValueError(
+                "y_low must be a number or have shape (n_targets,), got shape "
+                f"{self.y_bounds[0].shape}."
+            )
+        n_features = check_at_least(len(self.low), "the number of features", 1)
+        super().__init__(
+            self._sample_box, f"records uniform on a box of dimension {n_features}"
+        )
+
+    def _sample_box(self, n_records: int, rng: np.random.Generator) -> Any:
+        X = rng.uniform(self.low, self.high, size=(n_records, len(self.low)))
+        if self.y_bounds is None:
+            return X
+        y_low, y_high = self.y_bounds
+        return X, rng.uniform(y_low, y_high, size=(n_records, *y_low.shape))
+
+    def __repr__(self) -> str:
+        return f"BoxReference({self.description!r})"
+
+
+def _check_bounds(
+    low: ArrayLike, high: ArrayLike, low_name: str, high_name: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    lower, upper = np.array(low, dtype=float), np.array(high, dtype=float)
+    finite = np.isfinite(lower).all() and np.isfinite(upper).all()
+    if lower.shape != upper.shape or not finite or (lower > upper).any():
+        raise ValueError(
+            f"{low_name} and {high_name} must be finite, of one shape, and "
+            f"{low_name} <= {high_name}; got {low!r} and {high!r}."
+        )
+    return lower, upper
