@@ -73,8 +73,8 @@ def warn_if_seeded(noise_random_state: Any) -> None:
 def warn_private_reference() -> None:
     """Warn that pairs are sampled from the data that are to be protected."""
     warnings.warn(
-        "No reference was given, so neighboring databases are sampled from the "
-        "private data themselves: the sensitivity and the noise scale then depend "
+        "Neighboring databases are sampled from the private data themselves, as no "
+        "other reference was given: the sensitivity and the noise scale then depend "
         "on these data without noise, and the guarantee is only over resamples of "
         "them. Give a public or simulated reference.",
         PrivacyLeakWarning,

@@ -207,6 +207,23 @@ def test_without_reference_it_warns_and_keeps_no_sampled_difference():
     assert "depend on them without noise" in str(model.certificate_)
 
 
+@pytest.mark.parametrize("where", ["fit", "sampler"])
+def test_training_data_given_as_reference_are_noticed(where):
+    model, reference = PrivateRidge(), {"X_reference": X.tolist(), "y_reference": Y}
+    if where == "sampler":
+        table = TableReference(X.copy(), Y)
+        model.set_params(sensitivity=SensitivitySampler(reference=table))
+        reference = {}
+    with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
+        model.fit(X, Y, **reference)
+    assert model.certificate_.reference_is_private
+    assert not model.certificate_.private
+    assert not hasattr(model.sampler_, "differences_")
+    assert model.sampler_.reference is None
+    values = numbers_in(pickle.dumps(model.sampler_))
+    assert not values.intersection(X.ravel().tolist())
+
+
 def test_fitted_pairs_serve_every_target():
     first = PrivateRidge(random_state=0).fit(X, Y, **PUBLIC)
     again = PrivateRidge(epsilon=0.2, gamma=0.3, sensitivity=first.sampler_).fit(X, Y)

@@ -93,6 +93,24 @@ def test_largest_numbers_stay_numbers():
     assert _to_float(-(2**1100), 0) == -math.inf
 
 
+@pytest.mark.parametrize(
+    ("sensitivity", "epsilon", "scale"),
+    [
+        (1, 0.1, 10.0),  # a count
+        (180_000, 0.5, 360_000.0),  # a sum of salaries from 20k to 200k, bounded
+        (200_000, 0.5, 400_000.0),  # unbounded
+        (180_000 / 100, 0.5, 3_600.0),  # their mean over 100 people
+        (2, 0.5, 4.0),  # a histogram, bounded; 1 and 2 if unbounded
+        (1, 0.5, 2.0),
+        (82, 82 / 3, 3.0),  # an age from 18 to 100 with scale 3
+    ],
+)
+def test_worked_examples_of_the_lecture(sensitivity, epsilon, scale):
+    mechanism = LaplaceMechanism(sensitivity, epsilon)
+    assert mechanism.noise_scale == pytest.approx(scale, rel=1e-8)
+    assert mechanism.noise_scale > scale * (1 - 1e-15)
+
+
 @settings(derandomize=True, max_examples=300)
 @given(
     value=st.floats(allow_nan=False, allow_infinity=False),

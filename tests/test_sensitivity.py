@@ -451,6 +451,31 @@ def test_too_few_pairs_are_refused_before_sampling(parameters, message, best):
     assert caught.value.target == parameters.get("gamma", 0.05)
 
 
+@pytest.mark.parametrize(
+    ("query", "relation", "known"),
+    [
+        (np.sum, "replace-one", 180_000),
+        (np.sum, "add-remove", 200_000),
+        (np.mean, "replace-one", 180_000 / 30),
+        (len, "add-remove", 1),
+        (lambda X: np.histogram(X, [0, 1e5, 2e5])[0], "replace-one", 2),
+        (lambda X: np.histogram(X, [0, 1e5, 2e5])[0], "add-remove", 1),
+    ],
+)
+def test_sampled_sensitivity_comes_up_to_the_known_one(query, relation, known):
+    """Salaries from 20k to 200k, 30 people: the lecture's examples."""
+    sampler = SensitivitySampler(
+        query,
+        gamma=0.01,
+        relation=relation,
+        reference=BoxReference([20_000], [200_000]),
+        n_records=30,
+        n_pairs=2000,
+        random_state=0,
+    ).fit(np.zeros((1, 1)))
+    assert 0.85 * known < sampler.sensitivity_ <= known * (1 + 1e-12)
+
+
 def test_error_of_a_query_that_hardly_moves_says_at_which_risk_it_does():
     """The largest value of 300 changes in one of 300 pairs or so."""
     sampler = SensitivitySampler(np.max, gamma=0.2, random_state=0)

@@ -215,7 +215,7 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         query.check_targets(targets)
         self.sampler_: SensitivitySampler | None = None
         if isinstance(source, SensitivitySampler):
-            sampler = self._fit_sampler(source, query, X, targets, table)
+            sampler = self._fit_sampler(source, query, X, features, targets, table)
             self.sampler_ = sampler
             self.certificate_ = sampler.certificate_
             self._unpack(sampler.release(X, targets), targets.shape[1:])
@@ -276,10 +276,14 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         source: SensitivitySampler,
         query: RidgeQuery,
         X: Any,
+        features: NDArray[np.float64],
         y: NDArray[np.float64],
         table: TableReference | None,
     ) -> SensitivitySampler:
-        """Return a sampler that is fitted for this query, target and data."""
+        """Return a sampler that is fitted for this query, target and data.
+
+        `features` is `X` as an array; `X` itself may have names of columns.
+        """
         fitted = hasattr(source, "certificate_")
         if table is not None and (fitted or source.reference is not None):
             raise ValueError(
@@ -312,14 +316,15 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         )
         if sampler.n_records is not None:
             check_n_records(len(y), sampler.n_records, sampler.relation)
+        reference = sampler.reference if table is None else table
+        sampler.set_params(reference=reference).fit(X, y)
         if table is not None:
-            sampler.set_params(reference=table).fit(X, y)
             # The table is no part of a model; the sampled pairs stand for it.
-            return sampler.set_params(reference=None, n_records=sampler.n_records_)
-        if sampler.reference is not None:
-            return sampler.fit(X, y)
-        warn_private_reference()
-        return sampler.fit(X, y).withhold_pairs()
+            sampler.set_params(reference=None, n_records=sampler.n_records_)
+        if reference is None or _is_table_of(reference, features):
+            warn_private_reference()
+            sampler.set_params(reference=None).withhold_pairs()
+        return sampler
 
     def _release_known(
         self,
@@ -405,6 +410,10 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         # The noise may well exceed the signal of a small data set.
         tags.regressor_tags.poor_score = noisy
         return tags
+
+
+def _is_table_of(reference: Any, X: NDArray[np.float64]) -> bool:
+    return isinstance(reference, TableReference) and reference.holds(X)
 
 
 def _check_y_bounds(bounds: Any) -> tuple[float, float]:

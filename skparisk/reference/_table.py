@@ -195,6 +195,16 @@ class TableReference:
             draw = _Disjoint(self.n_rows, seed)
         return _IndexSource(self.pool, draw, n_drawn)
 
+    def holds(self, X: NDArray[np.float64]) -> bool:
+        """Return whether the records of the table are these very ones.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_records, n_features)
+            Records.
+        """
+        return np.array_equal(self.pool.X, X)
+
     def __sklearn_clone__(self) -> Self:
         return self
 

@@ -24,6 +24,7 @@ __all__ = ["sample_differences"]
 Block = tuple[int, int, np.random.SeedSequence]
 
 _TASKS_PER_WORKER = 4
+_SHOWN_STEPS = 20
 
 
 def sample_differences(
@@ -105,7 +106,10 @@ def sample_differences(
         (start, min(size, n_pairs - start), seed)
         for start, seed in zip(starts, pairs_seed.spawn(len(starts)), strict=True)
     ]
-    n_tasks = min(len(blocks), _TASKS_PER_WORKER * effective_n_jobs(n_jobs))
+    # Each task prepares the pool once: few tasks, but enough to share and to show.
+    workers = effective_n_jobs(n_jobs)
+    wanted = 1 if workers == 1 else _TASKS_PER_WORKER * workers
+    n_tasks = min(len(blocks), max(wanted, _SHOWN_STEPS if verbose else 1))
     tasks = (
         delayed(_sample_blocks)(
             [blocks[i] for i in indices],
