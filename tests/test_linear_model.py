@@ -122,7 +122,7 @@ def test_infinite_epsilon_is_scikit_learns_ridge(fit_intercept, n_targets):
 def test_penalty_of_each_target():
     X, y = make_data(60, 2)
     reference = {"X_reference": X[:30], "y_reference": y[:30]}
-    ridge = Ridge(alpha=[0.5, 5.0]).fit(X, y)
+    ridge = Ridge(alpha=np.array([0.5, 5.0])).fit(X, y)
     for alpha in ([0.5, 5.0], np.array([0.5, 5.0]), (0.5, 5.0)):
         model = PrivateRidge(alpha, epsilon=np.inf).fit(X, y, **reference)
         np.testing.assert_array_equal(model.coef_, ridge.coef_)

@@ -28,7 +28,7 @@ from skparisk import (
 from skparisk.calibration import CALIBRATIONS, as_calibration
 from skparisk.queries import MeanQuery, RecordQuery, RidgeQuery
 from skparisk.reference import BoxReference, CallableReference, TableReference
-from skparisk.sensitivity import sample_differences
+from skparisk.sensitivity import _parallel, sample_differences
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(300, 2))
@@ -365,11 +365,19 @@ def test_progress_is_shown_on_request(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_progress_without_tqdm_is_that_of_joblib(capsys, monkeypatch):
+def test_verbosity_without_tqdm_is_that_of_joblib(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    parameters = []
+
+    class Recorded(joblib.Parallel):
+        def __init__(self, **arguments):
+            parameters.append(arguments)
+            super().__init__(**arguments)
+
+    monkeypatch.setattr(_parallel, "Parallel", Recorded)
     SensitivitySampler(MeanQuery(), verbose=1, random_state=0).fit(PUBLIC)
-    captured = capsys.readouterr()
-    assert "Done" in captured.err + captured.out
+    assert "sampling pairs" not in capsys.readouterr().err
+    assert parameters == [{"n_jobs": None, "verbose": 1}]
 
 
 def fitted(**parameters):
