@@ -472,6 +472,7 @@ def test_shows_as_html():
         ({"epsilon": 0.0}, {}, ValueError, r"epsilon must be a number in \(0, inf\]"),
         ({"gamma": 1.0}, {}, ValueError, r"gamma must be a number in \(0, 1\), got 1"),
         ({"alpha": -1.0}, {}, ValueError, "alpha must be a finite number >= 0, got -1"),
+        ({"noise_random_state": "x"}, {}, ValueError, "'x' cannot be used to seed"),
         ({"sensitivity": 0.0}, {}, ValueError, "sensitivity must be a finite number"),
         ({"sensitivity": True}, {}, ValueError, "sensitivity must be None, a Sens"),
         ({"sensitivity": "best"}, {}, ValueError, r"above 0 or 'bound'; got 'best'"),

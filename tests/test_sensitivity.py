@@ -403,6 +403,7 @@ def fitted(**parameters):
         ({"n_pairs": 0}, "n_pairs must be a whole number >= 1, got 0"),
         ({"n_pairs": 99.5}, r"n_pairs must be a whole number >= 1, got 99\.5"),
         ({"query": 3}, "query must be None, a callable"),
+        ({"noise_random_state": "x"}, "'x' cannot be used to seed"),
         ({"reference": 3}, "reference must be a TableReference"),
         ({"n_records": 2}, "n_records must be None or 1 with query=None, got 2"),
         ({"relation": "add-remove"}, "relation must be 'replace-one' with query=None"),

@@ -15,6 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skparisk._secure_noise import noise_source
 from skparisk._validate import (
     check_epsilon,
     check_positive,
@@ -201,6 +202,7 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         check_epsilon(self.epsilon)
         check_probability(self.gamma, "gamma")
+        noise_source(self.noise_random_state)
         query = RidgeQuery(self.alpha, fit_intercept=bool(self.fit_intercept))
         source = self._check_sensitivity()
         if (X_reference is None) != (y_reference is None):
@@ -345,16 +347,10 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             check_answer(answer, "the private data"),
             noise_random_state=self.noise_random_state,
         )
-        if source == "bound":
-            # Coefficients by target, then intercepts, as the ridge query has them.
-            by_target = released.reshape(*y.shape[1:], X.shape[1])
-            n_features = self.n_features_in_
-            released = np.concatenate(
-                [
-                    by_target[..., :n_features].ravel(),
-                    by_target[..., n_features:].ravel(),
-                ]
-            )
+        if source == "bound":  # the intercept of a target is its last coefficient
+            rows = released.reshape(-1, X.shape[1])
+            coef, intercept = np.split(rows, [self.n_features_in_], axis=1)
+            released = np.concatenate([coef.ravel(), intercept.ravel()])
         self._unpack(released, y.shape[1:])
         self.certificate_ = RiskCertificate(
             epsilon=float(self.epsilon),
@@ -373,7 +369,7 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], RidgeQuery, float]:
         """Return clipped data, the query without free intercept, its l1 sensitivity."""
         low, high = _check_y_bounds(self.y_bounds)
-        radius = float(self.x_norm)  # type: ignore[arg-type]  # checked before
+        radius = check_positive(self.x_norm, "x_norm")
         norms = np.linalg.norm(X, axis=1, keepdims=True)
         X = X * (radius / np.maximum(norms, radius))
         y = np.clip(y, low, high)

@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skparisk._secure_noise import noise_source
 from skparisk._validate import (
     check_at_least,
     check_choice,
@@ -386,6 +387,7 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_choice(self.randomness, "randomness", RANDOMNESS)
         check_choice(self.mechanism, "mechanism", MECHANISMS)
         check_choice(self.relation, "relation", RELATIONS)
+        noise_source(self.noise_random_state)
         n_pairs = check_at_least(self.n_pairs, "n_pairs", 1)
         calibration = as_calibration(self.calibration, self.failure_prob)
         query = as_query(self.query)
