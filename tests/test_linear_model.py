@@ -12,6 +12,7 @@ import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_validate
@@ -19,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skparisk import (
+    CalibrationError,
     IncompatibleError,
     PrivacyLeakWarning,
     PrivateRidge,
@@ -562,6 +564,15 @@ def test_shows_as_html():
 def test_bad_configurations_are_refused(parameters, fit_parameters, error, message):
     with pytest.raises(error, match=message):
         PrivateRidge(**parameters).fit(X, Y, **fit_parameters)
+
+
+def test_fit_that_fails_leaves_no_release_of_another_fit():
+    model = PrivateRidge(sensitivity=1.0).fit(X, Y)
+    with pytest.raises(CalibrationError, match="n_pairs"):
+        model.set_params(sensitivity=None, gamma=1e-9).fit(X, Y, **PUBLIC)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    assert not hasattr(model, "certificate_")
 
 
 def test_withheld_pairs_are_not_used_again():

@@ -15,6 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skparisk._fitted import forget_fit
 from skparisk._secure_noise import noise_source
 from skparisk._validate import (
     check_epsilon,
@@ -200,6 +201,7 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         self : PrivateRidge
         """
+        forget_fit(self)
         check_epsilon(self.epsilon)
         check_probability(self.gamma, "gamma")
         noise_source(self.noise_random_state)
@@ -215,14 +217,18 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         )
         targets = np.asarray(targets, dtype=np.float64)
         query.check_targets(targets)
-        self.sampler_: SensitivitySampler | None = None
+        sampler = None
         if isinstance(source, SensitivitySampler):
             sampler = self._fit_sampler(source, query, X, features, targets, table)
-            self.sampler_ = sampler
-            self.certificate_ = sampler.certificate_
-            self._unpack(sampler.release(X, targets), targets.shape[1:])
+            certificate = sampler.certificate_
+            released = sampler.release(X, targets)
         else:
-            self._release_known(source, query, features, targets)
+            certificate, released = self._release_known(
+                source, query, features, targets
+            )
+        self._unpack(released, targets.shape[1:])
+        self.sampler_ = sampler
+        self.certificate_ = certificate
         self.epsilon_ = self.certificate_.epsilon
         self.gamma_ = self.certificate_.gamma
         self.risk_ = self.certificate_.risk
@@ -244,7 +250,7 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         -------
         y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "certificate_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
@@ -334,7 +340,7 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         query: RidgeQuery,
         X: NDArray[np.float64],
         y: NDArray[np.float64],
-    ) -> None:
+    ) -> tuple[RiskCertificate, NDArray[np.float64]]:
         """Release with noise for a sensitivity that is known: risk 0."""
         if source == "bound":
             X, y, query, sensitivity = self._bounded_problem(query, X, y)
@@ -351,8 +357,7 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             rows = released.reshape(-1, X.shape[1])
             coef, intercept = np.split(rows, [self.n_features_in_], axis=1)
             released = np.concatenate([coef.ravel(), intercept.ravel()])
-        self._unpack(released, y.shape[1:])
-        self.certificate_ = RiskCertificate(
+        certificate = RiskCertificate(
             epsilon=float(self.epsilon),
             gamma=0.0,
             risk=0.0,
@@ -363,6 +368,7 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             calibration="bound" if source == "bound" else "declared",
             seeded=self.noise_random_state is not None,
         )
+        return certificate, released
 
     def _bounded_problem(
         self, query: RidgeQuery, X: NDArray[np.float64], y: NDArray[np.float64]

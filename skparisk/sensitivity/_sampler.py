@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skparisk._fitted import forget_fit
 from skparisk._secure_noise import noise_source
 from skparisk._validate import (
     check_at_least,
@@ -219,7 +220,8 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : SensitivitySampler
         """
-        query, calibration = self._check_parameters()
+        forget_fit(self)
+        query, rule = self._check_parameters()
         X, y = self._check_data(query, X, y, reset=True)
         reference: Reference = (
             TableReference(X, y)
@@ -229,9 +231,7 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         reference.check_columns(X.shape[1], None if names is None else tuple(names))
         n_records = self._choose_n_records(query, len(X))
-        self.query_ = query
-        self.n_records_ = n_records
-        self.differences_ = sample_differences(
+        differences = sample_differences(
             query,
             reference,
             n_pairs=int(self.n_pairs),
@@ -242,9 +242,18 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             random_state=self.random_state,
             verbose=self.verbose,
         )
-        self.n_outputs_ = self.differences_.shape[1]
-        self.sensitivities_ = np.abs(self.differences_).sum(axis=1)
-        self._calibrate(calibration, reference.description)
+        self._certify(
+            np.abs(differences).sum(axis=1),
+            rule,
+            n_records=n_records,
+            n_outputs=differences.shape[1],
+            mechanism=self.mechanism,
+            randomness=self.randomness,
+            relation=self.relation,
+            reference=reference.description,
+        )
+        self.query_ = query
+        self.differences_ = differences
         return self
 
     def calibrate(
@@ -252,10 +261,13 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ) -> Self:
         """Return a sampler for another target, from the same sampled pairs.
 
+        It takes `calibration`, `failure_prob` and `noise_random_state` as they are
+        set now; what was sampled stays what it was at `fit`.
+
         Parameters
         ----------
         epsilon, gamma : float, default=None
-            As the parameters of the class. None: as they are.
+            As the parameters of the class. None: as they are set now.
 
         Returns
         -------
@@ -266,8 +278,22 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         other: Self = copy.copy(self)
         targets = {"epsilon": epsilon, "gamma": gamma}
         other.set_params(**{k: v for k, v in targets.items() if v is not None})
-        _, calibration = other._check_parameters()
-        other._calibrate(calibration, self.certificate_.reference)
+        check_epsilon(other.epsilon)
+        check_probability(other.gamma, "gamma")
+        noise_source(other.noise_random_state)
+        sampled = (
+            "n_records",
+            "n_outputs",
+            "mechanism",
+            "randomness",
+            "relation",
+            "reference",
+        )
+        other._certify(
+            self.sensitivities_,
+            as_calibration(other.calibration, other.failure_prob),
+            **{name: getattr(self.certificate_, name) for name in sampled},
+        )
         return other
 
     def sensitivity_at(self, gamma: float) -> float:
@@ -284,8 +310,8 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         self._check_pairs_kept()
         gamma = check_probability(gamma, "gamma")
-        calibration = as_calibration(self.calibration, self.failure_prob)
-        index = calibration.order_index(len(self.sensitivities_), gamma)
+        rule = as_calibration(self.calibration, self.failure_prob)
+        index = rule.order_index(len(self.sensitivities_), gamma)
         return float(np.partition(self.sensitivities_, index - 1)[index - 1])
 
     def release(self, X: Any, y: Any = None) -> NDArray[np.float64]:
@@ -306,9 +332,9 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         released : ndarray of shape (n_outputs,)
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "certificate_")
         X, y = self._check_data(self.query_, X, y, reset=False)
-        check_n_records(len(X), self.n_records_, self.relation)
+        check_n_records(len(X), self.n_records_, self.certificate_.relation)
         answer = check_answer(self.query_(X, y), "the private data")
         if len(answer) != self.n_outputs_:
             raise IncompatibleError(
@@ -332,7 +358,12 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         released : ndarray of shape (n_rows, n_features)
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "certificate_")
+        if not isinstance(self.query_, RecordQuery):
+            raise IncompatibleError(
+                f"The pairs were sampled for the query {self.query_}, and not for "
+                "records by themselves: fit again."
+            )
         X, _ = self._check_data(self.query_, X, None, reset=False)
         return self._add_noise(X)
 
@@ -376,6 +407,11 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self
 
     def _add_noise(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+        if (self.noise_random_state is not None) != self.certificate_.seeded:
+            raise IncompatibleError(
+                f"noise_random_state={self.noise_random_state!r} was set after the "
+                "certificate was made, which does not say so: fit or calibrate again."
+            )
         warn_if_seeded(self.noise_random_state)
         return self.mechanism_.release(
             answers, noise_random_state=self.noise_random_state
@@ -389,9 +425,9 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_choice(self.relation, "relation", RELATIONS)
         noise_source(self.noise_random_state)
         n_pairs = check_at_least(self.n_pairs, "n_pairs", 1)
-        calibration = as_calibration(self.calibration, self.failure_prob)
+        rule = as_calibration(self.calibration, self.failure_prob)
         query = as_query(self.query)
-        calibration.order_index(n_pairs, gamma)
+        rule.order_index(n_pairs, gamma)
         if isinstance(query, RecordQuery):
             if self.relation != "replace-one":
                 raise ValueError(
@@ -403,7 +439,7 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                     "n_records must be None or 1 with query=None, got "
                     f"{self.n_records!r}."
                 )
-        return query, calibration
+        return query, rule
 
     def _choose_n_records(self, query: Query, n_rows: int) -> int:
         least = 2 if self.relation == "add-remove" else 1
@@ -431,33 +467,35 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return X, np.asarray(y, dtype=np.float64)
 
     def _check_pairs_kept(self) -> None:
-        check_is_fitted(self)
+        check_is_fitted(self, "certificate_")
         if not hasattr(self, "sensitivities_"):
             raise IncompatibleError(
                 "The sampled pairs are not kept, as they came from private data. "
                 "Sample from a public reference instead."
             )
 
-    def _calibrate(self, calibration: Calibration, reference: str | None) -> None:
+    def _certify(
+        self, sensitivities: NDArray[np.float64], rule: Calibration, **sampled: Any
+    ) -> None:
         """Set everything that follows from the sampled sensitivities."""
-        self.mechanism_, self.certificate_ = certify_sensitivities(
-            self.sensitivities_,
-            calibration,
+        mechanism, certificate = certify_sensitivities(
+            sensitivities,
+            rule,
             epsilon=float(self.epsilon),
             gamma=float(self.gamma),
             calibration=self.calibration,
-            n_records=self.n_records_,
-            n_outputs=self.n_outputs_,
-            mechanism=self.mechanism,
-            randomness=self.randomness,
-            relation=self.relation,
-            reference=reference,
             seeded=self.noise_random_state is not None,
+            **sampled,
         )
-        self.sensitivity_ = self.certificate_.sensitivity
-        self.noise_scale_ = self.certificate_.noise_scale
-        self.noise_epsilon_ = self.certificate_.noise_epsilon
-        self.risk_ = self.certificate_.risk
+        self.sensitivities_ = sensitivities
+        self.mechanism_ = mechanism
+        self.certificate_ = certificate
+        self.n_records_ = certificate.n_records
+        self.n_outputs_ = certificate.n_outputs
+        self.sensitivity_ = certificate.sensitivity
+        self.noise_scale_ = certificate.noise_scale
+        self.noise_epsilon_ = certificate.noise_epsilon
+        self.risk_ = certificate.risk
         if self.calibration == "bessel":
             warnings.warn(HEURISTIC_CLAIM, HeuristicGuaranteeWarning, stacklevel=3)
 
