@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from skparisk import _demo
-from skparisk._validate import check_at_least, check_epsilon, check_probability
+from skparisk._validate import (
+    check_at_least,
+    check_epsilon,
+    check_n_jobs,
+    check_probability,
+)
 from skparisk.calibration import as_calibration
 from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import LaplaceMechanism
@@ -47,6 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         run(options, figure_class)
     except CalibrationError as error:  # so large a gamma that no noise is added
         parser.error(str(error))
+    except BrokenPipeError:  # whoever reads has had enough: `... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
@@ -166,13 +174,6 @@ def checked(
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return parse
-
-
-def check_n_jobs(value: Any) -> int:
-    """Return a number of workers, in the sense of joblib."""
-    if not isinstance(value, int) or value == 0:
-        raise ValueError(f"n_jobs must be a whole number other than 0, got {value!r}.")
-    return value
 
 
 def check_seed(value: Any) -> int:

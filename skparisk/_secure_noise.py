@@ -15,7 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
+
+from skparisk._validate import check_random_state
 
 __all__ = [
     "ByteSource",
@@ -50,10 +51,7 @@ def noise_source(
     """
     if noise_random_state is None:
         return os.urandom
-    if isinstance(noise_random_state, np.random.Generator):
-        return noise_random_state.bytes
-    seeded: ByteSource = check_random_state(noise_random_state).bytes
-    return seeded
+    return check_random_state(noise_random_state, "noise_random_state").bytes
 
 
 def sample_uniform_integers(

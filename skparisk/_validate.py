@@ -7,12 +7,19 @@ from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+import sklearn.utils
+
 __all__ = [
     "check_at_least",
     "check_choice",
     "check_epsilon",
+    "check_flag",
+    "check_n_jobs",
     "check_positive",
     "check_probability",
+    "check_random_state",
+    "check_verbose",
 ]
 
 
@@ -55,3 +62,40 @@ def check_choice(value: Any, name: str, allowed: Iterable[str]) -> str:
         words = ", ".join(repr(word) for word in allowed)
         raise ValueError(f"{name} must be one of {words}; got {value!r}.")
     return value
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
+def check_n_jobs(value: Any) -> int | None:
+    """Return a number of workers in the sense of joblib: any whole number but 0."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if value is not None and (not whole or value == 0):
+        raise ValueError(
+            f"n_jobs must be None or a whole number other than 0, got {value!r}."
+        )
+    return value
+
+
+def check_verbose(value: Any) -> int:
+    """Return how much to tell; None is 0."""
+    return 0 if value is None else check_at_least(value, "verbose", 0)
+
+
+def check_random_state(
+    value: Any, name: str
+) -> np.random.RandomState | np.random.Generator:
+    """Return a generator as scikit-learn does, or the one of NumPy that was given."""
+    if isinstance(value, np.random.Generator):
+        return value
+    try:
+        return sklearn.utils.check_random_state(value)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be None, a whole number in [0, 2**32), a RandomState or a "
+            f"Generator, got {value!r}."
+        ) from error

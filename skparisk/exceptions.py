@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from typing import Any
 
@@ -10,6 +11,7 @@ __all__ = [
     "HeuristicGuaranteeWarning",
     "IncompatibleError",
     "PrivacyLeakWarning",
+    "warn_caller",
     "warn_if_seeded",
     "warn_private_reference",
 ]
@@ -58,25 +60,33 @@ class HeuristicGuaranteeWarning(UserWarning):
     """A formula is reproduced from a paper, and does not guarantee what it says."""
 
 
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the first line outside this package and scikit-learn."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(
+        ("skparisk", "sklearn")
+    ):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
 def warn_if_seeded(noise_random_state: Any) -> None:
     """Warn that the noise can be removed by whoever knows or guesses the seed."""
     if noise_random_state is not None:
-        warnings.warn(
+        warn_caller(
             f"noise_random_state={noise_random_state!r} makes the noise repeatable, "
             "so it can be removed: what is released is not private. Leave it None "
             "but for tests.",
             PrivacyLeakWarning,
-            stacklevel=3,
         )
 
 
 def warn_private_reference() -> None:
     """Warn that pairs are sampled from the data that are to be protected."""
-    warnings.warn(
+    warn_caller(
         "Neighboring databases are sampled from the private data themselves, as no "
         "other reference was given: the sensitivity and the noise scale then depend "
         "on these data without noise, and the guarantee is only over resamples of "
         "them. Give a public or simulated reference.",
         PrivacyLeakWarning,
-        stacklevel=3,
     )

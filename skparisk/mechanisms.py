@@ -137,11 +137,12 @@ class LaplaceMechanism:
         distance = np.asarray(distance, dtype=np.float64)
         if not self._steps:
             return np.full(distance.shape, np.inf)
-        rounding = self.n_outputs * self.grid
-        enlarged = distance * (1 + float(_ROUNDING_SLACK)) + rounding
+        with np.errstate(over="ignore"):  # an infinite loss is a safe answer
+            enlarged = distance * (1 + float(_ROUNDING_SLACK))
+            loss = (enlarged + self.n_outputs * self.grid) / self.noise_scale
         # Up to the sensitivity the exact arithmetic of the grid says epsilon.
         most = np.where(distance <= self.sensitivity, self.epsilon, np.inf)
-        return np.minimum(enlarged / self.noise_scale, most)
+        return np.minimum(loss, most)
 
     def release(
         self, values: ArrayLike, *, noise_random_state: Any = None
@@ -153,7 +154,7 @@ class LaplaceMechanism:
         values : array-like, last axis of length `n_outputs`
             Finite numbers. Each row is a release of its own.
 
-        noise_random_state : int, RandomState or None, default=None
+        noise_random_state : int, RandomState, Generator or None, default=None
             None: the operating system's cryptographic source. Anything else is
             for tests: a release whose noise can be repeated is not private.
 

@@ -238,7 +238,7 @@ def test_guarantee_over_pairs():
 def test_guarantee_of_a_known_sensitivity():
     """Without sampling the claim is for all neighbors, and says on what it rests."""
     assert known().guarantee == (
-        "For all two databases that differ in one record, 900 records: the release "
+        "For any two databases that differ in one record, 900 records: the release "
         "is 1-differentially private, by a proven bound of the sensitivity, rows and "
         "targets being clipped to their declared bounds."
     )

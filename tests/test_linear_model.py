@@ -209,12 +209,12 @@ def test_without_reference_it_warns_and_keeps_no_sampled_difference():
     assert "depend on them without noise" in str(model.certificate_)
 
 
-@pytest.mark.parametrize("where", ["fit", "sampler"])
+@pytest.mark.parametrize("where", ["fit", "fitted sampler"])
 def test_training_data_given_as_reference_are_noticed(where):
     model, reference = PrivateRidge(), {"X_reference": X.tolist(), "y_reference": Y}
-    if where == "sampler":
-        table = TableReference(X.copy(), Y)
-        model.set_params(sensitivity=SensitivitySampler(reference=table))
+    if where == "fitted sampler":
+        sampler = SensitivitySampler(RidgeQuery()).fit(X.copy(), Y)
+        model.set_params(sensitivity=sampler)
         reference = {}
     with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
         model.fit(X, Y, **reference)
@@ -474,7 +474,12 @@ def test_shows_as_html():
         ({"epsilon": 0.0}, {}, ValueError, r"epsilon must be a number in \(0, inf\]"),
         ({"gamma": 1.0}, {}, ValueError, r"gamma must be a number in \(0, 1\), got 1"),
         ({"alpha": -1.0}, {}, ValueError, "alpha must be a finite number >= 0, got -1"),
-        ({"noise_random_state": "x"}, {}, ValueError, "'x' cannot be used to seed"),
+        (
+            {"noise_random_state": "x"},
+            {},
+            ValueError,
+            "noise_random_state must be None, a whole",
+        ),
         ({"sensitivity": 0.0}, {}, ValueError, "sensitivity must be a finite number"),
         ({"sensitivity": True}, {}, ValueError, "sensitivity must be None, a Sens"),
         ({"sensitivity": "best"}, {}, ValueError, r"above 0 or 'bound'; got 'best'"),
@@ -548,6 +553,22 @@ def test_shows_as_html():
             r"has the query RidgeQuery\(alpha=2",
         ),
         (
+            {"sensitivity": SensitivitySampler(reference=TableReference(X.copy(), Y))},
+            {},
+            ValueError,
+            "reference must not be the training data",
+        ),
+        ({"fit_intercept": "yes"}, {}, ValueError, "fit_intercept must be True or Fal"),
+        ({"n_jobs": 1.5}, {}, ValueError, "n_jobs must be None or a whole number"),
+        ({"verbose": -1}, {}, ValueError, "verbose must be a whole number >= 0, got"),
+        ({"sensitivity": X}, {}, ValueError, "sensitivity must be None, a Sensitiv"),
+        (
+            {"sensitivity": SensitivitySampler(n_records=0)},
+            PUBLIC,
+            ValueError,
+            "n_records must be a whole number >= 1, got 0",
+        ),
+        (
             {"sensitivity": SensitivitySampler(n_records=100)},
             PUBLIC,
             IncompatibleError,
@@ -557,7 +578,7 @@ def test_shows_as_html():
             {"sensitivity": SensitivitySampler(reference=TableReference(X_PUBLIC))},
             {},
             ValueError,
-            "needs targets, and the reference has none",
+            "takes targets, and the reference has none",
         ),
     ],
 )
@@ -584,5 +605,7 @@ def test_withheld_pairs_are_not_used_again():
 
 def test_targets_of_the_reference_must_be_as_many():
     _, y = make_data(200, 2)
-    with pytest.raises(IncompatibleError, match="4 outputs and returned 8"):
+    with pytest.raises(
+        IncompatibleError, match="y_reference has 1 targets, and y has 2"
+    ):
         PrivateRidge().fit(X, y, **PUBLIC)

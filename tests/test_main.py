@@ -281,8 +281,8 @@ BAD = {
     "--n-pairs 2.5": "n_pairs must be a whole number >= 1, got '2.5'.",
     "--n-pairs 18 --gamma 0.2 0.05": "n_pairs=18 pairs certify no risk below "
     "0.0526316, and gamma=0.05 was asked for; it needs n_pairs >= 19.",
-    "--n-jobs 0": "n_jobs must be a whole number other than 0, got 0.",
-    "--n-jobs all": "n_jobs must be a whole number other than 0, got 'all'.",
+    "--n-jobs 0": "n_jobs must be None or a whole number other than 0, got 0.",
+    "--n-jobs all": "n_jobs must be None or a whole number other than 0, got 'all'.",
     "--seed -1": "seed must be a whole number in [0, 2**32), got -1.",
     "--seed 4294967296": "seed must be a whole number in [0, 2**32), got 4294967296.",
     "--seed x": "seed must be a whole number in [0, 2**32), got 'x'.",

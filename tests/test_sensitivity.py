@@ -66,6 +66,7 @@ FITTED = {
     "n_records_",
     "n_outputs_",
     "n_features_in_",
+    "reference_fingerprint_",
 }
 
 
@@ -313,6 +314,55 @@ def test_fit_transform_of_the_same_data_warns_and_keeps_no_pair():
         sampler.sensitivity_at(0.1)
 
 
+def test_release_of_the_reference_itself_warns_and_keeps_no_pair():
+    sampler = SensitivitySampler(MeanQuery()).fit(PUBLIC)
+    with pytest.warns(PrivacyLeakWarning, match="private data themselves"):
+        sampler.release(PUBLIC.tolist())
+    assert sampler.certificate_.reference_is_private
+    assert not hasattr(sampler, "differences_")
+    assert sampler.reference_fingerprint_ is None
+    sampler = SensitivitySampler(reference=TableReference(PUBLIC)).fit(PRIVATE)
+    with pytest.warns(PrivacyLeakWarning, match="private data themselves"):
+        sampler.transform(PUBLIC)
+
+
+def test_warnings_point_at_the_line_of_the_caller():
+    with pytest.warns(PrivacyLeakWarning) as caught:
+        SensitivitySampler().fit_transform(PRIVATE)
+        SensitivitySampler(MeanQuery(), noise_random_state=0).fit(PUBLIC).release(
+            PRIVATE
+        )
+        PrivateRidge().fit(PRIVATE, TARGETS)
+    with pytest.warns(HeuristicGuaranteeWarning) as heuristic:
+        SensitivitySampler(MeanQuery(), calibration="bessel").fit(PUBLIC)
+    assert {w.filename for w in (*caught, *heuristic)} == {__file__}
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_progress_works_with_every_backend(backend, capsys):
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        SensitivitySampler(RidgeQuery(), verbose=1, n_pairs=200).fit(PUBLIC, TARGETS)
+    assert "sampling pairs" in capsys.readouterr().err
+
+
+def test_verbose_and_random_state_take_what_the_estimators_take():
+    generator = np.random.default_rng(0)
+    sampler = SensitivitySampler(random_state=generator, verbose=None)
+    one = sampler.fit(PUBLIC).differences_
+    other = sampler.fit(PUBLIC).differences_
+    assert (one != other).any()
+    again = sampler.set_params(random_state=np.random.default_rng(0)).fit(PUBLIC)
+    np.testing.assert_array_equal(one, again.differences_)
+
+
+def test_query_with_targets_needs_a_reference_that_has_them():
+    sampler = SensitivitySampler(
+        lambda X, y: y.mean(), reference=BoxReference([0, 0], [1, 1])
+    )
+    with pytest.raises(ValueError, match="takes targets, and the reference has none"):
+        sampler.fit(PRIVATE, TARGETS)
+
+
 def test_fit_transform_with_a_reference_does_not_warn():
     sampler = SensitivitySampler(reference=TableReference(PUBLIC))
     assert sampler.fit_transform(PRIVATE).shape == PRIVATE.shape
@@ -324,7 +374,7 @@ def test_data_frames_keep_their_names(library):
     frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
     X = frame({"a": PUBLIC[:, 0], "b": PUBLIC[:, 1]})
     sampler = SensitivitySampler().set_output(transform=library).fit(X)
-    released = sampler.transform(X)
+    released = sampler.transform(2 * X)
     assert isinstance(released, frame)
     assert list(released.columns) == ["a", "b"]
     assert list(sampler.get_feature_names_out()) == ["a", "b"]
@@ -404,7 +454,16 @@ def fitted(**parameters):
         ({"n_pairs": 0}, "n_pairs must be a whole number >= 1, got 0"),
         ({"n_pairs": 99.5}, r"n_pairs must be a whole number >= 1, got 99\.5"),
         ({"query": 3}, "query must be None, a callable"),
-        ({"noise_random_state": "x"}, "'x' cannot be used to seed"),
+        ({"noise_random_state": "x"}, "noise_random_state must be None, a whole"),
+        ({"random_state": "x"}, "random_state must be None, a whole number in"),
+        ({"n_jobs": "a"}, "n_jobs must be None or a whole number other than 0"),
+        ({"verbose": 0.5}, r"verbose must be a whole number >= 0, got 0\.5"),
+        ({"query": lambda X: None}, "at least one number, got NoneType"),
+        ({"query": lambda X: {"a": 1}}, "at least one number, got dict"),
+        ({"query": lambda X: [[1], [1, 2]]}, "at least one number, got list"),
+        ({"query": lambda X: 1j}, "at least one number, got complex"),
+        ({"query": lambda X: []}, "at least one number, got list"),
+        ({"reference": [[1.0], [2.0]]}, "got an object of type list"),
         ({"reference": 3}, "reference must be a TableReference"),
         ({"n_records": 2}, "n_records must be None or 1 with query=None, got 2"),
         ({"relation": "add-remove"}, "relation must be 'replace-one' with query=None"),
@@ -540,7 +599,7 @@ def test_answers_that_do_not_fit_what_was_sampled_are_refused(mean_sampler):
 
 def test_targets_are_sampled_with_their_records():
     sampler = SensitivitySampler(RidgeQuery(), random_state=0).fit(PUBLIC, TARGETS)
-    released = sampler.release(PUBLIC, TARGETS)
+    released = sampler.release(PRIVATE, TARGETS)
     assert released.shape == (3,)
     with pytest.raises(ValueError, match="y must be given"):
         sampler.release(PUBLIC)

@@ -234,7 +234,7 @@ class RiskCertificate:
             level = f"({level}, {_ceil(self.delta)})"
         if self.n_pairs is None:
             return (
-                f"For all {neighbors}, {self.n_records} records: the release is "
+                f"For any {neighbors}, {self.n_records} records: the release is "
                 f"{level}-differentially private, {_KNOWN[self.calibration]}."
             )
         over = "over the fresh pair and the sampled pairs together"
@@ -290,6 +290,8 @@ class RiskCertificate:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, which survive JSON and YAML.
+
+        An infinite number is a float as well; Python's `json` writes it as Infinity.
 
         Returns
         -------
@@ -350,9 +352,10 @@ class RiskCertificate:
         return f"{self.guarantee}\n{rows}{caveats}"
 
     def _rows(self) -> list[tuple[str, str]]:
+        achieved = "none is guaranteed" if self._voided else _ceil(self.risk)
         rows = [
             ("privacy level epsilon", _ceil(self.epsilon)),
-            ("risk achieved", f"{_ceil(self.risk)} (asked for: {self.gamma:g})"),
+            ("risk achieved", f"{achieved} (asked for: {self.gamma:g})"),
             ("delta", _ceil(self.delta)),
             ("risk is over", self._risk_is_over()),
             ("relation", self.relation),

@@ -18,21 +18,24 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skparisk._fitted import forget_fit
 from skparisk._secure_noise import noise_source
 from skparisk._validate import (
+    check_at_least,
     check_epsilon,
+    check_flag,
+    check_n_jobs,
     check_positive,
     check_probability,
+    check_verbose,
 )
 from skparisk.calibration import RiskCertificate
 from skparisk.exceptions import (
     IncompatibleError,
     warn_if_seeded,
-    warn_private_reference,
 )
 from skparisk.linear_model._bounds import ridge_sensitivity_bound
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.neighbors import check_n_records
 from skparisk.queries import RidgeQuery, check_answer
-from skparisk.reference import TableReference
+from skparisk.reference import TableReference, fingerprint
 from skparisk.sensitivity import SensitivitySampler
 
 __all__ = ["PrivateRidge"]
@@ -69,7 +72,11 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
           with its defaults.
         * A fitted sampler of a :class:`~skparisk.queries.RidgeQuery`, such as
           `sampler_` of another fit: its pairs are used again. In a search, which
-          clones, wrapped in scikit-learn's `FrozenEstimator`.
+          clones, wrapped in scikit-learn's `FrozenEstimator`, sampled for the size
+          of a training fold, with folds of one size and ``refit=False``.
+
+          Either way `epsilon` and `gamma` are those given here, and not the
+          sampler's own.
         * A float: a known bound of the l1 sensitivity of all that is released,
           for epsilon-differential privacy. It is not checked.
         * "bound": the proven bound of :func:`ridge_sensitivity_bound`, for
@@ -86,10 +93,10 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     n_jobs : int, default=None
         Workers for sampling pairs. The result does not depend on it.
 
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seeds the sampling of pairs, which is public; never the noise.
 
-    noise_random_state : int, RandomState or None, default=None
+    noise_random_state : int, RandomState, Generator or None, default=None
         None: the noise comes from the operating system's cryptographic source.
         Anything else is for tests, and warns: the release is then not private.
 
@@ -108,7 +115,8 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Target; `gamma_` is 0 for a known sensitivity.
 
     risk_, confidence_ : float
-        Achieved risk, at most `gamma_`, and one minus it.
+        Achieved risk, at most `gamma_` (but for ``calibration="bessel"``, whose claim
+        is its own), and one minus it.
 
     sensitivity_, noise_scale_, noise_epsilon_ : float
         What the noise is calibrated to, the scale of the noise of each number
@@ -191,21 +199,45 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             Their targets.
 
         X_reference : array-like of shape (n_rows, n_features), default=None
-            Public records that neighboring databases are sampled from. Not used
-            where the sensitivity is known.
+            Public records that neighboring databases are sampled from, in the units
+            that `X` has here: behind a scaler in a Pipeline, pass it on with the
+            Pipeline's ``transform_input=["X_reference"]``, or the noise has the
+            wrong size. Not used where the sensitivity is known.
 
         y_reference : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-            Their targets.
+            Their targets, in the units that `y` has here; scikit-learn's
+            `TransformedTargetRegressor` does not transform them.
 
         Returns
         -------
         self : PrivateRidge
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, a number is not finite, or there are two
+            references.
+
+        CalibrationError
+            If the sampled pairs cannot certify `gamma`, or the sensitivity is 0.
+
+        IncompatibleError
+            If the reference has other columns or targets, or a fitted sampler does
+            not fit the data or the query.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If there is no reference but the training data, or the noise is seeded.
         """
         forget_fit(self)
         check_epsilon(self.epsilon)
         check_probability(self.gamma, "gamma")
         noise_source(self.noise_random_state)
-        query = RidgeQuery(self.alpha, fit_intercept=bool(self.fit_intercept))
+        check_n_jobs(self.n_jobs)
+        check_verbose(self.verbose)
+        fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
+        query = RidgeQuery(self.alpha, fit_intercept=fit_intercept)
         source = self._check_sensitivity()
         if (X_reference is None) != (y_reference is None):
             raise ValueError("X_reference and y_reference must be given together.")
@@ -217,11 +249,17 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         )
         targets = np.asarray(targets, dtype=np.float64)
         query.check_targets(targets)
+        if table is not None and _n_targets(table.pool.y) != _n_targets(targets):
+            raise IncompatibleError(
+                f"y_reference has {_n_targets(table.pool.y)} targets, and y has "
+                f"{_n_targets(targets)}: they must be as many."
+            )
         sampler = None
         if isinstance(source, SensitivitySampler):
             sampler = self._fit_sampler(source, query, X, features, targets, table)
-            certificate = sampler.certificate_
+            # Drops the pairs, with a warning, if they came from these very data.
             released = sampler.release(X, targets)
+            certificate = sampler.certificate_
         else:
             certificate, released = self._release_known(
                 source, query, features, targets
@@ -259,7 +297,7 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         source = self.sensitivity
         if isinstance(source, FrozenEstimator):
             source = source.estimator
-        if source == "bound":
+        if isinstance(source, str) and source == "bound":
             check_positive(self.x_norm, "x_norm")
             _check_y_bounds(self.y_bounds)
             return "bound"
@@ -323,16 +361,18 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             **{name: value for name, value in overrides.items() if value is not None},
         )
         if sampler.n_records is not None:
+            check_at_least(sampler.n_records, "n_records", 1)
             check_n_records(len(y), sampler.n_records, sampler.relation)
-        reference = sampler.reference if table is None else table
-        sampler.set_params(reference=reference).fit(X, y)
+        if _is_table_of(sampler.reference, features):
+            raise ValueError(
+                "reference must not be the training data, which would stay in the "
+                "parameters: leave it None to sample from them with a warning."
+            )
         if table is not None:
+            sampler.set_params(reference=table).fit(X, y)
             # The table is no part of a model; the sampled pairs stand for it.
-            sampler.set_params(reference=None, n_records=sampler.n_records_)
-        if reference is None or _is_table_of(reference, features):
-            warn_private_reference()
-            sampler.set_params(reference=None).withhold_pairs()
-        return sampler
+            return sampler.set_params(reference=None, n_records=sampler.n_records_)
+        return sampler.fit(X, y)
 
     def _release_known(
         self,
@@ -414,8 +454,14 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return tags
 
 
+def _n_targets(y: Any) -> int:
+    return y.size // len(y)
+
+
 def _is_table_of(reference: Any, X: NDArray[np.float64]) -> bool:
-    return isinstance(reference, TableReference) and reference.holds(X)
+    return isinstance(reference, TableReference) and (
+        reference.fingerprint == fingerprint(X)
+    )
 
 
 def _check_y_bounds(bounds: Any) -> tuple[float, float]:

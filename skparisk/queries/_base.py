@@ -73,8 +73,9 @@ class FunctionQuery(Query):
     ----------
     function : callable
         ``function(X)`` or ``function(X, y)``, returns a number or an array, which
-        is flattened. `y` is passed if a second positional argument is required
-        or is named "y".
+        is flattened. `X` and `y` are arrays of floats, also where data frames were
+        given. `y` is passed if a second positional argument is required or is
+        named "y".
 
     Examples
     --------
@@ -106,7 +107,16 @@ class FunctionQuery(Query):
 
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         answer = self.function(X, y) if self.needs_y else self.function(X)
-        return np.asarray(answer, dtype=np.float64).ravel()
+        try:
+            numbers = np.asarray(answer).ravel()
+            if numbers.size and not np.iscomplexobj(numbers) and answer is not None:
+                return numbers.astype(np.float64)
+        except (TypeError, ValueError):
+            pass  # said below, without the answer, which may be private
+        raise ValueError(
+            f"The query {self} must return a number or an array of at least one "
+            f"number, got {type(answer).__name__}."
+        )
 
     def __str__(self) -> str:
         return getattr(self.function, "__name__", repr(self.function))

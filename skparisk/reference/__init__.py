@@ -14,6 +14,7 @@ from skparisk.reference._base import (
     RecordSource,
     Reference,
     check_columns,
+    fingerprint,
 )
 from skparisk.reference._made import BoxReference, CallableReference, DensityReference
 from skparisk.reference._table import TableReference
@@ -28,6 +29,7 @@ __all__ = [
     "TableReference",
     "as_reference",
     "check_columns",
+    "fingerprint",
 ]
 
 
@@ -40,5 +42,6 @@ def as_reference(reference: Any) -> Reference:
             return CallableReference(reference)
     raise ValueError(
         "reference must be a TableReference, DensityReference, BoxReference or a "
-        f"callable (n_records, rng) -> X or (X, y); got {reference!r}."
+        "callable (n_records, rng) -> X or (X, y); got an object of type "
+        f"{type(reference).__name__}."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,7 +12,14 @@ from sklearn.utils import check_array
 
 from skparisk.exceptions import IncompatibleError
 
-__all__ = ["RecordPool", "RecordSource", "Reference", "check_columns", "check_targets"]
+__all__ = [
+    "RecordPool",
+    "RecordSource",
+    "Reference",
+    "check_columns",
+    "check_targets",
+    "fingerprint",
+]
 
 
 def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -57,6 +65,11 @@ class Reference(Protocol):
         """What is written on a certificate."""
         ...
 
+    @property
+    def fingerprint(self) -> bytes | None:
+        """Of the records, where they are a table; to notice that they are private."""
+        ...
+
     def check_columns(self, n_features: int, names: tuple[str, ...] | None) -> None:
         """Raise IncompatibleError if it is known to have other columns."""
         ...
@@ -78,6 +91,13 @@ def check_targets(y: ArrayLike, name: str = "y") -> NDArray[np.float64]:
         y, ensure_2d=False, dtype=np.float64, input_name=name
     )
     return checked
+
+
+def fingerprint(X: NDArray[np.float64]) -> bytes:
+    """Return what is the same for the same records in the same order, and else not."""
+    digest = blake2b(str(X.shape).encode(), digest_size=16)
+    digest.update(np.ascontiguousarray(X).data)
+    return digest.digest()
 
 
 def check_columns(n_reference: int, n_features: int) -> None:

@@ -45,6 +45,11 @@ class CallableReference:
         name = getattr(sample, "__qualname__", type(sample).__qualname__)
         self.description = description or f"records made by the function {name}"
 
+    @property
+    def fingerprint(self) -> None:
+        """There is no table."""
+        return
+
     def check_columns(self, n_features: int, names: tuple[str, ...] | None) -> None:
         """Nothing is known of the columns before records are drawn."""
 
@@ -124,7 +129,7 @@ class DensityReference(CallableReference):
     def __init__(
         self, density: Any, target_columns: int | tuple[int, ...] | None = None
     ) -> None:
-        if not callable(getattr(density, "sample", None)):
+        if isinstance(density, type) or not callable(getattr(density, "sample", None)):
             raise ValueError(
                 "density must be a fitted object with a method sample(n_samples), "
                 f"got {density!r}."
@@ -158,8 +163,14 @@ class DensityReference(CallableReference):
         X = np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn)
         if self.target_columns is None:
             return X
-        y = X[:, np.asarray(self.target_columns)]
-        return np.delete(X, self.target_columns, axis=1), y
+        columns = np.asarray(self.target_columns)
+        n_columns = X.shape[1]
+        if columns.dtype.kind != "i" or (np.abs(columns + 0.5) > n_columns).any():
+            raise ValueError(
+                f"target_columns must be whole numbers in [-{n_columns}, {n_columns}), "
+                f"got {self.target_columns!r}."
+            )
+        return np.delete(X, self.target_columns, axis=1), X[:, columns]
 
     def __repr__(self) -> str:
         return f"DensityReference({self.description!r})"

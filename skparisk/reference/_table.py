@@ -16,6 +16,7 @@ from skparisk.reference._base import (
     RecordSource,
     check_columns,
     check_targets,
+    fingerprint,
 )
 
 __all__ = ["SAMPLINGS", "TableReference"]
@@ -161,6 +162,11 @@ class TableReference:
         }[self.sampling]
         return how.format(self.n_rows)
 
+    @property
+    def fingerprint(self) -> bytes:
+        """Of the records of the table, in their order."""
+        return fingerprint(self.pool.X)
+
     def check_columns(self, n_features: int, names: tuple[str, ...] | None) -> None:
         """Raise IncompatibleError if the table has other columns."""
         check_columns(self.pool.X.shape[1], n_features)
@@ -194,16 +200,6 @@ class TableReference:
         else:
             draw = _Disjoint(self.n_rows, seed)
         return _IndexSource(self.pool, draw, n_drawn)
-
-    def holds(self, X: NDArray[np.float64]) -> bool:
-        """Return whether the records of the table are these very ones.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_records, n_features)
-            Records.
-        """
-        return np.array_equal(self.pool.X, X)
 
     def __sklearn_clone__(self) -> Self:
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from typing import Any
@@ -11,10 +11,14 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from threadpoolctl import ThreadpoolController
 
-from skparisk._validate import check_at_least, check_choice
+from skparisk._validate import (
+    check_at_least,
+    check_choice,
+    check_n_jobs,
+    check_random_state,
+)
 from skparisk.neighbors import RELATIONS, block_size, draw_pairs, n_drawn
 from skparisk.queries import Query, check_answer
 from skparisk.reference import RecordSource, Reference, check_columns
@@ -96,7 +100,8 @@ def sample_differences(
     check_choice(relation, "relation", RELATIONS)
     check_at_least(n_pairs, "n_pairs", 1)
     check_at_least(n_records, "n_records", 2 if relation == "add-remove" else 1)
-    entropy = check_random_state(random_state).bytes(16)
+    check_n_jobs(n_jobs)
+    entropy = check_random_state(random_state, "random_state").bytes(16)
     root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
     source_seed, pairs_seed = root.spawn(2)
     source = reference.bind(n_pairs, n_drawn(n_records, relation), source_seed)
@@ -123,7 +128,7 @@ def sample_differences(
         for indices in np.array_split(np.arange(len(blocks)), n_tasks)
     )
     with _one_blas_thread():
-        parts = list(_run(tasks, n_tasks, n_jobs, verbose))
+        parts = _run(tasks, n_tasks, n_jobs, verbose)
     differences = [difference for part in parts for difference in part]
     lengths = {difference.shape[1] for difference in differences}
     if len(lengths) > 1:
@@ -162,6 +167,11 @@ def _sample_blocks(
             if pairs.pool is not pool:
                 pool = pairs.pool
                 check_columns(pool.X.shape[1], n_features)
+                if query.needs_y and pool.y is None:
+                    raise ValueError(
+                        f"The query {query} takes targets, and the reference has "
+                        "none (y)."
+                    )
                 evaluate = query.on_pool(pool, n_records)
             differences.append(check_answer(evaluate(pairs), "a sampled database"))
     return differences
@@ -179,13 +189,15 @@ def _one_blas_thread() -> AbstractContextManager[Any]:
 
 def _run(
     tasks: Iterable[Any], n_tasks: int, n_jobs: int | None, verbose: int
-) -> Iterator[list[NDArray[np.float64]]]:
+) -> list[list[NDArray[np.float64]]]:
     """Run tasks in order, with a progress bar where there can be one."""
     try:
         from tqdm.auto import tqdm
     except ImportError:
         tqdm = None
-    if not verbose or tqdm is None:
-        return iter(Parallel(n_jobs=n_jobs, verbose=verbose)(tasks))
-    results = Parallel(n_jobs=n_jobs, return_as="generator")(tasks)
-    return iter(tqdm(results, total=n_tasks, desc="sampling pairs", leave=False))
+    if verbose and tqdm is not None:
+        tasks = tqdm(tasks, total=n_tasks, desc="sampling pairs", leave=False)
+        verbose = 0
+    results: list[list[NDArray[np.float64]]]
+    results = Parallel(n_jobs=n_jobs, verbose=verbose)(tasks)
+    return results

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +19,10 @@ from skparisk._validate import (
     check_at_least,
     check_choice,
     check_epsilon,
+    check_n_jobs,
     check_probability,
+    check_random_state,
+    check_verbose,
 )
 from skparisk.calibration import (
     HEURISTIC_CLAIM,
@@ -31,12 +33,13 @@ from skparisk.calibration import (
 from skparisk.exceptions import (
     HeuristicGuaranteeWarning,
     IncompatibleError,
+    warn_caller,
     warn_if_seeded,
     warn_private_reference,
 )
 from skparisk.neighbors import RELATIONS, check_n_records
 from skparisk.queries import Query, RecordQuery, as_query, check_answer
-from skparisk.reference import Reference, TableReference, as_reference
+from skparisk.reference import Reference, TableReference, as_reference, fingerprint
 from skparisk.sensitivity._certify import certify_sensitivities
 from skparisk.sensitivity._parallel import sample_differences
 
@@ -57,8 +60,10 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     query : callable, Query or None, default=None
-        ``f(X)`` or ``f(X, y)``, returns a number or a vector. None: each record
-        by itself (the local model), see `transform`.
+        ``f(X)`` or ``f(X, y)`` of arrays of floats (also where data frames are
+        given), returns a number or a vector; see
+        :class:`~skparisk.queries.FunctionQuery`. None: each record by itself (the
+        local model), see `transform`.
 
     epsilon : float, default=1.0
         Privacy level, in (0, inf]. Unitless. Infinite: no noise.
@@ -101,14 +106,14 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     n_jobs : int, default=None
         Workers of joblib. The result does not depend on it.
 
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState, Generator or None, default=None
         Seeds the sampling of pairs, which is public; never the noise.
 
-    noise_random_state : int, RandomState or None, default=None
+    noise_random_state : int, RandomState, Generator or None, default=None
         None: the noise comes from the operating system's cryptographic source.
         Anything else is for tests, and warns: the release is then not private.
 
-    verbose : int, default=0
+    verbose : int or None, default=0
         Above 0: a progress bar where tqdm is installed, else joblib's messages.
 
     Attributes
@@ -130,7 +135,7 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ``sensitivity_ / noise_scale_``.
 
     risk_ : float
-        Achieved risk, at most `gamma`.
+        Achieved risk, at most `gamma` (but for "bessel", whose claim is its own).
 
     certificate_ : RiskCertificate
         The whole claim; prints as a paragraph.
@@ -146,6 +151,9 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     feature_names_in_ : ndarray of str
         Where `X` had names.
+
+    reference_fingerprint_ : bytes or None
+        Of the public table, if there is one, to notice if it is released itself.
 
     Notes
     -----
@@ -219,6 +227,18 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         self : SensitivitySampler
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, a number is not finite, targets are
+            missing, or the query does not return numbers, always as many.
+
+        CalibrationError
+            If `n_pairs` cannot certify `gamma`, or the sensitivity at `gamma` is 0.
+
+        IncompatibleError
+            If the reference has other columns than `X`.
         """
         forget_fit(self)
         query, rule = self._check_parameters()
@@ -240,7 +260,7 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             relation=self.relation,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
-            verbose=self.verbose,
+            verbose=check_verbose(self.verbose),
         )
         self._certify(
             np.abs(differences).sum(axis=1),
@@ -254,6 +274,7 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
         self.query_ = query
         self.differences_ = differences
+        self.reference_fingerprint_ = reference.fingerprint
         return self
 
     def calibrate(
@@ -273,6 +294,14 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         sampler : SensitivitySampler
             Fitted; shares the sampled pairs with this one, which stays as it is.
+
+        Raises
+        ------
+        CalibrationError
+            If the sampled pairs cannot certify `gamma`, or the sensitivity is 0.
+
+        IncompatibleError
+            If the pairs are not kept, as they came from private data.
         """
         self._check_pairs_kept()
         other: Self = copy.copy(self)
@@ -307,6 +336,14 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         sensitivity : float
+
+        Raises
+        ------
+        CalibrationError
+            If the sampled pairs cannot certify `gamma`.
+
+        IncompatibleError
+            If the pairs are not kept, as they came from private data.
         """
         self._check_pairs_kept()
         gamma = check_probability(gamma, "gamma")
@@ -331,6 +368,21 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         released : ndarray of shape (n_outputs,)
+
+        Raises
+        ------
+        ValueError
+            If the data or the answer are not finite numbers, or targets are missing.
+
+        IncompatibleError
+            If the data have another number of records than was sampled for, the
+            answer another number of outputs, or the noise was seeded after `fit`.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If the data are the very ones that the pairs were sampled from: the
+            certificate then says so, and the pairs are dropped.
         """
         check_is_fitted(self, "certificate_")
         X, y = self._check_data(self.query_, X, y, reset=False)
@@ -341,6 +393,9 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"The query was sampled with {self.n_outputs_} outputs and returned "
                 f"{len(answer)} on the private data."
             )
+        if self._is_own_reference(X):
+            warn_private_reference()
+            self.withhold_pairs()
         return self._add_noise(answer)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -357,6 +412,11 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         released : ndarray of shape (n_rows, n_features)
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If these are the very data that the pairs were sampled from.
         """
         check_is_fitted(self, "certificate_")
         if not isinstance(self.query_, RecordQuery):
@@ -365,6 +425,8 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "records by themselves: fit again."
             )
         X, _ = self._check_data(self.query_, X, None, reset=False)
+        if self._is_own_reference(X):
+            warn_private_reference()
         return self._add_noise(X)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -382,11 +444,10 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         released : ndarray of shape (n_rows, n_features)
         """
-        if self.reference is None:
+        self.fit(X)
+        if self._is_own_reference(X):
             warn_private_reference()
-            self.fit(X).withhold_pairs()
-        else:
-            self.fit(X)
+            self.withhold_pairs()
         return self.transform(X)
 
     def withhold_pairs(self) -> Self:
@@ -398,6 +459,7 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         self._check_pairs_kept()
         del self.differences_, self.sensitivities_
+        self.reference_fingerprint_ = None
         self.certificate_ = dataclasses.replace(
             self.certificate_,
             reference="resamples of the private data themselves",
@@ -405,6 +467,10 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             curve=(),
         )
         return self
+
+    def _is_own_reference(self, X: Any) -> bool:
+        records = np.asarray(X, dtype=np.float64)
+        return self.reference_fingerprint_ == fingerprint(records)
 
     def _add_noise(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
         if (self.noise_random_state is not None) != self.certificate_.seeded:
@@ -424,6 +490,9 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_choice(self.mechanism, "mechanism", MECHANISMS)
         check_choice(self.relation, "relation", RELATIONS)
         noise_source(self.noise_random_state)
+        check_random_state(self.random_state, "random_state")
+        check_n_jobs(self.n_jobs)
+        check_verbose(self.verbose)
         n_pairs = check_at_least(self.n_pairs, "n_pairs", 1)
         rule = as_calibration(self.calibration, self.failure_prob)
         query = as_query(self.query)
@@ -497,7 +566,7 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.noise_epsilon_ = certificate.noise_epsilon
         self.risk_ = certificate.risk
         if self.calibration == "bessel":
-            warnings.warn(HEURISTIC_CLAIM, HeuristicGuaranteeWarning, stacklevel=3)
+            warn_caller(HEURISTIC_CLAIM, HeuristicGuaranteeWarning)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
