@@ -91,12 +91,14 @@ def n_drawn(n_records: int, relation: str) -> int:
 
 def check_n_records(n_records: int, sampled: int, relation: str) -> None:
     """Raise IncompatibleError unless databases of that size were sampled."""
-    allowed = [sampled] if relation == "replace-one" else [sampled - 1, sampled]
+    if relation == "replace-one":
+        allowed, sizes, got = [sampled], f"{sampled}", f", got {n_records}"
+    else:  # how many there are is private then
+        allowed, sizes, got = [sampled - 1, sampled], f"{sampled - 1} or {sampled}", ""
     if n_records not in allowed:
         raise IncompatibleError(
-            f"n_records={sampled}: pairs are sampled for databases of "
-            f"{' or '.join(map(str, allowed))} records, got {n_records}; sensitivities "
-            "of one size say nothing about another."
+            f"n_records={sampled}: pairs are sampled for databases of {sizes} "
+            f"records{got}; sensitivities of one size say nothing about another."
         )
 
 

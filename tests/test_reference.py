@@ -580,3 +580,20 @@ def test_anything_else_is_no_reference(reference):
     message = "reference must be a TableReference, DensityReference, BoxReference or a"
     with pytest.raises(ValueError, match=message):
         as_reference(reference)
+
+
+@pytest.mark.parametrize("columns", [9, (0, -10), "a", 1.5, True])
+def test_target_columns_that_are_none_are_refused(columns):
+    mixture = GaussianMixture(random_state=0).fit(
+        np.random.default_rng(0).normal(size=(9, 3))
+    )
+    reference = DensityReference(mixture, columns)
+    with pytest.raises(
+        ValueError, match=r"target_columns must be whole numbers in \[-3, 3"
+    ):
+        records_drawn(reference, 2, 6, rng_of(0))
+
+
+def test_the_class_of_a_density_is_refused():
+    with pytest.raises(ValueError, match="density must be a fitted object"):
+        DensityReference(GaussianMixture)

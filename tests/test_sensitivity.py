@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import exceeds
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_validate
@@ -30,6 +31,7 @@ from skparisk.calibration import CALIBRATIONS, as_calibration
 from skparisk.queries import MeanQuery, RecordQuery, RidgeQuery
 from skparisk.reference import BoxReference, CallableReference, TableReference
 from skparisk.sensitivity import _parallel, sample_differences
+from skparisk.sensitivity._certify import certify_sensitivities
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(300, 2))
@@ -108,21 +110,72 @@ def test_certificate_states_how_it_came_about(mean_sampler):
 
 
 def test_certificate_reads_the_whole_curve_at_the_released_noise(mean_sampler):
-    """1 - #{i : G_i / epsilon' <= b} / (m + 1), for any other epsilon'."""
+    """1 - #{i : G_i / epsilon' <= b} / (m + 1), with G_(K - 1) for b above epsilon."""
     s = mean_sampler
-    for level in (0.1, 0.4, 0.9, 1.3, 50.0):
-        within = np.count_nonzero(
-            s.sensitivities_ * (1 + 1e-8) / level < s.noise_scale_
-        )
+    order = np.sort(s.sensitivities_)
+    for level in (0.1, 0.4, 0.9):
+        within = np.count_nonzero(order * (1 + 1e-8) / s.noise_scale_ < level)
+        assert s.certificate_.risk_at(level) == pytest.approx(1 - within / 401)
+    for level in (1.0, 1.3, 1.7):
+        within = max(381, np.count_nonzero(order * (1 + 1e-8) < level * order[379]))
         assert s.certificate_.risk_at(level) == pytest.approx(1 - within / 401)
     assert s.certificate_.risk_at(1.0) == s.risk_
     for gamma in (0.01, 0.05, 0.3):
         level = s.certificate_.epsilon_at(gamma)
-        np.testing.assert_allclose(
-            level, s.sensitivity_at(gamma) / s.noise_scale_, rtol=1e-8
-        )
+        exact = s.sensitivity_at(gamma) / s.noise_scale_
+        assert exact * (1 - 1e-8) <= level <= exact * order[380] / order[379] * 1.000001
         assert s.certificate_.risk_at(level) <= gamma
     assert s.certificate_.epsilon_at(0.001) == np.inf
+
+
+@pytest.mark.parametrize("n_pairs", [9, 19, 99])
+def test_risk_at_other_levels_holds_also_for_ties_and_gaps(n_pairs):
+    """The noise is an order statistic of the counted pairs: the count must know it."""
+    rng, gamma = np.random.default_rng(0), 0.3
+    claimed, exceeded, naive, trials = 0.0, 0, 0.0, 4000
+    for _ in range(trials):
+        *sample, fresh = np.where(rng.random(n_pairs + 1) < 0.7, 1.0, 100.0)
+        _, certificate = certify_sensitivities(
+            np.array(sample),
+            as_calibration("exchangeable", 0.05),
+            epsilon=1.0,
+            gamma=gamma,
+            n_outputs=1,
+            n_records=1,
+            calibration="exchangeable",
+            reference="coins",
+        )
+        claimed += certificate.risk_at(10.0)
+        exceeded += fresh > 10.0 * certificate.noise_scale
+        within = np.count_nonzero(np.array(sample) <= 10.0 * certificate.noise_scale)
+        naive += 1 - within / (n_pairs + 1)
+    assert not exceeds(exceeded, trials, min(1.0, claimed / trials))
+    assert naive < claimed
+
+
+@pytest.mark.parametrize("calibration", ["pac", "bessel"])
+@pytest.mark.filterwarnings("ignore::skparisk.HeuristicGuaranteeWarning")
+def test_other_calibrations_certify_one_level_only(calibration):
+    sampler = SensitivitySampler(MeanQuery(), calibration=calibration).fit(PUBLIC)
+    assert sampler.certificate_.risk_at(2.0) == sampler.risk_
+    assert sampler.certificate_.risk_at(0.99) == 1.0
+
+
+def test_no_level_above_is_certified_where_the_next_sensitivity_is_zero():
+    """One positive pair among many zeros: its own level is all there is."""
+    sampler = SensitivitySampler(np.max, n_pairs=400, random_state=0, gamma=0.01)
+    sampler.fit(PUBLIC[:5])
+    order = np.sort(sampler.sensitivities_)
+    index = int(np.searchsorted(order, 0, side="right")) + 1
+    other = sampler.calibrate(gamma=1 - (index - 0.5) / 401)
+    assert other.certificate_.order_index == index
+    assert other.certificate_.risk_at(1e9) == other.risk_
+
+
+def test_sampled_pairs_cannot_be_changed(mean_sampler):
+    for pairs in (mean_sampler.differences_, mean_sampler.sensitivities_):
+        with pytest.raises(ValueError, match="read-only"):
+            pairs[0] = 0.0
 
 
 def test_curve_of_many_pairs_is_thinned_on_the_safe_side():
@@ -130,7 +183,7 @@ def test_curve_of_many_pairs_is_thinned_on_the_safe_side():
     sampler.fit(PUBLIC[:20])
     assert len(sampler.certificate_.curve) <= 2048
     losses = sampler.mechanism_.privacy_loss(sampler.sensitivities_)
-    for level in np.quantile(losses, [0.1, 0.5, 0.9, 0.99]):
+    for level in np.quantile(losses, [0.1, 0.5, 0.9]):
         exact = 1 - np.count_nonzero(losses <= level) / 5001
         assert exact <= sampler.certificate_.risk_at(level) <= exact + 3 / 5001
 
@@ -327,15 +380,17 @@ def test_release_of_the_reference_itself_warns_and_keeps_no_pair():
 
 
 def test_warnings_point_at_the_line_of_the_caller():
-    with pytest.warns(PrivacyLeakWarning) as caught:
-        SensitivitySampler().fit_transform(PRIVATE)
-        SensitivitySampler(MeanQuery(), noise_random_state=0).fit(PUBLIC).release(
-            PRIVATE
-        )
-        PrivateRidge().fit(PRIVATE, TARGETS)
-    with pytest.warns(HeuristicGuaranteeWarning) as heuristic:
-        SensitivitySampler(MeanQuery(), calibration="bessel").fit(PUBLIC)
-    assert {w.filename for w in (*caught, *heuristic)} == {__file__}
+    seeded = SensitivitySampler(MeanQuery(), noise_random_state=0).fit(PUBLIC)
+    bessel = SensitivitySampler(MeanQuery(), calibration="bessel")
+    for call in (
+        lambda: SensitivitySampler().fit_transform(PRIVATE),
+        lambda: seeded.release(PRIVATE),
+        lambda: PrivateRidge().fit(PRIVATE, TARGETS),
+        lambda: bessel.fit(PUBLIC),
+    ):
+        with pytest.warns(UserWarning, match=r"private|proof") as caught:
+            call()
+        assert {warning.filename for warning in caught} == {__file__}
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])

@@ -114,8 +114,8 @@ class RiskCertificate:
         Whether the noise can be repeated, and so removed.
 
     curve : tuple of (float, float), default=()
-        Other pairs (epsilon, risk) that are certified at the released noise, both
-        in order. Empty: none but the one above.
+        Other pairs (epsilon, risk) that are certified at the released noise. Empty:
+        none but the one above.
 
     Examples
     --------
@@ -261,7 +261,9 @@ class RiskCertificate:
         Returns
         -------
         risk : float
-            In [0, 1], at the noise as released. 1 where nothing is certified.
+            In [0, 1], at the noise as released. 1 where nothing is certified; with
+            "pac", and for pairs that came from private data, that is everything
+            below the level of the certificate.
         """
         epsilon = check_epsilon(epsilon)
         risks = [risk for level, risk in self._points if level <= epsilon]
@@ -372,6 +374,10 @@ class RiskCertificate:
                 f"{self.n_pairs} sampled",
             ),
             ("reference", str(self.reference)),
+            (
+                "taken on the caller's word",
+                "the reference is public and describes the population",
+            ),
         ]
         if self.failure_prob is not None:
             rows.append(("fails for a share of samples", _ceil(self.failure_prob)))

@@ -70,7 +70,8 @@ def ridge_sensitivity_bound(
     n = check_at_least(n_records, "n_records", 1)
     radius = check_positive(x_norm, "x_norm")
     bound = check_positive(y_bound, "y_bound")
-    a = check_positive(alpha, "alpha") / radius**2  # L2(R, alpha) = L2(1, a) / R
+    a = check_positive(alpha, "alpha") / radius / radius  # L2(R, alpha) = L2(1, a) / R
+    check_positive(a, "alpha / x_norm**2")
     check_choice(relation, "relation", RELATIONS)
     size, smaller = _largest_solution(n, a), _largest_solution(n - 1, a)
     gain = 1 / (1 + a) if a >= 1 else 1 / (2 * math.sqrt(a))

@@ -40,6 +40,8 @@ from skparisk.sensitivity import SensitivitySampler
 
 __all__ = ["PrivateRidge"]
 
+_CONDITION_OF_BOUND = 2.0**40
+
 
 class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Ridge regression whose coefficients are private.
@@ -386,7 +388,8 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             X, y, query, sensitivity = self._bounded_problem(query, X, y)
         else:
             sensitivity = float(source)
-        answer = query(X, y)
+        with np.errstate(all="ignore"):  # a warning would be a release of its own
+            answer = query(X, y)
         mechanism = LaplaceMechanism(sensitivity, self.epsilon, len(answer))
         warn_if_seeded(self.noise_random_state)
         released = mechanism.release(
@@ -416,21 +419,28 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Return clipped data, the query without free intercept, its l1 sensitivity."""
         low, high = _check_y_bounds(self.y_bounds)
         radius = check_positive(self.x_norm, "x_norm")
-        norms = np.linalg.norm(X, axis=1, keepdims=True)
+        with np.errstate(over="ignore"):  # a warning would be a release of its own
+            norms = np.linalg.norm(X, axis=1, keepdims=True)
         X = X * (radius / np.maximum(norms, radius))
         y = np.clip(y, low, high)
         if query.fit_intercept:
             X = np.column_stack([X, np.ones(len(X))])
             radius = math.hypot(radius, 1.0)
-        n_targets = y.size // len(y)
+        alphas = np.broadcast_to(query.alpha, _n_targets(y)).tolist()
         bounds = [
             ridge_sensitivity_bound(
                 len(X), alpha, x_norm=radius, y_bound=max(abs(low), abs(high))
             )
-            for alpha in np.broadcast_to(query.alpha, n_targets).tolist()
+            for alpha in alphas
         ]
-        # The rounding of the solver is far below n 2**-48 of the bound.
-        slack = 1 + len(X) * 2.0**-48
+        # The bound is for the exact minimizer: pay for the rounding of the solver.
+        condition = 1 + len(X) * radius**2 / min(alphas)
+        if condition > _CONDITION_OF_BOUND:
+            raise ValueError(
+                "alpha must be at least n_records * x_norm**2 * 2**-40 with "
+                f"sensitivity='bound', for the solver to be exact; got {self.alpha!r}."
+            )
+        slack = 1 + X.shape[1] * condition * 2.0**-50
         sensitivity = math.sqrt(X.shape[1]) * math.fsum(bounds) * slack
         return X, y, RidgeQuery(query.alpha, fit_intercept=False), sensitivity
 

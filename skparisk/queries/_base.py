@@ -145,6 +145,10 @@ class RecordQuery(Query):
 class MeanQuery(Query):
     """Mean of each feature.
 
+    Notes
+    -----
+    Differences are rounded away from zero, by what `numpy.mean` may be off.
+
     Examples
     --------
     >>> import numpy as np
@@ -157,12 +161,17 @@ class MeanQuery(Query):
         return np.asarray(np.mean(X, axis=0), dtype=np.float64)
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        # np.mean adds row by row: this is the most that two means are off.
+        rounding = n_records * 2.0**-52 * np.abs(pool.X).max(axis=0)
+
         def differences(pairs: NeighborPairs) -> NDArray[np.float64]:
             removed = pool.X[pairs.removed]
             if pairs.replacement is not None:
-                return (removed - pool.X[pairs.replacement]) / n_records
-            means = np.array([pool.X[rows].mean(axis=0) for rows in pairs.records])
-            return (removed - means) / (n_records - 1)
+                moves = (removed - pool.X[pairs.replacement]) / n_records
+            else:
+                means = np.array([pool.X[rows].mean(axis=0) for rows in pairs.records])
+                moves = (removed - means) / (n_records - 1)
+            return moves + np.copysign(rounding, moves)
 
         return differences
 

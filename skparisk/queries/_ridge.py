@@ -40,8 +40,9 @@ class RidgeQuery(Query):
     equations, so that each resample's normal equations are close to the
     identity; the Gram matrices of a block are one product of bootstrap counts
     and products of features; the neighbor is a change of rank two. Pairs that
-    are not well conditioned are refitted with `Ridge`. Differences are rounded
-    away from zero, by 2**-32 of the largest coefficient.
+    are not well conditioned are refitted with `Ridge`, and all pairs of a pool on
+    which `Ridge` itself loses digits. Differences are rounded away from zero, by
+    2**-32 of the largest coefficient.
 
     Examples
     --------
@@ -104,9 +105,13 @@ class RidgeQuery(Query):
         if n_records <= pool.X.shape[1]:  # only the penalty makes these regular
             return self._plain_differences
         try:
-            return _RidgeOnPool(self, pool.X, pool.y, n_records)
+            batched = _RidgeOnPool(self, pool.X, pool.y, n_records)
         except np.linalg.LinAlgError:
             return self._plain_differences
+        # What is released is the answer of `Ridge`, rounding errors included.
+        rows = np.arange(min(n_records, len(pool.X)))
+        error = batched.relative_error(rows, self(pool.X[rows], pool.y[rows]))
+        return batched if error <= _OUTWARD / 8 else self._plain_differences
 
 
 # Beyond these the normal equations lose digits: refit such pairs one by one.
@@ -182,6 +187,29 @@ class _RidgeOnPool:
         other_gram, other_moment = self._swap(gram, moment, pairs)
         grams = np.concatenate([gram, other_gram])
         moments = np.concatenate([moment, other_moment])
+        solutions, trusted = self._solve(grams, moments)
+        m = len(pairs)
+        differences = self._outward(self._answers(solutions), m)
+        for pair in np.flatnonzero(~(trusted[:m] & trusted[m:])):
+            first, second = (self._query(*d) for d in pairs.databases(int(pair)))
+            differences[pair] = first - second
+        return differences
+
+    def relative_error(
+        self, rows: NDArray[np.intp], answer: NDArray[np.float64]
+    ) -> float:
+        """Return how far an answer of `Ridge` is off, as a share of its size."""
+        solutions, trusted = self._solve(*self._gathered(rows[None]))
+        if not trusted.all():
+            return np.inf
+        own = self._answers(solutions)[0]
+        own[len(own) - len(self._target_means) :] += self._target_means
+        return float(np.abs(own - answer).max() / np.abs(own).max())
+
+    def _solve(
+        self, grams: NDArray[np.float64], moments: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return solutions, and which of them can be trusted."""
         solutions = np.empty_like(moments)
         trusted = np.ones(len(grams), dtype=bool)
         for penalty, columns in self._systems:
@@ -189,12 +217,7 @@ class _RidgeOnPool:
             trusted &= _well_conditioned(system)
             system[~trusted] = np.eye(len(penalty))
             solutions[:, :, columns] = np.linalg.solve(system, moments[:, :, columns])
-        m = len(pairs)
-        differences = self._outward(self._answers(solutions), m)
-        for pair in np.flatnonzero(~(trusted[:m] & trusted[m:])):
-            first, second = (self._query(*d) for d in pairs.databases(int(pair)))
-            differences[pair] = first - second
-        return differences
+        return solutions, trusted
 
     def _counted(
         self, records: NDArray[np.intp], products: NDArray[np.float64]

@@ -55,20 +55,38 @@ def certify_sensitivities(
         n_pairs=len(order),
         order_index=index,
         failure_prob=rule.failure_prob,
-        curve=_curve(rule, mechanism.privacy_loss(order)),
+        curve=_curve(rule, mechanism, order, index),
         **claim,
     )
     return mechanism, certificate
 
 
 def _curve(
-    rule: Calibration, losses: NDArray[np.float64]
+    rule: Calibration,
+    mechanism: LaplaceMechanism,
+    order: NDArray[np.float64],
+    index: int,
 ) -> tuple[tuple[float, float], ...]:
-    """Return (epsilon, certified risk) at each order statistic, or at some of many."""
-    m = len(losses)
+    """Return (epsilon', certified risk) at the released noise, for other levels.
+
+    The noise scale is an order statistic of the same sample, so counting the pairs
+    below epsilon' is right up to epsilon only. Above, with r = epsilon' / epsilon and
+    T the m + 1 values with the fresh one: the fresh one exceeds r times the K-th
+    smallest of the others iff it exceeds r T_(K), which M values do, whichever is the
+    fresh one; and sampled values above r G_(K-1), plus one, are never fewer than M.
+    """
+    m = len(order)
+    if rule.failure_prob is not None:  # "pac": certified for one level at a time
+        return ()
+    levels = mechanism.privacy_loss(order)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        above = mechanism.epsilon * (order[index:] / order[max(index - 2, 0)])
+    known = index > 1 and order[index - 2] > 0
+    levels[index:] = above * (1 + 2.0**-40) if known else np.inf
     indices = np.unique(np.linspace(m, 1, min(m, _CURVE_POINTS)).astype(int))
     points = [
-        (float(losses[index - 1]), rule.certify_risk(m, int(index)))
-        for index in indices
+        (float(levels[i - 1]), rule.certify_risk(m, int(i)))
+        for i in indices
+        if np.isfinite(levels[i - 1])
     ]
-    return tuple((loss, risk) for loss, risk in points if risk < 1)
+    return tuple((level, risk) for level, risk in points if risk < 1)

@@ -97,7 +97,9 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     relation : {"replace-one", "add-remove"}, default="replace-one"
         Neighbors differ in one record, or one has one record less. With
-        "add-remove", `n_records` is the size of the larger database.
+        "add-remove", `n_records` is the size of the larger database: it and one
+        record less are answered, and any other size is refused, so that the size is
+        public but for that one record.
 
     n_pairs : int, default=1000
         Sampled pairs. More pairs mean a risk closer to `gamma`, so less noise;
@@ -273,6 +275,7 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             reference=reference.description,
         )
         self.query_ = query
+        differences.flags.writeable = False
         self.differences_ = differences
         self.reference_fingerprint_ = reference.fingerprint
         return self
@@ -387,7 +390,8 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "certificate_")
         X, y = self._check_data(self.query_, X, y, reset=False)
         check_n_records(len(X), self.n_records_, self.certificate_.relation)
-        answer = check_answer(self.query_(X, y), "the private data")
+        with np.errstate(all="ignore"):  # a warning would be a release of its own
+            answer = check_answer(self.query_(X, y), "the private data")
         if len(answer) != self.n_outputs_:
             raise IncompatibleError(
                 f"The query was sampled with {self.n_outputs_} outputs and returned "
@@ -556,6 +560,7 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             seeded=self.noise_random_state is not None,
             **sampled,
         )
+        sensitivities.flags.writeable = False
         self.sensitivities_ = sensitivities
         self.mechanism_ = mechanism
         self.certificate_ = certificate

@@ -82,7 +82,34 @@ def test_fresh_pairs_exceed_epsilon_at_most_at_the_risk(case, relation, seed):
 
 
 def test_records_by_themselves_are_certified_too():
-    assert not violates(fresh_losses("record"))
+    losses = fresh_losses("record")
+    assert not violates(losses)
+    assert violates(losses, noise=0.5)
+
+
+def test_pac_fails_for_its_share_of_samples_only():
+    """The true risk of a mean of exponentials is exp(-rate n Delta)."""
+    n_records, failure_prob, n_samples = 20, 0.05, 1000
+    sampler = SensitivitySampler(
+        MeanQuery(),
+        gamma=GAMMA,
+        calibration="pac",
+        failure_prob=failure_prob,
+        reference=CallableReference(exponential),
+        n_records=n_records,
+        n_pairs=120,
+    )
+    scales = [
+        sampler.set_params(random_state=seed).fit(np.zeros((2, 1))).noise_scale_
+        for seed in range(n_samples)
+    ]
+
+    def failures(noise):
+        risks = np.exp(-RATE * n_records * noise * np.array(scales))
+        return np.count_nonzero(risks > GAMMA)
+
+    assert not exceeds(failures(1.0), n_samples, failure_prob)
+    assert exceeds(failures(0.9), n_samples, failure_prob)
 
 
 @pytest.mark.parametrize("calibration", ["pac", "dkw"])
