@@ -150,8 +150,15 @@ class _RidgeOnPool:
         expected = design.T @ design * (n_records / n_rows)
         factor = np.linalg.cholesky(expected + np.diag(penalized * alphas.min()))
         scaled = factor / np.linalg.norm(factor, axis=1, keepdims=True)
-        if np.linalg.cond(scaled) > _POOL_CONDITION:
+        condition = np.linalg.cond(scaled)
+        if condition > _POOL_CONDITION:
             raise np.linalg.LinAlgError("the pool's normal equations")
+        # `Ridge` subtracts means in floating point: far from zero it loses digits.
+        deviation = np.abs(X - self._center).max(axis=0)
+        moving = deviation > 0
+        distance = (np.abs(X).max(axis=0)[moving] / deviation[moving]).max(initial=1.0)
+        if distance * condition * 2.0**-52 > _OUTWARD / 8:
+            raise np.linalg.LinAlgError("the centering of the pool")
         self._back = solve_triangular(factor, np.eye(len(factor)), lower=True)
         self._Z = design @ self._back.T
         self._targets = targets
