@@ -737,7 +737,7 @@ def test_what_can_be_a_query():
         RidgeQuery(2.0, False),
         RidgeQuery([1.0, 2.0]),
     ],
-    ids=repr,
+    ids=str,
 )
 def test_queries_are_values(query):
     """Equal copies have equal hashes, before and after use."""

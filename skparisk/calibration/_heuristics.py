@@ -45,6 +45,11 @@ def sample_confidence(n_pairs: int, rho: float) -> float:
     confidence : float
         May be negative, which says nothing.
 
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
     Notes
     -----
     Dandekar, Eq. 13, the Dvoretzky-Kiefer-Wolfowitz inequality.
@@ -76,6 +81,11 @@ def sample_error(n_pairs: int, failure_prob: float) -> float:
     rho : float
         Error of the empirical distribution function.
 
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
     Examples
     --------
     >>> from skparisk.calibration import sample_error
@@ -105,6 +115,11 @@ def bessel_empirical_confidence(confidence: float, n_pairs: int, rho: float) -> 
     -------
     confidence : float
         ``confidence * sample_confidence(n_pairs, rho)``, at least 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
 
     Notes
     -----
@@ -154,6 +169,11 @@ def bessel_joint_confidence(
         ``confidence * P(T <= epsilon) / P(T <= eta * noise_epsilon)``. To be
         multiplied with `sample_confidence` for the theorem's empirical one. As
         printed, so above `confidence` where `epsilon` is above the other level.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
 
     Notes
     -----
@@ -215,6 +235,9 @@ def bessel_joint_noise_epsilon(
 
     Raises
     ------
+    ValueError
+        If a parameter is out of range.
+
     CalibrationError
         If even without noise the formula claims more than the target.
 

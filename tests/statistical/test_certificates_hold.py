@@ -15,7 +15,7 @@ from skparisk.reference import CallableReference, TableReference
 from skparisk.sensitivity import sample_differences
 
 GAMMA = 0.2
-N_CALIBRATIONS = 200
+N_CALIBRATIONS = 400
 RATE = 2.0
 
 
