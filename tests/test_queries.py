@@ -323,6 +323,14 @@ def test_batched_ridge_solutions_are_those_of_refitting(
             )
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_targets_that_are_all_zero_are_no_trouble(fit_intercept):
+    """The exactness of `Ridge` is told without a division by the size of an answer."""
+    X, y = records_of(independent, 60, np.random.default_rng(1))
+    pairs = pairs_from(TableReference(X, 0 * y), n_records=20, relation="replace-one")
+    assert not RidgeQuery(1.0, fit_intercept).differences(pairs).any()
+
+
 def test_pools_whose_first_records_are_singular_are_refitted(refits):
     """Where the exactness of `Ridge` cannot be told, it is what is sampled."""
     X, y = records_of(independent, 60, np.random.default_rng(1))

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from numbers import Real
 
-from scipy.optimize import brentq
-
 from skparisk._validate import (
     check_at_least,
     check_epsilon,
@@ -18,7 +16,7 @@ from skparisk._validate import (
     check_probability,
 )
 from skparisk.exceptions import CalibrationError
-from skparisk.privacy_loss import dandekar_cdf
+from skparisk.privacy_loss import dandekar_cdf, dandekar_epsilon
 
 __all__ = [
     "bessel_empirical_confidence",
@@ -264,19 +262,8 @@ def bessel_joint_noise_epsilon(
             target=target,
             best=claimed,
         )
-    share = claimed / target
-    high = epsilon
-    while dandekar_cdf(high, n_outputs) < share:
-        high *= 2
-    root = brentq(
-        lambda x: dandekar_cdf(x, n_outputs) - share,
-        0.0,
-        high,
-        xtol=1e-300,
-        rtol=1e-15,
-        maxiter=999,
-    )
-    return float(root) / eta
+    # Without noise, the quantile of T.
+    return dandekar_epsilon(claimed / target, math.inf, n_outputs) / eta
 
 
 def _check_confidence(value: float, name: str) -> float:

@@ -269,13 +269,13 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._unpack(released, targets.shape[1:])
         self.sampler_ = sampler
         self.certificate_ = certificate
-        self.epsilon_ = self.certificate_.epsilon
-        self.gamma_ = self.certificate_.gamma
-        self.risk_ = self.certificate_.risk
-        self.confidence_ = self.certificate_.confidence
-        self.sensitivity_ = self.certificate_.sensitivity
-        self.noise_scale_ = self.certificate_.noise_scale
-        self.noise_epsilon_ = self.certificate_.noise_epsilon
+        self.epsilon_ = certificate.epsilon
+        self.gamma_ = certificate.gamma
+        self.risk_ = certificate.risk
+        self.confidence_ = certificate.confidence
+        self.sensitivity_ = certificate.sensitivity
+        self.noise_scale_ = certificate.noise_scale
+        self.noise_epsilon_ = certificate.noise_epsilon
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:

@@ -110,8 +110,9 @@ class RidgeQuery(Query):
             return self._plain_differences
         # What is released is the answer of `Ridge`, rounding errors included.
         rows = np.arange(min(n_records, len(pool.X)))
-        error = batched.relative_error(rows, self(pool.X[rows], pool.y[rows]))
-        return batched if error <= _OUTWARD / 8 else self._plain_differences
+        if batched.agrees(rows, self(pool.X[rows], pool.y[rows])):
+            return batched
+        return self._plain_differences
 
 
 # Beyond these the normal equations lose digits: refit such pairs one by one.
@@ -202,16 +203,12 @@ class _RidgeOnPool:
             differences[pair] = first - second
         return differences
 
-    def relative_error(
-        self, rows: NDArray[np.intp], answer: NDArray[np.float64]
-    ) -> float:
-        """Return how far an answer of `Ridge` is off, as a share of its size."""
+    def agrees(self, rows: NDArray[np.intp], answer: NDArray[np.float64]) -> bool:
+        """Return whether an answer of `Ridge` is off by far less than `_OUTWARD`."""
         solutions, trusted = self._solve(*self._gathered(rows[None]))
-        if not trusted.all():
-            return np.inf
-        own = self._answers(solutions)[0]
-        own[len(own) - len(self._target_means) :] += self._target_means
-        return float(np.abs(own - answer).max() / np.abs(own).max())
+        own = self._released(self._answers(solutions))[0]
+        error, size = np.abs(own - answer).max(), np.abs(own).max()
+        return bool(trusted.all() and error <= _OUTWARD / 8 * size)
 
     def _solve(
         self, grams: NDArray[np.float64], moments: NDArray[np.float64]
@@ -290,13 +287,15 @@ class _RidgeOnPool:
         intercepts = theta[:, :, -1] - coef @ self._center
         return np.concatenate([answers, intercepts], axis=1)
 
-    def _outward(self, answers: NDArray[np.float64], m: int) -> NDArray[np.float64]:
-        differences = answers[:m] - answers[m:]
-        # The intercepts that are released include the mean of the targets.
+    def _released(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add the mean of the pool's targets to the intercepts."""
         n_intercepts = len(self._target_means)
         coefs, intercepts = np.split(answers, [answers.shape[1] - n_intercepts], axis=1)
-        released = np.hstack([coefs, intercepts + self._target_means])
-        size = np.abs(released).max(axis=1)
+        return np.hstack([coefs, intercepts + self._target_means])
+
+    def _outward(self, answers: NDArray[np.float64], m: int) -> NDArray[np.float64]:
+        differences = answers[:m] - answers[m:]
+        size = np.abs(self._released(answers)).max(axis=1)
         outward = _OUTWARD * np.maximum(size[:m], size[m:])[:, None]
         return differences + np.copysign(outward, differences)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -162,7 +163,7 @@ class TableReference:
         }[self.sampling]
         return how.format(self.n_rows)
 
-    @property
+    @cached_property
     def fingerprint(self) -> bytes:
         """Of the records of the table, in their order."""
         return fingerprint(self.pool.X)

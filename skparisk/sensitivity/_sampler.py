@@ -397,9 +397,7 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"The query was sampled with {self.n_outputs_} outputs and returned "
                 f"{len(answer)} on the private data."
             )
-        if self._is_own_reference(X):
-            warn_private_reference()
-            self.withhold_pairs()
+        self._withhold_own_reference(X)
         return self._add_noise(answer)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -449,9 +447,7 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         released : ndarray of shape (n_rows, n_features)
         """
         self.fit(X)
-        if self._is_own_reference(X):
-            warn_private_reference()
-            self.withhold_pairs()
+        self._withhold_own_reference(X)
         return self.transform(X)
 
     def withhold_pairs(self) -> Self:
@@ -472,9 +468,14 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
         return self
 
+    def _withhold_own_reference(self, X: Any) -> None:
+        if self._is_own_reference(X):
+            warn_private_reference()
+            self.withhold_pairs()
+
     def _is_own_reference(self, X: Any) -> bool:
-        records = np.asarray(X, dtype=np.float64)
-        return self.reference_fingerprint_ == fingerprint(records)
+        known = self.reference_fingerprint_
+        return known is not None and known == fingerprint(np.asarray(X, np.float64))
 
     def _add_noise(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
         if (self.noise_random_state is not None) != self.certificate_.seeded:
