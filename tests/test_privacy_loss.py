@@ -2,6 +2,7 @@
 
 import math
 
+import laws
 import mpmath
 import numpy as np
 import pytest
@@ -17,9 +18,11 @@ from skparisk.privacy_loss import (
     dandekar_epsilon,
     dandekar_noise_epsilon,
     laplace_delta,
+    laplace_delta_noise_epsilon,
     laplace_loss_cdf,
     laplace_loss_exceedance,
     laplace_loss_mean,
+    laplace_noise_epsilon,
 )
 
 SHIFTS = [1e-3, 0.1, 0.5, 1.0, math.log(3), 2.5, 8.0]
@@ -200,6 +203,91 @@ def test_one_coordinate_is_the_worst_shift(first):
         spread += delta_of_one(epsilon - a, b) / 2
         spread += math.exp(-a) * delta_of_one(epsilon + a, b) / 2
         assert 0 < spread < laplace_delta(epsilon, 1.0)
+
+
+# The inverses of the Laplace law
+
+
+@derandomized
+@given(epsilon=levels, gamma=confidences, factor=st.floats(1e-9, 1.0))
+def test_laplace_noise_epsilon_is_safe_and_tight(epsilon, gamma, factor):
+    """The risk holds at every shift up to the level, and not a little above it."""
+    noise_epsilon = laplace_noise_epsilon(epsilon, gamma)
+    assert noise_epsilon >= epsilon
+    assert laplace_loss_exceedance(epsilon, noise_epsilon) <= gamma
+    assert laplace_loss_exceedance(epsilon, noise_epsilon * factor) <= gamma
+    assert laplace_loss_exceedance(epsilon, noise_epsilon * (1 + 1e-9)) > gamma
+    assert laplace_noise_epsilon(epsilon, gamma) == noise_epsilon
+
+
+@derandomized
+@given(epsilon=levels, delta=st.floats(0.0, 0.999))
+def test_laplace_delta_noise_epsilon_is_safe_and_tight(epsilon, delta):
+    """The delta holds at the level, and not a little above it."""
+    noise_epsilon = laplace_delta_noise_epsilon(epsilon, delta)
+    assert noise_epsilon >= epsilon
+    assert laplace_delta(epsilon, noise_epsilon) <= delta
+    assert laplace_delta(epsilon, noise_epsilon * (1 + 1e-9)) > delta
+    assert laplace_delta_noise_epsilon(epsilon, delta) == noise_epsilon
+
+
+def test_laplace_inverses_are_the_closed_forms():
+    """epsilon - 2 ln(2(1 - gamma)) and epsilon - 2 ln(1 - delta), rounded down."""
+    for target in (0.5, 0.51, 0.7, 0.95, 1 - 1e-12, 1 - 2**-53):
+        with mpmath.workdps(40):
+            log = 2 * mpmath.log(1 - mpmath.mpf(target))
+            risk = float(mpmath.mpf(0.6) - 2 * mpmath.log(2) - log)
+            delta = float(mpmath.mpf(0.6) - log)
+        for found, exact in (
+            (laplace_noise_epsilon(0.6, target), risk),
+            (laplace_delta_noise_epsilon(0.6, target), delta),
+        ):
+            assert found == pytest.approx(exact, rel=1e-14)
+
+
+def test_laplace_inverses_are_safe_over_a_dense_table():
+    """No pair is rounded to the optimistic side, at extreme levels too."""
+    ends = [1e-300, 1e-16, 1 - 1e-9, math.nextafter(1, 0)]
+    for epsilon in (1e-300, 1e-9, 0.3, 30.0, 1e9, 1e300):
+        for target in [*np.linspace(0.003, 0.997, 60).tolist(), *ends]:
+            noise_epsilon = laplace_noise_epsilon(epsilon, target)
+            assert epsilon <= noise_epsilon < math.inf
+            assert laplace_loss_exceedance(epsilon, noise_epsilon) <= target
+            noise_epsilon = laplace_delta_noise_epsilon(epsilon, target)
+            assert epsilon <= noise_epsilon < math.inf
+            assert laplace_delta(epsilon, noise_epsilon) <= target
+
+
+def test_risk_below_one_half_buys_no_noise_level():
+    """Epsilon itself comes back, and the next float has a risk of one half."""
+    for gamma in (1e-9, 0.1, math.nextafter(0.5, 0)):
+        assert laplace_noise_epsilon(0.7, gamma) == 0.7
+        assert laplace_loss_exceedance(0.7, math.nextafter(0.7, 1)) >= 0.5 > gamma
+    assert laplace_noise_epsilon(0.7, 0.5) == 0.7
+
+
+def test_several_outputs_keep_epsilon():
+    """For more than one output the worst shift is not proved, so nothing is bought."""
+    for gamma in (0.1, 0.5, 0.9):
+        assert laplace_noise_epsilon(0.7, gamma, n_outputs=2) == 0.7
+
+
+def test_laplace_inverses_at_their_ends():
+    """No level needs no noise; without a delta the level is the noise level."""
+    for gamma in (0.1, 0.9):
+        assert laplace_noise_epsilon(math.inf, gamma) == math.inf
+    for delta in (0, 0.9):
+        assert laplace_delta_noise_epsilon(math.inf, delta) == math.inf
+    assert laplace_delta_noise_epsilon(0.7, 0) == 0.7
+
+
+def test_promise_of_the_laplace_noise_epsilon_holds_in_simulation():
+    """Losses exceed epsilon as rarely as promised; with 10 % less noise not."""
+    noise = np.random.default_rng(0).laplace(size=200_000)
+    level = laplace_noise_epsilon(0.6, 0.7)
+    for shift, holds in ((level, True), (1.1 * level, False)):
+        violations = int(np.sum(np.abs(noise - shift) - np.abs(noise) > 0.6))
+        assert laws.exceeds(violations, len(noise), 0.7) is not holds
 
 
 # Dandekar's law
@@ -501,6 +589,9 @@ def test_inverses_return_floats():
     for k in (1, 2):
         assert type(dandekar_epsilon(0.5, 1, k)) is float
         assert type(dandekar_noise_epsilon(np.float64(0.1), 0.5, k)) is float
+    for target in (0.2, np.float64(0.8)):
+        assert type(laplace_noise_epsilon(1, target)) is float
+        assert type(laplace_delta_noise_epsilon(1, target)) is float
 
 
 def test_inputs_are_not_changed():
@@ -528,6 +619,20 @@ def test_inputs_are_not_changed():
         (lambda: laplace_loss_mean([1, math.nan]), r"shift must be in .*\[1, nan\]"),
         (lambda: laplace_delta(-0.1, 1), r"epsilon must be in \[0, inf\], got -0.1"),
         (lambda: laplace_delta(0.1, 0), r"noise_epsilon must be in \(0, inf\], got 0"),
+        (lambda: laplace_noise_epsilon(0, 0.5), r"epsilon must be .*\(0, inf\], got 0"),
+        (lambda: laplace_noise_epsilon(1, 1), r"gamma must be .*\(0, 1\), got 1"),
+        (lambda: laplace_noise_epsilon(1, 0.5, 0), "n_outputs must be a whole number"),
+        (lambda: laplace_delta_noise_epsilon(-1, 0), r"epsilon must be .*, got -1"),
+        (
+            lambda: laplace_delta_noise_epsilon(1, 1.0),
+            r"delta must be in \[0, 1\), got 1.0",
+        ),
+        (lambda: laplace_delta_noise_epsilon(1, -0.1), r"delta must be in .*got -0.1"),
+        (lambda: laplace_delta_noise_epsilon(1, False), r"delta must be .*got False"),
+        (
+            lambda: laplace_delta_noise_epsilon(1, [0.1]),
+            r"delta must be one number in \[0, 1\), got \[0.1\]",
+        ),
         (lambda: dandekar_cdf(math.nan), r"x must be in \[-inf, inf\], got nan"),
         (lambda: dandekar_cdf(1, 0), "n_outputs must be a whole number >= 1, got 0"),
         (lambda: dandekar_cdf(1, 1.5), "n_outputs must be a whole number >= 1"),
@@ -562,6 +667,6 @@ def test_all_public_names_are_listed():
         name
         for name, value in vars(privacy_loss).items()
         if not name.startswith("_")
-        and getattr(value, "__module__", None) == "skparisk.privacy_loss"
+        and getattr(value, "__module__", "").startswith("skparisk.privacy_loss.")
     ]
     assert sorted(public) == privacy_loss.__all__
