@@ -1,9 +1,10 @@
 """Exact discrete noise, from random bytes and integers only.
 
-The algorithms are those of Canonne, Kamath and Steinke (2020), "The Discrete
-Gaussian for Differential Privacy", here on whole arrays. No floating-point number
-takes part, so the law of the noise is exact and no low bits can give a value away
-(Mironov, 2012). The time a draw takes is not constant: it depends on the noise.
+Algorithms 1 and 2 are those of Canonne, Kamath and Steinke (2020), "The Discrete
+Gaussian for Differential Privacy"; the Gaussian is that of Karney (2016), "Sampling
+Exactly from the Normal Distribution", on their integers. All work on whole arrays.
+No floating-point number takes part, so the law of the noise is exact and no low bits
+can give a value away (Mironov, 2012). The time a draw takes depends on the noise.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ __all__ = [
     "ByteSource",
     "noise_source",
     "sample_bernoulli_exp",
+    "sample_bernoulli_gaussian",
+    "sample_discrete_gaussian",
     "sample_discrete_laplace",
     "sample_uniform_integers",
 ]
@@ -83,8 +86,44 @@ def sample_bernoulli_exp(
 ) -> NDArray[np.bool_]:
     """Return draws that are True with probability exp(-numerator / denominator).
 
-    Algorithm 1, case γ <= 1: with γ = numerator / denominator, draw Bernoulli(γ / k)
-    for k = 1, 2, ... until the first 0; the answer is whether that k is odd.
+    Algorithm 1 with γ = numerator / denominator.
+    """
+
+    def draw(numerator: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        return sample_uniform_integers(denominator, numerator.size, source) < numerator
+
+    return _sample_alternating(numerator, denominator, draw, source)
+
+
+def sample_bernoulli_gaussian(
+    numerator: NDArray[np.uint64], denominator: int, source: ByteSource
+) -> NDArray[np.bool_]:
+    """Return draws, True with probability exp(-(numerator / denominator)² / 2).
+
+    Algorithm 1 with γ = (numerator / denominator)² / 2: Bernoulli(γ) is one
+    Bernoulli(1 / 2) and two Bernoulli(numerator / denominator), so nothing is squared.
+    """
+
+    def draw(numerator: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        one = sample_uniform_integers(2, numerator.size, source) == 0
+        for _ in range(2):
+            left = numerator[one]
+            one[one] = sample_uniform_integers(denominator, left.size, source) < left
+        return one
+
+    return _sample_alternating(numerator, denominator, draw, source)
+
+
+def _sample_alternating(
+    numerator: NDArray[np.uint64],
+    denominator: int,
+    draw: Callable[[NDArray[np.uint64]], NDArray[np.bool_]],
+    source: ByteSource,
+) -> NDArray[np.bool_]:
+    """Return Bernoulli(exp(-γ)) for each numerator, if `draw` returns Bernoulli(γ).
+
+    Algorithm 1, case γ <= 1: draw Bernoulli(γ / k) for k = 1, 2, ... until the first
+    0; the answer is whether that k is odd.
     """
     if np.any(numerator > denominator):
         raise ValueError(
@@ -97,10 +136,7 @@ def sample_bernoulli_exp(
     while running.size:
         # Bernoulli(γ / k) is Bernoulli(1 / k) and Bernoulli(γ); the cheap one first.
         one = sample_uniform_integers(k, running.size, source) == 0
-        left = running[one]
-        one[one] = (
-            sample_uniform_integers(denominator, left.size, source) < numerator[left]
-        )
+        one[one] = draw(numerator[running[one]])
         answer[running[~one]] = k % 2 == 1
         running = running[one]
         k += 1
@@ -137,38 +173,101 @@ def sample_discrete_laplace(
         If `scale` is not a whole number in [1, 2**52].
     """
     scale = _check_integer(scale, "scale", _LARGEST_SCALE_BITS)
+
+    def attempt(tries: int) -> NDArray[np.int64]:
+        u = sample_uniform_integers(scale, tries, source)
+        u = u[sample_bernoulli_exp(u, scale, source)]
+        v = _sample_geometric(1, u.size, source)
+        return _sample_signs(u + v * scale, source)
+
+    # At least 1 - exp(-1) = 0.632 of the tries are accepted; 13/8 makes up for it.
+    return _fill_slots(size, attempt, 13)
+
+
+def sample_discrete_gaussian(
+    scale: int, size: int, source: ByteSource
+) -> NDArray[np.int64]:
+    """Return integers z drawn with probability proportional to exp(-z² / (2 scale²)).
+
+    With |z| = U + scale V and X = U / scale, the exponent z² / (2 scale²) is
+    V² / 2 + V X + X² / 2: one step for each term, as in Karney's algorithm. Slots are
+    filled in the order in which draws are accepted.
+
+    Parameters
+    ----------
+    scale : int
+        Scale σ in units of the grid, from 1 to 2**52.
+
+    size : int
+        How many draws.
+
+    source : callable
+        Where the bytes come from, see :func:`noise_source`.
+
+    Returns
+    -------
+    noise : ndarray of shape (size,), int64
+        Independent draws.
+
+    Raises
+    ------
+    ValueError
+        If `scale` is not a whole number in [1, 2**52].
+    """
+    scale = _check_integer(scale, "scale", _LARGEST_SCALE_BITS)
+
+    def attempt(tries: int) -> NDArray[np.int64]:
+        # exp(-V² / 2): V has exp(-V / 2), and a second one is at least V (V - 1).
+        v = _sample_geometric(2, tries, source)
+        v = v[_sample_geometric(2, tries, source) >= v * v - v]
+        u = sample_uniform_integers(scale, v.size, source)
+        kept = np.ones(v.size, dtype=np.bool_)
+        # exp(-V X): Bernoulli(exp(-X)), V times.
+        for times in range(int(v.max(initial=0))):
+            running = np.flatnonzero(kept & (v > times))
+            kept[running] = sample_bernoulli_exp(u[running], scale, source)
+        # exp(-X² / 2).
+        kept[kept] = sample_bernoulli_gaussian(u[kept], scale, source)
+        return _sample_signs(u[kept] + v[kept] * scale, source)
+
+    # At least (1 - exp(-1/2)) sqrt(π/2) = 0.493 are accepted; 17/8 makes up for it.
+    return _fill_slots(size, attempt, 17)
+
+
+def _fill_slots(
+    size: int, attempt: Callable[[int], NDArray[np.int64]], eighths: int
+) -> NDArray[np.int64]:
+    """Return `size` draws, from eighths / 8 as many tries (and a few) per round."""
     noise = np.empty(size, dtype=np.int64)
     filled = 0
     while filled < size:
-        # At least 1 - 1/e = 0.632 of the draws are accepted; 13/8 makes up for it.
         missing = size - filled
-        accepted = _try_discrete_laplace(scale, missing * 13 // 8 + 8, source)[:missing]
+        accepted = attempt(missing * eighths // 8 + 8)[:missing]
         noise[filled : filled + accepted.size] = accepted
         filled += accepted.size
     return noise
 
 
-def _try_discrete_laplace(
-    scale: int, size: int, source: ByteSource
+def _sample_signs(
+    magnitude: NDArray[np.uint64], source: ByteSource
 ) -> NDArray[np.int64]:
-    """Return what one round of Algorithm 2 accepts from `size` attempts."""
-    u = sample_uniform_integers(scale, size, source)
-    u = u[sample_bernoulli_exp(u, scale, source)]
-    v = _sample_geometric(u.size, source)
-    magnitude = (u + v * scale).astype(np.int64)
-    negative = sample_uniform_integers(2, u.size, source) == 1
+    """Return the magnitudes with random signs, without those that became -0."""
+    negative = sample_uniform_integers(2, magnitude.size, source) == 1
     kept = ~(negative & (magnitude == 0))  # else zero would count twice
-    accepted: NDArray[np.int64] = np.where(negative, -magnitude, magnitude)[kept]
-    return accepted
+    signed = magnitude.astype(np.int64)
+    noise: NDArray[np.int64] = np.where(negative, -signed, signed)[kept]
+    return noise
 
 
-def _sample_geometric(size: int, source: ByteSource) -> NDArray[np.uint64]:
-    """Return how often Bernoulli(exp(-1)) gives 1 before its first 0."""
+def _sample_geometric(
+    denominator: int, size: int, source: ByteSource
+) -> NDArray[np.uint64]:
+    """Return how often Bernoulli(exp(-1 / denominator)) gives 1 before its first 0."""
     count = np.zeros(size, dtype=np.uint64)
     running = np.arange(size)
     while running.size:
         ones = np.ones(running.size, dtype=np.uint64)
-        running = running[sample_bernoulli_exp(ones, 1, source)]
+        running = running[sample_bernoulli_exp(ones, denominator, source)]
         count[running] += 1
     return count
 

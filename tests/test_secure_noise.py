@@ -1,6 +1,8 @@
 import math
 import os
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,8 +19,49 @@ from scipy import stats
 from skparisk._secure_noise import (
     noise_source,
     sample_bernoulli_exp,
+    sample_bernoulli_gaussian,
+    sample_discrete_gaussian,
     sample_discrete_laplace,
     sample_uniform_integers,
+)
+
+
+class Law(NamedTuple):
+    """A sampler of noise, and what is known of its law."""
+
+    sample: Callable[..., np.ndarray]
+    weight: Callable[..., np.ndarray]  # proportional to the probability of z
+    reach: int  # how many scales away only one draw in 400 is
+    limit: Any  # the law on a fine grid
+    power: int
+    moment: Callable[[int], float]  # the mean of |z|**power
+
+
+LAPLACE = Law(
+    sample=sample_discrete_laplace,
+    weight=lambda z, scale: np.exp(-np.abs(z) / scale),
+    reach=6,
+    limit=stats.laplace,
+    power=1,
+    moment=lambda scale: 1 / math.sinh(1 / scale),
+)
+GAUSSIAN = Law(
+    sample=sample_discrete_gaussian,
+    weight=lambda z, scale: np.exp(-((z / scale) ** 2) / 2),
+    reach=3,
+    limit=stats.norm,
+    power=2,
+    moment=lambda scale: scale**2,  # at scale 1, 2e-7 less
+)
+
+laws = pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN], ids=["laplace", "gaussian"])
+bernoullis = pytest.mark.parametrize(
+    ("sample", "exponent"),
+    [
+        (sample_bernoulli_exp, lambda x: x),
+        (sample_bernoulli_gaussian, lambda x: x**2 / 2),
+    ],
+    ids=["exp", "gaussian"],
 )
 
 seeds = pytest.mark.parametrize("seed", SEEDS)
@@ -61,18 +104,24 @@ def rejects_probability(successes, trials, probability):
     return stats.binomtest(int(successes), trials, probability).pvalue < FALSE_ALARM
 
 
-def laplace_cells(scale, reach):
+def exact_cells(law, scale, reach):
     """Return the exact probabilities of <= -reach, -reach + 1, ..., >= reach."""
-    q = math.exp(-1 / scale)
-    inner = (1 - q) / (1 + q) * q ** np.abs(np.arange(-reach + 1, reach))
-    tail = q**reach / (1 + q)
-    return np.concatenate([[tail], inner, [tail]])
+    z = np.arange(-reach - math.ceil(40 * scale), reach + math.ceil(40 * scale) + 1)
+    weights = law.weight(z, scale)
+    cells = np.bincount(np.clip(z, -reach, reach) + reach, weights)
+    return cells / np.sum(weights)
+
+
+def tail(law, scale, reach):
+    """Return the exact probability of at least `reach`, on either side."""
+    return 2 * exact_cells(law, scale, reach)[-1]
 
 
 # The source
 
 
-def test_without_a_seed_the_bytes_are_the_operating_systems(monkeypatch):
+@laws
+def test_without_a_seed_the_bytes_are_the_operating_systems(law, monkeypatch):
     """None means os.urandom, and the samplers draw from nothing else."""
     assert noise_source() is os.urandom
     assert noise_source(None) is os.urandom
@@ -84,11 +133,12 @@ def test_without_a_seed_the_bytes_are_the_operating_systems(monkeypatch):
 
     monkeypatch.setattr(os, "urandom", urandom)
     before = np.random.get_state()[1].copy()
-    sample_discrete_laplace(5, 100, noise_source())
+    law.sample(5, 100, noise_source())
     assert sum(calls) >= 100
     np.testing.assert_array_equal(np.random.get_state()[1], before)
 
 
+@laws
 @pytest.mark.parametrize(
     "make",
     [
@@ -98,20 +148,19 @@ def test_without_a_seed_the_bytes_are_the_operating_systems(monkeypatch):
         lambda: np.random.default_rng(7),
     ],
 )
-def test_a_seeded_source_repeats(make):
+def test_a_seeded_source_repeats(make, law):
     """The same seed gives the same noise; going on with it gives fresh noise."""
     source = noise_source(make())
-    first = sample_discrete_laplace(2**40, 50, source)
-    again = sample_discrete_laplace(2**40, 50, noise_source(make()))
+    first = law.sample(2**40, 50, source)
+    again = law.sample(2**40, 50, noise_source(make()))
     np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, sample_discrete_laplace(2**40, 50, source))
+    assert not np.array_equal(first, law.sample(2**40, 50, source))
 
 
-def test_an_unseeded_source_does_not_repeat():
+@laws
+def test_an_unseeded_source_does_not_repeat(law):
     """Two unseeded draws of 50 values on a fine grid never agree."""
-    first, second = (
-        sample_discrete_laplace(2**40, 50, noise_source()) for _ in range(2)
-    )
+    first, second = (law.sample(2**40, 50, noise_source()) for _ in range(2))
     assert not np.array_equal(first, second)
 
 
@@ -193,12 +242,13 @@ def test_uniform_refuses_a_bad_upper_bound(upper):
         sample_uniform_integers(upper, 3, noise_source(0))
 
 
-# Bernoulli(exp(-a/d))
+# Bernoulli(exp(-a/d)) and Bernoulli(exp(-(a/d)²/2))
 
 
+@bernoullis
 @pytest.mark.parametrize(("a", "d"), [(0, 3), (1, 1), (1, 2), (1, 3), (3, 4)])
-def test_bernoulli_exp_is_exact_over_all_bytes(a, d):
-    """Enumerating every byte string encloses the probability exp(-a/d)."""
+def test_bernoulli_is_exact_over_all_bytes(a, d, sample, exponent):
+    """Enumerating every byte string encloses the probability."""
     # Up to k = 8 and d = 8 only the low three bits of a byte count: 8 equal cases.
     decided = {True: Fraction(0), False: Fraction(0)}
     scripts = [b""]
@@ -206,7 +256,7 @@ def test_bernoulli_exp_is_exact_over_all_bytes(a, d):
         undecided = []
         for script in scripts:
             try:
-                (answer,) = sample_bernoulli_exp(
+                (answer,) = sample(
                     np.array([a], dtype=np.uint64), d, ScriptedSource(script)
                 )
             except EOFError:
@@ -214,84 +264,106 @@ def test_bernoulli_exp_is_exact_over_all_bytes(a, d):
             else:
                 decided[bool(answer)] += Fraction(1, 8**length)
         scripts = [script + bytes([low]) for script in undecided for low in range(8)]
-    assert decided[True] <= math.exp(-a / d) <= 1 - decided[False]
+    assert decided[True] <= math.exp(-exponent(a / d)) <= 1 - decided[False]
     assert decided[True] + decided[False] >= 0.9
 
 
 @seeds
+@bernoullis
 @pytest.mark.parametrize("denominator", [1, 2, 7, 2**40, 2**52, 2**63])
-def test_bernoulli_exp_frequencies(denominator, seed):
+def test_bernoulli_frequencies(denominator, sample, exponent, seed):
     """Each element has its own probability, and 10 % off it is noticed."""
     trials = 100_000
     numerators = sorted({0, denominator // 2, denominator - 1, denominator})
     numerator = np.tile(np.array(numerators, dtype=np.uint64), trials)
-    answers = sample_bernoulli_exp(numerator, denominator, noise_source(seed))
+    answers = sample(numerator, denominator, noise_source(seed))
     assert answers.dtype == np.bool_
     answers = answers.reshape(trials, len(numerators))
     for a, successes in zip(numerators, answers.sum(axis=0), strict=True):
-        probability = math.exp(-a / denominator)
+        probability = math.exp(-exponent(a / denominator))
         assert not rejects_probability(successes, trials, probability)
         for factor in (0.9, 1.1):
             wrong = 1 - factor * (1 - probability)
             assert a == 0 or rejects_probability(successes, trials, wrong)
 
 
-def test_bernoulli_exp_of_zero_is_always_true():
+@bernoullis
+def test_bernoulli_of_zero_is_always_true(sample, exponent):
     """exp(0) = 1, with no exception."""
     zeros = np.zeros(10_000, dtype=np.uint64)
-    assert sample_bernoulli_exp(zeros, 2**40, noise_source()).all()
+    assert exponent(0) == 0
+    assert sample(zeros, 2**40, noise_source()).all()
 
 
-def test_bernoulli_exp_of_nothing_is_nothing():
+@bernoullis
+def test_bernoulli_of_nothing_is_nothing(sample, exponent):
     """An empty array asks for no bytes."""
     empty = np.empty(0, dtype=np.uint64)
-    assert sample_bernoulli_exp(empty, 3, ScriptedSource(b"")).shape == (0,)
+    assert sample(empty, 3, ScriptedSource(b"")).shape == (0,)
 
 
-def test_bernoulli_exp_refuses_a_rate_above_one():
+@bernoullis
+def test_bernoulli_refuses_a_fraction_above_one(sample, exponent):
     """Algorithm 1 would be wrong there, silently."""
     numerator = np.array([1, 4], dtype=np.uint64)
     with pytest.raises(ValueError, match=r"\[0, denominator\], got 4 for .* 3\."):
-        sample_bernoulli_exp(numerator, 3, noise_source(0))
+        sample(numerator, 3, noise_source(0))
 
 
-# Discrete Laplace
+# Discrete Laplace and discrete Gaussian
 
 
 @seeds
-@pytest.mark.parametrize(("scale", "reach"), [(1, 7), (2, 13), (7, 40)])
-def test_small_scale_law(scale, reach, seed):
+@laws
+@pytest.mark.parametrize("scale", [1, 2, 3, 7, 10])
+def test_small_scale_law(scale, law, seed):
     """The exact probabilities hold cell by cell; 10 % off on either side they fail."""
-    noise = sample_discrete_laplace(scale, 100_000, noise_source(seed))
+    noise = law.sample(scale, 100_000, noise_source(seed))
+    reach = law.reach * scale
     cells = np.bincount(np.clip(noise, -reach, reach) + reach, minlength=2 * reach + 1)
-    assert not rejects_counts(cells, laplace_cells(scale, reach))
+    assert not rejects_counts(cells, exact_cells(law, scale, reach))
     for factor in (0.9, 1.1):
-        assert rejects_counts(cells, laplace_cells(factor * scale, reach))
+        assert rejects_counts(cells, exact_cells(law, factor * scale, reach))
 
 
 @seeds
+@laws
+def test_tail(law, seed):
+    """Far from zero there are as many draws as there must be; not 10 % off."""
+    noise = law.sample(10, 300_000, noise_source(seed))
+    reach = law.reach * 10
+    far = np.sum(np.abs(noise) >= reach)
+    assert not rejects_probability(far, noise.size, tail(law, 10, reach))
+    for scale in (9, 11):
+        assert rejects_probability(far, noise.size, tail(law, scale, reach))
+
+
+@seeds
+@laws
 @pytest.mark.parametrize("scale", [2**20, 3**25, 2**40, 2**52])
-def test_large_scale_law(scale, seed):
-    """On a fine grid it is the Laplace law, and no law with 10 % less or more."""
-    noise = sample_discrete_laplace(scale, 50_000, noise_source(seed))
-    assert_law(noise, stats.laplace(scale=scale).cdf)
+def test_large_scale_law(scale, law, seed):
+    """On a fine grid it is the continuous law, and none with 10 % less or more."""
+    noise = law.sample(scale, 50_000, noise_source(seed))
+    assert_law(noise, law.limit(scale=scale).cdf)
     for factor in (0.9, 1.1):
-        assert rejects_law(noise, stats.laplace(scale=factor * scale).cdf)
+        assert rejects_law(noise, law.limit(scale=factor * scale).cdf)
 
 
 @seeds
-def test_low_bits_are_not_lost(seed):
+@laws
+def test_low_bits_are_not_lost(law, seed):
     """At the largest scale the lowest bits of a draw are still uniform."""
-    noise = sample_discrete_laplace(2**52, 50_000, noise_source(seed))
+    noise = law.sample(2**52, 50_000, noise_source(seed))
     low = np.bincount(noise & 15, minlength=16)
     assert not rejects_counts(low, np.full(16, 1 / 16))
 
 
 @seeds
+@laws
 @pytest.mark.parametrize("scale", [1, 7, 2**40])
-def test_signs_are_symmetric(scale, seed):
+def test_signs_are_symmetric(scale, law, seed):
     """Among the draws that are not zero, half are negative."""
-    noise = sample_discrete_laplace(scale, 100_000, noise_source(seed))
+    noise = law.sample(scale, 100_000, noise_source(seed))
     negative, trials = np.sum(noise < 0), int(np.sum(noise != 0))
     assert not rejects_probability(negative, trials, 0.5)
     for wrong in (0.45, 0.55):
@@ -299,64 +371,79 @@ def test_signs_are_symmetric(scale, seed):
 
 
 @seeds
+@laws
 @pytest.mark.parametrize("scale", [1, 2, 7])
-def test_zero_counts_once(scale, seed):
-    """P(0) = (1 - q)/(1 + q) with q = exp(-1/scale); a kept -0 would give 1 - q."""
-    noise = sample_discrete_laplace(scale, 100_000, noise_source(seed))
-    q = math.exp(-1 / scale)
+def test_zero_counts_once(scale, law, seed):
+    """Zero has its own probability p; a kept -0 would give 2p/(1 + p)."""
+    noise = law.sample(scale, 100_000, noise_source(seed))
+    p = exact_cells(law, scale, 1)[1]
     zeros = np.sum(noise == 0)
-    assert not rejects_probability(zeros, noise.size, (1 - q) / (1 + q))
-    assert rejects_probability(zeros, noise.size, 1 - q)
+    assert not rejects_probability(zeros, noise.size, p)
+    assert rejects_probability(zeros, noise.size, 2 * p / (1 + p))
 
 
 @seeds
+@laws
 @pytest.mark.parametrize("scale", [1, 2, 7, 2**40])
-def test_mean_magnitude(scale, seed):
-    """E|z| = 2q/(1 - q²) = 1/sinh(1/scale); 10 % off on either side is noticed."""
-    magnitude = np.abs(sample_discrete_laplace(scale, 50_000, noise_source(seed)))
-    mean = 1 / math.sinh(1 / scale)
-    error = stats.sem(magnitude) * stats.norm.isf(FALSE_ALARM / 2)
-    assert abs(magnitude.mean() - mean) < error
+def test_moment(scale, law, seed):
+    """E|z| = 1/sinh(1/scale) for Laplace, Ez² = scale² for Gauss; not 10 % off."""
+    noise = law.sample(scale, 50_000, noise_source(seed)).astype(float)
+    values = np.abs(noise) ** law.power
+    error = stats.sem(values) * stats.norm.isf(FALSE_ALARM / 2)
+    assert abs(values.mean() - law.moment(scale)) < error
     for factor in (0.9, 1.1):
-        assert abs(magnitude.mean() - factor * mean) > error
+        assert abs(values.mean() - factor * law.moment(scale)) > error
 
 
 @seeds
-def test_consecutive_draws_are_independent(seed):
+@laws
+def test_consecutive_draws_are_independent(law, seed):
     """Filling slots in the order of acceptance links no draw to the next."""
-    noise = sample_discrete_laplace(2**40, 50_000, noise_source(seed)).astype(float)
+    noise = law.sample(2**40, 50_000, noise_source(seed)).astype(float)
     for values in (noise, np.abs(noise)):
         ranks = stats.rankdata(values)
         assert stats.pearsonr(ranks[:-1], ranks[1:]).pvalue >= FALSE_ALARM
 
 
+@laws
 @pytest.mark.parametrize("size", [0, 1, 2, 1000])
-def test_noise_has_the_size_asked_for(size):
+def test_noise_has_the_size_asked_for(size, law):
     """Integers in an array of that length, and nothing drawn for an empty one."""
     source = CountingSource()
-    noise = sample_discrete_laplace(np.int64(2**40), size, source)
+    noise = law.sample(np.int64(2**40), size, source)
     assert noise.dtype == np.int64
     assert noise.shape == (size,)
     assert (size == 0) == (source.requests == [])
 
 
-def test_negative_zeros_are_drawn_again():
+@pytest.mark.parametrize(
+    ("law", "tries", "steps"),
+    [
+        # A byte 255 at k = 2 makes V = 0.
+        (LAPLACE, 16, [255]),
+        # V = 0 and the same once more, as exp(-1/2) needs a byte at k = 1; then X = 0.
+        (GAUSSIAN, 18, [0, 255, 0, 255, 255]),
+    ],
+    ids=["laplace", "gaussian"],
+)
+def test_negative_zeros_are_drawn_again(law, tries, steps):
     """A round of nothing but -0 fills no slot; +0 in the next round fills them."""
-    # Scale 1, 16 attempts for 5 slots: a byte 255 at k = 2 makes V = 0, then the sign.
-    script = bytes([255]) * 16 + bytes([255]) * 16 + bytes([255]) * 16 + bytes(16)
+    # Scale 1 and 5 slots: every step takes one byte per try, and the sign is the last.
+    script = b"".join(bytes([step]) * tries for step in [*steps, 255, *steps, 0])
     source = ScriptedSource(script)
-    assert sample_discrete_laplace(1, 5, source).tolist() == [0] * 5
+    assert law.sample(1, 5, source).tolist() == [0] * 5
     assert source.served == len(script)
 
 
+@laws
 @pytest.mark.parametrize(
     "scale", [0, -1, 2**52 + 1, 1.0, math.nan, math.inf, True, "1", None]
 )
-def test_bad_scale_is_refused_before_anything_is_drawn(scale):
+def test_bad_scale_is_refused_before_anything_is_drawn(scale, law):
     """The message has the name, the value and what is allowed."""
     source = CountingSource()
     with pytest.raises(ValueError, match=r"scale must be .* \[1, 2\*\*52\], got ") as e:
-        sample_discrete_laplace(scale, 3, source)
+        law.sample(scale, 3, source)
     assert repr(scale) in str(e.value)
     assert source.requests == []
 
