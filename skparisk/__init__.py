@@ -1,6 +1,7 @@
 """Private scikit-learn estimators, with noise calibrated by sensitivity sampling."""
 
 from skparisk.calibration import RiskCertificate, required_pairs
+from skparisk.displays import RiskCurveDisplay, SensitivityDisplay
 from skparisk.exceptions import (
     CalibrationError,
     HeuristicGuaranteeWarning,
@@ -17,6 +18,8 @@ __all__ = [
     "PrivacyLeakWarning",
     "PrivateRidge",
     "RiskCertificate",
+    "RiskCurveDisplay",
+    "SensitivityDisplay",
     "SensitivitySampler",
     "__version__",
     "required_pairs",

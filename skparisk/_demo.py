@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skparisk.calibration import RiskCertificate, dkw_fewest_pairs, required_pairs
 from skparisk.datasets import load_census
+from skparisk.displays import SensitivityDisplay
 from skparisk.exceptions import CalibrationError
 from skparisk.linear_model import PrivateRidge
 from skparisk.sensitivity import SensitivitySampler
@@ -250,31 +251,29 @@ def draw_picture(
     quantiles: Mapping[tuple[str, float], float],
     output: Path,
 ) -> None:
-    """Save the histogram of sampled sensitivities, with the chosen quantiles."""
+    """Save the distribution of sampled sensitivities, with the chosen quantiles."""
     colors = dict(
         zip(PAIRS_NEEDED, ("tab:orange", "tab:green", "tab:red"), strict=True)
     )
     styles = ("-", "--", ":", "-.")
     gammas = list(dict.fromkeys(gamma for _, gamma in quantiles))
-    # Equal records, nearly or wholly, would stretch the axis for a few pairs.
-    low = float(np.quantile(sensitivities[sensitivities > 0], 0.005))
-    bins = np.geomspace(low, 1.1 * sensitivities.max(), 50)
     figure.set_size_inches(8, 4 + 0.2 * len(quantiles))
     figure.set_layout_engine("constrained")
-    axes = figure.subplots()
-    axes.hist(np.maximum(sensitivities, low), bins=bins, color="tab:blue", alpha=0.5)
+    axes = SensitivityDisplay(sensitivities).plot(figure.subplots()).ax_
+    dashes = {gamma: styles[i % len(styles)] for i, gamma in enumerate(gammas)}
+    for gamma, style in dashes.items():
+        axes.axhline(gamma, color="gray", linestyle=style, linewidth=1)
     for (calibration, gamma), sensitivity in quantiles.items():
         axes.axvline(
             sensitivity,
             color=colors[calibration],
-            linestyle=styles[gammas.index(gamma) % len(styles)],
+            linestyle=dashes[gamma],
             label=f"{calibration}, γ = {gamma:g}: {sensitivity:#.3g} dollars",
         )
-    axes.set_xscale("log")
     axes.set_xlabel(
         "sensitivity of a pair: l1 distance of coefficients (dollars a week)"
     )
-    axes.set_ylabel(f"pairs, of {len(sensitivities)} (leftmost bar: and below)")
+    axes.set_ylabel(f"share of {len(sensitivities)} pairs above it")
     axes.set_title(f"Ridge regression when one of {N_TRAIN} census records is replaced")
     figure.legend(
         title="sensitivity that the noise is calibrated to",

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skparisk.calibration import Exchangeable, RiskCertificate
-from skparisk.calibration import _certificate as texts
+from skparisk.calibration import _wording as texts
 
 CURVE = ((0.5, 0.4), (0.8, 0.2), (1.0, 0.05), (1.5, 0.01))
 PLAIN = (str, int, float, bool, type(None))
@@ -44,7 +44,13 @@ def known(calibration="bound", **changes):
     """Return a certificate of a sensitivity that was not sampled."""
     values = {"gamma": 0.0, "risk": 0.0, "n_pairs": None, "order_index": None}
     values |= {"calibration": calibration, "reference": None, "curve": ()}
+    values |= {"randomness": "explicit"}
     return certificate(**(values | changes))
+
+
+def both(**changes):
+    """Return a certificate of a risk over pairs and noise."""
+    return certificate(**({"randomness": "both", "n_draws": 1} | changes))
 
 
 CASES = {
@@ -59,6 +65,13 @@ CASES = {
     "approximate": certificate(delta=1e-6),
     "bound": known(),
     "declared": known("declared"),
+    "both": both(),
+    "both, pac": both(calibration="pac", failure_prob=0.05),
+    "whitened": both(noise_shape="whitened", n_shape_pairs=1500),
+    "draws": both(n_draws=3, order_index=4200),
+    "gaussian": certificate(mechanism="gaussian", delta=1e-6),
+    "risk control": both(mechanism="gaussian", n_draws=0, order_index=None),
+    "known, gaussian": known("declared", mechanism="gaussian", risk=0.05, gamma=0.05),
 }
 every_case = pytest.mark.parametrize("given_", CASES.values(), ids=CASES)
 
@@ -152,13 +165,21 @@ def test_numpy_numbers_become_plain():
         ({"calibration": "guess"}, "calibration must be one of 'exchangeable'"),
         ({"calibration": ["pac"]}, "calibration must be one of"),
         ({"relation": "swap"}, "relation must be one of 'replace-one', 'add-remove'"),
-        ({"randomness": "both"}, "randomness must be one of 'implicit'"),
+        ({"randomness": "all"}, "randomness must be one of 'implicit', 'both', 'expl"),
+        ({"randomness": "both"}, "n_draws must be a whole number >= 0, got None"),
+        ({"n_draws": 1}, "n_draws must be None unless randomness='both', got 1"),
+        ({"mechanism": "cauchy"}, "mechanism must be one of 'laplace', 'gaussian'"),
+        ({"mechanism": "gaussian"}, "delta must be above 0 for gaussian noise"),
+        ({"noise_shape": "round"}, "noise_shape must be one of 'isotropic'"),
+        ({"noise_shape": "whitened"}, "n_shape_pairs must be a whole number"),
+        ({"n_shape_pairs": 5}, "n_shape_pairs must be None with noise_shape='isotr"),
         ({"n_pairs": None}, "n_pairs must be a whole number >= 1, got None"),
         ({"order_index": None}, "order_index must be a whole number >= 1, got None"),
         ({"order_index": 1501}, "order_index must be at most 1500, got 1501"),
         ({"failure_prob": 0}, r"failure_prob must be a number in \(0, 1\), got 0"),
         ({"calibration": "pac"}, "failure_prob must be a number .* got None"),
-        ({"calibration": "bound"}, "must be None with calibration='bound', got 1500"),
+        ({"calibration": "bound"}, "calibration must be one of 'exchangeable'"),
+        ({"randomness": "explicit"}, "calibration must be one of 'declared', 'bound'"),
         ({"curve": ((1, 2),)}, r"curve must be a number in \[0, 1\], got 2"),
         ({"curve": ((-1, 0.5),)}, r"curve must be a number in \[0, inf\], got -1"),
     ],
@@ -171,8 +192,32 @@ def test_what_makes_no_certificate_is_refused(changes, message):
 
 def test_order_index_without_pairs_is_refused():
     """A known sensitivity has no order statistic."""
-    with pytest.raises(ValueError, match="must be None with calibration='declared'"):
+    with pytest.raises(ValueError, match="must be None with randomness='explicit'"):
         known("declared", order_index=3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"delta": 1e-6}, "delta must be 0 with randomness='both', got 1e-06"),
+        ({"n_draws": 0}, "n_draws must be at least 1 but for gaussian noise"),
+        ({"n_draws": 0, "order_index": None}, "n_draws must be at least 1 but for"),
+        ({"n_draws": 2, "order_index": 3001}, "order_index must be at most 3000"),
+    ],
+)
+def test_what_is_no_risk_over_pairs_and_noise_is_refused(changes, message):
+    """A claim over both sources has no delta, and draws or the exact risk."""
+    with pytest.raises(ValueError, match=message):
+        both(**changes)
+
+
+def test_a_known_sensitivity_has_a_risk_or_a_delta():
+    """Not both, and one of them for noise without a bounded loss."""
+    with pytest.raises(ValueError, match="gamma must be 0 with a delta"):
+        known(delta=1e-6, gamma=0.05)
+    with pytest.raises(ValueError, match="delta must be above 0 for gaussian noise"):
+        known(mechanism="gaussian")
+    assert known(mechanism="gaussian", delta=1e-6).private
 
 
 # What it guarantees, and what voids it
@@ -466,21 +511,60 @@ def test_text_has_what_matters(given_):
     assert f"(asked for: {given_.gamma:g})" in text
     assert f"relation: {given_.relation}\n" in text
     assert "records, outputs: 900, 6\n" in text
-    assert "noise: laplace, scale " in text
+    assert f"noise: {given_.mechanism}, scale " in text
     assert f"delta: {given_.delta:g}\n" in text
     for caveat in given_.caveats:
         assert f"\nCaveat: {caveat}" in text
     assert text.count("Caveat") == len(given_.caveats)
     if given_.n_pairs is None:
         assert f"sensitivity known: {given_.calibration}" in text
-        assert "the level holds for every pair and output" in text
     else:
-        name = given_.calibration
-        assert f"{name}, sensitivity number 1426 of 1500 sampled" in text
         assert "reference: the public table" in text
-        assert "the pair of neighboring databases, for all outputs" in text
     fails = given_.failure_prob is not None
     assert ("fails for a share of samples: 0.05" in text) is fails
+
+
+ON_PAIRS = "(1, 0.049967)-differentially private, on average over pairs"
+FROM_SHAPE = "scale 0.25, whitened by 1500 other sampled pairs"
+
+
+@pytest.mark.parametrize(
+    ("case", "rows"),
+    [
+        (
+            "exchangeable",
+            ["for all outputs", "sensitivity number 1426 of 1500 sampled"],
+        ),
+        ("bound", ["nothing: the level holds for every pair and output"]),
+        ("both", ["the noise together", "critical scale number 1426 of", ON_PAIRS]),
+        ("draws", ["number 4200 of 1500 sampled pairs with 3 draws of the noise each"]),
+        ("risk control", ["average of the exact risks of 1500 sampled pairs"]),
+        ("whitened", [FROM_SHAPE]),
+        ("known, gaussian", ["the noise, for every pair", "(1, 0.05)-differentially"]),
+    ],
+)
+def test_text_says_what_the_risk_is_over_and_how_it_came_about(case, rows):
+    """Calibration, source of the risk, shape, and what post-processing leaves."""
+    for row in rows:
+        assert row in str(CASES[case])
+
+
+def test_guarantee_over_pairs_and_noise():
+    """A bounded loss, not differential privacy for all outputs."""
+    assert both().guarantee == (
+        "For two databases that differ in one record (900 records, the public "
+        "table): with probability at least 0.950033 over the fresh pair, the noise and "
+        "the sampled pairs together, the privacy loss of the release is between -1 and "
+        "1."
+    )
+    assert "the fresh pair and the noise, in all but a share 0.05 of all samples" in (
+        CASES["both, pac"].guarantee
+    )
+    assert CASES["known, gaussian"].guarantee == (
+        "For any two databases that differ in one record, 900 records: the privacy "
+        "loss of the release exceeds 1 with probability at most 0.05 over the noise, "
+        "provided that the declared sensitivity is a true bound."
+    )
 
 
 def test_printed_risk_is_rounded_up():
@@ -496,14 +580,13 @@ def test_html_escapes_and_says_the_same():
     """No text of the caller is taken as HTML, and nothing of the text is left out."""
     given_ = certificate(
         reference="<script>alert('x')</script> & co",
-        mechanism="<b>",
         reference_is_private=True,
     )
     page = given_._repr_html_()
     assert "<script" not in page
-    assert "<b>" not in page
     assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt; &amp; co" in page
     assert page.count(texts.PRIVATE_REFERENCE) == 1
-    for name, value in certificate()._rows():
+    for line in str(certificate()).splitlines()[1:]:
+        name, _, value = line.strip().partition(": ")
         assert html.escape(name) in page
-        assert name in ("reference", "noise") or value in page
+        assert name == "reference" or value in page

@@ -246,10 +246,18 @@ def test_picture_has_units_a_legend_and_every_pair(tmp_path):
     demo.draw_picture(figure, sensitivities, quantiles, tmp_path / "x.png")
     (axes,) = figure.axes
     assert "dollars a week" in axes.get_xlabel()
-    assert "pairs, of 1000" in axes.get_ylabel()
-    assert sum(bar.get_height() for bar in axes.patches) == 1000
-    assert [line.get_xdata()[0] for line in axes.lines] == [0.5, 0.6, 0.9]
-    assert [entry.get_text() for entry in figure.legends[0].get_texts()] == [
+    assert "share of 1000 pairs" in axes.get_ylabel()
+    curve, *lines = axes.lines
+    assert np.array_equal(curve.get_xdata()[1:], np.sort(sensitivities))
+    np.testing.assert_allclose(curve.get_ydata(), np.arange(1000, -1, -1) / 1000)
+    risks, chosen = lines[:2], lines[2:]
+    assert [line.get_ydata()[0] for line in risks] == [0.1, 0.01]
+    assert [line.get_xdata()[0] for line in chosen] == [0.5, 0.6, 0.9]
+    styles = [line.get_linestyle() for line in lines]
+    assert styles == ["-", "--", "-", "-", "--"]
+    (legend,) = figure.legends
+    assert axes.get_legend() is None
+    assert [entry.get_text() for entry in legend.get_texts()] == [
         "exchangeable, γ = 0.1: 0.500 dollars",
         "pac, γ = 0.1: 0.600 dollars",
         "pac, γ = 0.01: 0.900 dollars",

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from laws import FALSE_ALARM, assert_law, rejects_law
 from scipy.stats import chi2_contingency, laplace
 
-from skparisk.mechanisms import LaplaceMechanism, _to_float, _to_grid
+from skparisk.mechanisms import LaplaceMechanism
+from skparisk.mechanisms._noise import round_to_grid, to_float
+from skparisk.mechanisms._shapes import to_dyadic
 
 positive = st.floats(min_value=1e-100, max_value=1e100)
 levels = st.floats(min_value=1e-8, max_value=1e100)
@@ -91,7 +93,7 @@ def test_largest_numbers_stay_numbers():
     released = LaplaceMechanism(1e300, 1e-3).release([1.7e308])
     assert released.shape == (1,)
     assert not np.isnan(released).any()
-    assert _to_float(-(2**1100), 0) == -math.inf
+    assert to_float(-(2**1100), 0) == -math.inf
 
 
 @pytest.mark.parametrize(
@@ -118,13 +120,18 @@ def test_worked_examples_of_the_lecture(sensitivity, epsilon, scale):
     exponent=st.integers(-1074, 900),
 )
 def test_rounding_to_the_grid_is_exact(value, exponent):
-    assert _to_grid(value, exponent) == round(Fraction(value) / Fraction(2) ** exponent)
+    """The nearest multiple of the grid, and the upper one halfway between."""
+    numbers, power = to_dyadic([value, 1.0])
+    rounded = round_to_grid(numbers, power - exponent)[0]
+    assert rounded == math.floor(
+        Fraction(value) / Fraction(2) ** exponent + Fraction(1, 2)
+    )
 
 
 @settings(derandomize=True)
 @given(steps=st.integers(-(2**60), 2**60), exponent=st.integers(-1074, 200))
 def test_conversion_from_the_grid_rounds_once(steps, exponent):
-    assert _to_float(steps, exponent) == float(steps * Fraction(2) ** exponent)
+    assert to_float(steps, exponent) == float(steps * Fraction(2) ** exponent)
 
 
 def test_infinite_epsilon_releases_the_values_themselves():

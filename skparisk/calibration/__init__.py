@@ -5,7 +5,20 @@ loss stays within the target. The noise scale is the K-th smallest of them, and
 the whole of calibration is the choice of K.
 """
 
-from skparisk.calibration._certificate import HEURISTIC_CLAIM, RiskCertificate
+from skparisk.calibration._certificate import RANDOMNESS, RiskCertificate
+from skparisk.calibration._criteria import (
+    ConditionalRisk,
+    Criterion,
+    DrawnLoss,
+    WorstOutputGaussian,
+    WorstOutputLaplace,
+)
+from skparisk.calibration._critical_scales import (
+    gaussian_critical_scales,
+    gaussian_peak_losses,
+    laplace_critical_scales,
+    laplace_peak_losses,
+)
 from skparisk.calibration._dkw import (
     DKWOperatingPoint,
     dkw_fewest_pairs,
@@ -19,6 +32,13 @@ from skparisk.calibration._heuristics import (
     sample_confidence,
     sample_error,
 )
+from skparisk.calibration._known import calibrate_known
+from skparisk.calibration._noise_level import (
+    NoiseLevel,
+    calibrate_order_statistic,
+    calibrate_risk_control,
+    check_risk_control,
+)
 from skparisk.calibration._order_statistics import (
     CALIBRATIONS,
     DKW,
@@ -29,24 +49,40 @@ from skparisk.calibration._order_statistics import (
     as_calibration,
     required_pairs,
 )
+from skparisk.calibration._wording import HEURISTIC_CLAIM
 
 __all__ = [
     "CALIBRATIONS",
     "DKW",
     "HEURISTIC_CLAIM",
     "PAC",
+    "RANDOMNESS",
     "Bessel",
     "Calibration",
+    "ConditionalRisk",
+    "Criterion",
     "DKWOperatingPoint",
+    "DrawnLoss",
     "Exchangeable",
+    "NoiseLevel",
     "RiskCertificate",
+    "WorstOutputGaussian",
+    "WorstOutputLaplace",
     "as_calibration",
     "bessel_empirical_confidence",
     "bessel_joint_confidence",
     "bessel_joint_noise_epsilon",
+    "calibrate_known",
+    "calibrate_order_statistic",
+    "calibrate_risk_control",
+    "check_risk_control",
     "dkw_fewest_pairs",
     "dkw_least_noise",
     "dkw_least_risk",
+    "gaussian_critical_scales",
+    "gaussian_peak_losses",
+    "laplace_critical_scales",
+    "laplace_peak_losses",
     "required_pairs",
     "sample_confidence",
     "sample_error",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from decimal import ROUND_CEILING, Context, Decimal
 from numbers import Real
 from typing import Any, Self
 
@@ -16,37 +14,15 @@ from skparisk._validate import (
     check_epsilon,
     check_probability,
 )
+from skparisk.calibration import _wording as wording
+from skparisk.mechanisms import LAWS, NOISE_SHAPES
 
-__all__ = ["RiskCertificate"]
+__all__ = ["RANDOMNESS", "RiskCertificate"]
 
-# Notation that a data steward reads; each caveat is one sentence.
-SEEDED = (
-    "The noise was drawn from a seed (noise_random_state), so it can be removed: "
-    "this release is NOT private."
-)
-NO_NOISE = "epsilon is infinite and no noise was added: this release is NOT private."
-HEURISTIC_CLAIM = (
-    "The claimed risk reproduces a formula of Dandekar et al. whose proof does not "
-    "hold: it is no guarantee."
-)
-PRIVATE_REFERENCE = (
-    "The neighboring databases were sampled from the private data themselves: the "
-    "guarantee is over resamples of these data, and the sensitivity and the noise "
-    "scale depend on them without noise."
-)
-DECLARED = "The sensitivity was declared by the caller and is not checked."
-
-_NEIGHBORS = {
-    "replace-one": "two databases that differ in one record",
-    "add-remove": "two databases of which one has one record more",
-}
-_KNOWN = {
-    "declared": "provided that the declared sensitivity is a true bound",
-    "bound": "by a proven bound of the sensitivity, rows and targets being clipped to "
-    "their declared bounds",
-}
 _DERIVED = ("private", "guarantee", "caveats", "confidence", "noise_epsilon")
 _SAMPLED = ("exchangeable", "pac", "dkw", "bessel")
+_KNOWN = (*wording.KNOWN, "bessel")
+RANDOMNESS = ("implicit", "both", "explicit")
 
 
 @dataclass(frozen=True)
@@ -63,7 +39,8 @@ class RiskCertificate:
         Privacy level, in (0, inf]. Unitless.
 
     gamma : float
-        Risk that was asked for, in (0, 1); 0 for a known sensitivity.
+        Risk that was asked for, in (0, 1); 0 where every pair and output keeps the
+        level, or `delta` is all that was asked for.
 
     risk : float
         Risk that is achieved, in [0, 1]: the probability that the privacy loss
@@ -73,7 +50,8 @@ class RiskCertificate:
         What the noise is calibrated to, in the norm of the mechanism.
 
     noise_scale : float
-        Scale of the noise of each output, in units of the output.
+        Scale of the noise of each output, in units of the output; in the coordinates
+        of `noise_shape` unless that is "isotropic".
 
     n_records : int
         Records of a database.
@@ -88,17 +66,29 @@ class RiskCertificate:
     delta : float, default=0.0
         Additive relaxation of differential privacy, in [0, 1).
 
-    mechanism : str, default="laplace"
+    mechanism : {"laplace", "gaussian"}, default="laplace"
         Law of the noise.
 
-    randomness : str, default="implicit"
-        What the risk is taken over.
+    randomness : {"implicit", "both", "explicit"}, default="implicit"
+        What the risk is taken over: the pair of databases, the pair and the noise
+        together, or, for a known sensitivity, the noise alone.
 
     relation : str, default="replace-one"
         What neighboring databases are.
 
     n_pairs, order_index : int, default=None
-        Sampled pairs m, and the K of the K-th smallest sensitivity that is used.
+        Sampled pairs m that calibrate, and the K of the K-th smallest sensitivity, or
+        critical scale, that is used.
+
+    n_draws : int, default=None
+        With "both": draws of the noise for each pair; 0 for the exact risk of each
+        pair, averaged, which is no order statistic.
+
+    noise_shape : {"isotropic", "diagonal", "whitened"}, default="isotropic"
+        How much noise each direction of the answer gets.
+
+    n_shape_pairs : int, default=None
+        Other sampled pairs that the shape is taken from.
 
     failure_prob : float, default=None
         Probability, over the sampled pairs, that the risk is larger than claimed;
@@ -143,6 +133,9 @@ class RiskCertificate:
     relation: str = "replace-one"
     n_pairs: int | None = None
     order_index: int | None = None
+    n_draws: int | None = None
+    noise_shape: str = "isotropic"
+    n_shape_pairs: int | None = None
     failure_prob: float | None = None
     reference: str | None = None
     reference_is_private: bool = False
@@ -150,9 +143,12 @@ class RiskCertificate:
     curve: tuple[tuple[float, float], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        check_choice(self.calibration, "calibration", (*_SAMPLED, *_KNOWN))
-        check_choice(self.relation, "relation", _NEIGHBORS)
-        check_choice(self.randomness, "randomness", ("implicit",))
+        check_choice(self.randomness, "randomness", RANDOMNESS)
+        sampled = self.randomness != "explicit"
+        check_choice(self.calibration, "calibration", _SAMPLED if sampled else _KNOWN)
+        check_choice(self.relation, "relation", wording.NEIGHBORS)
+        check_choice(self.mechanism, "mechanism", LAWS)
+        check_choice(self.noise_shape, "noise_shape", NOISE_SHAPES)
         plain: dict[str, Any] = {
             "epsilon": check_epsilon(self.epsilon),
             "gamma": _check_range(self.gamma, "gamma", 1.0),
@@ -171,22 +167,77 @@ class RiskCertificate:
         }
         if plain["noise_scale"] == 0 and plain["epsilon"] < math.inf:
             raise ValueError("noise_scale must be above 0 with a finite epsilon.")
-        if self.calibration in _SAMPLED:
-            m = plain["n_pairs"] = check_at_least(self.n_pairs, "n_pairs", 1)
-            index = check_at_least(self.order_index, "order_index", 1)
-            if index > m:
-                raise ValueError(f"order_index must be at most {m}, got {index}.")
-            plain["order_index"] = index
-        elif self.n_pairs is not None or self.order_index is not None:
+        if sampled:
+            plain |= self._check_sample()
+        elif self._sample != (None,) * len(self._sample):
             raise ValueError(
-                "n_pairs and order_index must be None with calibration="
-                f"{self.calibration!r}, got {self.n_pairs!r}, {self.order_index!r}."
+                "n_pairs, order_index, n_draws and n_shape_pairs must be None with "
+                f"randomness='explicit', got {self._sample!r}."
             )
+        self._check_claim(plain)
         if self.failure_prob is not None or self.calibration == "pac":
             beta = check_probability(self.failure_prob, "failure_prob")
             plain["failure_prob"] = beta
         for name, value in plain.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def _sample(self) -> tuple[int | None, ...]:
+        return self.n_pairs, self.order_index, self.n_draws, self.n_shape_pairs
+
+    def _check_sample(self) -> dict[str, int]:
+        """Return the numbers of pairs, draws and order, which must fit."""
+        sample = {"n_pairs": check_at_least(self.n_pairs, "n_pairs", 1)}
+        most = sample["n_pairs"]
+        if self.randomness == "both":
+            n_draws = check_at_least(self.n_draws, "n_draws", 0)
+            most *= sample.setdefault("n_draws", n_draws)
+        elif self.n_draws is not None:
+            raise ValueError(
+                f"n_draws must be None unless randomness='both', got {self.n_draws!r}."
+            )
+        if most:
+            index = check_at_least(self.order_index, "order_index", 1)
+            if index > most:
+                raise ValueError(f"order_index must be at most {most}, got {index}.")
+            sample["order_index"] = index
+        elif (self.order_index, self.mechanism, self.calibration) != (
+            (None, "gaussian", "exchangeable")
+        ):
+            raise ValueError(
+                "n_draws must be at least 1 but for gaussian noise, the exchangeable "
+                "calibration and no order_index, got 0."
+            )
+        if self.noise_shape != "isotropic":
+            n_shape = check_at_least(self.n_shape_pairs, "n_shape_pairs", 1)
+            sample["n_shape_pairs"] = n_shape
+        elif self.n_shape_pairs is not None:
+            raise ValueError(
+                "n_shape_pairs must be None with noise_shape='isotropic', got "
+                f"{self.n_shape_pairs!r}."
+            )
+        return sample
+
+    def _check_claim(self, plain: Mapping[str, Any]) -> None:
+        """Refuse a delta where there can be none, or none where there must be one."""
+        delta, finite = plain["delta"], plain["epsilon"] < math.inf
+        if delta and self.randomness == "both":
+            raise ValueError(
+                f"delta must be 0 with randomness='both', got {self.delta!r}."
+            )
+        if delta and self.randomness == "explicit" and plain["gamma"]:
+            raise ValueError(
+                "gamma must be 0 with a delta and a known sensitivity, got "
+                f"{self.gamma!r}."
+            )
+        bounded = self.randomness == "implicit" or (
+            self.randomness == "explicit" and not plain["risk"]
+        )
+        if self.mechanism == "gaussian" and bounded and finite and not delta:
+            raise ValueError(
+                "delta must be above 0 for gaussian noise, whose loss has no bound, "
+                f"with randomness={self.randomness!r} and risk={self.risk!r}."
+            )
 
     @property
     def confidence(self) -> float:
@@ -205,50 +256,22 @@ class RiskCertificate:
         That takes secret noise, a proof, and a reference other than the private
         data.
         """
-        return not (self._voided or self.reference_is_private)
+        return not (self.voided or self.reference_is_private)
 
     @property
-    def _voided(self) -> bool:
+    def voided(self) -> bool:
+        """Whether there is no guarantee at all."""
         return self.seeded or math.isinf(self.epsilon) or self.calibration == "bessel"
 
     @property
     def caveats(self) -> tuple[str, ...]:
         """What voids the guarantee, or makes it rest on the caller's word."""
-        cases = {
-            SEEDED: self.seeded,
-            NO_NOISE: math.isinf(self.epsilon),
-            HEURISTIC_CLAIM: self.calibration == "bessel",
-            PRIVATE_REFERENCE: self.reference_is_private,
-            DECLARED: self.calibration == "declared",
-        }
-        return tuple(text for text, applies in cases.items() if applies)
+        return wording.caveats(self)
 
     @property
     def guarantee(self) -> str:
         """The claim in words."""
-        if self._voided:
-            return f"There is no guarantee. {self.caveats[0]}"
-        neighbors = _NEIGHBORS[self.relation]
-        level = _ceil(self.epsilon)
-        if self.delta:
-            level = f"({level}, {_ceil(self.delta)})"
-        if self.n_pairs is None:
-            return (
-                f"For any {neighbors}, {self.n_records} records: the release is "
-                f"{level}-differentially private, {_KNOWN[self.calibration]}."
-            )
-        over = "over the fresh pair and the sampled pairs together"
-        if self.failure_prob is not None:
-            over = (
-                f"over the fresh pair, in all but a share {_ceil(self.failure_prob)} "
-                "of all samples of pairs"
-            )
-        confidence = 1 - Decimal(_ceil(self.risk))
-        return (
-            f"For {neighbors} ({self.n_records} records, {self.reference}): with "
-            f"probability at least {confidence} {over}, the release is "
-            f"{level}-differentially private for that pair, whatever is released."
-        )
+        return wording.guarantee(self)
 
     def risk_at(self, epsilon: float) -> float:
         """Return the risk that is certified for another privacy level.
@@ -349,67 +372,10 @@ class RiskCertificate:
         return certificate
 
     def __str__(self) -> str:
-        rows = "\n".join(f"  {name}: {value}" for name, value in self._rows())
-        caveats = "".join(f"\nCaveat: {text}" for text in self.caveats)
-        return f"{self.guarantee}\n{rows}{caveats}"
-
-    def _rows(self) -> list[tuple[str, str]]:
-        achieved = "none is guaranteed" if self._voided else _ceil(self.risk)
-        rows = [
-            ("privacy level epsilon", _ceil(self.epsilon)),
-            ("risk achieved", f"{achieved} (asked for: {self.gamma:g})"),
-            ("delta", _ceil(self.delta)),
-            ("risk is over", self._risk_is_over()),
-            ("relation", self.relation),
-            ("records, outputs", f"{self.n_records}, {self.n_outputs}"),
-            ("sensitivity", f"{self.sensitivity:.6g}"),
-            ("noise", f"{self.mechanism}, scale {self.noise_scale:.6g} per output"),
-        ]
-        if self.n_pairs is None:
-            return [*rows, ("sensitivity known", self.calibration)]
-        rows += [
-            (
-                "calibration",
-                f"{self.calibration}, sensitivity number {self.order_index} of "
-                f"{self.n_pairs} sampled",
-            ),
-            ("reference", str(self.reference)),
-            (
-                "taken on the caller's word",
-                "the reference is public and describes the population",
-            ),
-        ]
-        if self.failure_prob is not None:
-            rows.append(("fails for a share of samples", _ceil(self.failure_prob)))
-        return rows
-
-    def _risk_is_over(self) -> str:
-        if self.n_pairs is None:
-            return "nothing: the level holds for every pair and output"
-        return "the pair of neighboring databases, for all outputs"
+        return wording.as_text(self)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
-            for name, value in self._rows()
-        )
-        caveats = "".join(
-            f"<p><strong>Caveat.</strong> {html.escape(text)}</p>"
-            for text in self.caveats
-        )
-        return (
-            f"<div><p>{html.escape(self.guarantee)}</p>{caveats}"
-            f"<table>{rows}</table></div>"
-        )
-
-
-def _ceil(value: float) -> str:
-    """Write a number with 6 digits, rounded up: it is never claimed too small."""
-    if math.isinf(value):
-        return "inf"
-    digits = Context(prec=6, rounding=ROUND_CEILING)
-    return f"{float(digits.create_decimal(repr(value))):g}"
+        return wording.as_html(self)
 
 
 def _check_range(value: Any, name: str, most: float = math.inf) -> float:

@@ -48,11 +48,14 @@ def _check_target(n_pairs: int, gamma: float) -> tuple[int, float]:
     return check_at_least(n_pairs, "n_pairs", 1), check_probability(gamma, "gamma")
 
 
-def _check_rank(n_pairs: int, order_index: int) -> tuple[int, int]:
+def _check_rank(n_pairs: int, order_index: int, n_draws: int = 1) -> tuple[int, int]:
     m = check_at_least(n_pairs, "n_pairs", 1)
     index = check_at_least(order_index, "order_index", 1)
-    if index > m:
-        raise ValueError(f"order_index must be at most n_pairs={m}, got {index}.")
+    if index > m * n_draws:
+        draws = "" if n_draws == 1 else f" times n_draws={n_draws}"
+        raise ValueError(
+            f"order_index must be at most n_pairs={m}{draws}, got {index}."
+        )
     return m, index
 
 
@@ -71,6 +74,14 @@ def _too_few_pairs(
 class Exchangeable:
     """K = ceil((1 - gamma)(m + 1)): the fresh pair is one more of the same.
 
+    Parameters
+    ----------
+    n_draws : int, default=1
+        Critical scales of each pair, one for each draw of the noise. With more than
+        one, K is taken among all of them, so that at most
+        ``n_draws ((m + 1) gamma - 1)`` are above (conformal risk control of each
+        pair's share).
+
     **Guarantee** (method of split conformal prediction). The critical scales of
     the m sampled pairs and of a fresh one are exchangeable, so the fresh one is
     above the K-th smallest with probability at most 1 - K/(m + 1), over the
@@ -83,22 +94,28 @@ class Exchangeable:
     >>> from skparisk.calibration import Exchangeable
     >>> Exchangeable().order_index(1500, 0.05)
     1426
+    >>> Exchangeable(n_draws=10).order_index(1500, 0.05)
+    14260
     """
 
+    n_draws: int = 1
     failure_prob: float | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        check_at_least(self.n_draws, "n_draws", 1)
 
     def order_index(self, n_pairs: int, gamma: float) -> int:
         m, gamma = _check_target(n_pairs, gamma)
-        index = math.ceil((1 - Fraction(gamma)) * (m + 1))
-        if index > m:
-            raise _too_few_pairs(
-                m, gamma, self.certify_risk(m, m), required_pairs(gamma)
-            )
-        return index
+        n_above = math.floor(self.n_draws * (Fraction(gamma) * (m + 1) - 1))
+        if n_above < 0:
+            least = self.certify_risk(m, m * self.n_draws)
+            raise _too_few_pairs(m, gamma, least, required_pairs(gamma))
+        return m * self.n_draws - n_above
 
     def certify_risk(self, n_pairs: int, order_index: int) -> float:
-        m, index = _check_rank(n_pairs, order_index)
-        return round_up(1 - Fraction(index, m + 1))
+        m, index = _check_rank(n_pairs, order_index, self.n_draws)
+        above = Fraction(m * self.n_draws - index, self.n_draws)
+        return round_up((above + 1) / (m + 1))
 
 
 @dataclass(frozen=True)
@@ -200,11 +217,18 @@ _FACTORIES: dict[str, Callable[[float], Calibration]] = {
 CALIBRATIONS = tuple(_FACTORIES)
 
 
-def as_calibration(name: str, failure_prob: float) -> Calibration:
+def as_calibration(name: str, failure_prob: float, n_draws: int = 1) -> Calibration:
     """Return the calibration of a name; `failure_prob` is used by "pac", "bessel"."""
     check_choice(name, "calibration", CALIBRATIONS)
     check_probability(failure_prob, "failure_prob")
-    return _FACTORIES[name](failure_prob)
+    if n_draws == 1:
+        return _FACTORIES[name](failure_prob)
+    if name != "exchangeable":
+        raise ValueError(
+            "n_draws must be None or 1 unless calibration='exchangeable', got "
+            f"{n_draws!r} with {name!r}."
+        )
+    return Exchangeable(n_draws)
 
 
 def required_pairs(gamma: float, *, failure_prob: float | None = None) -> int:

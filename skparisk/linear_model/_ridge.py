@@ -408,6 +408,7 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             noise_scale=mechanism.noise_scale,
             n_records=len(X),
             n_outputs=len(answer),
+            randomness="explicit",
             calibration="bound" if source == "bound" else "declared",
             seeded=self.noise_random_state is not None,
         )

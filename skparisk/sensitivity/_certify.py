@@ -1,92 +1,173 @@
-"""From sampled sensitivities to a mechanism and its certificate."""
+"""From sampled differences to noise and its certificate."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.calibration import Calibration, RiskCertificate
-from skparisk.exceptions import CalibrationError
-from skparisk.mechanisms import LaplaceMechanism
+from skparisk.calibration import (
+    ConditionalRisk,
+    Criterion,
+    DrawnLoss,
+    NoiseLevel,
+    RiskCertificate,
+    WorstOutputGaussian,
+    WorstOutputLaplace,
+    as_calibration,
+    calibrate_known,
+    calibrate_order_statistic,
+    calibrate_risk_control,
+)
+from skparisk.mechanisms import AdditiveNoise, fit_noise_shape
+from skparisk.sensitivity._plan import NoisePlan
 
-__all__ = ["certify_sensitivities"]
+__all__ = ["CertifiedNoise", "certify_known", "certify_sampled"]
 
-# Points of the (epsilon, risk) curve that a certificate carries, at the most.
-_CURVE_POINTS = 2048
+_NORMS = {"laplace": 1, "gaussian": 2}
 
 
-def certify_sensitivities(
-    sensitivities: NDArray[np.float64],
-    rule: Calibration,
-    *,
-    epsilon: float,
-    gamma: float,
-    n_outputs: int,
-    **claim: Any,
-) -> tuple[LaplaceMechanism, RiskCertificate]:
-    """Return noise for the K-th smallest sensitivity, and what it guarantees.
+@dataclass(frozen=True, eq=False)
+class CertifiedNoise:
+    """Noise, what it guarantees, and the sensitivities it is calibrated to."""
 
-    `claim` is the rest of the certificate: what does not follow from the sample.
+    noise: AdditiveNoise
+    certificate: RiskCertificate
+    sensitivities: NDArray[np.float64] | None = None
+
+
+def certify_sampled(
+    plan: NoisePlan, differences: NDArray[np.float64], *, draw_seed: int, **claim: Any
+) -> CertifiedNoise:
+    """Return noise that is calibrated to sampled pairs, and its certificate.
+
+    `claim` is the rest of the certificate: what does not follow from the plan and the
+    differences, of shape (n_pairs, n_outputs).
     """
-    order = np.sort(sensitivities)
-    index = rule.order_index(len(order), gamma)
-    sensitivity = float(order[index - 1])
-    if sensitivity == 0 and math.isfinite(epsilon):
-        n_zero = int(np.searchsorted(order, 0, side="right"))
-        best = rule.certify_risk(len(order), min(n_zero + 1, len(order)))
-        raise CalibrationError(
-            f"The sampled sensitivity at gamma={gamma!r} is 0, so no noise would be "
-            "added: the query answers the same on most pairs of neighbors. Ask for a "
-            "smaller gamma, or for a reference whose records differ more.",
-            target=gamma,
-            best=best if n_zero < len(order) else 0.0,
+    n_shape = plan.n_shape_pairs(len(differences))
+    shape = fit_noise_shape(plan.noise_shape, differences[:n_shape])
+    differences = shape.whiten(differences[n_shape:])
+    n_pairs, n_outputs = differences.shape
+    sensitivities = np.linalg.norm(differences, _NORMS[plan.law], axis=1)
+    order = as_calibration(plan.calibration, plan.failure_prob)
+    index = order.order_index(n_pairs, plan.gamma)
+    sensitivity = float(np.partition(sensitivities, index - 1)[index - 1])
+    if math.isinf(plan.epsilon):
+        level = _no_noise(plan, n_pairs)
+    elif plan.draws == 0:
+        level = calibrate_risk_control(
+            ConditionalRisk(sensitivities, n_outputs, plan.epsilon, plan.gamma)
         )
-    mechanism = LaplaceMechanism(sensitivity, epsilon, n_outputs)
-    certificate = RiskCertificate(
-        epsilon=epsilon,
-        gamma=gamma,
-        risk=rule.certify_risk(len(order), index),
+    else:
+        criterion = _criterion(plan, differences, sensitivities, draw_seed)
+        level = calibrate_order_statistic(
+            criterion, plan.rule, n_pairs=n_pairs, gamma=plan.gamma
+        )
+    noise = _noise(plan, level, n_outputs)
+    certificate = _certificate(
+        plan,
+        level,
+        noise,
+        gamma=plan.gamma,
+        delta=0.0 if plan.randomness == "both" else plan.delta,
         sensitivity=sensitivity,
-        noise_scale=mechanism.noise_scale,
-        n_outputs=n_outputs,
-        n_pairs=len(order),
-        order_index=index,
-        failure_prob=rule.failure_prob,
-        curve=_curve(rule, mechanism, order, index),
+        calibration=plan.calibration,
+        n_pairs=n_pairs,
+        order_index=level.order_index,
+        n_draws=plan.draws,
+        n_shape_pairs=n_shape or None,
+        failure_prob=order.failure_prob,
         **claim,
     )
-    return mechanism, certificate
+    noise = dataclasses.replace(noise, shape=shape)
+    return CertifiedNoise(noise, certificate, sensitivities)
 
 
-def _curve(
-    rule: Calibration,
-    mechanism: LaplaceMechanism,
-    order: NDArray[np.float64],
-    index: int,
-) -> tuple[tuple[float, float], ...]:
-    """Return (epsilon', certified risk) at the released noise, for other levels.
+def certify_known(
+    plan: NoisePlan, *, n_outputs: int, known: str = "declared", **claim: Any
+) -> CertifiedNoise:
+    """Return noise for the sensitivity of the plan, and its certificate.
 
-    The noise scale is an order statistic of the same sample, so counting the pairs
-    below epsilon' is right up to epsilon only. Above, with r = epsilon' / epsilon and
-    T the m + 1 values with the fresh one: the fresh one exceeds r times the K-th
-    smallest of the others iff it exceeds r T_(K), which M values do, whichever is the
-    fresh one; and sampled values above r G_(K-1), plus one, are never fewer than M.
+    `known` says how the sensitivity is known, unless the formula is a heuristic.
     """
-    m = len(order)
-    if rule.failure_prob is not None:  # "pac": certified for one level at a time
-        return ()
-    levels = mechanism.privacy_loss(order)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        above = mechanism.epsilon * (order[index:] / order[max(index - 2, 0)])
-    known = index > 1 and order[index - 2] > 0
-    levels[index:] = above * (1 + 2.0**-40) if known else np.inf
-    indices = np.unique(np.linspace(m, 1, min(m, _CURVE_POINTS)).astype(int))
-    points = [
-        (float(levels[i - 1]), rule.certify_risk(m, int(i)))
-        for i in indices
-        if np.isfinite(levels[i - 1])
-    ]
-    return tuple((level, risk) for level, risk in points if risk < 1)
+    sensitivity = float(plan.sensitivity or 0.0)
+    heuristic = plan.calibration == "bessel"
+    level = NoiseLevel(0.0, 1, 0.0)
+    if math.isfinite(plan.epsilon):
+        level = calibrate_known(
+            sensitivity,
+            mechanism=plan.mechanism,
+            n_outputs=n_outputs,
+            epsilon=plan.epsilon,
+            gamma=plan.gamma,
+            delta=plan.delta,
+            heuristic=heuristic,
+        )
+    noise = _noise(plan, level, n_outputs)
+    certificate = _certificate(
+        plan,
+        level,
+        noise,
+        gamma=0.0 if plan.delta else plan.gamma,
+        delta=plan.delta,
+        sensitivity=sensitivity,
+        calibration="bessel" if heuristic else known,
+        **claim,
+    )
+    return CertifiedNoise(noise, certificate)
+
+
+def _criterion(
+    plan: NoisePlan,
+    differences: NDArray[np.float64],
+    sensitivities: NDArray[np.float64],
+    draw_seed: int,
+) -> Criterion:
+    n_outputs = differences.shape[1]
+    if plan.draws:
+        return DrawnLoss(plan.law, differences, plan.epsilon, draw_seed, plan.draws)
+    if plan.law == "laplace":
+        return WorstOutputLaplace(sensitivities, n_outputs, plan.epsilon, plan.delta)
+    return WorstOutputGaussian(
+        sensitivities,
+        n_outputs,
+        plan.epsilon,
+        plan.delta,
+        "classical" if plan.mechanism.endswith("classical") else "analytic",
+    )
+
+
+def _no_noise(plan: NoisePlan, n_pairs: int) -> NoiseLevel:
+    """Return what is recorded where nothing is guaranteed."""
+    if plan.draws == 0:
+        return NoiseLevel(0.0, 1, plan.gamma)
+    index = plan.rule.order_index(n_pairs, plan.gamma)
+    return NoiseLevel(0.0, 1, plan.rule.certify_risk(n_pairs, index), index)
+
+
+def _noise(plan: NoisePlan, level: NoiseLevel, n_outputs: int) -> AdditiveNoise:
+    if not level.scale:
+        return AdditiveNoise(plan.law, 0, 0, n_outputs)
+    return AdditiveNoise.at_least(
+        plan.law, level.scale, n_outputs=n_outputs, least_steps=level.least_steps
+    )
+
+
+def _certificate(
+    plan: NoisePlan, level: NoiseLevel, noise: AdditiveNoise, **claim: Any
+) -> RiskCertificate:
+    return RiskCertificate(
+        epsilon=float(plan.epsilon),
+        risk=level.risk,
+        noise_scale=noise.noise_scale,
+        n_outputs=noise.n_outputs,
+        mechanism=plan.law,
+        randomness=plan.randomness,
+        noise_shape=plan.noise_shape,
+        curve=level.curve,
+        **claim,
+    )

@@ -8,48 +8,38 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skparisk._fitted import forget_fit
 from skparisk._secure_noise import noise_source
 from skparisk._validate import (
     check_at_least,
     check_choice,
-    check_epsilon,
     check_n_jobs,
     check_probability,
     check_random_state,
     check_verbose,
 )
-from skparisk.calibration import (
-    HEURISTIC_CLAIM,
-    Calibration,
-    RiskCertificate,
-    as_calibration,
+from skparisk.calibration import HEURISTIC_CLAIM, as_calibration
+from skparisk.exceptions import HeuristicGuaranteeWarning, warn_caller
+from skparisk.neighbors import RELATIONS
+from skparisk.queries import Query, RecordQuery, as_query
+from skparisk.reference import Reference, TableReference, as_reference
+from skparisk.sensitivity._certify import (
+    CertifiedNoise,
+    certify_known,
+    certify_sampled,
 )
-from skparisk.exceptions import (
-    HeuristicGuaranteeWarning,
-    IncompatibleError,
-    warn_caller,
-    warn_if_seeded,
-    warn_private_reference,
-)
-from skparisk.neighbors import RELATIONS, check_n_records
-from skparisk.queries import Query, RecordQuery, as_query, check_answer
-from skparisk.reference import Reference, TableReference, as_reference, fingerprint
-from skparisk.sensitivity._certify import certify_sensitivities
 from skparisk.sensitivity._parallel import sample_differences
+from skparisk.sensitivity._plan import NoisePlan
+from skparisk.sensitivity._release import ReleaseMixin
 
 __all__ = ["SensitivitySampler"]
 
-RANDOMNESS = ("implicit",)
-MECHANISMS = ("laplace",)
 
-
-class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class SensitivitySampler(ReleaseMixin, BaseEstimator):
     """Sample the sensitivity of a query, and calibrate noise to it.
 
     Pairs of neighboring databases are drawn from a public reference, the query
@@ -71,15 +61,44 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     gamma : float, default=0.05
         Risk, in (0, 1): probability that the privacy loss exceeds `epsilon`.
 
-    randomness : {"implicit"}, default="implicit"
-        What the risk is taken over: the pair of databases.
+    delta : float, default=0.0
+        Additive relaxation of differential privacy, in [0, 1). With "implicit", above
+        0 for Gaussian noise; with "explicit", above 0 asks for (epsilon, delta)-
+        differential privacy instead of the risk `gamma`. Not used with "both".
 
-    mechanism : {"laplace"}, default="laplace"
-        Law of the noise. The distance of answers is their l1 norm.
+    randomness : {"implicit", "both", "explicit"}, default="implicit"
+        What the risk is taken over.
+
+        * "implicit": the pair of databases. Outside the risk, the level holds for all
+          that may be released.
+        * "both": the pair and the noise together (Dandekar, Definition 5). Weaker,
+          with far less noise where the query has many outputs.
+        * "explicit": the noise alone, for a known `sensitivity`; no pairs are sampled.
+
+    mechanism : {"laplace", "gaussian", "gaussian-classical"}, default="laplace"
+        Law of the noise. The distance of answers is their l1 norm for Laplace noise,
+        their l2 norm for Gaussian noise. The scale for a `delta` is the least there is
+        (Balle and Wang 2018), or the textbook's, for `epsilon` up to 1.
+
+    noise_shape : {"isotropic", "diagonal", "whitened"}, default="isotropic"
+        How much noise each direction of the answer gets: the same for all outputs, in
+        proportion to how far each output moves, or as their covariance is. The last
+        two take half of the pairs to learn that.
+
+    n_draws : int, default=None
+        For "both": draws of the noise for each pair. More than one take time, and
+        make the scale vary less; only for "exchangeable". 0 draws nothing and takes
+        the exact risk of each pair, which is known for Gaussian noise. None: 0 where
+        that is possible, else 1.
+
+    sensitivity : float, default=None
+        For "explicit": a bound of the distance of the answers on any neighbors, > 0.
+        It is not checked.
 
     calibration : {"exchangeable", "pac", "dkw", "bessel"}, default="exchangeable"
-        Which order statistic of the sampled sensitivities is used; see
-        :mod:`skparisk.calibration`. "bessel" reproduces a paper and warns.
+        Which order statistic of the sampled pairs is used; see
+        :mod:`skparisk.calibration`. "bessel" reproduces a paper and warns. With
+        "explicit" only "bessel" makes a difference.
 
     failure_prob : float, default=0.05
         For "pac" and "bessel": probability, over the sampled pairs, that the risk
@@ -122,16 +141,18 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ----------
     differences_ : ndarray of shape (n_pairs, n_outputs)
         Answer on the first database minus answer on the second, for each pair.
-        Missing, as `sensitivities_`, where the reference was private.
+        Missing, as `sensitivities_`, where the reference was private, and with
+        "explicit".
 
-    sensitivities_ : ndarray of shape (n_pairs,)
-        Their l1 norms.
+    sensitivities_ : ndarray of shape (n_pairs,) or (n_pairs - n_pairs // 2,)
+        Their l1 or l2 norms, in the coordinates of the shape of the noise, without
+        the pairs that the shape is taken from.
 
     sensitivity_ : float
-        The one that the noise is calibrated to.
+        Their order statistic, or the sensitivity that was given.
 
     noise_scale_ : float
-        Scale of the noise of each output.
+        Scale of the noise of each output, in the coordinates of its shape.
 
     noise_epsilon_ : float
         ``sensitivity_ / noise_scale_``.
@@ -142,8 +163,11 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     certificate_ : RiskCertificate
         The whole claim; prints as a paragraph.
 
-    mechanism_ : LaplaceMechanism
-        Adds the noise.
+    mechanism_ : AdditiveNoise
+        Adds the noise; ``mechanism_.covariance()`` is for standard errors.
+
+    draw_seed_ : int
+        Of the noise that pairs are tried with, for "both"; public, as the pairs are.
 
     query_ : Query
         What was sampled.
@@ -160,9 +184,11 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Notes
     -----
     **Guarantee**. Rubinstein and Aldà, ICML 2017, Definition 4 and Algorithms 1
-    and 2, with the order statistic of `calibration`. The caller must ensure that
-    the reference is public, that it describes the population, and that `query`
-    is a function of the database alone.
+    and 2, with the order statistic of `calibration`, for "implicit"; for "both" see
+    :ref:`thm-critical-scale`, for Gaussian noise :ref:`thm-gaussian`, for its shape
+    :ref:`thm-noise-shape`, and for "explicit" :ref:`thm-explicit`. The caller must
+    ensure that the reference is public, that it describes the population, and that
+    `query` is a function of the database alone.
 
     Examples
     --------
@@ -177,16 +203,18 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     True
     """
 
-    certificate_: RiskCertificate
-
     def __init__(
         self,
         query: Any = None,
         *,
         epsilon: float = 1.0,
         gamma: float = 0.05,
+        delta: float = 0.0,
         randomness: str = "implicit",
         mechanism: str = "laplace",
+        noise_shape: str = "isotropic",
+        n_draws: int | None = None,
+        sensitivity: float | None = None,
         calibration: str = "exchangeable",
         failure_prob: float = 0.05,
         reference: Any = None,
@@ -201,8 +229,12 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.query = query
         self.epsilon = epsilon
         self.gamma = gamma
+        self.delta = delta
         self.randomness = randomness
         self.mechanism = mechanism
+        self.noise_shape = noise_shape
+        self.n_draws = n_draws
+        self.sensitivity = sensitivity
         self.calibration = calibration
         self.failure_prob = failure_prob
         self.reference = reference
@@ -243,7 +275,7 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             If the reference has other columns than `X`.
         """
         forget_fit(self)
-        query, rule = self._check_parameters()
+        plan, query = self._check_parameters()
         X, y = self._check_data(query, X, y, reset=True)
         reference: Reference = (
             TableReference(X, y)
@@ -253,31 +285,35 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         reference.check_columns(X.shape[1], None if names is None else tuple(names))
         n_records = self._choose_n_records(query, len(X))
+        known = plan.randomness == "explicit"
+        rng = check_random_state(self.random_state, "random_state")
         differences = sample_differences(
             query,
             reference,
-            n_pairs=int(self.n_pairs),
+            n_pairs=1 if known else int(self.n_pairs),  # one tells the outputs
             n_records=n_records,
             n_features=X.shape[1],
             relation=self.relation,
             n_jobs=self.n_jobs,
-            random_state=self.random_state,
+            random_state=rng,
             verbose=check_verbose(self.verbose),
         )
-        self._certify(
-            np.abs(differences).sum(axis=1),
-            rule,
+        draw_seed = int.from_bytes(rng.bytes(16), "little")
+        differences.flags.writeable = False
+        certified = self._certify(
+            plan,
+            differences,
+            draw_seed,
             n_records=n_records,
-            n_outputs=differences.shape[1],
-            mechanism=self.mechanism,
-            randomness=self.randomness,
             relation=self.relation,
             reference=reference.description,
         )
+        self._keep(certified)
+        if not known:
+            self.differences_ = differences
+        self.draw_seed_ = draw_seed
+        self.reference_fingerprint_ = None if known else reference.fingerprint
         self.query_ = query
-        differences.flags.writeable = False
-        self.differences_ = differences
-        self.reference_fingerprint_ = reference.fingerprint
         return self
 
     def calibrate(
@@ -285,8 +321,10 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ) -> Self:
         """Return a sampler for another target, from the same sampled pairs.
 
-        It takes `calibration`, `failure_prob` and `noise_random_state` as they are
-        set now; what was sampled stays what it was at `fit`.
+        What concerns the guarantee and the noise is taken as it is set now:
+        `delta`, `randomness`, `mechanism`, `noise_shape`, `n_draws`, `sensitivity`,
+        `calibration`, `failure_prob` and `noise_random_state`. What was sampled stays
+        what it was at `fit`.
 
         Parameters
         ----------
@@ -304,27 +342,30 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             If the sampled pairs cannot certify `gamma`, or the sensitivity is 0.
 
         IncompatibleError
-            If the pairs are not kept, as they came from private data.
+            If there are no pairs, or they came from private data.
         """
-        self._check_pairs_kept()
+        check_is_fitted(self, "certificate_")
         other: Self = copy.copy(self)
+        other.__dict__.pop("sensitivities_", None)
         targets = {"epsilon": epsilon, "gamma": gamma}
         other.set_params(**{k: v for k, v in targets.items() if v is not None})
-        check_epsilon(other.epsilon)
-        check_probability(other.gamma, "gamma")
+        plan = other._plan()
         noise_source(other.noise_random_state)
-        sampled = (
-            "n_records",
-            "n_outputs",
-            "mechanism",
-            "randomness",
-            "relation",
-            "reference",
-        )
-        other._certify(
-            self.sensitivities_,
-            as_calibration(other.calibration, other.failure_prob),
-            **{name: getattr(self.certificate_, name) for name in sampled},
+        if plan.randomness == "explicit":
+            differences = np.zeros((1, self.n_outputs_))
+        else:
+            self._check_pairs_kept()
+            differences = self.differences_
+            plan.check_pairs(len(differences))
+        other._keep(
+            other._certify(
+                plan,
+                differences,
+                self.draw_seed_,
+                n_records=self.n_records_,
+                relation=self.certificate_.relation,
+                reference=self.certificate_.reference,
+            )
         )
         return other
 
@@ -354,154 +395,20 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         index = rule.order_index(len(self.sensitivities_), gamma)
         return float(np.partition(self.sensitivities_, index - 1)[index - 1])
 
-    def release(self, X: Any, y: Any = None) -> NDArray[np.float64]:
-        """Answer the query on private data, with fresh noise.
+    def _plan(self) -> NoisePlan:
+        """Return what is set about the guarantee and the noise, checked."""
+        names = [field.name for field in dataclasses.fields(NoisePlan)]
+        return NoisePlan(**{name: getattr(self, name) for name in names})
 
-        Each call spends its own privacy budget.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_records, n_features)
-            Private records, as many as were sampled (with "add-remove", or one
-            less).
-
-        y : array-like of shape (n_records,) or (n_records, n_targets), default=None
-            Their targets.
-
-        Returns
-        -------
-        released : ndarray of shape (n_outputs,)
-
-        Raises
-        ------
-        ValueError
-            If the data or the answer are not finite numbers, or targets are missing.
-
-        IncompatibleError
-            If the data have another number of records than was sampled for, the
-            answer another number of outputs, or the noise was seeded after `fit`.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If the data are the very ones that the pairs were sampled from: the
-            certificate then says so, and the pairs are dropped.
-        """
-        check_is_fitted(self, "certificate_")
-        X, y = self._check_data(self.query_, X, y, reset=False)
-        check_n_records(len(X), self.n_records_, self.certificate_.relation)
-        with np.errstate(all="ignore"):  # a warning would be a release of its own
-            answer = check_answer(self.query_(X, y), "the private data")
-        if len(answer) != self.n_outputs_:
-            raise IncompatibleError(
-                f"The query was sampled with {self.n_outputs_} outputs and returned "
-                f"{len(answer)} on the private data."
-            )
-        self._withhold_own_reference(X)
-        return self._add_noise(answer)
-
-    def transform(self, X: Any) -> NDArray[np.float64]:
-        """Release each record by itself, with fresh noise (``query=None`` only).
-
-        Each record is protected by itself, so no one who collects records needs
-        to be trusted. Each call spends its own privacy budget.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Private records.
-
-        Returns
-        -------
-        released : ndarray of shape (n_rows, n_features)
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If these are the very data that the pairs were sampled from.
-        """
-        check_is_fitted(self, "certificate_")
-        if not isinstance(self.query_, RecordQuery):
-            raise IncompatibleError(
-                f"The pairs were sampled for the query {self.query_}, and not for "
-                "records by themselves: fit again."
-            )
-        X, _ = self._check_data(self.query_, X, None, reset=False)
-        if self._is_own_reference(X):
-            warn_private_reference()
-        return self._add_noise(X)
-
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Sample from data and release the same data; warns, as they are private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Private records.
-
-        y : ignored
-            For the interface of scikit-learn.
-
-        Returns
-        -------
-        released : ndarray of shape (n_rows, n_features)
-        """
-        self.fit(X)
-        self._withhold_own_reference(X)
-        return self.transform(X)
-
-    def withhold_pairs(self) -> Self:
-        """Drop the sampled pairs, and certify that the reference was private.
-
-        Returns
-        -------
-        self : SensitivitySampler
-        """
-        self._check_pairs_kept()
-        del self.differences_, self.sensitivities_
-        self.reference_fingerprint_ = None
-        self.certificate_ = dataclasses.replace(
-            self.certificate_,
-            reference="resamples of the private data themselves",
-            reference_is_private=True,
-            curve=(),
-        )
-        return self
-
-    def _withhold_own_reference(self, X: Any) -> None:
-        if self._is_own_reference(X):
-            warn_private_reference()
-            self.withhold_pairs()
-
-    def _is_own_reference(self, X: Any) -> bool:
-        known = self.reference_fingerprint_
-        return known is not None and known == fingerprint(np.asarray(X, np.float64))
-
-    def _add_noise(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
-        if (self.noise_random_state is not None) != self.certificate_.seeded:
-            raise IncompatibleError(
-                f"noise_random_state={self.noise_random_state!r} was set after the "
-                "certificate was made, which does not say so: fit or calibrate again."
-            )
-        warn_if_seeded(self.noise_random_state)
-        return self.mechanism_.release(
-            answers, noise_random_state=self.noise_random_state
-        )
-
-    def _check_parameters(self) -> tuple[Query, Calibration]:
-        check_epsilon(self.epsilon)
-        gamma = check_probability(self.gamma, "gamma")
-        check_choice(self.randomness, "randomness", RANDOMNESS)
-        check_choice(self.mechanism, "mechanism", MECHANISMS)
+    def _check_parameters(self) -> tuple[NoisePlan, Query]:
+        plan = self._plan()
         check_choice(self.relation, "relation", RELATIONS)
         noise_source(self.noise_random_state)
         check_random_state(self.random_state, "random_state")
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
-        n_pairs = check_at_least(self.n_pairs, "n_pairs", 1)
-        rule = as_calibration(self.calibration, self.failure_prob)
         query = as_query(self.query)
-        rule.order_index(n_pairs, gamma)
+        plan.check_pairs(check_at_least(self.n_pairs, "n_pairs", 1))
         if isinstance(query, RecordQuery):
             if self.relation != "replace-one":
                 raise ValueError(
@@ -513,7 +420,7 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                     "n_records must be None or 1 with query=None, got "
                     f"{self.n_records!r}."
                 )
-        return query, rule
+        return plan, query
 
     def _choose_n_records(self, query: Query, n_rows: int) -> int:
         least = 2 if self.relation == "add-remove" else 1
@@ -528,42 +435,30 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
         return check_at_least(n_rows, "the number of records", least)
 
-    def _check_data(
-        self, query: Query, X: Any, y: Any, *, reset: bool
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        if not query.needs_y:
-            return validate_data(self, X, dtype=np.float64, reset=reset), None
-        if y is None:
-            raise ValueError(f"y must be given, as the query {query} takes targets.")
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=reset
-        )
-        return X, np.asarray(y, dtype=np.float64)
-
-    def _check_pairs_kept(self) -> None:
-        check_is_fitted(self, "certificate_")
-        if not hasattr(self, "sensitivities_"):
-            raise IncompatibleError(
-                "The sampled pairs are not kept, as they came from private data. "
-                "Sample from a public reference instead."
-            )
-
     def _certify(
-        self, sensitivities: NDArray[np.float64], rule: Calibration, **sampled: Any
-    ) -> None:
-        """Set everything that follows from the sampled sensitivities."""
-        mechanism, certificate = certify_sensitivities(
-            sensitivities,
-            rule,
-            epsilon=float(self.epsilon),
-            gamma=float(self.gamma),
-            calibration=self.calibration,
-            seeded=self.noise_random_state is not None,
-            **sampled,
+        self,
+        plan: NoisePlan,
+        differences: NDArray[np.float64],
+        draw_seed: int,
+        *,
+        reference: str | None,
+        **claim: Any,
+    ) -> CertifiedNoise:
+        """Return noise and its certificate; a known sensitivity has no reference."""
+        claim["seeded"] = self.noise_random_state is not None
+        if plan.randomness == "explicit":
+            return certify_known(plan, n_outputs=differences.shape[1], **claim)
+        return certify_sampled(
+            plan, differences, draw_seed=draw_seed, reference=reference, **claim
         )
-        sensitivities.flags.writeable = False
-        self.sensitivities_ = sensitivities
-        self.mechanism_ = mechanism
+
+    def _keep(self, certified: CertifiedNoise) -> None:
+        """Set everything that follows from calibration."""
+        certificate = certified.certificate
+        if certified.sensitivities is not None:
+            certified.sensitivities.flags.writeable = False
+            self.sensitivities_ = certified.sensitivities
+        self.mechanism_ = certified.noise
         self.certificate_ = certificate
         self.n_records_ = certificate.n_records
         self.n_outputs_ = certificate.n_outputs
@@ -571,20 +466,10 @@ class SensitivitySampler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.noise_scale_ = certificate.noise_scale
         self.noise_epsilon_ = certificate.noise_epsilon
         self.risk_ = certificate.risk
-        if self.calibration == "bessel":
+        if certificate.calibration == "bessel":
             warn_caller(HEURISTIC_CLAIM, HeuristicGuaranteeWarning)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
-
-
-def _has_transform(sampler: SensitivitySampler) -> bool:
-    return sampler.query is None
-
-
-# After scikit-learn's own wrapping for set_output, which would hide the condition.
-for _name in ("transform", "fit_transform"):
-    _method = available_if(_has_transform)(getattr(SensitivitySampler, _name))
-    setattr(SensitivitySampler, _name, _method)

@@ -1,4 +1,4 @@
-"""Mechanisms: exact noise of a given scale, and what it costs in privacy."""
+"""The Laplace mechanism for a known sensitivity."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._secure_noise import noise_source, sample_discrete_laplace
 from skparisk._validate import check_at_least, check_epsilon
+from skparisk.mechanisms._noise import (
+    MOST_STEPS,
+    AdditiveNoise,
+    floor_log2,
+)
 
 __all__ = ["LaplaceMechanism"]
 
 # What is computed in floating point (norms, bounds) is enlarged by this share.
 _ROUNDING_SLACK = Fraction(1, 2**30)
-# Steps of the grid per sensitivity (or noise scale) and output, and at the most.
+# Steps of the grid per sensitivity (or noise scale) and output, as a rule at least.
 _GRID_BITS = 32
-_MOST_STEPS = 2**52
 
 
 @dataclass(frozen=True)
 class LaplaceMechanism:
-    """Laplace noise on a power-of-two grid, drawn exactly.
-
-    Values are rounded to multiples of the grid, discrete Laplace noise is added
-    in whole numbers, and the sum is converted back once: what is released is a
-    function of the noisy whole numbers only.
+    """Laplace noise for a known l1 sensitivity, drawn exactly on a grid.
 
     Parameters
     ----------
@@ -51,6 +50,9 @@ class LaplaceMechanism:
 
     grid : float
         Distance of neighboring releasable values.
+
+    noise : AdditiveNoise
+        The noise itself.
 
     Raises
     ------
@@ -80,21 +82,13 @@ class LaplaceMechanism:
     sensitivity: float
     epsilon: float
     n_outputs: int = 1
-    _exponent: int = field(init=False, repr=False)
-    _steps: int = field(init=False, repr=False)
+    noise: AdditiveNoise = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         epsilon = check_epsilon(self.epsilon)
         n_outputs = check_at_least(self.n_outputs, "n_outputs", 1)
-        allowed = "at least" if math.isinf(epsilon) else "above"
-        if not 0 <= self.sensitivity < math.inf or (
-            self.sensitivity == 0 and math.isfinite(epsilon)
-        ):
-            raise ValueError(
-                f"sensitivity must be a finite number {allowed} 0, got "
-                f"{self.sensitivity!r}."
-            )
-        if n_outputs / epsilon > _MOST_STEPS / 2:
+        check_sensitivity(self.sensitivity, epsilon)
+        if n_outputs / epsilon > MOST_STEPS / 2:
             least = f"n_outputs * 2**-51 = {n_outputs * 2.0**-51:g}"
             raise ValueError(
                 f"epsilon must be at least {least} for noise on a grid, got "
@@ -105,8 +99,8 @@ class LaplaceMechanism:
             if math.isinf(epsilon)
             else _grid(Fraction(self.sensitivity), Fraction(epsilon), n_outputs)
         )
-        object.__setattr__(self, "_exponent", exponent)
-        object.__setattr__(self, "_steps", steps)
+        noise = AdditiveNoise("laplace", steps, exponent, n_outputs)
+        object.__setattr__(self, "noise", noise)
         if not math.isfinite(self.noise_scale):
             raise ValueError(
                 f"sensitivity={self.sensitivity!r} and epsilon={epsilon!r} need a "
@@ -115,11 +109,11 @@ class LaplaceMechanism:
 
     @property
     def grid(self) -> float:
-        return math.ldexp(1.0, self._exponent)
+        return self.noise.grid
 
     @property
     def noise_scale(self) -> float:
-        return _to_float(self._steps, self._exponent)
+        return self.noise.noise_scale
 
     def privacy_loss(self, distance: ArrayLike) -> NDArray[np.float64]:
         """Return the largest privacy loss of values that far apart, rounded up.
@@ -135,7 +129,7 @@ class LaplaceMechanism:
             (distance + n_outputs grid) / noise_scale; infinite without noise.
         """
         distance = np.asarray(distance, dtype=np.float64)
-        if not self._steps:
+        if not self.noise.steps:
             return np.full(distance.shape, np.inf)
         with np.errstate(over="ignore"):  # an infinite loss is a safe answer
             enlarged = distance * (1 + float(_ROUNDING_SLACK))
@@ -167,24 +161,16 @@ class LaplaceMechanism:
         ValueError
             If a value is NaN or infinite, or the last axis has another length.
         """
-        values = np.asarray(values, dtype=np.float64)
-        if values.ndim == 0 or values.shape[-1] != self.n_outputs:
-            raise ValueError(
-                f"values must have {self.n_outputs} outputs (n_outputs) along the "
-                f"last axis, got shape {values.shape}."
-            )
-        if not np.isfinite(values).all():
-            raise ValueError("values must be finite numbers, got NaN or infinity.")
-        if not self._steps:
-            return values.copy()
-        noise = sample_discrete_laplace(
-            self._steps, values.size, noise_source(noise_random_state)
+        return self.noise.release(values, noise_random_state=noise_random_state)
+
+
+def check_sensitivity(sensitivity: float, epsilon: float) -> None:
+    """Refuse a sensitivity that gives no noise, or no finite one."""
+    allowed = "at least" if math.isinf(epsilon) else "above"
+    if not 0 <= sensitivity < math.inf or (sensitivity == 0 and math.isfinite(epsilon)):
+        raise ValueError(
+            f"sensitivity must be a finite number {allowed} 0, got {sensitivity!r}."
         )
-        released = [
-            _to_float(_to_grid(value, self._exponent) + draw, self._exponent)
-            for value, draw in zip(values.ravel().tolist(), noise.tolist(), strict=True)
-        ]
-        return np.array(released).reshape(values.shape)
 
 
 def _grid(sensitivity: Fraction, epsilon: Fraction, n_outputs: int) -> tuple[int, int]:
@@ -193,36 +179,12 @@ def _grid(sensitivity: Fraction, epsilon: Fraction, n_outputs: int) -> tuple[int
     The grid is fine against both the sensitivity, which pays for the rounding of
     each output, and the noise scale; at least as fine as 2**-32 of them.
     """
-    exponent = _floor_log2(sensitivity / max(Fraction(n_outputs), epsilon))
+    exponent = floor_log2(sensitivity / max(Fraction(n_outputs), epsilon))
     exponent = max(exponent - _GRID_BITS, -1074)
     while True:
         step = Fraction(2) ** exponent
         distance = sensitivity * (1 + _ROUNDING_SLACK) + n_outputs * step
         steps = math.ceil(distance / (epsilon * step))
-        if steps <= _MOST_STEPS:
+        if steps <= MOST_STEPS:
             return exponent, steps
         exponent += 1
-
-
-def _floor_log2(value: Fraction) -> int:
-    exponent = value.numerator.bit_length() - value.denominator.bit_length()
-    return exponent if Fraction(2) ** exponent <= value else exponent - 1
-
-
-def _to_grid(value: float, exponent: int) -> int:
-    """Return value / 2**exponent, rounded half to even, exactly."""
-    numerator, denominator = value.as_integer_ratio()
-    shift = -exponent - (denominator.bit_length() - 1)
-    if shift >= 0:
-        return numerator << shift
-    quotient, remainder = divmod(numerator, 1 << -shift)
-    half = 1 << (-shift - 1)
-    return quotient + (remainder > half or (remainder == half and quotient % 2 == 1))
-
-
-def _to_float(steps: int, exponent: int) -> float:
-    """Return steps * 2**exponent, rounded once; infinite beyond the largest number."""
-    try:
-        return float(steps << exponent) if exponent >= 0 else steps / (1 << -exponent)
-    except OverflowError:
-        return math.inf if steps > 0 else -math.inf

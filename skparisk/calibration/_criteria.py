@@ -1,0 +1,220 @@
+"""What counts as a violation: the critical scale of each sampled pair.
+
+A criterion knows the sampled differences and the target level, and says which noise
+scale each pair needs (its critical scale), and for a given scale, which other levels
+would be kept. What it is told of differences is in the coordinates of the noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skparisk.calibration._critical_scales import (
+    gaussian_critical_scales,
+    gaussian_peak_losses,
+    laplace_critical_scales,
+    laplace_peak_losses,
+)
+from skparisk.mechanisms import _grid_cost as grid_cost
+from skparisk.mechanisms import gaussian_scale
+from skparisk.privacy_loss import (
+    gaussian_delta_epsilon,
+    gaussian_risk,
+    gaussian_risk_shift,
+    laplace_delta_noise_epsilon,
+)
+
+__all__ = [
+    "ConditionalRisk",
+    "Criterion",
+    "DrawnLoss",
+    "WorstOutputGaussian",
+    "WorstOutputLaplace",
+]
+
+# Numbers that are worked on together: pairs times outputs.
+_CHUNK = 2**20
+
+
+class Criterion(Protocol):
+    """The critical scales of sampled pairs, one or more for each."""
+
+    @property
+    def least_steps(self) -> int:
+        """Steps of the grid that the noise scale must have."""
+        ...
+
+    def critical_scales(self) -> NDArray[np.float64]:
+        """Return the least scales from which on each pair keeps the target level."""
+        ...
+
+    def levels(self, scale: float) -> NDArray[np.float64]:
+        """Return the least levels that are kept from that scale on, rounded up."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class WorstOutputLaplace:
+    """Randomness "implicit": the level holds whatever is released, but for delta."""
+
+    sensitivities: NDArray[np.float64]
+    n_outputs: int
+    epsilon: float
+    delta: float = 0.0
+
+    @property
+    def least_steps(self) -> int:
+        return grid_cost.laplace_steps(self.epsilon, self.n_outputs)
+
+    def critical_scales(self) -> NDArray[np.float64]:
+        level = grid_cost.below(self.epsilon)
+        return self.sensitivities / laplace_delta_noise_epsilon(level, self.delta)
+
+    def levels(self, scale: float) -> NDArray[np.float64]:
+        losses = self.sensitivities / scale + 2 * math.log1p(-self.delta)
+        return _with_grid(np.maximum(losses, 0.0), self.epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class WorstOutputGaussian:
+    """Randomness "implicit": the level holds whatever is released, but for delta."""
+
+    sensitivities: NDArray[np.float64]
+    n_outputs: int
+    epsilon: float
+    delta: float
+    calibration: str = "analytic"
+
+    @property
+    def least_steps(self) -> int:
+        return self._unit_scale[1]
+
+    def critical_scales(self) -> NDArray[np.float64]:
+        return self.sensitivities * self._unit_scale[0]
+
+    def levels(self, scale: float) -> NDArray[np.float64]:
+        shifts = _shifts_on_grid(self, scale)
+        spent = math.sqrt(self.n_outputs) * shifts / self.least_steps
+        return np.asarray(gaussian_delta_epsilon(self.delta, shifts) + spent)
+
+    @cached_property
+    def _unit_scale(self) -> tuple[float, int]:
+        return gaussian_scale(
+            self.epsilon,
+            self.delta,
+            n_outputs=self.n_outputs,
+            calibration=self.calibration,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnLoss:
+    """Randomness "both": the level holds for the noise that is drawn with the pair.
+
+    Dandekar, Definition 5, with `n_draws` vectors of noise for each pair. The draws
+    follow from `seed`, and are made when they are used.
+    """
+
+    law: str
+    differences: NDArray[np.float64]
+    epsilon: float
+    seed: int
+    n_draws: int = 1
+
+    @property
+    def least_steps(self) -> int:
+        n_outputs = self.differences.shape[1]
+        if self.law == "laplace":
+            return grid_cost.laplace_steps(self.epsilon, n_outputs)
+        return grid_cost.drawn_gaussian_steps(self.epsilon, n_outputs)
+
+    def critical_scales(self) -> NDArray[np.float64]:
+        function = _CRITICAL_SCALES[self.law]
+        level = grid_cost.below(self.epsilon)
+        return np.concatenate(
+            [
+                np.where(_far(noise), np.inf, function(differences, noise, level))
+                for differences, noise in self._blocks()
+            ]
+        )
+
+    def levels(self, scale: float) -> NDArray[np.float64]:
+        function = _PEAK_LOSSES[self.law]
+        losses = [
+            np.where(_far(noise), np.inf, function(differences, noise, scale))
+            for differences, noise in self._blocks()
+        ]
+        return _with_grid(np.concatenate(losses), self.epsilon)
+
+    def _blocks(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Yield blocks of pairs, repeated for each draw, with standard noise."""
+        rng = np.random.default_rng(self.seed)
+        draw = rng.laplace if self.law == "laplace" else rng.normal
+        n_pairs, n_outputs = self.differences.shape
+        step = max(1, _CHUNK // (n_outputs * self.n_draws))
+        for start in range(0, n_pairs, step):
+            block = self.differences[start : start + step].repeat(self.n_draws, axis=0)
+            yield block, draw(size=block.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalRisk:
+    """Randomness "both" for Gaussian noise: each pair's risk over the noise, exactly.
+
+    Nothing is drawn: given its distance, a pair exceeds the level with a probability
+    that is known, and falls as the scale grows.
+    """
+
+    sensitivities: NDArray[np.float64]
+    n_outputs: int
+    epsilon: float
+    gamma: float
+
+    @cached_property
+    def least_steps(self) -> int:
+        return grid_cost.gaussian_steps(
+            self.epsilon, self.n_outputs, gaussian_risk_shift(self.epsilon, self.gamma)
+        )
+
+    def risks(self, scale: float, epsilon: ArrayLike) -> NDArray[np.float64]:
+        """Return the risk of each pair that `epsilon` is exceeded, rounded up.
+
+        Of shape (n_pairs,), or (n_levels, n_pairs) for a column of levels.
+        """
+        shifts = _shifts_on_grid(self, scale)
+        spent = math.sqrt(self.n_outputs) * shifts / self.least_steps
+        return np.asarray(
+            gaussian_risk(np.maximum(np.subtract(epsilon, spent), 0.0), shifts)
+        )
+
+
+_CRITICAL_SCALES = {
+    "laplace": laplace_critical_scales,
+    "gaussian": gaussian_critical_scales,
+}
+_PEAK_LOSSES = {"laplace": laplace_peak_losses, "gaussian": gaussian_peak_losses}
+
+
+def _far(noise: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which draws are too far out for the grid to be paid for."""
+    return np.asarray(np.abs(noise).max(axis=1) > grid_cost.FARTHEST_DRAW)
+
+
+def _with_grid(losses: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    """Add what the grid costs at other levels than the target."""
+    return losses + 2 * grid_cost.GRID_SHARE * np.maximum(losses, epsilon)
+
+
+def _shifts_on_grid(
+    criterion: WorstOutputGaussian | ConditionalRisk, scale: float
+) -> NDArray[np.float64]:
+    """Return distances over the scale, as long as rounding can make them."""
+    rounding = math.sqrt(criterion.n_outputs) / criterion.least_steps
+    return np.asarray(criterion.sensitivities / scale * (1 + 2.0**-40) + rounding)

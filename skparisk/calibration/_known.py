@@ -1,0 +1,123 @@
+"""Noise for a sensitivity that is known: the risk is over the noise alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from skparisk._validate import check_at_least, check_positive
+from skparisk.calibration._noise_level import Curve, NoiseLevel
+from skparisk.mechanisms import _grid_cost as grid_cost
+from skparisk.mechanisms import gaussian_scale
+from skparisk.privacy_loss import (
+    dandekar_noise_epsilon,
+    gaussian_explicit_shift,
+    gaussian_loss_exceedance,
+    laplace_delta_noise_epsilon,
+    laplace_loss_exceedance,
+    laplace_noise_epsilon,
+)
+
+__all__ = ["calibrate_known"]
+
+_ROUNDING_SLACK = 1 + 2.0**-30  # of the sensitivity
+_CURVE_POINTS = 256
+
+
+def calibrate_known(
+    sensitivity: float,
+    *,
+    mechanism: str = "laplace",
+    n_outputs: int = 1,
+    epsilon: float,
+    gamma: float,
+    delta: float = 0.0,
+    heuristic: bool = False,
+) -> NoiseLevel:
+    """Return noise for a known sensitivity, and the risk over the noise.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Largest distance of the answers on neighboring databases, > 0: l1 for
+        "laplace", l2 for the others.
+
+    mechanism : {"laplace", "gaussian", "gaussian-classical"}, default="laplace"
+        Law of the noise and, for `delta` above 0, how it is calibrated.
+
+    n_outputs : int, default=1
+        Outputs of the query, >= 1.
+
+    epsilon : float
+        Privacy level, in (0, inf).
+
+    gamma : float
+        Risk, in (0, 1), that the loss of a pair exceeds `epsilon`; not used where
+        `delta` is above 0.
+
+    delta : float, default=0.0
+        Above 0: (epsilon, delta)-differential privacy instead, in [0, 1).
+
+    heuristic : bool, default=False
+        Dandekar's Theorem 4 as printed instead, which is no guarantee.
+
+    Returns
+    -------
+    level : NoiseLevel
+        Its risk is 0 where every output of every pair keeps the level.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    CalibrationError
+        If Theorem 4 claims more than was asked for even without noise.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-explicit`). For every pair of neighbors, the privacy loss
+    exceeds `epsilon` with probability at most the risk over the noise. With Laplace
+    noise that is worth something for one output and a risk of 1/2 or more only.
+    """
+    sensitivity = check_positive(sensitivity, "sensitivity") * _ROUNDING_SLACK
+    k = check_at_least(n_outputs, "n_outputs", 1)
+    level = grid_cost.below(epsilon)
+    if mechanism == "laplace":
+        steps = grid_cost.laplace_steps(epsilon, k)
+        if heuristic:
+            shift = dandekar_noise_epsilon(epsilon, 1 - gamma, k)
+            return NoiseLevel(sensitivity / shift, steps, gamma)
+        if delta:
+            shift = laplace_delta_noise_epsilon(level, delta)
+            return NoiseLevel(sensitivity / shift, steps, 0.0)
+        shift = laplace_noise_epsilon(level, gamma, k)
+        curve = _laplace_curve(shift, epsilon) if k == 1 else ()
+        risk = gamma if shift > level else 0.0
+        return NoiseLevel(sensitivity / shift, steps, risk, curve=curve)
+    if delta:
+        calibration = "classical" if mechanism.endswith("classical") else "analytic"
+        factor, steps = gaussian_scale(
+            epsilon, delta, n_outputs=k, calibration=calibration
+        )
+        return NoiseLevel(sensitivity * factor, steps, 0.0)
+    shift = gaussian_explicit_shift(level, gamma)
+    steps = grid_cost.gaussian_steps(epsilon, k, shift)
+    scale = sensitivity / (shift - math.sqrt(k) / steps)
+    spent = math.sqrt(k) * shift / steps
+    return NoiseLevel(scale, steps, gamma, curve=_gaussian_curve(shift, epsilon, spent))
+
+
+def _laplace_curve(shift: float, epsilon: float) -> Curve:
+    """Return the exact law of the loss of one output, as far as it says anything."""
+    levels = shift * np.linspace(0, 1, _CURVE_POINTS)
+    risks = laplace_loss_exceedance(levels, shift)
+    spent = epsilon * grid_cost.GRID_SHARE
+    return tuple(zip((levels + spent).tolist(), risks.tolist(), strict=True))
+
+
+def _gaussian_curve(shift: float, epsilon: float, spent: float) -> Curve:
+    levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _CURVE_POINTS)
+    risks = gaussian_loss_exceedance(np.maximum(levels - spent, 0.0), shift)
+    return tuple(zip(levels.tolist(), risks.tolist(), strict=True))

@@ -1,0 +1,224 @@
+"""From a criterion to a noise scale, its risk, and the curve of other levels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+
+from skparisk.calibration._criteria import ConditionalRisk, Criterion
+from skparisk.calibration._order_statistics import Calibration
+from skparisk.exceptions import CalibrationError
+
+__all__ = [
+    "Curve",
+    "NoiseLevel",
+    "calibrate_order_statistic",
+    "calibrate_risk_control",
+    "check_risk_control",
+]
+
+Curve = tuple[tuple[float, float], ...]
+
+# Of sums and roots, on the safe side.
+_ROUNDING = 2.0**-40
+
+# Points of the (epsilon, risk) curve that a certificate carries, at the most.
+_ORDER_POINTS = 2048
+_RISK_POINTS = 256
+# Pairs for which all of these points are worked on together.
+_BLOCK = 2**12
+
+
+@dataclass(frozen=True)
+class NoiseLevel:
+    """A calibrated noise scale.
+
+    Parameters
+    ----------
+    scale : float
+        Noise scale, before it is rounded up to the grid; 0 for no noise.
+
+    least_steps : int
+        Steps of the grid that the scale must have.
+
+    risk : float
+        What is certified at the target level.
+
+    order_index : int or None
+        Which critical scale it is; None where it is none of them.
+
+    curve : tuple of (float, float)
+        Other levels, and the risk that is certified for them.
+    """
+
+    scale: float
+    least_steps: int
+    risk: float
+    order_index: int | None = None
+    curve: Curve = ()
+
+
+def calibrate_order_statistic(
+    criterion: Criterion, rule: Calibration, *, n_pairs: int, gamma: float
+) -> NoiseLevel:
+    """Return the K-th smallest critical scale, and what it certifies.
+
+    Parameters
+    ----------
+    criterion : Criterion
+        The critical scales of `n_pairs` pairs.
+
+    rule : Calibration
+        The choice of K.
+
+    n_pairs : int
+        Sampled pairs.
+
+    gamma : float
+        Risk that is asked for, in (0, 1).
+
+    Returns
+    -------
+    level : NoiseLevel
+
+    Raises
+    ------
+    CalibrationError
+        If the pairs cannot certify `gamma`, or it needs no noise at all.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-order-statistic`): as `rule` says.
+    """
+    scales = np.sort(criterion.critical_scales())
+    index = rule.order_index(n_pairs, gamma)
+    scale = float(scales[index - 1])
+    if scale == 0:
+        n_zero = int(np.searchsorted(scales, 0, side="right"))
+        certified = rule.certify_risk(n_pairs, min(n_zero + 1, len(scales)))
+        raise _no_noise(gamma, certified if n_zero < len(scales) else 0.0)
+    # The scale depends on the same sample: other levels are read one pair below.
+    n_below = index - len(scales) // n_pairs
+    below = float(scales[n_below - 1]) if n_below > 0 else 0.0
+    curve: Curve = ()
+    # "pac" is certified for one level at a time.
+    if rule.failure_prob is None and below > 0:
+        levels = np.sort(criterion.levels(below))
+        most = len(levels)
+        counts = np.unique(np.linspace(most, 1, min(most, _ORDER_POINTS)).astype(int))
+        risks = [rule.certify_risk(n_pairs, int(count)) for count in counts]
+        curve = _points(levels[counts - 1], risks)
+    return NoiseLevel(
+        scale=scale,
+        least_steps=criterion.least_steps,
+        risk=rule.certify_risk(n_pairs, index),
+        order_index=index,
+        curve=curve,
+    )
+
+
+def calibrate_risk_control(conditional: ConditionalRisk) -> NoiseLevel:
+    """Return the least scale at which the average risk of the pairs is controlled.
+
+    Parameters
+    ----------
+    conditional : ConditionalRisk
+        The exact risk of each sampled pair, at each scale.
+
+    Returns
+    -------
+    level : NoiseLevel
+
+    Raises
+    ------
+    CalibrationError
+        If the pairs cannot certify `gamma`, or it needs no noise at all.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-gaussian`). The least scale with
+    ``(sum of risks + 1)/(n_pairs + 1) <= gamma``: over a fresh pair, its noise and the
+    sampled pairs, the risk is at most gamma. Conformal risk control (Angelopoulos,
+    Bates, Fisch, Lei and Schuster 2024, Theorem 1).
+    """
+    gamma, epsilon = conditional.gamma, conditional.epsilon
+    distances = conditional.sensitivities
+    n_pairs = len(distances)
+    check_risk_control(n_pairs, gamma)
+    allowed = gamma * (n_pairs + 1)
+    n_moving = np.count_nonzero(distances)
+    if n_moving <= allowed - 1:
+        raise _no_noise(gamma, (n_moving + 1) / (n_pairs + 1) if n_moving else 0.0)
+
+    def total(scale: float) -> float:
+        return float(conditional.risks(scale, epsilon).sum())
+
+    start = float(np.median(distances[distances > 0]))
+    _, scale = _bracket(total, (allowed - 1) * (1 - _ROUNDING), start)
+    curve: Curve = ()
+    if n_moving > allowed:
+        # As above: read at the scale that all pairs, and the fresh one, would allow.
+        below, _ = _bracket(total, allowed * (1 + _ROUNDING), scale)
+        levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _RISK_POINTS)
+        blocks = np.array_split(levels, min(len(levels), 1 + n_pairs // _BLOCK))
+        sums = [
+            conditional.risks(below, block[:, None]).sum(axis=1) for block in blocks
+        ]
+        risks = (np.concatenate(sums) + 1) * (1 + _ROUNDING) / (n_pairs + 1)
+        curve = _points(levels, risks)
+    return NoiseLevel(
+        scale=scale, least_steps=conditional.least_steps, risk=gamma, curve=curve
+    )
+
+
+def check_risk_control(n_pairs: int, gamma: float) -> None:
+    """Raise CalibrationError if so few pairs cannot control that risk."""
+    if Fraction(gamma) * (n_pairs + 1) <= 1:
+        raise CalibrationError(
+            f"n_pairs={n_pairs} pairs certify no risk of {1 / (n_pairs + 1):.6g} or "
+            f"below, and gamma={gamma!r} was asked for; it needs n_pairs >= "
+            f"{math.floor(1 / Fraction(gamma))}.",
+            target=gamma,
+            best=1 / (n_pairs + 1),
+        )
+
+
+def _bracket(
+    total: Callable[[float], float], limit: float, start: float
+) -> tuple[float, float]:
+    """Return scales next to each other where a falling sum is above, and is not."""
+    low = high = start
+    while total(low) <= limit:
+        low, high = low / 2, low
+    while total(high) > limit:
+        low, high = high, high * 2
+    root = brentq(lambda scale: total(scale) - limit, low, high, rtol=_ROUNDING)
+    low = high = root
+    while total(low) <= limit:
+        low *= 1 - _ROUNDING
+    while total(high) > limit:
+        high *= 1 + _ROUNDING
+    return low, high
+
+
+def _points(levels: ArrayLike, risks: ArrayLike) -> Curve:
+    """Return the points of a curve that say anything."""
+    points = np.column_stack([levels, risks])
+    said = np.isfinite(points[:, 0]) & (points[:, 1] < 1)
+    return tuple((level, risk) for level, risk in points[said].tolist())
+
+
+def _no_noise(gamma: float, best: float) -> CalibrationError:
+    return CalibrationError(
+        f"The sampled sensitivity at gamma={gamma!r} is 0, so no noise would be "
+        "added: the query answers the same on most pairs of neighbors. Ask for a "
+        "smaller gamma, or for a reference whose records differ more.",
+        target=gamma,
+        best=best,
+    )

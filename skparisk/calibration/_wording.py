@@ -1,0 +1,198 @@
+"""A certificate in words, for whoever files it: the notation of a data steward."""
+
+from __future__ import annotations
+
+import html
+import math
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from skparisk.calibration._certificate import RiskCertificate
+
+__all__ = ["HEURISTIC_CLAIM", "as_html", "as_text", "caveats", "guarantee"]
+
+# Each caveat is one sentence.
+SEEDED = (
+    "The noise was drawn from a seed (noise_random_state), so it can be removed: "
+    "this release is NOT private."
+)
+NO_NOISE = "epsilon is infinite and no noise was added: this release is NOT private."
+HEURISTIC_CLAIM = (
+    "The claimed risk reproduces a formula of Dandekar et al. whose proof does not "
+    "hold: it is no guarantee."
+)
+PRIVATE_REFERENCE = (
+    "The neighboring databases were sampled from the private data themselves: the "
+    "guarantee is over resamples of these data, and the sensitivity and the scale "
+    "and shape of the noise depend on them without noise."
+)
+DECLARED = "The sensitivity was declared by the caller and is not checked."
+
+NEIGHBORS = {
+    "replace-one": "two databases that differ in one record",
+    "add-remove": "two databases of which one has one record more",
+}
+KNOWN = {
+    "declared": "provided that the declared sensitivity is a true bound",
+    "bound": "by a proven bound of the sensitivity, rows and targets being clipped to "
+    "their declared bounds",
+}
+
+
+def caveats(certificate: RiskCertificate) -> tuple[str, ...]:
+    """Return what voids the guarantee, or makes it rest on the caller's word."""
+    cases = {
+        SEEDED: certificate.seeded,
+        NO_NOISE: math.isinf(certificate.epsilon),
+        HEURISTIC_CLAIM: certificate.calibration == "bessel",
+        PRIVATE_REFERENCE: certificate.reference_is_private,
+        DECLARED: certificate.calibration == "declared",
+    }
+    return tuple(text for text, applies in cases.items() if applies)
+
+
+def guarantee(certificate: RiskCertificate) -> str:
+    """Return the claim as a sentence."""
+    if certificate.voided:
+        return f"There is no guarantee. {certificate.caveats[0]}"
+    neighbors = NEIGHBORS[certificate.relation]
+    level = _ceil(certificate.epsilon)
+    if certificate.randomness == "explicit":
+        whom = f"For any {neighbors}, {certificate.n_records} records:"
+        known = KNOWN[certificate.calibration]
+        if certificate.risk:
+            risk = _ceil(certificate.risk)
+            return (
+                f"{whom} the privacy loss of the release exceeds {level} with "
+                f"probability at most {risk} over the noise, {known}."
+            )
+        return f"{whom} the release is {_private_at(certificate)}, {known}."
+    confidence = 1 - Decimal(_ceil(certificate.risk))
+    whom = (
+        f"For {neighbors} ({certificate.n_records} records, {certificate.reference}): "
+        f"with probability at least {confidence} {_over(certificate)},"
+    )
+    if certificate.randomness == "implicit":
+        return (
+            f"{whom} the release is {_private_at(certificate)} for that pair, whatever "
+            "is released."
+        )
+    return f"{whom} the privacy loss of the release is between -{level} and {level}."
+
+
+def as_text(certificate: RiskCertificate) -> str:
+    """Return the guarantee, a table and the caveats."""
+    rows = "\n".join(f"  {name}: {value}" for name, value in _rows(certificate))
+    notes = "".join(f"\nCaveat: {text}" for text in certificate.caveats)
+    return f"{certificate.guarantee}\n{rows}{notes}"
+
+
+def as_html(certificate: RiskCertificate) -> str:
+    """Return the guarantee, the caveats and a table."""
+    rows = "".join(
+        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+        f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+        for name, value in _rows(certificate)
+    )
+    notes = "".join(
+        f"<p><strong>Caveat.</strong> {html.escape(text)}</p>"
+        for text in certificate.caveats
+    )
+    return (
+        f"<div><p>{html.escape(certificate.guarantee)}</p>{notes}"
+        f"<table>{rows}</table></div>"
+    )
+
+
+def _private_at(certificate: RiskCertificate) -> str:
+    level = _ceil(certificate.epsilon)
+    if certificate.delta:
+        level = f"({level}, {_ceil(certificate.delta)})"
+    return f"{level}-differentially private"
+
+
+def _over(certificate: RiskCertificate) -> str:
+    both = certificate.randomness == "both"
+    if certificate.failure_prob is not None:
+        fresh = "the fresh pair and the noise" if both else "the fresh pair"
+        share = _ceil(certificate.failure_prob)
+        return f"over {fresh}, in all but a share {share} of all samples of pairs"
+    if both:
+        return "over the fresh pair, the noise and the sampled pairs together"
+    return "over the fresh pair and the sampled pairs together"
+
+
+def _rows(certificate: RiskCertificate) -> list[tuple[str, str]]:
+    achieved = _ceil(certificate.risk)
+    if certificate.voided:
+        achieved = "none is guaranteed"
+    rows = [
+        ("privacy level epsilon", _ceil(certificate.epsilon)),
+        ("risk achieved", f"{achieved} (asked for: {certificate.gamma:g})"),
+        ("delta", _ceil(certificate.delta)),
+        ("risk is over", _risk_is_over(certificate)),
+        ("relation", certificate.relation),
+        ("records, outputs", f"{certificate.n_records}, {certificate.n_outputs}"),
+        ("sensitivity", f"{certificate.sensitivity:.6g}"),
+        ("noise", _noise(certificate)),
+    ]
+    if certificate.risk and certificate.randomness != "implicit":
+        rows.append(("computed from it, such as predictions", _processed(certificate)))
+    if certificate.n_pairs is None:
+        return [*rows, ("sensitivity known", certificate.calibration)]
+    rows += [
+        ("calibration", _calibration(certificate)),
+        ("reference", str(certificate.reference)),
+        (
+            "taken on the caller's word",
+            "the reference is public and describes the population",
+        ),
+    ]
+    if certificate.failure_prob is not None:
+        share = _ceil(certificate.failure_prob)
+        rows.append(("fails for a share of samples", share))
+    return rows
+
+
+def _risk_is_over(certificate: RiskCertificate) -> str:
+    if certificate.randomness == "implicit":
+        return "the pair of neighboring databases, for all outputs"
+    if certificate.randomness == "both":
+        return "the pair of neighboring databases and the noise together"
+    if certificate.risk:
+        return "the noise, for every pair of neighboring databases"
+    return "nothing: the level holds for every pair and output"
+
+
+def _noise(certificate: RiskCertificate) -> str:
+    scale = f"{certificate.mechanism}, scale {certificate.noise_scale:.6g}"
+    if certificate.noise_shape == "isotropic":
+        return f"{scale} per output"
+    shape = certificate.noise_shape
+    return f"{scale}, {shape} by {certificate.n_shape_pairs} other sampled pairs"
+
+
+def _processed(certificate: RiskCertificate) -> str:
+    level = f"({_ceil(certificate.epsilon)}, {_ceil(certificate.risk)})"
+    average = ", on average over pairs" if certificate.n_pairs else ""
+    return f"{level}-differentially private{average}"
+
+
+def _calibration(certificate: RiskCertificate) -> str:
+    name, m = certificate.calibration, certificate.n_pairs
+    if certificate.n_draws == 0:
+        return f"{name}, average of the exact risks of {m} sampled pairs"
+    what = "sensitivity" if certificate.randomness == "implicit" else "critical scale"
+    number = f"{name}, {what} number {certificate.order_index} of {m} sampled"
+    if certificate.n_draws in (None, 1):
+        return number
+    return f"{number} pairs with {certificate.n_draws} draws of the noise each"
+
+
+def _ceil(value: float) -> str:
+    """Write a number with 6 digits, rounded up: it is never claimed too small."""
+    if math.isinf(value):
+        return "inf"
+    digits = Context(prec=6, rounding=ROUND_CEILING)
+    return f"{float(digits.create_decimal(repr(value))):g}"

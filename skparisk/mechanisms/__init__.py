@@ -1,0 +1,27 @@
+"""Mechanisms: exact noise of a given scale, and what it costs in privacy."""
+
+from skparisk.mechanisms._gaussian import GaussianMechanism, gaussian_scale
+from skparisk.mechanisms._laplace import LaplaceMechanism
+from skparisk.mechanisms._noise import LAWS, AdditiveNoise
+from skparisk.mechanisms._shapes import (
+    NOISE_SHAPES,
+    DiagonalShape,
+    IsotropicShape,
+    NoiseShape,
+    WhitenedShape,
+    fit_noise_shape,
+)
+
+__all__ = [
+    "LAWS",
+    "NOISE_SHAPES",
+    "AdditiveNoise",
+    "DiagonalShape",
+    "GaussianMechanism",
+    "IsotropicShape",
+    "LaplaceMechanism",
+    "NoiseShape",
+    "WhitenedShape",
+    "fit_noise_shape",
+    "gaussian_scale",
+]

@@ -1,0 +1,156 @@
+"""The Gaussian mechanism for a known sensitivity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skparisk._validate import (
+    check_at_least,
+    check_choice,
+    check_epsilon,
+    check_probability,
+)
+from skparisk.mechanisms._grid_cost import below, gaussian_steps
+from skparisk.mechanisms._laplace import check_sensitivity
+from skparisk.mechanisms._noise import AdditiveNoise
+from skparisk.privacy_loss import gaussian_classical_shift, gaussian_shift
+
+__all__ = ["GaussianMechanism", "gaussian_scale"]
+
+_SHIFTS: dict[str, Callable[[float, float], float]] = {
+    "analytic": gaussian_shift,
+    "classical": gaussian_classical_shift,
+}
+_ROUNDING_SLACK = 2.0**-30
+
+
+@dataclass(frozen=True)
+class GaussianMechanism:
+    """Gaussian noise for a known l2 sensitivity, drawn exactly on a grid.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Largest l2 distance of the values of neighboring databases; finite, > 0,
+        or >= 0 with ``epsilon=inf``. In units of the values.
+
+    epsilon : float
+        Privacy level, in (0, inf]; at most 1 for "classical". Infinite: values are
+        released as they are.
+
+    delta : float
+        Additive relaxation of differential privacy, in (0, 1).
+
+    n_outputs : int, default=1
+        Number of values that are released together, >= 1.
+
+    calibration : {"analytic", "classical"}, default="analytic"
+        The least scale there is, or the sufficient one of the textbook.
+
+    Attributes
+    ----------
+    noise_scale : float
+        Standard deviation of the noise of each value.
+
+    grid : float
+        Distance of neighboring releasable values.
+
+    noise : AdditiveNoise
+        The noise itself.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or the noise scale is no finite number.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-gaussian`). For databases whose values differ by at most
+    `sensitivity` in the l2 norm, the release is (epsilon, delta)-differentially
+    private: Balle and Wang 2018, Theorem 8; "classical": Dwork and Roth 2014, Theorem
+    A.1. A share 2**-20 of `epsilon` pays for the grid. The noise is the discrete
+    Gaussian of Canonne, Kamath and Steinke 2020.
+
+    Examples
+    --------
+    >>> from skparisk.mechanisms import GaussianMechanism
+    >>> mechanism = GaussianMechanism(sensitivity=1.0, epsilon=0.5, delta=1e-5)
+    >>> round(mechanism.noise_scale, 3)
+    7.032
+    >>> mechanism.release([3.0]).shape
+    (1,)
+    """
+
+    sensitivity: float
+    epsilon: float
+    delta: float
+    n_outputs: int = 1
+    calibration: str = "analytic"
+    noise: AdditiveNoise = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        epsilon = check_epsilon(self.epsilon)
+        check_probability(self.delta, "delta")
+        k = check_at_least(self.n_outputs, "n_outputs", 1)
+        check_choice(self.calibration, "calibration", _SHIFTS)
+        check_sensitivity(self.sensitivity, epsilon)
+        if math.isinf(epsilon):
+            noise = AdditiveNoise("gaussian", 0, 0, k)
+        else:
+            factor, least_steps = gaussian_scale(
+                epsilon, self.delta, n_outputs=k, calibration=self.calibration
+            )
+            scale = self.sensitivity * (1 + _ROUNDING_SLACK) * factor
+            noise = AdditiveNoise.at_least(
+                "gaussian", scale, n_outputs=k, least_steps=least_steps
+            )
+        object.__setattr__(self, "noise", noise)
+
+    @property
+    def grid(self) -> float:
+        return self.noise.grid
+
+    @property
+    def noise_scale(self) -> float:
+        return self.noise.noise_scale
+
+    def release(
+        self, values: ArrayLike, *, noise_random_state: Any = None
+    ) -> NDArray[np.float64]:
+        """Return the values with fresh noise.
+
+        Parameters
+        ----------
+        values : array-like, last axis of length `n_outputs`
+            Finite numbers. Each row is a release of its own.
+
+        noise_random_state : int, RandomState, Generator or None, default=None
+            None: the operating system's cryptographic source. Anything else is
+            for tests: a release whose noise can be repeated is not private.
+
+        Returns
+        -------
+        released : ndarray of the shape of `values`
+
+        Raises
+        ------
+        ValueError
+            If a value is NaN or infinite, or the last axis has another length.
+        """
+        return self.noise.release(values, noise_random_state=noise_random_state)
+
+
+def gaussian_scale(
+    epsilon: float, delta: float, *, n_outputs: int, calibration: str
+) -> tuple[float, int]:
+    """Return the noise scale for an l2 distance of 1, and the steps that it needs."""
+    shift = _SHIFTS[calibration](below(epsilon), delta)
+    steps = gaussian_steps(epsilon, n_outputs, shift)
+    # Rounding to the grid lengthens the distance by at most sqrt(k) steps.
+    return 1 / (shift - math.sqrt(n_outputs) / steps), steps

@@ -1,0 +1,71 @@
+"""What rounding to the grid costs, and how fine a grid makes it next to nothing.
+
+Every calibration but that of a known l1 sensitivity is for a loss in continuous
+noise, at a level that is a share 2**-20 below the one that is promised. The share
+pays for the grid if the noise scale has enough steps of it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from skparisk.mechanisms._noise import MOST_STEPS, USUAL_STEPS
+
+__all__ = [
+    "FARTHEST_DRAW",
+    "GRID_SHARE",
+    "below",
+    "drawn_gaussian_steps",
+    "gaussian_steps",
+    "laplace_steps",
+]
+
+# Share of the privacy level that pays for the grid.
+GRID_SHARE = 2.0**-20
+# Gaussian draws beyond so many standard deviations count as exceeding any level.
+FARTHEST_DRAW = 64.0
+
+
+def below(epsilon: float) -> float:
+    """Return the level to calibrate continuous noise at."""
+    return epsilon * (1 - GRID_SHARE)
+
+
+def laplace_steps(epsilon: float, n_outputs: int) -> int:
+    """Return the steps at which the grid costs Laplace noise its share at the most.
+
+    Discrete and continuous noise can be coupled within a step of the grid, and the
+    shift of each output is rounded within a step: 3 steps of the loss's slope. A
+    quarter of the share is left for the rounding of what is computed before.
+    """
+    return _checked(4 * n_outputs / (epsilon * GRID_SHARE), epsilon)
+
+
+def gaussian_steps(epsilon: float, n_outputs: int, shift: float) -> int:
+    """Return the steps for the exact law of the loss of Gaussian noise.
+
+    The loss at a whole shift of l2 norm a moves by at most sqrt(k) a / steps where
+    the noise moves within a step; and rounding lengthens a by at most sqrt(k) / steps.
+    """
+    finest = max(shift / epsilon, 1 / shift)
+    return _checked(math.sqrt(n_outputs) * finest / GRID_SHARE, epsilon)
+
+
+def drawn_gaussian_steps(epsilon: float, n_outputs: int) -> int:
+    """Return the steps for one draw of Gaussian noise, none beyond `FARTHEST_DRAW`.
+
+    As the loss is within epsilon the shift is at most 128 sqrt(k) + sqrt(2 epsilon),
+    and rounding of noise and shift moves the loss by 64 k + 2 sqrt(k) shift + 3 k / 2
+    over the steps, at most (323 k + epsilon) over the steps.
+    """
+    return _checked((400 * n_outputs + 2 * epsilon) / (epsilon * GRID_SHARE), epsilon)
+
+
+def _checked(steps: float, epsilon: float) -> int:
+    if not steps <= MOST_STEPS / 2:
+        least = epsilon * steps / (MOST_STEPS / 2)
+        raise ValueError(
+            f"epsilon must be at least {least:.3g} for so many outputs with noise on "
+            f"a grid, got {epsilon!r}."
+        )
+    return max(USUAL_STEPS, math.ceil(steps))

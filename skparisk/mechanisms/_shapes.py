@@ -1,0 +1,207 @@
+"""The shape of the noise: how much of it each direction of the answer gets.
+
+A shape is an invertible linear map, chosen from public pairs. The answer is mapped
+to coordinates in which the noise is the same for all, and what is released is mapped
+back: the second map is post-processing, so only the first matters for privacy, and it
+is computed in whole numbers, without rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from skparisk._validate import check_choice
+
+__all__ = [
+    "NOISE_SHAPES",
+    "DiagonalShape",
+    "Dyadic",
+    "IsotropicShape",
+    "NoiseShape",
+    "WhitenedShape",
+    "fit_noise_shape",
+]
+
+NOISE_SHAPES = ("isotropic", "diagonal", "whitened")
+
+# Python's whole numbers in an array, and the exponent: numbers * 2**exponent.
+Dyadic: TypeAlias = tuple[NDArray[np.object_], int]
+
+# Of the standardized second moments: what rounding may be multiplied by, squared.
+_LARGEST_CONDITION = 1e8
+
+
+class NoiseShape(Protocol):
+    """A map to coordinates in which the noise is the same for all, and back."""
+
+    @property
+    def name(self) -> str:
+        """Name of the shape, one of `NOISE_SHAPES`."""
+        ...
+
+    def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Map rows of values, in floating point."""
+        ...
+
+    def whiten_exactly(self, values: NDArray[np.float64]) -> Dyadic:
+        """Map rows of values, without any rounding."""
+        ...
+
+    def color(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Map rows back, in floating point."""
+        ...
+
+
+@dataclass(frozen=True)
+class IsotropicShape:
+    """The same noise for each output: the map is the identity."""
+
+    name: str = field(default="isotropic", init=False)
+
+    def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values
+
+    def whiten_exactly(self, values: NDArray[np.float64]) -> Dyadic:
+        return to_dyadic(values)
+
+    def color(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class DiagonalShape:
+    """Noise of each output in proportion to a scale of its own.
+
+    Parameters
+    ----------
+    scales : ndarray of shape (n_outputs,)
+        Finite and above 0, in units of the outputs.
+    """
+
+    scales: NDArray[np.float64]
+    name: str = field(default="diagonal", init=False)
+
+    def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values * (1 / self.scales)
+
+    def whiten_exactly(self, values: NDArray[np.float64]) -> Dyadic:
+        numbers, exponent = to_dyadic(values)
+        weights, weights_exponent = to_dyadic(1 / self.scales)
+        return numbers * weights, exponent + weights_exponent
+
+    def color(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values * self.scales
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedShape:
+    """Noise whose covariance is in proportion to that of the differences.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (n_outputs, n_outputs)
+        Lower triangular L: noise of covariance L L' times a number. Invertible, in
+        units of the outputs.
+    """
+
+    factor: NDArray[np.float64]
+    name: str = field(default="whitened", init=False)
+    # What it is rounded to is the map: one and the same wherever it is used.
+    _inverse: NDArray[np.float64] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        units = np.abs(self.factor).max(axis=1)
+        unitless = self.factor / units[:, None]  # no overflow between far units
+        inverse = solve_triangular(unitless, np.eye(len(units)), lower=True) / units
+        object.__setattr__(self, "_inverse", inverse)
+
+    def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values @ self._inverse.T
+
+    def whiten_exactly(self, values: NDArray[np.float64]) -> Dyadic:
+        numbers, exponent = to_dyadic(values)
+        weights, weights_exponent = to_dyadic(self._inverse)
+        return numbers @ weights.T, exponent + weights_exponent
+
+    def color(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values @ self.factor.T
+
+
+def fit_noise_shape(name: str, differences: NDArray[np.float64]) -> NoiseShape:
+    """Return the shape of noise that fits how answers differ on public pairs.
+
+    Parameters
+    ----------
+    name : {"isotropic", "diagonal", "whitened"}
+        The same for all outputs; in proportion to the root mean square of each
+        output; or with their second moments, which are shrunk by Ledoit and Wolf's
+        rule so that few pairs do.
+
+    differences : ndarray of shape (n_pairs, n_outputs)
+        Answer on the first database minus answer on the second. Not used for
+        "isotropic". Pairs that calibrate the noise must not be among these.
+
+    Returns
+    -------
+    shape : NoiseShape
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, an output is the same on all pairs (it has no scale),
+        or some outputs determine another.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-noise-shape`). Any shape is right for privacy, if it does
+    not depend on the private data; the better it fits the less noise there is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skparisk.mechanisms import fit_noise_shape
+    >>> differences = np.random.default_rng(0).normal(scale=[1, 10], size=(500, 2))
+    >>> fit_noise_shape("diagonal", differences).scales.round()
+    array([ 1., 10.])
+    """
+    check_choice(name, "noise_shape", NOISE_SHAPES)
+    if name == "isotropic":
+        return IsotropicShape()
+    largest = np.abs(differences).max(axis=0)
+    constant = np.flatnonzero(largest == 0)
+    if constant.size:
+        raise ValueError(
+            f"noise_shape={name!r} needs outputs that differ between neighbors, and "
+            f"output {constant[0]} is the same on all {len(differences)} pairs that "
+            f"the shape is taken from ({constant.size} such outputs). Use "
+            "noise_shape='isotropic', or leave these outputs out of the query."
+        )
+    standard = differences / largest  # no overflow in squares
+    scales = np.sqrt(np.mean(standard**2, axis=0)) * largest
+    if name == "diagonal":
+        return DiagonalShape(scales)
+    from sklearn.covariance import ledoit_wolf
+
+    moments, _ = ledoit_wolf(differences / scales, assume_centered=True)
+    eigenvalues = np.linalg.eigvalsh(moments)
+    if not eigenvalues[0] * _LARGEST_CONDITION > eigenvalues[-1]:
+        raise ValueError(
+            "noise_shape='whitened' needs outputs of which none is determined by the "
+            f"others, and on the {len(differences)} pairs that the shape is taken "
+            "from some are. Use noise_shape='diagonal' or 'isotropic', or more pairs."
+        )
+    return WhitenedShape(scales[:, None] * np.linalg.cholesky(moments))
+
+
+def to_dyadic(values: Any) -> Dyadic:
+    """Return numbers as whole numbers times one power of two, exactly."""
+    mantissas, exponents = np.frexp(np.asarray(values, dtype=np.float64))
+    exponents = np.where(mantissas == 0, 0, exponents - 53)
+    whole = np.ldexp(mantissas, 53).astype(np.int64).astype(object)
+    least = int(exponents.min(initial=0))
+    return whole << (exponents - least).astype(object), least

@@ -1,0 +1,158 @@
+"""What calibration is told: which guarantee, and which noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+
+from skparisk._validate import (
+    check_at_least,
+    check_choice,
+    check_epsilon,
+    check_positive,
+    check_probability,
+)
+from skparisk.calibration import (
+    RANDOMNESS,
+    Calibration,
+    as_calibration,
+    check_risk_control,
+)
+from skparisk.exceptions import CalibrationError
+from skparisk.mechanisms import NOISE_SHAPES
+
+__all__ = ["MECHANISMS", "NoisePlan"]
+
+MECHANISMS = ("laplace", "gaussian", "gaussian-classical")
+
+
+@dataclass(frozen=True)
+class NoisePlan:
+    """The parameters of calibration, checked one by one and against each other.
+
+    They are those of :class:`~skparisk.SensitivitySampler`; see there.
+    """
+
+    epsilon: float
+    gamma: float
+    delta: float
+    randomness: str
+    mechanism: str
+    noise_shape: str
+    n_draws: int | None
+    calibration: str
+    failure_prob: float
+    sensitivity: float | None
+
+    def __post_init__(self) -> None:
+        epsilon = check_epsilon(self.epsilon)
+        check_probability(self.gamma, "gamma")
+        check_choice(self.randomness, "randomness", RANDOMNESS)
+        check_choice(self.mechanism, "mechanism", MECHANISMS)
+        check_choice(self.noise_shape, "noise_shape", NOISE_SHAPES)
+        number = isinstance(self.delta, Real) and not isinstance(self.delta, bool)
+        if not number or not 0 <= self.delta < 1:
+            raise ValueError(f"delta must be a number in [0, 1), got {self.delta!r}.")
+        if self.n_draws is not None:
+            check_at_least(self.n_draws, "n_draws", 0)
+        as_calibration(self.calibration, self.failure_prob, self.draws or 1)
+        if self.randomness == "explicit":
+            check_positive(self.sensitivity, "sensitivity")
+            self._refuse(
+                self.noise_shape != "isotropic",
+                "noise_shape must be 'isotropic' with randomness='explicit', as there "
+                f"are no sampled pairs to take a shape from; got {self.noise_shape!r}.",
+            )
+        else:
+            self._refuse(
+                self.sensitivity is not None,
+                "sensitivity must be None unless randomness='explicit', as it is "
+                f"sampled; got {self.sensitivity!r}.",
+            )
+        self._refuse(
+            self.law == "gaussian"
+            and self.randomness == "implicit"
+            and not self.delta
+            and math.isfinite(epsilon),
+            f"delta must be above 0 with mechanism={self.mechanism!r} and "
+            "randomness='implicit', as the loss of gaussian noise has no bound; got "
+            f"{self.delta!r}.",
+        )
+        classical = self.mechanism == "gaussian-classical"
+        self._refuse(
+            classical and (self.randomness == "both" or not self.delta),
+            "mechanism='gaussian-classical' is for a delta above 0 and randomness "
+            f"'implicit' or 'explicit'; got delta={self.delta!r} and "
+            f"{self.randomness!r}.",
+        )
+        self._refuse(
+            self.calibration == "bessel"
+            and (self.law != "laplace" or self.delta > 0 or self.randomness == "both"),
+            "calibration='bessel' reproduces theorems on Laplace noise, delta=0 and "
+            "randomness 'implicit' or 'explicit' (for both sources of randomness see "
+            "skparisk.calibration.bessel_joint_noise_epsilon); got "
+            f"mechanism={self.mechanism!r}, delta={self.delta!r} and "
+            f"{self.randomness!r}.",
+        )
+        self._refuse(
+            self.draws == 0 and not self._knows_risk,
+            "n_draws must be at least 1 unless mechanism='gaussian' and "
+            "calibration='exchangeable', where the risk of a pair is known; got 0.",
+        )
+
+    @staticmethod
+    def _refuse(wrong: bool, message: str) -> None:
+        if wrong:
+            raise ValueError(message)
+
+    @property
+    def law(self) -> str:
+        """Law of the noise."""
+        return self.mechanism.partition("-")[0]
+
+    @property
+    def _knows_risk(self) -> bool:
+        return self.mechanism == "gaussian" and self.calibration == "exchangeable"
+
+    @property
+    def draws(self) -> int | None:
+        """Draws of the noise for each pair; None where the risk is not over noise."""
+        if self.randomness != "both":
+            return None
+        if self.n_draws is None:
+            return 0 if self._knows_risk else 1
+        return int(self.n_draws)
+
+    @property
+    def rule(self) -> Calibration:
+        """The choice of the order statistic."""
+        return as_calibration(self.calibration, self.failure_prob, self.draws or 1)
+
+    def n_shape_pairs(self, n_pairs: int) -> int:
+        """Return how many of the pairs the shape of the noise is taken from."""
+        return 0 if self.noise_shape == "isotropic" else n_pairs // 2
+
+    def check_pairs(self, n_pairs: int) -> None:
+        """Raise CalibrationError if so few pairs cannot certify the risk."""
+        if self.randomness == "explicit":
+            return
+        n_shape = self.n_shape_pairs(
+            check_at_least(
+                n_pairs, "n_pairs", 1 if self.noise_shape == "isotropic" else 4
+            )
+        )
+        try:
+            if self.draws == 0:
+                check_risk_control(n_pairs - n_shape, self.gamma)
+            else:
+                self.rule.order_index(n_pairs - n_shape, self.gamma)
+        except CalibrationError as error:
+            if not n_shape:
+                raise
+            raise CalibrationError(
+                f"{error} Of n_pairs={n_pairs}, noise_shape={self.noise_shape!r} takes "
+                f"{n_shape} for itself.",
+                target=error.target,
+                best=error.best,
+            ) from error

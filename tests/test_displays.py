@@ -1,0 +1,452 @@
+"""The pictures show what is certified and what was sampled, and nothing better."""
+
+import copy
+import math
+import subprocess
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+
+from skparisk.calibration import RiskCertificate
+from skparisk.displays import RiskCurveDisplay, SensitivityDisplay
+from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning
+from skparisk.linear_model import PrivateRidge
+from skparisk.sensitivity import SensitivitySampler
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.exponential(size=(40, 3)), RNG.normal(size=40)
+PUBLIC = {"X_reference": X[20:], "y_reference": Y[20:]}
+TIED = [3.0, 0.0, 2.0, 2.0, 5.0, 0.0, 2.0, 40.0]
+
+
+@pytest.fixture(autouse=True)
+def _without_windows():
+    plt.switch_backend("Agg")
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def sampler():
+    return SensitivitySampler(np.mean, n_pairs=200, random_state=0).fit(X[:, :1])
+
+
+@pytest.fixture(scope="module")
+def ridge():
+    pairs = SensitivitySampler(n_pairs=100, random_state=0)
+    return PrivateRidge(sensitivity=pairs).fit(X[:20], Y[:20], **PUBLIC)
+
+
+@pytest.fixture(scope="module")
+def known_ridge():
+    model = PrivateRidge(sensitivity="bound", x_norm=3.0, y_bounds=(-1, 1))
+    return model.fit(X, Y)
+
+
+def certificate(**changes):
+    """Return a certificate of a sampled sensitivity, with changes."""
+    values = {
+        "epsilon": 1.0,
+        "gamma": 0.05,
+        "risk": 0.0496,
+        "sensitivity": 0.25,
+        "noise_scale": 0.25,
+        "n_records": 900,
+        "n_outputs": 6,
+        "calibration": "exchangeable",
+        "n_pairs": 1500,
+        "order_index": 1426,
+        "reference": "the public table",
+        "curve": ((0.01, 0.9), (0.8, 0.2), (1.5, 0.01)),
+    }
+    return RiskCertificate(**(values | changes))
+
+
+CERTIFICATES = {
+    "sorted": certificate(),
+    "shuffled, tied and rising": certificate(
+        curve=((1.5, 0.02), (0.8, 0.2), (0.1, 0.3), (0.8, 0.25), (0.5, 0.6))
+    ),
+    "with its own level, better": certificate(curve=((1.0, 0.03), (0.5, 0.3))),
+    "from level 0 on": certificate(curve=((0.0, 0.7), (0.0, 0.8), (0.5, 0.3))),
+    "with an infinite level": certificate(curve=((0.5, 0.3), (math.inf, 0.01))),
+    "empty": certificate(curve=()),
+    "without noise": certificate(epsilon=math.inf, noise_scale=0.0, curve=()),
+    "without risk": certificate(curve=((0.5, 0.2), (2.0, 0.0))),
+}
+
+
+def height(line, x):
+    """Return how high a step function is drawn."""
+    assert line.get_drawstyle() == "steps-post"
+    xs, ys = map(np.asarray, line.get_data())
+    assert (np.diff(xs) >= 0).all()
+    assert xs[0] <= x <= xs[-1]
+    return ys[np.searchsorted(xs, x, side="right") - 1]
+
+
+def legend(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+def data(display):
+    """Return everything that `__init__` sets, as plain numbers."""
+    values = {k: v for k, v in vars(display).items() if not k.endswith("_")}
+    return {k: v.tolist() if hasattr(v, "tolist") else v for k, v in values.items()}
+
+
+def lines(ax):
+    return [
+        [np.asarray(part).tolist() for part in line.get_data()] for line in ax.lines
+    ]
+
+
+def assert_drawn_as_certified(display, certified):
+    """At the levels, next to them, between them, and on a grid."""
+    xs = np.asarray(display.line_.get_xdata())
+    positive = xs[xs > 0]
+    levels = [
+        *positive,
+        *np.nextafter(positive, 0),
+        *(positive[1:] + positive[:-1]) / 2,
+        *np.geomspace(1e-6 * positive[0], positive[-1], 300),
+    ]
+    for level in levels:
+        assert height(display.line_, level) == certified.risk_at(level)
+    assert certified.risk_at(1e6) == pytest.approx(display.line_.get_ydata()[-1])
+
+
+@pytest.mark.parametrize("name", CERTIFICATES)
+def test_risk_is_drawn_as_certified(name):
+    certified = CERTIFICATES[name]
+    display = RiskCurveDisplay.from_certificate(certified)
+    if name != "with an infinite level":
+        assert_drawn_as_certified(display, certified)
+    for level in np.geomspace(1e-3, 1.8, 300):
+        if level <= display.line_.get_xdata()[-1]:
+            assert height(display.line_, level) == certified.risk_at(level)
+    display.figure_.canvas.draw()
+
+
+def test_risk_of_an_estimator_is_drawn_as_certified(sampler, ridge, known_ridge):
+    drawn = SensitivitySampler(
+        np.mean, randomness="both", mechanism="gaussian", n_pairs=99, random_state=0
+    ).fit(X[:, :1])
+    for estimator in (sampler, ridge, known_ridge, drawn):
+        display = RiskCurveDisplay.from_estimator(estimator)
+        assert_drawn_as_certified(display, estimator.certificate_)
+        assert legend(display)[0] == type(estimator).__name__
+
+
+def test_release_is_marked(sampler):
+    display = RiskCurveDisplay.from_estimator(sampler)
+    (epsilon,), (risk,) = display.marker_.get_data()
+    assert (epsilon, risk) == (1.0, sampler.risk_)
+    assert display.marker_.get_color() == display.line_.get_color()
+    assert (display.target_epsilon, display.target_risk) == (1.0, sampler.risk_)
+    assert RiskCurveDisplay([1.0], [0.5]).plot().marker_ is None
+    infinite = RiskCurveDisplay([], [], target_epsilon=math.inf, target_risk=0.5)
+    assert infinite.plot().marker_ is None
+
+
+@pytest.mark.parametrize("risk", [0.0, 0.0491, 0.04911, 0.05, 1 / 3, 0.99999])
+def test_risk_is_never_written_smaller(risk):
+    display = RiskCurveDisplay([1.0], [0.5], target_epsilon=1 / 3, target_risk=risk)
+    label = display.plot().marker_.get_label()
+    assert label.startswith("release: ε = 0.334, risk ")
+    assert risk <= float(label.split()[-1]) <= risk + 0.001
+
+
+def test_caveats_are_in_the_legend(sampler):
+    cases = {
+        "name": certificate(),
+        "name (δ = 1e-06)": certificate(delta=1e-6),
+        "name (not a guarantee)": certificate(seeded=True),
+        "name (δ = 0.1, not a guarantee)": certificate(seeded=True, delta=0.1),
+        "name (over resamples of the private data)": certificate(
+            reference_is_private=True, curve=()
+        ),
+    }
+    for expected, certified in cases.items():
+        assert not certified.caveats or not certified.private
+        display = RiskCurveDisplay.from_certificate(certified, name="name")
+        assert legend(display)[0] == expected
+    heuristic = certificate(calibration="bessel", failure_prob=0.05)
+    for certified in (CERTIFICATES["without noise"], heuristic):
+        assert certified.guarantee.startswith("There is no guarantee")
+        display = RiskCurveDisplay.from_certificate(certified)
+        assert legend(display)[0] == "not a guarantee"
+    display = RiskCurveDisplay.from_certificate(heuristic, label="mine")
+    assert legend(display)[0] == "mine (not a guarantee)"
+
+
+@pytest.mark.parametrize("values", [TIED, [1.0], [2.0, 2.0], np.arange(7.0)])
+def test_share_above_is_counted_by_hand(values):
+    display = SensitivityDisplay(values).plot()
+    for x in np.unique([*values, *np.nextafter(values, 0), 0.0, 0.5, 1.9, 2.1]):
+        if 0 <= x <= max(values):
+            share = sum(value > x for value in values) / len(values)
+            assert height(display.line_, x) == share
+    display.figure_.canvas.draw()
+
+
+def test_sampled_sensitivities_are_those_of_the_estimator(sampler, ridge):
+    for estimator, pairs in ((sampler, sampler), (ridge, ridge.sampler_)):
+        display = SensitivityDisplay.from_estimator(estimator, bound=1e3)
+        assert np.array_equal(display.sensitivities, pairs.sensitivities_)
+        for x in (0.0, *pairs.sensitivities_, pairs.sensitivity_ / 2):
+            assert height(display.line_, x) == np.mean(pairs.sensitivities_ > x)
+        assert display.gamma == 0.05
+        assert height(display.line_, display.sensitivity) < display.gamma
+        assert display.gamma_line_.get_ydata() == [0.05, 0.05]
+        chosen = [estimator.sensitivity_] * 2
+        assert display.sensitivity_line_.get_xdata() == chosen
+        assert display.bound_line_.get_xdata() == [1e3, 1e3]
+        assert legend(display) == [
+            type(estimator).__name__,
+            "risk γ = 0.05",
+            f"sensitivity Δ = {estimator.sensitivity_:.3g}",
+            "bound: 1e+03",
+        ]
+
+
+def test_what_is_not_known_is_not_drawn():
+    display = SensitivityDisplay(TIED).plot()
+    assert display.gamma_line_ is display.sensitivity_line_ is None
+    assert display.bound_line_ is None
+    assert len(display.ax_.lines) == 1
+    assert display.ax_.get_legend() is None
+
+
+def both(sampler):
+    return [
+        RiskCurveDisplay.from_estimator(sampler),
+        SensitivityDisplay.from_estimator(sampler, bound=1e3),
+        RiskCurveDisplay([0.0, 1.0], [0.5, 0.0], caveat="not so", estimator_name="a"),
+        SensitivityDisplay(TIED),
+    ]
+
+
+def test_drawing_twice_draws_the_same_and_leaves_the_data(sampler):
+    for display in both(sampler):
+        before = data(display)
+        first = lines(display.plot().ax_)
+        ax = display.ax_
+        assert display.plot(color="red", name="other") is display
+        assert display.ax_ is not ax
+        assert lines(display.ax_) == first
+        assert data(display) == before
+        with pytest.raises(ValueError, match="read-only"):
+            next(iter(vars(display).values()))[0] = 1.0
+
+
+def test_data_are_copied():
+    for given in (np.array([0.1, 0.2]), [0.1, 0.2]):
+        curve, sampled = RiskCurveDisplay(given, [1, 0]), SensitivityDisplay(given)
+        given[0] = 7.0
+        assert curve.epsilon.tolist() == sampled.sensitivities.tolist() == [0.1, 0.2]
+
+
+def test_draws_into_given_axes(sampler):
+    for display in both(sampler):
+        figure = Figure()
+        ax = figure.subplots()
+        numbers = plt.get_fignums()
+        assert display.plot(ax) is display
+        assert (display.ax_, display.figure_) == (ax, figure)
+        assert plt.get_fignums() == numbers
+        figure.canvas.draw()
+    for draw in (RiskCurveDisplay.from_estimator, SensitivityDisplay.from_estimator):
+        assert draw(sampler, ax=ax).ax_ is ax
+    own = RiskCurveDisplay.from_certificate(sampler.certificate_, ax=ax)
+    assert own.ax_ is ax
+
+
+def test_words_reach_the_line_and_the_legend(sampler):
+    words = {"color": "red", "linewidth": 3.0}
+    for display in (
+        RiskCurveDisplay.from_estimator(sampler, name="own", **words),
+        RiskCurveDisplay.from_certificate(sampler.certificate_, name="own", **words),
+        SensitivityDisplay.from_estimator(sampler, name="own", **words),
+        SensitivityDisplay(TIED, estimator_name="own").plot(**words),
+        SensitivityDisplay(TIED, estimator_name="a").plot(name="own", **words),
+        SensitivityDisplay(TIED, estimator_name="a").plot(label="own", **words),
+    ):
+        assert display.line_.get_color() == "red"
+        assert display.line_.get_linewidth() == 3
+        assert legend(display)[0] == "own"
+        with pytest.raises(TypeError, match="drawstyle"):
+            display.plot(drawstyle="default")
+
+
+def test_levels_are_logarithmic_if_they_span_more_than_a_decade():
+    for top, scale in ((10.0, "linear"), (11.0, "log")):
+        curve = RiskCurveDisplay([0.0, 1.0, top / 1.25], [0.9, 0.5, 0.1]).plot()
+        sampled = SensitivityDisplay([0.0, 1.0, top]).plot()
+        bound = SensitivityDisplay([1.0], bound=top).plot()
+        for display in (curve, sampled, bound):
+            assert display.ax_.get_xscale() == scale
+            assert display.ax_.get_yscale() == "log"
+
+
+def test_risks_are_logarithmic_unless_one_is_zero_or_all_are_one(known_ridge):
+    for name, certified in CERTIFICATES.items():
+        scale = "linear" if name in ("without noise", "without risk") else "log"
+        ax = RiskCurveDisplay.from_certificate(certified).ax_
+        assert ax.get_yscale() == scale
+        low, high = ax.get_ylim()
+        assert low < min(certified.risk, 1) < 1 < high
+    ax = RiskCurveDisplay.from_estimator(known_ridge).ax_
+    assert ax.get_yscale() == "linear"
+    beyond = RiskCurveDisplay([1.0], [0.5], target_epsilon=2.0, target_risk=0.0)
+    assert beyond.plot().ax_.get_yscale() == "linear"
+
+
+def test_nearly_equal_pairs_do_not_stretch_the_axis():
+    values = np.append(np.linspace(1, 20, 999), 1e-9)
+    display = SensitivityDisplay(values).plot()
+    assert 0.5 < display.ax_.get_xlim()[0] < 1.5
+    assert [label.get_text() for label in display.ax_.get_xticklabels()].count("1") == 1
+    assert display.ax_.xaxis.get_minor_formatter()(5) == "5"
+    display = SensitivityDisplay(values, bound=1e6).plot()
+    assert display.ax_.xaxis.get_minor_formatter()(5) == ""
+
+
+def test_curves_share_axes_and_all_stay_in_sight(known_ridge):
+    """Whichever is first: wide or narrow, with a risk of 0 or without."""
+    wide = RiskCurveDisplay([1e-9, 0.01, 5.0], [0.999, 0.5, 0.01])
+    left = RiskCurveDisplay([1e-4, 1e-3, 0.1], [0.9, 0.5, 0.01])
+    narrow = RiskCurveDisplay([40.0, 60.0], [0.5, 0.1])
+    zero = RiskCurveDisplay([1.0], [0.0], target_epsilon=1.0, target_risk=0.0)
+    for order in ((wide, left, narrow, zero), (zero, narrow, left, wide)):
+        figure = Figure()
+        ax = figure.subplots()
+        for display in order:
+            display.plot(ax, name="one")
+        figure.canvas.draw()
+        assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+        low, high = ax.get_xlim()
+        assert 1e-5 < low < 1e-4
+        assert 60 < high < 200
+        assert len(legend(display)) == 5
+
+
+def test_without_matplotlib_says_what_to_install(sampler, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    expected = r'needs matplotlib: python -m pip install "skparisk\[plot\]"'
+    for draw in (
+        SensitivityDisplay(TIED).plot,
+        lambda: RiskCurveDisplay.from_estimator(sampler),
+    ):
+        with pytest.raises(ImportError, match=expected):
+            draw()
+
+
+def test_importing_the_module_does_not_import_matplotlib():
+    code = "import sys, skparisk.displays; sys.exit('matplotlib' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("display", [RiskCurveDisplay, SensitivityDisplay])
+@pytest.mark.parametrize(
+    "estimator", [SensitivitySampler(), PrivateRidge(), Ridge().fit(X, Y)]
+)
+def test_estimator_without_certificate_is_refused(display, estimator):
+    expected = f"This {type(estimator).__name__} has no certificate_: fit it first"
+    with pytest.raises(NotFittedError, match=expected):
+        display.from_estimator(estimator)
+
+
+def test_pairs_that_are_not_kept_are_not_drawn(sampler):
+    with pytest.warns(PrivacyLeakWarning):
+        ridge = PrivateRidge(random_state=0).fit(X, Y)
+    for estimator in (ridge, copy.copy(sampler).withhold_pairs()):
+        expected = (
+            f"The sampled pairs of this {type(estimator).__name__} are not kept, as "
+            "they came from private data. Sample from a public reference instead."
+        )
+        with pytest.raises(IncompatibleError, match=expected):
+            SensitivityDisplay.from_estimator(estimator)
+        (first, _) = legend(RiskCurveDisplay.from_estimator(estimator))
+        assert "(over resamples of the private data)" in first
+    assert plt.get_fignums() == [1, 2]
+
+
+def test_known_sensitivity_has_no_pairs_to_draw(known_ridge):
+    expected = r"The sensitivity of this \w+ is known, so no pairs were sampled"
+    declared = PrivateRidge(sensitivity=1.0).fit(X, Y)
+    sampler = SensitivitySampler(np.mean, randomness="explicit", sensitivity=1.0)
+    for model in (known_ridge, declared, sampler.fit(X)):
+        with pytest.raises(IncompatibleError, match=expected):
+            SensitivityDisplay.from_estimator(model)
+
+
+RISK_ERRORS = {
+    "epsilon must be a vector of finite numbers >= 0, got [-1.0].": ([-1.0], [1.0]),
+    "epsilon must be a vector of finite numbers >= 0, got [inf].": ([math.inf], [1.0]),
+    "epsilon must be a vector of finite numbers >= 0, got 1.0.": (1.0, [1.0]),
+    "epsilon must be a vector of finite numbers >= 0, got None.": (None, [1.0]),
+    "epsilon must be a vector of finite numbers >= 0, got [[], [1]].": ([[], [1]], []),
+    "epsilon must be a vector of finite numbers >= 0, got 'a'.": ("a", [1.0]),
+    "risk must be a vector of finite numbers in [0, 1], got [1.1].": ([1.0], [1.1]),
+    "risk must be a vector of finite numbers in [0, 1], got [nan].": ([1], [math.nan]),
+    "epsilon and risk must have the same length, got 1 and 2.": ([1.0], [1.0, 0.5]),
+    "epsilon must rise from point to point, got [2, 1].": ([2, 1], [0.5, 0.4]),
+    "epsilon must rise from point to point, got [1, 1].": ([1, 1], [0.5, 0.4]),
+    "risk must not rise from point to point, got [0.4, 0.5].": ([1, 2], [0.4, 0.5]),
+}
+TARGET_ERRORS = {
+    "target_epsilon and target_risk must be given together, got 1.0 and None.": (
+        {"target_epsilon": 1.0}
+    ),
+    "target_epsilon and target_risk must be given together, got None and 0.5.": (
+        {"target_risk": 0.5}
+    ),
+    "target_epsilon must be a number in (0, inf], got 0.": (
+        {"target_epsilon": 0, "target_risk": 0.5}
+    ),
+    "target_risk must be a finite number in [0, 1], got 2.": (
+        {"target_epsilon": 1.0, "target_risk": 2}
+    ),
+    "target_risk must be a finite number in [0, 1], got [0.5].": (
+        {"target_epsilon": 1.0, "target_risk": [0.5]}
+    ),
+}
+SENSITIVITY_ERRORS = {
+    "sensitivities must be at least one number, got [].": {"sensitivities": []},
+    "sensitivities must be a vector of finite numbers >= 0, got [inf].": (
+        {"sensitivities": [math.inf]}
+    ),
+    "sensitivity must be a finite number >= 0, got -1.": {"sensitivity": -1},
+    "sensitivity must be a finite number >= 0, got inf.": {"sensitivity": math.inf},
+    "gamma must be a number in (0, 1), got 1.": {"gamma": 1},
+    "bound must be a finite number above 0, got 0.": {"bound": 0},
+}
+
+
+def refuses(make, expected):
+    with pytest.raises(ValueError, match=r".") as error:
+        make()
+    assert str(error.value) == expected
+
+
+@pytest.mark.parametrize("expected", RISK_ERRORS)
+def test_points_that_are_no_curve_are_refused(expected):
+    refuses(lambda: RiskCurveDisplay(*RISK_ERRORS[expected]), expected)
+
+
+@pytest.mark.parametrize("expected", TARGET_ERRORS)
+def test_target_that_is_none_is_refused(expected):
+    words = TARGET_ERRORS[expected]
+    refuses(lambda: RiskCurveDisplay([1.0], [0.5], **words), expected)
+
+
+@pytest.mark.parametrize("expected", SENSITIVITY_ERRORS)
+def test_sensitivities_out_of_range_are_refused(expected):
+    words = {"sensitivities": TIED} | SENSITIVITY_ERRORS[expected]
+    refuses(lambda: SensitivityDisplay(**words), expected)

@@ -1,0 +1,183 @@
+"""Shapes of noise: exact maps, fitted on public pairs; noise of every shape."""
+
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from laws import FALSE_ALARM, assert_law, rejects_law
+from scipy import stats
+
+from skparisk.mechanisms import (
+    NOISE_SHAPES,
+    AdditiveNoise,
+    DiagonalShape,
+    IsotropicShape,
+    WhitenedShape,
+    fit_noise_shape,
+)
+from skparisk.mechanisms._shapes import to_dyadic
+
+MIXING = np.array([[2.0, 0.0, 0.0], [-1.0, 0.5, 0.0], [30.0, 10.0, 20.0]])
+DIFFERENCES = np.random.default_rng(0).normal(size=(4000, 3)) @ MIXING.T
+SHAPES = {
+    "isotropic": IsotropicShape(),
+    "diagonal": DiagonalShape(np.array([0.1, 3.0, 700.0])),
+    "whitened": WhitenedShape(MIXING),
+}
+every_shape = pytest.mark.parametrize("name", NOISE_SHAPES)
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def exactly(dyadic):
+    numbers, exponent = dyadic
+    scale = Fraction(2) ** exponent
+    return [[Fraction(int(n)) * scale for n in row] for row in numbers]
+
+
+@settings(derandomize=True)
+@given(values=st.lists(finite, max_size=5))
+def test_numbers_are_whole_numbers_times_a_power_of_two(values):
+    numbers, exponent = to_dyadic(values)
+    assert [Fraction(int(n)) * Fraction(2) ** exponent for n in numbers] == [
+        Fraction(value) for value in values
+    ]
+
+
+@settings(derandomize=True, deadline=None)
+@given(
+    values=st.lists(finite, min_size=3, max_size=3), name=st.sampled_from(NOISE_SHAPES)
+)
+def test_the_map_is_one_matrix_without_rounding(values, name):
+    """Exactly linear: the map of the values is that of the unit vectors, added up."""
+    shape = SHAPES[name]
+    units = exactly(shape.whiten_exactly(np.eye(3)))
+    (mapped,) = exactly(shape.whiten_exactly(np.array([values])))
+    for i in range(3):
+        assert mapped[i] == sum(Fraction(values[j]) * units[j][i] for j in range(3))
+
+
+@every_shape
+def test_maps_in_floating_point_are_the_same_and_inverse(name):
+    shape = SHAPES[name]
+    mapped = shape.whiten(DIFFERENCES[:20])
+    exact = np.array(exactly(shape.whiten_exactly(DIFFERENCES[:20])), dtype=float)
+    np.testing.assert_allclose(mapped, exact, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(shape.color(mapped), DIFFERENCES[:20], rtol=1e-12)
+    assert shape.name == name
+    copy = pickle.loads(pickle.dumps(shape))
+    np.testing.assert_array_equal(copy.whiten(DIFFERENCES), shape.whiten(DIFFERENCES))
+
+
+def test_fitted_shapes_make_outputs_alike():
+    """Diagonal: unit mean squares; whitened: no correlation, but for shrinkage."""
+    diagonal = fit_noise_shape("diagonal", DIFFERENCES).whiten(DIFFERENCES)
+    np.testing.assert_allclose(np.mean(diagonal**2, axis=0), 1, rtol=1e-12)
+    whitened = fit_noise_shape("whitened", DIFFERENCES).whiten(DIFFERENCES)
+    moments = whitened.T @ whitened / len(whitened)
+    np.testing.assert_allclose(moments, np.eye(3), atol=0.05)
+    assert fit_noise_shape("isotropic", DIFFERENCES[:0]) == IsotropicShape()
+
+
+def test_shapes_follow_the_units_of_the_outputs():
+    units = np.array([1e-200, 1.0, 1e200])
+    plain = fit_noise_shape("whitened", DIFFERENCES)
+    scaled = fit_noise_shape("whitened", DIFFERENCES * units)
+    np.testing.assert_allclose(
+        scaled.whiten(DIFFERENCES * units), plain.whiten(DIFFERENCES), rtol=1e-9
+    )
+
+
+def test_few_pairs_are_shrunk_and_still_give_a_shape():
+    shape = fit_noise_shape("whitened", np.random.default_rng(1).normal(size=(5, 20)))
+    assert np.isfinite(shape.factor).all()
+    assert (np.diag(shape.factor) > 0).all()
+
+
+@pytest.mark.parametrize("name", ["diagonal", "whitened"])
+def test_an_output_that_never_moves_is_refused(name):
+    differences = DIFFERENCES * [1.0, 0.0, 1.0]
+    with pytest.raises(ValueError, match=f"noise_shape='{name}' needs .* output 1 is"):
+        fit_noise_shape(name, differences)
+
+
+def test_outputs_that_determine_each_other_are_refused():
+    """Nothing is left to shrink where all pairs move alike."""
+    twice = np.where(np.random.default_rng(0).random((200, 1)) < 0.5, 1.0, [-1.0, -1.0])
+    with pytest.raises(ValueError, match="none is determined by the others"):
+        fit_noise_shape("whitened", twice)
+
+
+def test_unknown_shapes_are_refused():
+    with pytest.raises(ValueError, match="noise_shape must be one of 'isotropic'"):
+        fit_noise_shape("round", DIFFERENCES)
+
+
+@every_shape
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_noise_has_the_law_and_covariance_it_says(law, name):
+    """In the coordinates of the shape each output has the law, and no other scale."""
+    shape = SHAPES[name]
+    noise = AdditiveNoise.at_least(law, 2.5, n_outputs=3, shape=shape)
+    values = np.array([1e3, -0.1, 7.0])
+    released = noise.release(np.tile(values, (50_000, 1)), noise_random_state=0)
+    coordinates = shape.whiten(released - values)
+    family = {"laplace": stats.laplace, "gaussian": stats.norm}[law]
+    for column in coordinates.T:
+        assert_law(column, family(scale=2.5).cdf)
+        assert rejects_law(column, family(scale=2.25).cdf)
+        assert rejects_law(column, family(scale=2.75).cdf)
+    independent = stats.pearsonr(coordinates[:, 0], coordinates[:, 2])
+    assert independent.pvalue > FALSE_ALARM
+    covariance = noise.covariance()
+    size = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+    np.testing.assert_allclose(np.cov(released.T) / size, covariance / size, atol=0.05)
+
+
+@every_shape
+def test_what_is_released_is_a_function_of_whole_numbers(name):
+    """Values that round to the same grid point cannot be told apart."""
+    shape = SHAPES[name]
+    noise = AdditiveNoise.at_least("laplace", 1.0, n_outputs=3, shape=shape)
+    values = shape.color(np.array([[2.25, -3.5, 0.125]]))
+    near = values * (1 + 2.0**-50)
+    first, second = (noise.release(v, noise_random_state=5) for v in (values, near))
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("scale", [5e-324, 1e-300, 1.0, 3.7, 1e300])
+@pytest.mark.parametrize("least_steps", [1, 2**45 + 1, 2**51])
+def test_scale_is_rounded_up_and_has_its_steps(law, scale, least_steps):
+    noise = AdditiveNoise.at_least(law, scale, least_steps=least_steps)
+    assert noise.steps >= max(least_steps, 2**40 if scale > 1e-290 else 1)
+    assert noise.steps <= 2**52
+    assert noise.noise_scale >= scale
+    if scale > 1e-290:
+        assert noise.noise_scale <= scale * (1 + 2.0**-39)
+    assert Fraction(noise.grid) == Fraction(2) ** noise.exponent
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"law": "cauchy"}, "law must be one of 'laplace', 'gaussian'; got 'cauchy'"),
+        ({"noise_scale": 0.0}, "noise_scale must be a finite number above 0"),
+        ({"noise_scale": math.inf}, "noise_scale must be a finite number above 0"),
+        ({"noise_scale": 1.7976931348623157e308}, "next to the largest number"),
+        ({"least_steps": 2**51 + 1}, r"least_steps must be at most 2\*\*51"),
+        ({"n_outputs": 0}, "n_outputs must be a whole number >= 1, got 0"),
+    ],
+)
+def test_noise_that_cannot_be_is_refused(arguments, message):
+    good = {"law": "laplace", "noise_scale": 1.0}
+    with pytest.raises(ValueError, match=message):
+        AdditiveNoise.at_least(**(good | arguments))
+
+
+def test_more_steps_than_a_draw_can_have_are_refused():
+    with pytest.raises(ValueError, match=r"steps must be at most 2\*\*52, got"):
+        AdditiveNoise("laplace", 2**52 + 1, 0)
