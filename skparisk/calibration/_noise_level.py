@@ -28,6 +28,9 @@ Curve = tuple[tuple[float, float], ...]
 # Of sums and roots, on the safe side.
 _ROUNDING = 2.0**-40
 
+# Risks of all pairs together that some noise can bring them to.
+_LEAST_ALLOWED = Fraction(1, 2**20)
+
 # Points of the (epsilon, risk) curve that a certificate carries, at the most.
 _ORDER_POINTS = 2048
 _RISK_POINTS = 256
@@ -151,20 +154,20 @@ def calibrate_risk_control(conditional: ConditionalRisk) -> NoiseLevel:
     distances = conditional.sensitivities
     n_pairs = len(distances)
     check_risk_control(n_pairs, gamma)
-    allowed = gamma * (n_pairs + 1)
+    allowed = float(_risk_allowed(n_pairs, gamma))
     n_moving = np.count_nonzero(distances)
-    if n_moving <= allowed - 1:
+    if n_moving <= allowed:
         raise _no_noise(gamma, (n_moving + 1) / (n_pairs + 1) if n_moving else 0.0)
 
     def total(scale: float) -> float:
         return float(conditional.risks(scale, epsilon).sum())
 
     start = float(np.median(distances[distances > 0]))
-    _, scale = _bracket(total, (allowed - 1) * (1 - _ROUNDING), start)
+    _, scale = _bracket(total, allowed * (1 - _ROUNDING), start)
     curve: Curve = ()
-    if n_moving > allowed:
+    if n_moving > allowed + 1:
         # As above: read at the scale that all pairs, and the fresh one, would allow.
-        below, _ = _bracket(total, allowed * (1 + _ROUNDING), scale)
+        below, _ = _bracket(total, (allowed + 1) * (1 + _ROUNDING), scale)
         levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _RISK_POINTS)
         blocks = np.array_split(levels, min(len(levels), 1 + n_pairs // _BLOCK))
         sums = [
@@ -179,14 +182,19 @@ def calibrate_risk_control(conditional: ConditionalRisk) -> NoiseLevel:
 
 def check_risk_control(n_pairs: int, gamma: float) -> None:
     """Raise CalibrationError if so few pairs cannot control that risk."""
-    if Fraction(gamma) * (n_pairs + 1) <= 1:
+    if _risk_allowed(n_pairs, gamma) < _LEAST_ALLOWED:
         raise CalibrationError(
             f"n_pairs={n_pairs} pairs certify no risk of {1 / (n_pairs + 1):.6g} or "
             f"below, and gamma={gamma!r} was asked for; it needs n_pairs >= "
-            f"{math.floor(1 / Fraction(gamma))}.",
+            f"{math.ceil((1 + _LEAST_ALLOWED) / Fraction(gamma)) - 1}.",
             target=gamma,
             best=1 / (n_pairs + 1),
         )
+
+
+def _risk_allowed(n_pairs: int, gamma: float) -> Fraction:
+    """Return the most that the risks of all pairs may add up to."""
+    return Fraction(gamma) * (n_pairs + 1) - 1
 
 
 def _bracket(

@@ -1,0 +1,403 @@
+"""From critical scales to a noise level: order statistics, risk control, what is known.
+
+The grid is paid for: what is promised for the discrete noise follows from what was
+calibrated for the continuous one.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import ndtr, ndtri
+from scipy.stats import norm
+
+from skparisk.calibration import (
+    ConditionalRisk,
+    DrawnLoss,
+    Exchangeable,
+    NoiseLevel,
+    WorstOutputGaussian,
+    WorstOutputLaplace,
+    as_calibration,
+    calibrate_known,
+    calibrate_order_statistic,
+    calibrate_risk_control,
+    check_risk_control,
+    gaussian_critical_scales,
+    laplace_critical_scales,
+)
+from skparisk.exceptions import CalibrationError
+from skparisk.mechanisms import _grid_cost as grid_cost
+from skparisk.privacy_loss import (
+    dandekar_noise_epsilon,
+    gaussian_delta,
+    gaussian_loss_exceedance,
+    gaussian_risk,
+    laplace_delta,
+    laplace_loss_exceedance,
+)
+
+RNG = np.random.default_rng(0)
+DIFFERENCES = RNG.normal(size=(400, 5)) * RNG.exponential(size=(400, 1))
+L1 = np.abs(DIFFERENCES).sum(axis=1)
+L2 = np.linalg.norm(DIFFERENCES, axis=1)
+GRID = 3e-6  # what the grid may cost, and rounding
+
+levels = st.floats(0.05, 20.0)
+
+
+# Several draws
+
+
+def test_several_draws_allow_their_share_above():
+    """The least scale with (sum of shares above + 1) / (m + 1) <= gamma."""
+    for n_draws, m, gamma in [
+        (1, 19, 0.05),
+        (3, 19, 0.1),
+        (10, 99, 0.0135),
+        (7, 50, 0.3),
+    ]:
+        rule = Exchangeable(n_draws)
+        index = rule.order_index(m, gamma)
+        scales = np.arange(1, m * n_draws + 1)
+        claims = [
+            (np.count_nonzero(scales > scale) / n_draws + 1) / (m + 1)
+            for scale in (index, index - 1)
+        ]
+        assert claims[0] <= gamma * (1 + 1e-12) < claims[1]
+        assert rule.certify_risk(m, index) == pytest.approx(claims[0], rel=1e-12)
+    assert Exchangeable(1) == Exchangeable() == as_calibration("exchangeable", 0.05)
+    assert as_calibration("exchangeable", 0.05, 4) == Exchangeable(4)
+
+
+def test_draws_need_the_exchangeable_calibration():
+    with pytest.raises(ValueError, match=r"n_draws must be None or 1 unless .* got 2"):
+        as_calibration("pac", 0.05, 2)
+    with pytest.raises(ValueError, match="n_draws must be a whole number >= 1, got 0"):
+        Exchangeable(0)
+    with pytest.raises(ValueError, match="at most n_pairs=5 times n_draws=2, got 11"):
+        Exchangeable(2).certify_risk(5, 11)
+    with pytest.raises(CalibrationError, match="needs n_pairs >= 19"):
+        Exchangeable(2).order_index(18, 0.05)
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_draws_do_not_depend_on_how_pairs_are_chunked(law, monkeypatch):
+    whole = DrawnLoss(law, DIFFERENCES, 1.0, seed=3, n_draws=2)
+    scales, losses = whole.critical_scales(), whole.levels(2.0)
+    monkeypatch.setattr("skparisk.calibration._criteria._CHUNK", 64)
+    parts = DrawnLoss(law, DIFFERENCES, 1.0, seed=3, n_draws=2)
+    np.testing.assert_array_equal(parts.critical_scales(), scales)
+    np.testing.assert_array_equal(parts.levels(2.0), losses)
+    assert len(scales) == 800
+    other = DrawnLoss(law, DIFFERENCES, 1.0, seed=4, n_draws=2)
+    assert (other.critical_scales() != scales).mean() > 0.9
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_draws_have_the_law_of_the_noise(law):
+    """Critical scales are those of standard noise, a share 2**-20 below epsilon."""
+    criterion = DrawnLoss(law, DIFFERENCES, 1.0, seed=3)
+    rng = np.random.default_rng(3)
+    draw = {"laplace": rng.laplace, "gaussian": rng.normal}[law]
+    function = {
+        "laplace": laplace_critical_scales,
+        "gaussian": gaussian_critical_scales,
+    }[law]
+    expected = function(DIFFERENCES, draw(size=DIFFERENCES.shape), 1 - 2.0**-20)
+    np.testing.assert_array_equal(criterion.critical_scales(), expected)
+
+
+def test_draws_too_far_out_count_as_exceeding(monkeypatch):
+    monkeypatch.setattr(grid_cost, "FARTHEST_DRAW", 1.0)
+    criterion = DrawnLoss("gaussian", DIFFERENCES, 1.0, seed=3)
+    far = (
+        np.abs(np.random.default_rng(3).normal(size=DIFFERENCES.shape)).max(axis=1) > 1
+    )
+    np.testing.assert_array_equal(np.isinf(criterion.critical_scales()), far)
+    np.testing.assert_array_equal(np.isinf(criterion.levels(1.0)), far)
+    assert 0 < far.sum() < len(far)
+
+
+# Each criterion: scales and levels are each other's inverse
+
+
+CRITERIA = {
+    "laplace": lambda e: WorstOutputLaplace(L1, 5, e),
+    "laplace, delta": lambda e: WorstOutputLaplace(L1, 5, e, 0.01),
+    "gaussian": lambda e: WorstOutputGaussian(L2, 5, e, 1e-6),
+    "drawn laplace": lambda e: DrawnLoss("laplace", DIFFERENCES, e, 0),
+    "drawn gaussian": lambda e: DrawnLoss("gaussian", DIFFERENCES, e, 0),
+}
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+@settings(derandomize=True, deadline=None, max_examples=25)
+@given(epsilon=levels, pair=st.integers(0, 399))
+def test_level_at_the_critical_scale_is_epsilon(name, epsilon, pair):
+    """Never below, so the safe side, and hardly above."""
+    criterion = CRITERIA[name](epsilon)
+    scale = criterion.critical_scales()[pair]
+    level = criterion.levels(scale)[pair]
+    assert epsilon * (1 - GRID) <= level <= epsilon * (1 + 10 * GRID)
+    assert criterion.levels(1.1 * scale)[pair] < epsilon
+    assert criterion.levels(scale / 1.1)[pair] > epsilon
+    assert criterion.least_steps >= 2**40
+
+
+@settings(derandomize=True, deadline=None, max_examples=50)
+@given(epsilon=levels, distance=st.floats(1e-3, 1e3))
+def test_critical_scales_over_pairs_keep_the_exact_loss(epsilon, distance):
+    """The distance over the scale gives no more than the level, or than delta."""
+    one = np.array([distance])
+    pure = WorstOutputLaplace(one, 1, epsilon).critical_scales()[0]
+    assert epsilon * (1 - GRID) <= distance / pure <= epsilon
+    relaxed = WorstOutputLaplace(one, 1, epsilon, 0.01).critical_scales()[0]
+    assert laplace_delta(epsilon, distance / relaxed) <= 0.01
+    assert laplace_delta(epsilon * (1 - GRID), distance / relaxed) > 0.01 * (1 - GRID)
+    gaussian = WorstOutputGaussian(one, 1, epsilon, 1e-6).critical_scales()[0]
+    assert gaussian_delta(epsilon, distance / gaussian) <= 1e-6
+    assert gaussian_delta(epsilon * (1 - 10 * GRID), distance / gaussian) > 1e-6
+
+
+# Risk control
+
+
+@settings(derandomize=True, deadline=None, max_examples=40)
+@given(epsilon=levels, gamma=st.floats(0.01, 0.9), n_pairs=st.integers(120, 400))
+def test_average_risk_is_controlled_and_no_more_than_that(epsilon, gamma, n_pairs):
+    """Exactly: the sum of the pairs' risks plus 1, over m + 1, is gamma."""
+    level = calibrate_risk_control(ConditionalRisk(L2[:n_pairs], 5, epsilon, gamma))
+
+    def claim(scale):
+        return (gaussian_risk(epsilon, L2[:n_pairs] / scale).sum() + 1) / (n_pairs + 1)
+
+    assert claim(level.scale) <= gamma < claim(level.scale * (1 - 1e-4))
+    assert level.risk == gamma
+    assert level.order_index is None
+    for other, risk in level.curve:
+        assert 0 < risk < 1
+        if other < epsilon:
+            assert risk >= gamma - 1 / (n_pairs + 1)
+
+
+def test_curve_of_the_average_risk_falls_and_pays_for_the_sample():
+    """It is read at the scale that m + 1 pairs would allow, below the released one."""
+    conditional = ConditionalRisk(L2, 5, 1.0, 0.2)
+    level = calibrate_risk_control(conditional)
+    at, risks = np.array(level.curve).T
+    assert (np.diff(at) > 0).all()
+    assert (np.diff(risks) <= 0).all()
+    naive = [(gaussian_risk(e, L2 / level.scale).sum() + 1) / 401 for e in at]
+    assert (risks >= naive).all()
+    assert risks == pytest.approx(naive, abs=0.02)
+
+
+def test_risk_that_all_pairs_may_exceed_has_no_curve():
+    """With few pairs that move, the scale of the proof for other levels is 0."""
+    distances = np.array([1.0, *np.zeros(18)])
+    level = calibrate_risk_control(ConditionalRisk(distances, 1, 1.0, 0.06))
+    assert level.scale > 0
+    assert level.curve == ()
+
+
+@pytest.mark.parametrize(("n_pairs", "gamma"), [(19, 0.05), (9, 0.1), (3, 0.2)])
+def test_risk_control_needs_more_than_the_fewest_pairs(n_pairs, gamma):
+    """Each pair has some risk, so 1 / (m + 1) itself cannot be reached."""
+    with pytest.raises(CalibrationError, match="it needs n_pairs >= ") as error:
+        calibrate_risk_control(ConditionalRisk(np.ones(n_pairs), 1, 1.0, gamma))
+    assert error.value.best == 1 / (n_pairs + 1)
+    needed = int(str(error.value).split(">= ")[1].rstrip("."))
+    check_risk_control(needed, gamma)
+    with pytest.raises(CalibrationError):
+        check_risk_control(needed - 1, gamma)
+
+
+@pytest.mark.parametrize("n_moving", [0, 1])
+def test_no_noise_at_all_is_refused(n_moving):
+    distances = np.zeros(99)
+    distances[:n_moving] = 1.0
+    with pytest.raises(CalibrationError, match=r"at gamma=0\.05 is 0") as error:
+        calibrate_risk_control(ConditionalRisk(distances, 1, 1.0, 0.05))
+    assert error.value.best == (0.02 if n_moving else 0.0)
+    criterion = WorstOutputLaplace(distances, 1, 1.0)
+    with pytest.raises(CalibrationError, match=r"at gamma=0\.05 is 0") as error:
+        calibrate_order_statistic(criterion, Exchangeable(), n_pairs=99, gamma=0.05)
+    assert error.value.best == pytest.approx(0.01 if n_moving else 0.0)
+
+
+# What other levels certify, by simulation
+
+
+@pytest.mark.parametrize("n_draws", [1, 3])
+@pytest.mark.parametrize("level", [0.5, 0.8, 1.5, 3.0])
+def test_other_levels_hold_on_fresh_pairs_and_draws(level, n_draws):
+    """On average over samples the claim is not below how often a level is exceeded."""
+    trials, m, gamma = 1500, 19, 0.3
+    rng = np.random.default_rng(2)
+    fresh_scale, claims = np.empty(trials), np.empty(trials)
+    for trial in range(trials):
+        pairs = rng.exponential(size=(m, 1)) ** 2 * rng.normal(size=(m, 2))
+        found = calibrate_order_statistic(
+            DrawnLoss("laplace", pairs, 1.0, trial, n_draws),
+            Exchangeable(n_draws),
+            n_pairs=m,
+            gamma=gamma,
+        )
+        claims[trial] = min(
+            [1.0, *(r for at, r in (*found.curve, (1.0, found.risk)) if at <= level)]
+        )
+        fresh_scale[trial] = found.scale
+    fresh = rng.exponential(size=(trials, 1)) ** 2 * rng.normal(size=(trials, 2))
+    needed = laplace_critical_scales(fresh, rng.laplace(size=fresh.shape), level)
+    excess = (needed > fresh_scale) - claims
+    assert excess.mean() < 4 * excess.std() / math.sqrt(trials)
+    assert claims.mean() < np.mean(needed > fresh_scale) + 0.15
+
+
+# A sensitivity that is known
+
+
+@settings(derandomize=True, deadline=None)
+@given(epsilon=levels, gamma=st.floats(0.01, 0.99), k=st.integers(1, 20))
+def test_explicit_laplace_is_exact(epsilon, gamma, k):
+    """Noise alone buys something for one output and a risk of 1/2 or more only."""
+    level = calibrate_known(2.0, epsilon=epsilon, gamma=gamma, n_outputs=k)
+    shift = 2.0 / level.scale
+    assert laplace_loss_exceedance(epsilon, shift if k == 1 else 0.0) <= gamma
+    if k > 1 or gamma < 0.5:
+        assert shift == pytest.approx(epsilon, rel=GRID)
+        assert level.risk == 0
+    else:
+        assert shift == pytest.approx(epsilon - 2 * math.log(2 * (1 - gamma)), rel=GRID)
+        assert laplace_loss_exceedance(epsilon, shift * 1.00001) > gamma * (1 - GRID)
+
+
+@settings(derandomize=True, deadline=None)
+@given(epsilon=levels, delta=st.floats(1e-12, 0.9), k=st.integers(1, 20))
+def test_explicit_laplace_with_delta(epsilon, delta, k):
+    level = calibrate_known(2.0, epsilon=epsilon, gamma=0.1, delta=delta, n_outputs=k)
+    shift = 2.0 / level.scale
+    assert laplace_delta(epsilon, shift) <= delta
+    assert shift == pytest.approx(epsilon - 2 * math.log1p(-delta), rel=GRID)
+    assert (level.risk, level.curve) == (0.0, ())
+
+
+@settings(derandomize=True, deadline=None)
+@given(epsilon=levels, gamma=st.floats(1e-6, 0.99), k=st.integers(1, 20))
+def test_explicit_gaussian_is_exact(epsilon, gamma, k):
+    """a = z + sqrt(z^2 + 2 epsilon)."""
+    level = calibrate_known(
+        2.0, mechanism="gaussian", epsilon=epsilon, gamma=gamma, n_outputs=k
+    )
+    z = ndtri(gamma)
+    shift = 2.0 / level.scale
+    assert shift == pytest.approx(z + math.sqrt(z**2 + 2 * epsilon), rel=10 * GRID)
+    assert norm.sf(epsilon, shift**2 / 2, shift) <= gamma
+    assert level.risk == gamma
+    for at, risk in level.curve:
+        assert gaussian_loss_exceedance(at, shift) <= risk
+
+
+def test_explicit_gaussian_with_delta_is_the_mechanism_for_it():
+    for name, scale in {"gaussian": 3.730632, "gaussian-classical": 4.844805}.items():
+        level = calibrate_known(1.0, mechanism=name, epsilon=1.0, gamma=0.5, delta=1e-5)
+        assert level.scale == pytest.approx(scale, rel=1e-5)
+        assert level.risk == 0
+
+
+def test_curve_of_one_output_is_the_exact_law():
+    level = calibrate_known(1.0, epsilon=1.0, gamma=0.7)
+    shift = 1 / level.scale
+    for at, risk in level.curve:
+        assert laplace_loss_exceedance(at, shift) <= risk
+        if at < 0.99 * shift:
+            assert laplace_loss_exceedance(at, shift) == pytest.approx(risk, abs=1e-5)
+    assert level.curve[-1][1] == 0
+
+
+def test_theorem_4_is_reproduced_and_is_no_guarantee():
+    """The paper's noise level for the target, whose true risk is above one half."""
+    level = calibrate_known(1.0, epsilon=0.4, gamma=0.4, heuristic=True)
+    assert 1 / level.scale == pytest.approx(dandekar_noise_epsilon(0.4, 0.6), rel=1e-6)
+    assert 1 / level.scale == pytest.approx(0.797, abs=5e-4)
+    assert level.risk == 0.4
+    assert laplace_loss_exceedance(0.4, 1 / level.scale) > 0.5
+
+
+def test_a_level_is_a_frozen_value():
+    level = NoiseLevel(1.0, 2**40, 0.05)
+    assert level == NoiseLevel(1.0, 2**40, 0.05)
+    with pytest.raises(AttributeError):
+        level.scale = 2.0
+
+
+# What the grid costs
+
+
+def discrete(continuous, steps):
+    """Return draws of the discrete noise, coupled with continuous ones."""
+    rng = np.random.default_rng(5)
+    if continuous == "laplace":
+        first, second = rng.exponential(steps, size=(2, 200_000))
+        return np.floor(first) - np.floor(second), first - second
+    x = rng.normal(0, steps, size=200_000)
+    z = np.arange(-12 * steps, 12 * steps + 1)
+    cdf = np.cumsum(np.exp(-(z**2) / (2 * steps**2)))
+    # Quantile coupling; the tails of the normal law are symmetric.
+    return z[np.searchsorted(cdf / cdf[-1], ndtr(x / steps))], x
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("steps", [2, 5, 20])
+def test_discrete_noise_is_within_a_step_of_continuous_noise(law, steps):
+    z, x = discrete(law, steps)
+    assert np.abs(z - x).max() <= 1
+    assert np.abs(z - x).max() > 0.5
+    near = np.bincount(np.abs(z).astype(int), minlength=4)[1:4]
+    power = {"laplace": 1, "gaussian": 2}[law]
+    law_of_z = np.exp(-(np.arange(1, 4) ** power) / (power * steps**power))
+    np.testing.assert_allclose(near / near[0], law_of_z / law_of_z[0], rtol=0.1)
+
+
+@pytest.mark.parametrize("steps", [20, 100])
+def test_grid_moves_the_laplace_loss_by_three_steps_at_the_most(steps):
+    """Noise within a step, the shift within a step: 3 / steps for each output."""
+    z, x = discrete("laplace", steps)
+    for shift in (0.3 * steps, 1.7 * steps, steps + 0.5):
+        for rounded in (math.floor(shift), math.ceil(shift)):
+            on_grid = (np.abs(z + rounded) - np.abs(z)) / steps
+            plain = (np.abs(x + shift) - np.abs(x)) / steps
+            assert np.abs(on_grid - plain).max() <= 3 / steps
+            assert np.abs(on_grid - plain).max() > 1 / steps
+
+
+@pytest.mark.parametrize("steps", [20, 100])
+def test_grid_moves_the_gaussian_loss_by_the_shift_in_steps(steps):
+    """At a whole shift: |d| / steps**2 for each output."""
+    z, x = discrete("gaussian", steps)
+    for d in (1, steps // 2, 3 * steps):
+        on_grid = (2 * z * d + d**2) / (2 * steps**2)
+        plain = (2 * x * d + d**2) / (2 * steps**2)
+        assert np.abs(on_grid - plain).max() <= d / steps**2
+
+
+@settings(derandomize=True)
+@given(epsilon=st.floats(1e-3, 1e3), k=st.integers(1, 1000), shift=st.floats(1e-3, 50))
+def test_steps_are_enough_for_the_share(epsilon, k, shift):
+    share = epsilon * 2.0**-20
+    assert 3 * k / grid_cost.laplace_steps(epsilon, k) <= share * 0.76
+    steps = grid_cost.gaussian_steps(epsilon, k, shift)
+    assert math.sqrt(k) * shift / steps <= share
+    assert math.sqrt(k) / steps <= shift * 2.0**-20
+    steps = grid_cost.drawn_gaussian_steps(epsilon, k)
+    farthest = 128 * math.sqrt(k) + math.sqrt(2 * epsilon)
+    moved = 64 * k + 2 * math.sqrt(k) * farthest + 1.5 * k / steps
+    assert moved / steps <= share
+
+
+def test_levels_too_small_for_a_grid_are_refused():
+    with pytest.raises(ValueError, match=r"epsilon must be at least .* got 1e-12"):
+        grid_cost.laplace_steps(1e-12, 1000)
