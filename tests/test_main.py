@@ -21,6 +21,7 @@ from skparisk import _demo as demo
 from skparisk.datasets import load_census
 from skparisk.exceptions import CalibrationError
 from skparisk.linear_model import ridge_sensitivity_bound
+from skparisk.queries import RidgeQuery
 from skparisk.sensitivity import SensitivitySampler
 
 SMALL = ["--n-pairs", "100", "--epsilon", "0.01", "1", "--gamma", "0.2", "0.05"]
@@ -77,12 +78,13 @@ def split():
 
 def test_table_has_a_row_for_every_model(rows):
     names = [row["sensitivity from"] for row in rows]
-    assert names == ["none: Ridge", *(["known bound", *CALIBRATIONS * 2] * 2)]
+    each = [*CALIBRATIONS, demo.LEAST_NOISE]
+    assert names == ["none: Ridge", *(["known bound", *each * 2] * 2)]
 
 
 def test_achieved_risk_is_at_most_gamma(rows):
     released = [row for row in rows if row.get("achieved risk", "-") != "-"]
-    assert len(released) == 12
+    assert len(released) == 16
     for row in released:
         assert float(row["achieved risk"]) <= float(row["gamma"])
         # No smaller than the exact one, of which there are m + 1.
@@ -93,7 +95,7 @@ def test_achieved_risk_is_at_most_gamma(rows):
 
 def test_noise_scale_is_sensitivity_over_epsilon(rows):
     for row in rows[1:]:
-        if "noise scale" in row:
+        if row.get("noise scale", "-") != "-":
             expected = float(row["sensitivity"]) / float(row["epsilon"])
             assert float(row["noise scale"]) == pytest.approx(expected, rel=1e-3)
 
@@ -127,6 +129,28 @@ def test_too_few_pairs_are_named_in_the_row(rows):
 )
 def test_pairs_needed_are_those_of_the_theorems(gamma, needed):
     assert tuple(count(gamma) for count in demo.PAIRS_NEEDED.values()) == needed
+
+
+def test_least_noise_is_far_less_in_the_same_table(rows):
+    """Half of the pairs calibrate; the error is close to that without noise."""
+    errors = {
+        row["sensitivity from"]: float(row["test RMSE"]) - float(row["without noise"])
+        for row in rows
+        if (row["epsilon"], row["gamma"]) == ("0.01", "0.2")
+    }
+    assert errors[demo.LEAST_NOISE] < errors["exchangeable"] / 4
+    least = [row for row in rows if row["sensitivity from"] == demo.LEAST_NOISE]
+    assert {row["K of m"] for row in least} == {"41 of 50", "49 of 50"}
+    assert {row["noise scale"] for row in least} == {"-"}
+
+
+def test_least_noise_names_the_pairs_that_it_needs():
+    split = demo.split_census(0)
+    sampler = SensitivitySampler(
+        RidgeQuery(), gamma=0.2, n_pairs=6, n_records=demo.N_TRAIN
+    ).fit(split.X_public, split.y_public)
+    *_, last = demo.table_rows(split, sampler, [1.0], [0.2])
+    assert last == (demo.LEAST_NOISE, "1", "0.2", "needs 7 pairs")
 
 
 def test_column_without_noise_is_ridge(rows, split):
