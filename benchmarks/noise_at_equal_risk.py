@@ -107,7 +107,8 @@ def main() -> int:
     argparse.ArgumentParser(description=__doc__.split("\n")[0]).parse_args()
     print(f"{N_PAIRS} pairs, epsilon = 1; ratios to '{BASELINE}': how much less noise")
     print(f"{'':<28} {'scale':>10} {'ratio':>7} {'RMS error':>12} {'ratio':>7}")
-    return 0 if all([compare(problem) for problem in problems()]) else 1
+    held = [compare(problem) for problem in problems()]
+    return 0 if all(held) else 1
 
 
 if __name__ == "__main__":

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from skparisk._validate import check_at_least, check_choice, check_positive
 from skparisk.neighbors import RELATIONS
+from skparisk.queries import RidgeQuery
 
-__all__ = ["ridge_sensitivity_bound"]
+__all__ = ["bounded_ridge_problem", "check_y_bounds", "ridge_sensitivity_bound"]
+
+# Beyond this the solver is not exact enough for a bound on the exact minimizer.
+_LARGEST_CONDITION = 2.0**40
 
 
 def ridge_sensitivity_bound(
@@ -85,3 +93,57 @@ def ridge_sensitivity_bound(
 def _largest_solution(n: int, a: float) -> float:
     """Return B(n, alpha), the largest norm of a ridge solution at R = Y = 1."""
     return 0.5 * math.sqrt(n / a) if n >= a else n / (n + a)
+
+
+def bounded_ridge_problem(
+    query: RidgeQuery,
+    X: NDArray[np.float64],
+    y: NDArray[np.float64],
+    *,
+    x_norm: Any,
+    y_bounds: Any,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], RidgeQuery, float]:
+    """Return clipped data, the query without free intercept, its l1 sensitivity."""
+    low, high = check_y_bounds(y_bounds)
+    radius = check_positive(x_norm, "x_norm")
+    with np.errstate(over="ignore"):  # a warning would be a release of its own
+        norms = np.linalg.norm(X, axis=1, keepdims=True)
+    X = X * (radius / np.maximum(norms, radius))
+    y = np.clip(y, low, high)
+    if query.fit_intercept:
+        X = np.column_stack([X, np.ones(len(X))])
+        radius = math.hypot(radius, 1.0)
+    alphas = np.broadcast_to(query.alpha, y.size // len(y)).tolist()
+    bounds = [
+        ridge_sensitivity_bound(
+            len(X), alpha, x_norm=radius, y_bound=max(abs(low), abs(high))
+        )
+        for alpha in alphas
+    ]
+    # The bound is for the exact minimizer: pay for the rounding of the solver.
+    condition = 1 + len(X) * radius**2 / min(alphas)
+    if condition > _LARGEST_CONDITION:
+        raise ValueError(
+            "alpha must be at least n_records * x_norm**2 * 2**-40 with "
+            f"sensitivity='bound', for the solver to be exact; got {query.alpha!r}."
+        )
+    slack = 1 + X.shape[1] * condition * 2.0**-50
+    sensitivity = math.sqrt(X.shape[1]) * math.fsum(bounds) * slack
+    return X, y, RidgeQuery(query.alpha, fit_intercept=False), sensitivity
+
+
+def check_y_bounds(bounds: Any) -> tuple[float, float]:
+    """Return the lowest and the highest target."""
+    values = np.asarray(() if bounds is None else bounds)
+    if (
+        values.shape != (2,)
+        or values.dtype.kind not in "iuf"
+        or not np.isfinite(values).all()
+        or not values[0] <= values[1]
+        or not values.any()
+    ):
+        raise ValueError(
+            "y_bounds must be two finite numbers (lowest, highest), not both 0, got "
+            f"{bounds!r}."
+        )
+    return float(values[0]), float(values[1])

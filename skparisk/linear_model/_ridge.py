@@ -31,7 +31,7 @@ from skparisk.exceptions import (
     IncompatibleError,
     warn_if_seeded,
 )
-from skparisk.linear_model._bounds import ridge_sensitivity_bound
+from skparisk.linear_model._bounds import bounded_ridge_problem, check_y_bounds
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.neighbors import check_n_records
 from skparisk.queries import RidgeQuery, check_answer
@@ -40,15 +40,13 @@ from skparisk.sensitivity import SensitivitySampler
 
 __all__ = ["PrivateRidge"]
 
-_CONDITION_OF_BOUND = 2.0**40
-
 
 class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Ridge regression whose coefficients are private.
 
     Fits scikit-learn's `Ridge` and releases its coefficients and intercept once,
-    with Laplace noise. Everything else, predictions included, is computed from
-    the released numbers.
+    with noise. Everything else, predictions included, is computed from the released
+    numbers.
 
     Parameters
     ----------
@@ -66,9 +64,10 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Whether there is an intercept, which is then released too.
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
-        Where the sensitivity comes from.
+        Where the sensitivity comes from, and what noise is calibrated to it.
 
-        * A :class:`~skparisk.SensitivitySampler`, which is cloned and given the
+        * A :class:`~skparisk.SensitivitySampler`, which says all about the noise and
+          the guarantee, such as ``randomness="both"``, and is cloned and given the
           query, `epsilon` and `gamma`, and `n_jobs`, `random_state`,
           `noise_random_state` and `verbose` unless they are None here. None: one
           with its defaults.
@@ -79,6 +78,8 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
           Either way `epsilon` and `gamma` are those given here, and not the
           sampler's own.
+        * A sampler with ``randomness="explicit"`` and its own `sensitivity`, a known
+          bound: a risk over the noise alone, or a `delta`.
         * A float: a known bound of the l1 sensitivity of all that is released,
           for epsilon-differential privacy. It is not checked.
         * "bound": the proven bound of :func:`ridge_sensitivity_bound`, for
@@ -301,7 +302,7 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             source = source.estimator
         if isinstance(source, str) and source == "bound":
             check_positive(self.x_norm, "x_norm")
-            _check_y_bounds(self.y_bounds)
+            check_y_bounds(self.y_bounds)
             return "bound"
         if self.x_norm is not None or self.y_bounds is not None:
             raise ValueError(
@@ -385,7 +386,9 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ) -> tuple[RiskCertificate, NDArray[np.float64]]:
         """Release with noise for a sensitivity that is known: risk 0."""
         if source == "bound":
-            X, y, query, sensitivity = self._bounded_problem(query, X, y)
+            X, y, query, sensitivity = bounded_ridge_problem(
+                query, X, y, x_norm=self.x_norm, y_bounds=self.y_bounds
+            )
         else:
             sensitivity = float(source)
         with np.errstate(all="ignore"):  # a warning would be a release of its own
@@ -413,37 +416,6 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             seeded=self.noise_random_state is not None,
         )
         return certificate, released
-
-    def _bounded_problem(
-        self, query: RidgeQuery, X: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], RidgeQuery, float]:
-        """Return clipped data, the query without free intercept, its l1 sensitivity."""
-        low, high = _check_y_bounds(self.y_bounds)
-        radius = check_positive(self.x_norm, "x_norm")
-        with np.errstate(over="ignore"):  # a warning would be a release of its own
-            norms = np.linalg.norm(X, axis=1, keepdims=True)
-        X = X * (radius / np.maximum(norms, radius))
-        y = np.clip(y, low, high)
-        if query.fit_intercept:
-            X = np.column_stack([X, np.ones(len(X))])
-            radius = math.hypot(radius, 1.0)
-        alphas = np.broadcast_to(query.alpha, _n_targets(y)).tolist()
-        bounds = [
-            ridge_sensitivity_bound(
-                len(X), alpha, x_norm=radius, y_bound=max(abs(low), abs(high))
-            )
-            for alpha in alphas
-        ]
-        # The bound is for the exact minimizer: pay for the rounding of the solver.
-        condition = 1 + len(X) * radius**2 / min(alphas)
-        if condition > _CONDITION_OF_BOUND:
-            raise ValueError(
-                "alpha must be at least n_records * x_norm**2 * 2**-40 with "
-                f"sensitivity='bound', for the solver to be exact; got {self.alpha!r}."
-            )
-        slack = 1 + X.shape[1] * condition * 2.0**-50
-        sensitivity = math.sqrt(X.shape[1]) * math.fsum(bounds) * slack
-        return X, y, RidgeQuery(query.alpha, fit_intercept=False), sensitivity
 
     def _unpack(self, released: NDArray[np.float64], targets: tuple[int, ...]) -> None:
         """Set coefficients and intercept, in the shapes that `Ridge` has."""
@@ -473,19 +445,3 @@ def _is_table_of(reference: Any, X: NDArray[np.float64]) -> bool:
     return isinstance(reference, TableReference) and (
         reference.fingerprint == fingerprint(X)
     )
-
-
-def _check_y_bounds(bounds: Any) -> tuple[float, float]:
-    values = np.asarray(() if bounds is None else bounds)
-    if (
-        values.shape != (2,)
-        or values.dtype.kind not in "iuf"
-        or not np.isfinite(values).all()
-        or not values[0] <= values[1]
-        or not values.any()
-    ):
-        raise ValueError(
-            "y_bounds must be two finite numbers (lowest, highest), not both 0, got "
-            f"{bounds!r}."
-        )
-    return float(values[0]), float(values[1])
