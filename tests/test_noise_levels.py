@@ -87,7 +87,7 @@ def test_draws_need_the_exchangeable_calibration():
 def test_draws_do_not_depend_on_how_pairs_are_chunked(law, monkeypatch):
     whole = DrawnLoss(law, DIFFERENCES, 1.0, seed=3, n_draws=2)
     scales, losses = whole.critical_scales(), whole.levels(2.0)
-    monkeypatch.setattr("skparisk.calibration._criteria._CHUNK", 64)
+    monkeypatch.setattr("skparisk.calibration._criteria.CHUNK", 64)
     parts = DrawnLoss(law, DIFFERENCES, 1.0, seed=3, n_draws=2)
     np.testing.assert_array_equal(parts.critical_scales(), scales)
     np.testing.assert_array_equal(parts.levels(2.0), losses)

@@ -7,6 +7,7 @@ the whole of calibration is the choice of K.
 
 from skparisk.calibration._certificate import RANDOMNESS, RiskCertificate
 from skparisk.calibration._criteria import (
+    CHUNK,
     ConditionalRisk,
     Criterion,
     DrawnLoss,
@@ -53,6 +54,7 @@ from skparisk.calibration._wording import HEURISTIC_CLAIM
 
 __all__ = [
     "CALIBRATIONS",
+    "CHUNK",
     "DKW",
     "HEURISTIC_CLAIM",
     "PAC",

@@ -2,7 +2,7 @@
 
 A criterion knows the sampled differences and the target level, and says which noise
 scale each pair needs (its critical scale), and for a given scale, which other levels
-would be kept. What it is told of differences is in the coordinates of the noise.
+would be kept. Scales and sensitivities are in the coordinates of the noise.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from skparisk.calibration._critical_scales import (
     laplace_critical_scales,
     laplace_peak_losses,
 )
+from skparisk.mechanisms import IsotropicShape, NoiseShape, gaussian_scale
 from skparisk.mechanisms import _grid_cost as grid_cost
-from skparisk.mechanisms import gaussian_scale
 from skparisk.privacy_loss import (
     gaussian_delta_epsilon,
     gaussian_risk,
@@ -32,6 +32,7 @@ from skparisk.privacy_loss import (
 )
 
 __all__ = [
+    "CHUNK",
     "ConditionalRisk",
     "Criterion",
     "DrawnLoss",
@@ -40,7 +41,8 @@ __all__ = [
 ]
 
 # Numbers that are worked on together: pairs times outputs.
-_CHUNK = 2**20
+CHUNK = 2**19
+_ISOTROPIC = IsotropicShape()
 
 
 class Criterion(Protocol):
@@ -119,7 +121,8 @@ class DrawnLoss:
     """Randomness "both": the level holds for the noise that is drawn with the pair.
 
     Dandekar, Definition 5, with `n_draws` vectors of noise for each pair. The draws
-    follow from `seed`, and are made when they are used.
+    follow from `seed`, and are made when they are used. `differences` are in units of
+    the answer, and mapped to the coordinates of `shape` block by block.
     """
 
     law: str
@@ -127,6 +130,7 @@ class DrawnLoss:
     epsilon: float
     seed: int
     n_draws: int = 1
+    shape: NoiseShape = _ISOTROPIC
 
     @property
     def least_steps(self) -> int:
@@ -158,9 +162,10 @@ class DrawnLoss:
         rng = np.random.default_rng(self.seed)
         draw = rng.laplace if self.law == "laplace" else rng.normal
         n_pairs, n_outputs = self.differences.shape
-        step = max(1, _CHUNK // (n_outputs * self.n_draws))
+        step = max(1, CHUNK // (n_outputs * self.n_draws))
         for start in range(0, n_pairs, step):
-            block = self.differences[start : start + step].repeat(self.n_draws, axis=0)
+            block = self.shape.whiten(self.differences[start : start + step])
+            block = block.repeat(self.n_draws, axis=0)
             yield block, draw(size=block.shape)
 
 

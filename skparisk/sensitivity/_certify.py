@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.calibration import (
+    CHUNK,
     ConditionalRisk,
     Criterion,
     DrawnLoss,
@@ -23,7 +24,7 @@ from skparisk.calibration import (
     calibrate_order_statistic,
     calibrate_risk_control,
 )
-from skparisk.mechanisms import AdditiveNoise, fit_noise_shape
+from skparisk.mechanisms import AdditiveNoise, NoiseShape, fit_noise_shape
 from skparisk.sensitivity._plan import NoisePlan
 
 __all__ = ["CertifiedNoise", "certify_known", "certify_sampled"]
@@ -50,9 +51,9 @@ def certify_sampled(
     """
     n_shape = plan.n_shape_pairs(len(differences))
     shape = fit_noise_shape(plan.noise_shape, differences[:n_shape])
-    differences = shape.whiten(differences[n_shape:])
+    differences = differences[n_shape:]
     n_pairs, n_outputs = differences.shape
-    sensitivities = np.linalg.norm(differences, _NORMS[plan.law], axis=1)
+    sensitivities = _sensitivities(differences, shape, _NORMS[plan.law])
     order = as_calibration(plan.calibration, plan.failure_prob)
     index = order.order_index(n_pairs, plan.gamma)
     sensitivity = float(np.partition(sensitivities, index - 1)[index - 1])
@@ -63,7 +64,7 @@ def certify_sampled(
             ConditionalRisk(sensitivities, n_outputs, plan.epsilon, plan.gamma)
         )
     else:
-        criterion = _criterion(plan, differences, sensitivities, draw_seed)
+        criterion = _criterion(plan, differences, sensitivities, shape, draw_seed)
         level = calibrate_order_statistic(
             criterion, plan.rule, n_pairs=n_pairs, gamma=plan.gamma
         )
@@ -121,15 +122,29 @@ def certify_known(
     return CertifiedNoise(noise, certificate)
 
 
+def _sensitivities(
+    differences: NDArray[np.float64], shape: NoiseShape, norm: int
+) -> NDArray[np.float64]:
+    """Return norms in the coordinates of the noise, without a copy of all pairs."""
+    n_blocks = 1 + differences.size // CHUNK
+    blocks = np.array_split(differences, min(n_blocks, len(differences)))
+    return np.concatenate(
+        [np.linalg.norm(shape.whiten(block), norm, axis=1) for block in blocks]
+    )
+
+
 def _criterion(
     plan: NoisePlan,
     differences: NDArray[np.float64],
     sensitivities: NDArray[np.float64],
+    shape: NoiseShape,
     draw_seed: int,
 ) -> Criterion:
     n_outputs = differences.shape[1]
     if plan.draws:
-        return DrawnLoss(plan.law, differences, plan.epsilon, draw_seed, plan.draws)
+        return DrawnLoss(
+            plan.law, differences, plan.epsilon, draw_seed, plan.draws, shape
+        )
     if plan.law == "laplace":
         return WorstOutputLaplace(sensitivities, n_outputs, plan.epsilon, plan.delta)
     return WorstOutputGaussian(

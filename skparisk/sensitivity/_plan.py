@@ -26,6 +26,9 @@ __all__ = ["MECHANISMS", "NoisePlan"]
 
 MECHANISMS = ("laplace", "gaussian", "gaussian-classical")
 
+# More do not make the shape better, and take memory.
+_MOST_SHAPE_PAIRS = 2**16
+
 
 @dataclass(frozen=True)
 class NoisePlan:
@@ -131,7 +134,9 @@ class NoisePlan:
 
     def n_shape_pairs(self, n_pairs: int) -> int:
         """Return how many of the pairs the shape of the noise is taken from."""
-        return 0 if self.noise_shape == "isotropic" else n_pairs // 2
+        if self.noise_shape == "isotropic":
+            return 0
+        return min(n_pairs // 2, _MOST_SHAPE_PAIRS)
 
     def check_pairs(self, n_pairs: int) -> None:
         """Raise CalibrationError if so few pairs cannot certify the risk."""

@@ -83,7 +83,7 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
     noise_shape : {"isotropic", "diagonal", "whitened"}, default="isotropic"
         How much noise each direction of the answer gets: the same for all outputs, in
         proportion to how far each output moves, or as their covariance is. The last
-        two take half of the pairs to learn that.
+        two take half of the pairs to learn that (65 536 at the most).
 
     n_draws : int, default=None
         For "both": draws of the noise for each pair. More than one take time, and
