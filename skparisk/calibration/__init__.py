@@ -50,7 +50,7 @@ from skparisk.calibration._order_statistics import (
     as_calibration,
     required_pairs,
 )
-from skparisk.calibration._wording import HEURISTIC_CLAIM
+from skparisk.calibration._wording import HEURISTIC_CLAIM, ceil_text
 
 __all__ = [
     "CALIBRATIONS",
@@ -77,6 +77,7 @@ __all__ = [
     "calibrate_known",
     "calibrate_order_statistic",
     "calibrate_risk_control",
+    "ceil_text",
     "check_risk_control",
     "dkw_fewest_pairs",
     "dkw_least_noise",

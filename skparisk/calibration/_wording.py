@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from skparisk.calibration._certificate import RiskCertificate
 
-__all__ = ["HEURISTIC_CLAIM", "as_html", "as_text", "caveats", "guarantee"]
+__all__ = [
+    "HEURISTIC_CLAIM",
+    "as_html",
+    "as_text",
+    "caveats",
+    "ceil_text",
+    "guarantee",
+]
 
 # Each caveat is one sentence.
 SEEDED = (
@@ -57,18 +64,18 @@ def guarantee(certificate: RiskCertificate) -> str:
     if certificate.voided:
         return f"There is no guarantee. {certificate.caveats[0]}"
     neighbors = NEIGHBORS[certificate.relation]
-    level = _ceil(certificate.epsilon)
+    level = ceil_text(certificate.epsilon)
     if certificate.randomness == "explicit":
         whom = f"For any {neighbors}, {certificate.n_records} records:"
         known = KNOWN[certificate.calibration]
         if certificate.risk:
-            risk = _ceil(certificate.risk)
+            risk = ceil_text(certificate.risk)
             return (
                 f"{whom} the privacy loss of the release exceeds {level} with "
                 f"probability at most {risk} over the noise, {known}."
             )
         return f"{whom} the release is {_private_at(certificate)}, {known}."
-    confidence = 1 - Decimal(_ceil(certificate.risk))
+    confidence = 1 - Decimal(ceil_text(certificate.risk))
     whom = (
         f"For {neighbors} ({certificate.n_records} records, {certificate.reference}): "
         f"with probability at least {confidence} {_over(certificate)},"
@@ -106,9 +113,9 @@ def as_html(certificate: RiskCertificate) -> str:
 
 
 def _private_at(certificate: RiskCertificate) -> str:
-    level = _ceil(certificate.epsilon)
+    level = ceil_text(certificate.epsilon)
     if certificate.delta:
-        level = f"({level}, {_ceil(certificate.delta)})"
+        level = f"({level}, {ceil_text(certificate.delta)})"
     return f"{level}-differentially private"
 
 
@@ -116,7 +123,7 @@ def _over(certificate: RiskCertificate) -> str:
     both = certificate.randomness == "both"
     if certificate.failure_prob is not None:
         fresh = "the fresh pair and the noise" if both else "the fresh pair"
-        share = _ceil(certificate.failure_prob)
+        share = ceil_text(certificate.failure_prob)
         return f"over {fresh}, in all but a share {share} of all samples of pairs"
     if both:
         return "over the fresh pair, the noise and the sampled pairs together"
@@ -124,13 +131,13 @@ def _over(certificate: RiskCertificate) -> str:
 
 
 def _rows(certificate: RiskCertificate) -> list[tuple[str, str]]:
-    achieved = _ceil(certificate.risk)
+    achieved = ceil_text(certificate.risk)
     if certificate.voided:
         achieved = "none is guaranteed"
     rows = [
-        ("privacy level epsilon", _ceil(certificate.epsilon)),
+        ("privacy level epsilon", ceil_text(certificate.epsilon)),
         ("risk achieved", f"{achieved} (asked for: {certificate.gamma:g})"),
-        ("delta", _ceil(certificate.delta)),
+        ("delta", ceil_text(certificate.delta)),
         ("risk is over", _risk_is_over(certificate)),
         ("relation", certificate.relation),
         ("records, outputs", f"{certificate.n_records}, {certificate.n_outputs}"),
@@ -150,7 +157,7 @@ def _rows(certificate: RiskCertificate) -> list[tuple[str, str]]:
         ),
     ]
     if certificate.failure_prob is not None:
-        share = _ceil(certificate.failure_prob)
+        share = ceil_text(certificate.failure_prob)
         rows.append(("fails for a share of samples", share))
     return rows
 
@@ -174,7 +181,7 @@ def _noise(certificate: RiskCertificate) -> str:
 
 
 def _processed(certificate: RiskCertificate) -> str:
-    level = f"({_ceil(certificate.epsilon)}, {_ceil(certificate.risk)})"
+    level = f"({ceil_text(certificate.epsilon)}, {ceil_text(certificate.risk)})"
     average = ", on average over pairs" if certificate.n_pairs else ""
     return f"{level}-differentially private{average}"
 
@@ -190,9 +197,9 @@ def _calibration(certificate: RiskCertificate) -> str:
     return f"{number} pairs with {certificate.n_draws} draws of the noise each"
 
 
-def _ceil(value: float) -> str:
-    """Write a number with 6 digits, rounded up: it is never claimed too small."""
+def ceil_text(value: float, n_digits: int = 6) -> str:
+    """Write a number rounded up to some digits: it is never claimed too small."""
     if math.isinf(value):
         return "inf"
-    digits = Context(prec=6, rounding=ROUND_CEILING)
+    digits = Context(prec=n_digits, rounding=ROUND_CEILING)
     return f"{float(digits.create_decimal(repr(value))):g}"

@@ -1,0 +1,129 @@
+"""What the displays share: a step function that falls from 1, and its axes."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["NOT_FITTED", "Floats", "StepDisplay", "frozen_numbers", "log_scale"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+NOT_FITTED = (
+    "This %(name)s has no certificate_: fit it first, and give the estimator of "
+    "skparisk itself, not a pipeline or a search around it."
+)
+# Where a logarithmic axis starts: a few pairs of nearly equal databases would
+# stretch it by decades.
+_FIRST_SHOWN = 0.99
+
+
+class StepDisplay(ABC):
+    """A step function that falls from 1, and what is marked on it."""
+
+    caveat: str | None = None
+    estimator_name: str | None
+
+    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
+        """Draw the curve.
+
+        Both axes are logarithmic: the vertical one as the risks that matter are small
+        (unless one is 0, or there is none below 1), the other one if it spans more
+        than a decade.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw. None: a new figure.
+
+        name : str, default=None
+            Name in the legend. None: `estimator_name`.
+
+        **kwargs : dict
+            For matplotlib's `plot`, which draws the curve; not `drawstyle`.
+
+        Returns
+        -------
+        display : RiskCurveDisplay or SensitivityDisplay
+            This one.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        self.ax_ = _new_axes() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        limits = self.ax_.get_xlim() if self.ax_.has_data() else (math.inf, 0.0)
+        label = kwargs.pop("label", self.estimator_name if name is None else name)
+        if self.caveat is not None:
+            label = self.caveat if label is None else f"{label} ({self.caveat})"
+        x, y = self._steps()
+        (self.line_,) = self.ax_.plot(
+            x, y, drawstyle="steps-post", label=label, **kwargs
+        )
+        shown = np.append(x[y <= _FIRST_SHOWN], self._mark(y))
+        _fit_levels(self.ax_, shown[shown > 0], limits)
+        if self.ax_.get_legend_handles_labels()[0]:
+            self.ax_.legend()
+        return self
+
+    @abstractmethod
+    def _steps(self) -> tuple[Floats, Floats]:
+        """Return where the steps begin, from 0 on, and their heights."""
+
+    @abstractmethod
+    def _mark(self, heights: Floats) -> list[float]:
+        """Draw all but the curve, and return the marked values."""
+
+
+def frozen_numbers(
+    values: Any, name: str, most: float = math.inf, *, ndim: int = 1
+) -> Floats:
+    """Return a read-only copy of finite numbers in [0, most]."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.array([[math.nan]])
+    valid = np.isfinite(array) & (array >= 0) & (array <= most)
+    if array.ndim != ndim or not valid.all():
+        what = "a vector of finite numbers" if ndim else "a finite number"
+        limits = ">= 0" if math.isinf(most) else f"in [0, {most:g}]"
+        raise ValueError(f"{name} must be {what} {limits}, got {values!r}.")
+    array.flags.writeable = False
+    return array
+
+
+def _new_axes() -> Any:
+    """Return the axes of a new figure of pyplot."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            'A display needs matplotlib: python -m pip install "skparisk[plot]"'
+        ) from error
+    return plt.subplots(layout="constrained")[1]
+
+
+def log_scale(ax: Any, axis: str) -> None:
+    """Scale an axis logarithmically, with plain numbers at 1, 2 and 5."""
+    getattr(ax, f"set_{axis}scale")("log", subs=[2, 5])
+    ticks = getattr(ax, f"{axis}axis")
+    ticks.set_major_formatter("{x:g}")
+    ticks.set_minor_formatter("{x:g}")
+
+
+def _fit_levels(ax: Any, shown: Floats, limits: tuple[float, float]) -> None:
+    """Scale the horizontal axis to positive values, within no less than its limits."""
+    if len(shown) and shown.max() > 10 * shown.min():
+        log_scale(ax, "x")
+    if len(shown) and ax.get_xscale() == "log":
+        left = min(v for v in (shown.min() / 1.2, limits[0]) if v > 0)
+        right = max(shown.max() * 1.2, limits[1])
+        ax.set_xlim(left, right)
+        if right > 1e4 * left:
+            ax.xaxis.set_minor_formatter("")
