@@ -12,6 +12,10 @@ pytestmark = [
 ]
 
 
+SHAPED = {"randomness": "both", "mechanism": "gaussian", "noise_shape": "whitened"}
+KNOWN = {"randomness": "explicit", "sensitivity": 1.0}
+
+
 @parametrize_with_checks(
     [
         PrivateRidge(noise_random_state=0),
@@ -21,6 +25,9 @@ pytestmark = [
         ),
         PrivateRidge(sensitivity=1.0, noise_random_state=0),
         SensitivitySampler(noise_random_state=0),
+        PrivateRidge(sensitivity=SensitivitySampler(**SHAPED), noise_random_state=0),
+        SensitivitySampler(noise_random_state=0, **SHAPED),
+        SensitivitySampler(noise_random_state=0, **KNOWN),
     ]
 )
 def test_seeded(estimator, check):

@@ -1,4 +1,4 @@
-"""Laplace noise: exact law, no trace of the value in the low bits, safe rounding."""
+"""Laplace and Gaussian noise: exact law, no trace of the value, safe rounding."""
 
 import math
 import pickle
@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import FALSE_ALARM, assert_law, rejects_law
-from scipy.stats import chi2_contingency, laplace
+from scipy.stats import chi2_contingency, laplace, norm
 
-from skparisk.mechanisms import LaplaceMechanism
+from skparisk.mechanisms import GaussianMechanism, LaplaceMechanism
 from skparisk.mechanisms._noise import round_to_grid, to_float
 from skparisk.mechanisms._shapes import to_dyadic
+from skparisk.privacy_loss import gaussian_delta, gaussian_shift
 
 positive = st.floats(min_value=1e-100, max_value=1e100)
 levels = st.floats(min_value=1e-8, max_value=1e100)
@@ -199,3 +200,206 @@ def test_values_that_are_no_numbers_are_refused(value, epsilon):
 def test_values_of_another_length_are_refused(values):
     with pytest.raises(ValueError, match=r"values must have 2 outputs \(n_outputs\)"):
         LaplaceMechanism(1.0, 1.0, n_outputs=2).release(values)
+
+
+# Gaussian noise for a known sensitivity
+
+
+@pytest.mark.parametrize("value", [0.0, -123.456])
+@pytest.mark.parametrize(
+    ("calibration", "epsilon", "scale"),
+    # The root of Balle and Wang's Theorem 8 by mpmath; 2 sqrt(2 ln(1.25 / delta)) / e.
+    [("analytic", 2.0, 3.98762489), ("classical", 0.5, 19.3792211)],
+)
+def test_gaussian_noise_follows_the_exact_law_and_no_other_scale(
+    value, calibration, epsilon, scale
+):
+    mechanism = GaussianMechanism(2.0, epsilon, 1e-5, calibration=calibration)
+    assert mechanism.noise_scale == pytest.approx(scale, rel=1e-5)
+    noise = mechanism.release(np.full((50_000, 1), value), noise_random_state=0)
+    noise = noise.ravel() - value
+    assert_law(noise, norm(scale=scale).cdf)
+    for wrong in (0.9 * scale, 1.1 * scale):
+        assert rejects_law(noise, norm(scale=wrong).cdf)
+
+
+def longest_shift(mechanism):
+    """Return the distance over the scale, as long as the grid can make it, exactly.
+
+    The sensitivity is itself a rounded sum: half a share of 2**-30 is for that.
+    """
+    root = Fraction(math.nextafter(math.sqrt(mechanism.n_outputs), math.inf))
+    distance = Fraction(mechanism.sensitivity) * (1 + Fraction(1, 2**31))
+    grid, scale = Fraction(mechanism.grid), Fraction(mechanism.noise_scale)
+    return (distance + root * grid) / scale, root
+
+
+def assert_gaussian_noise_is_safe(mechanism):
+    """On the grid the distance is longer, and the loss is off by a step of noise."""
+    shift, root = longest_shift(mechanism)
+    spent = root * shift / mechanism.noise.steps
+    level = float(Fraction(mechanism.epsilon) - spent)
+    assert gaussian_delta(level, float(shift)) <= mechanism.delta
+
+
+@settings(derandomize=True, max_examples=200, deadline=None)
+@given(
+    sensitivity=positive,
+    epsilon=st.floats(1e-3, 1e4),
+    delta=st.floats(1e-15, 0.99),
+    n_outputs=st.integers(1, 10**6),
+)
+def test_gaussian_scale_pays_for_every_rounding_and_hardly_more(
+    sensitivity, epsilon, delta, n_outputs
+):
+    mechanism = GaussianMechanism(sensitivity, epsilon, delta, n_outputs)
+    assert_gaussian_noise_is_safe(mechanism)
+    least = sensitivity / gaussian_shift(epsilon, delta)
+    assert mechanism.noise_scale <= least * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("delta", [0.5, 1e-5])
+@pytest.mark.parametrize(("epsilon", "n_outputs"), [(1.0, 10**17), (1e-7, 1000)])
+def test_gaussian_scale_pays_for_the_coarsest_grid(epsilon, n_outputs, delta):
+    """Here the grid costs most of the share that is set aside for it."""
+    mechanism = GaussianMechanism(1.0, epsilon, delta, n_outputs)
+    assert_gaussian_noise_is_safe(mechanism)
+    shift, root = longest_shift(mechanism)
+    share = root * max(shift / Fraction(epsilon), 1 / shift) / mechanism.noise.steps
+    assert 2**-22 < share <= 2**-20
+
+
+@settings(derandomize=True, max_examples=100, deadline=None)
+@given(epsilon=st.floats(1e-3, 1.0), delta=st.floats(1e-12, 0.5))
+def test_classical_noise_is_the_textbooks_and_more_than_is_needed(epsilon, delta):
+    classical = GaussianMechanism(3.0, epsilon, delta, calibration="classical")
+    textbook = 3.0 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+    assert textbook <= classical.noise_scale <= textbook * (1 + 1e-5)
+    assert classical.noise_scale > GaussianMechanism(3.0, epsilon, delta).noise_scale
+    shift, _ = longest_shift(classical)
+    assert gaussian_delta(epsilon, float(shift)) < delta
+
+
+@settings(derandomize=True, max_examples=50, deadline=None)
+@given(
+    sensitivity=st.floats(1e-50, 1e50),
+    epsilon=st.floats(1e-2, 1e2),
+    delta=st.floats(1e-9, 0.4),
+)
+def test_gaussian_noise_falls_with_every_parameter(sensitivity, epsilon, delta):
+    scale = GaussianMechanism(sensitivity, epsilon, delta).noise_scale
+    assert GaussianMechanism(sensitivity, 1.01 * epsilon, delta).noise_scale < scale
+    assert GaussianMechanism(sensitivity, epsilon, 1.01 * delta).noise_scale < scale
+    larger = GaussianMechanism(8 * sensitivity, epsilon, delta).noise_scale
+    assert larger == pytest.approx(8 * scale, rel=1e-11)
+    many = GaussianMechanism(sensitivity, epsilon, delta, 10**6).noise_scale
+    assert many == pytest.approx(scale, rel=1e-5)
+
+
+def test_gaussian_noise_of_smallest_and_largest_numbers():
+    for sensitivity in (5e-324, 1e-320):
+        mechanism = GaussianMechanism(sensitivity, 1.0, 1e-5)
+        shift, _ = longest_shift(mechanism)
+        assert gaussian_delta(1 - 2.0**-20, float(shift)) <= 1e-5
+    mechanism = GaussianMechanism(1e300, 1e-3, 1e-5)
+    assert math.isfinite(mechanism.noise_scale)
+    assert not np.isnan(mechanism.release([1.7e308])).any()
+
+
+@pytest.mark.parametrize("epsilon", [1e6, 1e100, 1e300])
+def test_gaussian_noise_of_large_levels(epsilon):
+    """The shift is next to the root of twice the level."""
+    mechanism = GaussianMechanism(1.0, epsilon, 1e-5)
+    expected = 1 / math.sqrt(2 * epsilon)
+    assert mechanism.noise_scale == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 100])
+def test_gaussian_noise_of_small_levels_is_refused_where_the_grid_ends(n_outputs):
+    with pytest.raises(ValueError, match=r"epsilon must be at least .* got 1e-12") as e:
+        GaussianMechanism(1.0, 1e-12, 0.3, n_outputs)
+    least = float(str(e.value).split("at least ")[1].split()[0])
+    mechanism = GaussianMechanism(1.0, 1.01 * least, 0.3, n_outputs)
+    assert gaussian_delta(least, float(longest_shift(mechanism)[0])) <= 0.3
+
+
+@pytest.mark.parametrize("calibration", ["analytic", "classical"])
+def test_gaussian_noise_of_an_infinite_level_is_none(calibration):
+    values = np.array([[0.1, 2.0], [np.pi, -5.0]])
+    mechanism = GaussianMechanism(0.0, math.inf, 1e-5, 2, calibration=calibration)
+    released = mechanism.release(values)
+    np.testing.assert_array_equal(released, values)
+    assert released is not values
+    assert (mechanism.noise_scale, mechanism.noise.steps) == (0.0, 0)
+
+
+def test_gaussian_noise_differs_each_time_and_repeats_only_with_a_seed():
+    mechanism = GaussianMechanism(1.0, 1.0, 0.1, n_outputs=2)
+    assert (mechanism.release([0.0, 0.0]) != mechanism.release([0.0, 0.0])).all()
+    first, second = (mechanism.release([0, 0], noise_random_state=3) for _ in "12")
+    np.testing.assert_array_equal(first, second)
+    assert first[0] != first[1]
+    for released in first:
+        assert (Fraction(released) / Fraction(mechanism.grid)).denominator == 1
+
+
+def test_gaussian_mechanism_is_a_frozen_value():
+    mechanism = GaussianMechanism(1.0, 0.5, 1e-5)
+    assert mechanism == pickle.loads(pickle.dumps(mechanism))
+    assert hash(mechanism) == hash(GaussianMechanism(1.0, 0.5, 1e-5))
+    assert mechanism != GaussianMechanism(1.0, 0.5, 1e-5, calibration="classical")
+    assert repr(mechanism).startswith("GaussianMechanism(sensitivity=1.0, epsilon=0.5")
+    with pytest.raises(AttributeError):
+        mechanism.delta = 0.1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        (
+            {"sensitivity": 0.0},
+            r"sensitivity must be a finite number above 0, got 0\.0",
+        ),
+        ({"sensitivity": -1.0}, "sensitivity must be a finite number above 0, got -1"),
+        ({"sensitivity": math.nan}, "sensitivity must be a finite number above 0, got"),
+        ({"sensitivity": math.inf}, "sensitivity must be a finite number above 0, got"),
+        (
+            {"sensitivity": -1.0, "epsilon": math.inf},
+            r"sensitivity must be a finite number at least 0, got -1\.0",
+        ),
+        ({"epsilon": 0.0}, r"epsilon must be a number in \(0, inf\], got 0\.0"),
+        ({"epsilon": math.nan}, r"epsilon must be a number in \(0, inf\], got nan"),
+        ({"epsilon": 2, "calibration": "classical"}, r"epsilon must be in \(0, 1\]"),
+        ({"delta": 0.0}, r"delta must be a number in \(0, 1\), got 0\.0"),
+        ({"delta": 1.0}, r"delta must be a number in \(0, 1\), got 1\.0"),
+        ({"delta": None}, r"delta must be a number in \(0, 1\), got None"),
+        (
+            {"delta": 0.0, "epsilon": math.inf},
+            r"delta must be a number in \(0, 1\), got 0\.0",
+        ),
+        ({"n_outputs": 0}, "n_outputs must be a whole number >= 1, got 0"),
+        ({"n_outputs": 1.5}, r"n_outputs must be a whole number >= 1, got 1\.5"),
+        (
+            {"calibration": "best"},
+            "calibration must be one of 'analytic', 'classical'; got 'best'",
+        ),
+        ({"sensitivity": 1.7e308}, "noise_scale must be a finite number above 0, got"),
+    ],
+)
+def test_bad_parameters_of_gaussian_noise_are_refused(parameters, message):
+    good = {"sensitivity": 1.0, "epsilon": 0.5, "delta": 1e-5}
+    with pytest.raises(ValueError, match=message):
+        GaussianMechanism(**(good | parameters))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("epsilon", [1.0, np.inf])
+def test_gaussian_noise_is_for_finite_values(value, epsilon):
+    with pytest.raises(ValueError, match="values must be finite numbers"):
+        GaussianMechanism(1.0, epsilon, 0.1).release([value])
+
+
+@pytest.mark.parametrize("values", [1.0, [1.0], [[1.0, 2.0, 3.0]]])
+def test_gaussian_noise_is_for_values_of_its_length(values):
+    with pytest.raises(ValueError, match=r"values must have 2 outputs \(n_outputs\)"):
+        GaussianMechanism(1.0, 1.0, 0.1, n_outputs=2).release(values)
