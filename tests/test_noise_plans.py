@@ -1,0 +1,1140 @@
+"""Every randomness, mechanism, shape and calibration, through both estimators."""
+
+import json
+import math
+import pickle
+import struct
+from functools import cache
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from laws import FALSE_ALARM, assert_law, rejects_law
+from scipy import stats
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+
+from skparisk import (
+    CalibrationError,
+    HeuristicGuaranteeWarning,
+    IncompatibleError,
+    PrivacyLeakWarning,
+    PrivateRidge,
+    RiskCertificate,
+    SensitivitySampler,
+)
+from skparisk.calibration import as_calibration
+from skparisk.mechanisms import (
+    NOISE_SHAPES,
+    GaussianMechanism,
+    LaplaceMechanism,
+    fit_noise_shape,
+)
+from skparisk.privacy_loss import (
+    dandekar_noise_epsilon,
+    gaussian_classical_shift,
+    gaussian_delta,
+    gaussian_explicit_shift,
+    gaussian_shift,
+    laplace_delta,
+    laplace_delta_noise_epsilon,
+)
+from skparisk.queries import MeanQuery, RidgeQuery
+from skparisk.reference import CallableReference, TableReference
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::skparisk.exceptions.HeuristicGuaranteeWarning"
+)
+
+RNG = np.random.default_rng(0)
+MIXING = np.array([[1.0, 0.0, 0.0], [0.9, 0.3, 0.0], [5.0, 4.0, 2.0]])
+PUBLIC = RNG.normal(size=(300, 3)) @ MIXING.T
+PRIVATE = RNG.normal(size=(300, 3)) @ MIXING.T
+TARGETS = PUBLIC @ [1.0, -2.0, 0.5] + RNG.normal(size=300)
+PRIVATE_TARGETS = PRIVATE @ [1.0, -2.0, 0.5] + RNG.normal(size=300)
+REFERENCE = {"X_reference": PUBLIC, "y_reference": TARGETS}
+
+EPSILON, GAMMA, DELTA = 0.8, 0.2, 1e-3
+N_PAIRS, N_SHAPE = 251, 125
+GRID = 1e-5  # what the grid and rounding may cost
+
+SHAPED = {"randomness": "both", "mechanism": "gaussian", "noise_shape": "whitened"}
+
+
+def valid_plans():
+    """All that can be combined, but for numbers."""
+    rules = [{"calibration": name} for name in ("exchangeable", "pac", "dkw")]
+    for shape in NOISE_SHAPES:
+        noise = [
+            {"mechanism": "laplace"},
+            {"mechanism": "laplace", "delta": DELTA},
+            {"mechanism": "gaussian", "delta": DELTA},
+            {"mechanism": "gaussian-classical", "delta": DELTA},
+        ]
+        implicit = [a | b for a in noise for b in rules]
+        implicit.append({"mechanism": "laplace", "calibration": "bessel"})
+        for plan in implicit:
+            yield {"randomness": "implicit", "noise_shape": shape} | plan
+        draws = [{"n_draws": n} for n in (None, 1, 5)]
+        for mechanism in ("laplace", "gaussian"):
+            both = [rules[0] | n for n in draws] + rules[1:]
+            if mechanism == "gaussian":
+                both.append({"n_draws": 0})
+            for plan in both:
+                yield {
+                    "randomness": "both",
+                    "mechanism": mechanism,
+                    "noise_shape": shape,
+                } | plan
+    for plan in (
+        {"mechanism": "laplace"},
+        {"mechanism": "laplace", "delta": DELTA},
+        {"mechanism": "laplace", "calibration": "bessel"},
+        {"mechanism": "gaussian"},
+        {"mechanism": "gaussian", "delta": DELTA},
+        {"mechanism": "gaussian-classical", "delta": DELTA},
+    ):
+        yield {"randomness": "explicit", "sensitivity": 0.5} | plan
+
+
+PLANS = {" ".join(str(v) for v in plan.values()): plan for plan in valid_plans()}
+every_plan = pytest.mark.parametrize("name", PLANS)
+sampled_plans = pytest.mark.parametrize(
+    "name", [name for name, plan in PLANS.items() if plan["randomness"] != "explicit"]
+)
+
+PARAMETERS = set(SensitivitySampler().get_params(deep=False))
+FITTED = {
+    "differences_",
+    "sensitivities_",
+    "sensitivity_",
+    "noise_scale_",
+    "noise_epsilon_",
+    "risk_",
+    "certificate_",
+    "mechanism_",
+    "draw_seed_",
+    "query_",
+    "n_records_",
+    "n_outputs_",
+    "n_features_in_",
+    "reference_fingerprint_",
+}
+DEFAULTS = SensitivitySampler().get_params(deep=False)
+OF_THE_PLAN = (
+    "randomness",
+    "mechanism",
+    "noise_shape",
+    "calibration",
+    "delta",
+    "n_draws",
+    "sensitivity",
+)
+DEFAULT_PLAN = {name: DEFAULTS[name] for name in OF_THE_PLAN}
+
+
+def make_sampler(**parameters):
+    usual = {"epsilon": EPSILON, "gamma": GAMMA, "n_pairs": N_PAIRS, "random_state": 0}
+    return SensitivitySampler(**({"query": MeanQuery()} | usual | parameters))
+
+
+@cache
+def fitted(name):
+    """Return a sampler for a plan, which tests share and leave as it is."""
+    return make_sampler(**PLANS[name]).fit(PUBLIC)
+
+
+@cache
+def isotropic():
+    return make_sampler().fit(PUBLIC)
+
+
+def switch(sampler, **plan):
+    """Return a copy with another plan and the same pairs, not yet calibrated."""
+    other = pickle.loads(pickle.dumps(sampler))
+    return other.set_params(**(DEFAULT_PLAN | plan))
+
+
+def norms(differences, mechanism):
+    return np.linalg.norm(differences, 1 if mechanism == "laplace" else 2, axis=1)
+
+
+# Every plan
+
+
+@every_plan
+def test_fitted_attributes_are_the_documented_ones(name):
+    s = fitted(name)
+    known = s.randomness == "explicit"
+    missing = {"differences_", "sensitivities_"} if known else set()
+    assert set(vars(s)) == PARAMETERS | FITTED - missing
+    assert (s.noise_scale_ > 0) & math.isfinite(s.noise_scale_)
+    assert s.noise_scale_ == s.mechanism_.noise_scale
+    assert s.noise_epsilon_ == s.sensitivity_ / s.noise_scale_
+    assert (s.mechanism_.n_outputs, s.n_outputs_, s.n_records_) == (3, 3, 300)
+    assert s.mechanism_.shape.name == s.noise_shape
+    if not known:
+        n_shape = 0 if s.noise_shape == "isotropic" else N_SHAPE
+        assert s.differences_.shape == (N_PAIRS, 3)
+        assert s.sensitivities_.shape == (N_PAIRS - n_shape,)
+        for pairs in (s.differences_, s.sensitivities_):
+            assert not pairs.flags.writeable
+
+
+@every_plan
+def test_certificate_says_what_was_done(name):
+    s, plan = fitted(name), DEFAULT_PLAN | PLANS[name]
+    c = s.certificate_
+    known, both = (plan["randomness"] == word for word in ("explicit", "both"))
+    heuristic = plan["calibration"] == "bessel"
+    shaped = plan["noise_shape"] != "isotropic"
+    exact = plan["mechanism"] == "gaussian" and plan["calibration"] == "exchangeable"
+    draws = plan["n_draws"]
+    if both and draws is None:
+        draws = 0 if exact else 1
+    assert c.mechanism == plan["mechanism"].removesuffix("-classical")
+    assert (c.randomness, c.noise_shape) == (plan["randomness"], plan["noise_shape"])
+    assert c.delta == (0.0 if both else plan["delta"])
+    assert c.gamma == (0.0 if known and plan["delta"] else GAMMA)
+    assert c.epsilon == EPSILON
+    assert c.n_draws == (draws if both else None)
+    assert c.n_shape_pairs == (N_SHAPE if shaped else None)
+    assert c.n_pairs == (None if known else N_PAIRS - N_SHAPE * shaped)
+    assert (c.order_index is None) == (known or draws == 0)
+    assert (c.reference is None) == known
+    if known:
+        assert c.calibration == ("bessel" if heuristic else "declared")
+        assert c.failure_prob is None
+        assert c.risk == (0.0 if c.mechanism == "laplace" or c.delta else GAMMA) or (
+            heuristic and c.risk == GAMMA
+        )
+    else:
+        assert c.calibration == plan["calibration"]
+        assert c.failure_prob == (0.05 if c.calibration in ("pac", "bessel") else None)
+        assert c.risk > 0
+    assert (c.risk, c.noise_scale, c.sensitivity) == (
+        s.risk_,
+        s.noise_scale_,
+        s.sensitivity_,
+    )
+    assert not c.seeded
+    assert c.private == (not heuristic)
+    if not heuristic:
+        assert s.risk_ <= GAMMA
+        assert c.risk_at(EPSILON) <= GAMMA
+        assert c.epsilon_at(GAMMA) <= EPSILON
+        assert c.risk_at(EPSILON / 3) >= c.risk_at(EPSILON) >= c.risk_at(EPSILON * 3)
+
+
+@every_plan
+def test_releases_and_survives_pickling_json_and_cloning(name):
+    s = fitted(name)
+    copied = pickle.loads(pickle.dumps(s))
+    assert copied.certificate_ == s.certificate_
+    document = json.loads(json.dumps(s.certificate_.to_dict()))
+    assert RiskCertificate.from_dict(document) == s.certificate_
+    assert s.certificate_.guarantee in str(s.certificate_)
+    size = 80 * math.sqrt(np.trace(s.mechanism_.covariance()))
+    first, second = (sampler.release(PRIVATE) for sampler in (s, copied))
+    for released in (first, second):
+        assert released.shape == (3,)
+        assert np.abs(released - PRIVATE.mean(axis=0)).max() < size
+    assert (first != second).all()
+    covariances = (sampler.mechanism_.covariance() for sampler in (s, copied))
+    np.testing.assert_array_equal(*covariances)
+    twin = clone(s)
+    assert not hasattr(twin, "certificate_")
+    assert pickle.dumps(twin.get_params()) == pickle.dumps(s.get_params())
+
+
+@every_plan
+def test_same_seed_same_noise_and_no_seed_works(name):
+    s = fitted(name)
+    again = clone(s).fit(PUBLIC)
+    assert again.certificate_ == s.certificate_
+    assert again.draw_seed_ == s.draw_seed_
+    assert s.calibrate().certificate_ == s.certificate_
+    free = clone(s).set_params(random_state=None).fit(PUBLIC)
+    if s.randomness == "explicit":
+        assert free.certificate_ == s.certificate_
+    else:
+        assert (free.risk_, free.n_outputs_) == (s.risk_, s.n_outputs_)
+        assert free.noise_scale_ != s.noise_scale_
+
+
+@pytest.mark.parametrize(
+    ("backend", "plan"),
+    [
+        ("threading", {}),
+        ("threading", {"randomness": "both"}),
+        ("threading", {"randomness": "both", "mechanism": "gaussian", "n_draws": 3}),
+        ("loky", SHAPED),
+    ],
+)
+def test_noise_does_not_depend_on_the_number_of_workers(backend, plan):
+    one = make_sampler(**plan).fit(PUBLIC)
+    with joblib.parallel_config(backend=backend):
+        two = make_sampler(n_jobs=2, **plan).fit(PUBLIC)
+    assert two.certificate_ == one.certificate_
+    np.testing.assert_array_equal(
+        two.mechanism_.covariance(), one.mechanism_.covariance()
+    )
+
+
+@sampled_plans
+def test_sensitivity_is_an_order_statistic_in_the_coordinates_of_the_shape(name):
+    s = fitted(name)
+    n_shape = 0 if s.noise_shape == "isotropic" else N_SHAPE
+    shape = fit_noise_shape(s.noise_shape, s.differences_[:n_shape])
+    np.testing.assert_array_equal(
+        shape.color(np.eye(3)), s.mechanism_.shape.color(np.eye(3))
+    )
+    expected = norms(shape.whiten(s.differences_[n_shape:]), s.mechanism)
+    np.testing.assert_array_equal(s.sensitivities_, expected)
+    rule = as_calibration(s.calibration, s.failure_prob)
+    index = rule.order_index(len(expected), GAMMA)
+    assert s.sensitivity_ == s.sensitivity_at(GAMMA) == np.sort(expected)[index - 1]
+    if s.randomness == "implicit":
+        assert s.certificate_.order_index == index
+
+
+SHIFTS = {
+    "laplace": lambda: laplace_delta_noise_epsilon(EPSILON, DELTA),
+    "gaussian": lambda: gaussian_shift(EPSILON, DELTA),
+    "gaussian-classical": lambda: gaussian_classical_shift(EPSILON, DELTA),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, plan in PLANS.items() if plan["randomness"] == "implicit"]
+)
+def test_noise_over_pairs_is_that_of_the_mechanism_for_the_sensitivity(name):
+    s = fitted(name)
+    shift = SHIFTS[s.mechanism]() if s.delta else EPSILON
+    assert s.noise_scale_ == pytest.approx(s.sensitivity_ / shift, rel=GRID)
+    assert s.noise_scale_ >= s.sensitivity_ / shift
+
+
+@every_plan
+def test_calibrate_takes_what_is_set_now(name):
+    """One fitted sampler goes through all plans; its pairs stay the same object."""
+    base = isotropic()
+    before = pickle.dumps(base)
+    other = switch(base, **PLANS[name])
+    calibrated = other.calibrate()
+    assert calibrated.certificate_ == fitted(name).certificate_
+    np.testing.assert_array_equal(
+        calibrated.mechanism_.covariance(), fitted(name).mechanism_.covariance()
+    )
+    if other.randomness == "explicit":
+        assert not hasattr(calibrated, "sensitivities_")
+        with pytest.raises(IncompatibleError, match="There are no sampled pairs"):
+            calibrated.sensitivity_at(0.1)
+    else:
+        assert calibrated.differences_ is other.differences_
+        back = calibrated.set_params(**DEFAULT_PLAN).calibrate()
+        assert back.certificate_ == base.certificate_
+    assert other.certificate_ == base.certificate_
+    assert pickle.dumps(base) == before
+
+
+@every_plan
+def test_infinite_epsilon_releases_the_exact_answer(name):
+    s = fitted(name).calibrate(epsilon=math.inf)
+    direct = clone(fitted(name)).set_params(epsilon=math.inf).fit(PUBLIC)
+    assert s.certificate_ == direct.certificate_
+    for sampler in (s, direct):
+        np.testing.assert_array_equal(sampler.release(PRIVATE), PRIVATE.mean(axis=0))
+        assert sampler.noise_scale_ == 0
+        assert sampler.noise_epsilon_ == math.inf
+        assert not sampler.mechanism_.covariance().any()
+    assert s.certificate_.epsilon == math.inf
+    assert not s.certificate_.private
+    assert s.certificate_.guarantee.startswith("There is no guarantee.")
+    document = json.loads(json.dumps(s.certificate_.to_dict()))
+    assert RiskCertificate.from_dict(document) == s.certificate_
+
+
+@cache
+def ridge_sampler():
+    sampler = SensitivitySampler(RidgeQuery(), n_pairs=N_PAIRS, random_state=0)
+    return sampler.fit(PUBLIC, TARGETS)
+
+
+@every_plan
+def test_private_ridge_takes_every_plan(name):
+    sampler = switch(ridge_sampler(), **PLANS[name])
+    model = PrivateRidge(epsilon=EPSILON, gamma=GAMMA, sensitivity=sampler)
+    model.fit(PRIVATE, PRIVATE_TARGETS)
+    c = model.certificate_
+    assert c == model.sampler_.certificate_
+    assert (c.randomness, c.noise_shape) == (sampler.randomness, sampler.noise_shape)
+    assert (model.epsilon_, model.gamma_, model.risk_) == (EPSILON, c.gamma, c.risk)
+    assert (model.sensitivity_, model.noise_scale_) == (c.sensitivity, c.noise_scale)
+    assert model.noise_epsilon_ == model.sensitivity_ / model.noise_scale_
+    assert c.private == (sampler.calibration != "bessel")
+    ridge = Ridge().fit(PRIVATE, PRIVATE_TARGETS)
+    assert (model.coef_ != ridge.coef_).all()
+    model.set_params(epsilon=math.inf).fit(PRIVATE, PRIVATE_TARGETS)
+    np.testing.assert_array_equal(model.coef_, ridge.coef_)
+    assert model.intercept_ == ridge.intercept_
+    assert not model.certificate_.private
+
+
+@pytest.mark.parametrize(
+    "plan", [{}, SHAPED, {"randomness": "explicit", "sensitivity": 1.0}]
+)
+def test_private_ridge_samples_by_itself_for_a_plan(plan):
+    sampler = SensitivitySampler(n_pairs=N_PAIRS, **plan)
+    model = PrivateRidge(epsilon=EPSILON, gamma=GAMMA, sensitivity=sampler)
+    model.set_params(random_state=0).fit(PRIVATE, PRIVATE_TARGETS, **REFERENCE)
+    direct = switch(ridge_sampler(), **plan).calibrate(epsilon=EPSILON, gamma=GAMMA)
+    assert model.certificate_ == direct.certificate_
+    assert model.sampler_.reference is None
+    assert pickle.loads(pickle.dumps(model)).certificate_ == model.certificate_
+    assert not hasattr(sampler, "certificate_")
+
+
+def test_numbers_of_numpy_make_plain_certificates():
+    s = make_sampler(
+        randomness="both",
+        epsilon=np.float32(0.5),
+        gamma=np.float64(0.25),
+        delta=np.float64(0.0),
+        n_draws=np.int64(3),
+        n_pairs=np.int32(60),
+    ).fit(PUBLIC)
+    document = json.loads(json.dumps(s.certificate_.to_dict()))
+    assert RiskCertificate.from_dict(document) == s.certificate_
+    s = make_sampler(randomness="explicit", sensitivity=np.float64(2)).fit(PUBLIC)
+    json.dumps(s.certificate_.to_dict())
+
+
+# What is claimed, on fresh pairs
+
+
+def losses(differences, noise, law):
+    """Return the privacy loss of each difference with its draw of standard noise."""
+    if law == "laplace":
+        return (np.abs(noise + differences) - np.abs(noise)).sum(axis=1)
+    return (differences * noise).sum(axis=1) + (differences**2).sum(axis=1) / 2
+
+
+def share_above(sampler, fresh, scale):
+    """Return how many fresh pairs break the level, at another scale of the noise."""
+    differences = sampler.mechanism_.shape.whiten(fresh) / scale
+    if sampler.randomness == "implicit":
+        shifts = norms(differences, sampler.mechanism)
+        if not sampler.delta:
+            return np.mean(shifts > EPSILON)
+        divergence = {"laplace": laplace_delta, "gaussian": gaussian_delta}
+        law = sampler.certificate_.mechanism
+        return np.mean(divergence[law](EPSILON, shifts) > sampler.delta)
+    rng = np.random.default_rng(5)
+    draw = rng.laplace if sampler.mechanism == "laplace" else rng.normal
+    loss = losses(differences, draw(size=differences.shape), sampler.mechanism)
+    return np.mean(np.abs(loss) > EPSILON)
+
+
+@cache
+def many_pairs(seed):
+    return make_sampler(n_pairs=4000, random_state=seed).fit(PUBLIC)
+
+
+@pytest.mark.parametrize("shape", NOISE_SHAPES)
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {},
+        {"delta": 0.1},
+        {"mechanism": "gaussian", "delta": DELTA},
+        {"randomness": "both"},
+        {"randomness": "both", "n_draws": 4},
+        {"randomness": "both", "mechanism": "gaussian"},
+        {"randomness": "both", "mechanism": "gaussian", "n_draws": 1},
+    ],
+)
+def test_fresh_pairs_break_the_level_as_often_as_was_asked_for(plan, shape):
+    """Nine tenths of the noise, or eleven, would not do."""
+    sampler = switch(many_pairs(0), noise_shape=shape, **plan).calibrate()
+    fresh = many_pairs(1).differences_
+    assert share_above(sampler, fresh, sampler.noise_scale_) > 0.88 * GAMMA
+    assert share_above(sampler, fresh, sampler.noise_scale_) < 1.12 * GAMMA
+    assert share_above(sampler, fresh, 0.9 * sampler.noise_scale_) > 1.05 * GAMMA
+    assert share_above(sampler, fresh, 1.1 * sampler.noise_scale_) < 0.95 * GAMMA
+
+
+# The shape of the noise
+
+
+def with_pairs(sampler, differences):
+    """Return a copy of a fitted sampler that has sampled something else."""
+    other = pickle.loads(pickle.dumps(sampler))
+    other.differences_ = differences
+    return other.calibrate()
+
+
+SHAPED_PLANS = [
+    name
+    for name, plan in PLANS.items()
+    if plan.get("noise_shape", "isotropic") != "isotropic"
+]
+
+
+@pytest.mark.parametrize("name", SHAPED_PLANS)
+def test_first_half_of_the_pairs_makes_the_shape_and_only_that(name):
+    """Its sign and its size do not matter, and no pair of it calibrates."""
+    s = fitted(name)
+    signs = np.random.default_rng(1).choice([-1.0, 1.0], size=N_SHAPE)
+    turned, smaller = s.differences_.copy(), s.differences_.copy()
+    turned[:N_SHAPE] *= signs[:, None]
+    assert with_pairs(s, turned).certificate_ == s.certificate_
+    smaller[:N_SHAPE] /= 2.0**10
+    other = with_pairs(s, smaller)
+    assert other.sensitivity_ == 2**10 * s.sensitivity_
+    assert other.noise_scale_ == pytest.approx(2**10 * s.noise_scale_, rel=1e-9)
+    np.testing.assert_allclose(
+        other.mechanism_.covariance(), s.mechanism_.covariance(), rtol=1e-8
+    )
+
+
+@pytest.mark.parametrize("name", SHAPED_PLANS)
+def test_second_half_of_the_pairs_calibrates_and_does_not_shape(name):
+    s = fitted(name)
+    larger = s.differences_.copy()
+    larger[N_SHAPE:] *= 2.0
+    other = with_pairs(s, larger)
+    factors = (sampler.mechanism_.shape.color(np.eye(3)) for sampler in (s, other))
+    np.testing.assert_array_equal(*factors)
+    assert other.sensitivity_ == 2 * s.sensitivity_
+    assert other.noise_scale_ == pytest.approx(2 * s.noise_scale_, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", SHAPED_PLANS[::7])
+def test_so_many_pairs_are_enough_for_a_shape(name, monkeypatch):
+    """Further pairs calibrate."""
+    monkeypatch.setattr("skparisk.sensitivity._plan._MOST_SHAPE_PAIRS", 20)
+    s = fitted(name).calibrate()
+    assert (s.certificate_.n_shape_pairs, s.certificate_.n_pairs) == (20, N_PAIRS - 20)
+    shape = fit_noise_shape(s.noise_shape, s.differences_[:20])
+    np.testing.assert_array_equal(
+        s.sensitivities_, norms(shape.whiten(s.differences_[20:]), s.mechanism)
+    )
+
+
+@pytest.mark.parametrize("name", SHAPED_PLANS[::7])
+def test_pairs_are_whitened_block_by_block(name, monkeypatch):
+    s = fitted(name)
+    for module in ("sensitivity._certify", "calibration._criteria"):
+        monkeypatch.setattr(f"skparisk.{module}.CHUNK", 64)
+    other = s.calibrate()
+    np.testing.assert_allclose(other.sensitivities_, s.sensitivities_, rtol=1e-12)
+    assert other.noise_scale_ == pytest.approx(s.noise_scale_, rel=1e-9)
+
+
+@pytest.mark.parametrize("shape", ["diagonal", "whitened"])
+def test_shape_pairs_are_said_where_pairs_are_too_few(shape):
+    def never(X):
+        raise AssertionError("sampled")
+
+    sampler = make_sampler(query=never, noise_shape=shape, gamma=0.05, n_pairs=36)
+    takes = rf"needs n_pairs >= 19\. Of n_pairs=36, noise_shape='{shape}' takes 18 for"
+    with pytest.raises(CalibrationError, match=takes) as caught:
+        sampler.fit(PUBLIC)
+    assert (caught.value.target, caught.value.best) == (
+        0.05,
+        pytest.approx(1 / 19),
+    )
+    sampler.set_params(query=MeanQuery(), n_pairs=37).fit(PUBLIC)
+    assert (sampler.certificate_.n_shape_pairs, sampler.certificate_.n_pairs) == (
+        18,
+        19,
+    )
+    sampler.set_params(randomness="both", mechanism="gaussian")
+    with pytest.raises(CalibrationError, match=r">= 20\. Of n_pairs=37, .* takes 18"):
+        sampler.calibrate()
+    with pytest.raises(ValueError, match="n_pairs must be a whole number >= 4, got 3"):
+        make_sampler(query=never, noise_shape=shape, n_pairs=3).fit(PUBLIC)
+
+
+def test_too_few_pairs_for_a_shape_are_refused_by_calibrate_too():
+    sampler = make_sampler(gamma=0.05, n_pairs=30).fit(PUBLIC)
+    before = sampler.certificate_
+    sampler.set_params(noise_shape="whitened")
+    with pytest.raises(CalibrationError, match="noise_shape='whitened' takes 15 for"):
+        sampler.calibrate()
+    assert sampler.certificate_ == before
+    sampler.calibrate(gamma=0.1)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 3])
+@pytest.mark.parametrize("shape", NOISE_SHAPES)
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {},
+        {"mechanism": "gaussian", "delta": DELTA},
+        {"randomness": "both"},
+        {"randomness": "both", "mechanism": "gaussian"},
+    ],
+)
+def test_four_pairs_do(plan, shape, n_outputs):
+    sampler = make_sampler(n_pairs=4, gamma=0.9, noise_shape=shape, **plan)
+    sampler.fit(PUBLIC[:, :n_outputs])
+    assert sampler.release(PRIVATE[:, :n_outputs]).shape == (n_outputs,)
+    assert sampler.certificate_.n_shape_pairs == (None if shape == "isotropic" else 2)
+
+
+@pytest.mark.parametrize("shape", ["diagonal", "whitened"])
+@pytest.mark.parametrize("randomness", ["implicit", "both"])
+def test_output_that_never_moves_has_no_shape(shape, randomness):
+    def query(X):
+        return [X.mean(), 7.0, X[:, 0].mean()]
+
+    sampler = make_sampler(query=query, randomness=randomness, noise_shape=shape)
+    message = (
+        f"noise_shape='{shape}' needs outputs that differ .* output 1 is the same on "
+        "all 125 pairs .* Use noise_shape='isotropic'"
+    )
+    with pytest.raises(ValueError, match=message):
+        sampler.fit(PUBLIC)
+    assert not hasattr(sampler, "certificate_")
+    sampler.set_params(noise_shape="isotropic").fit(PUBLIC)
+
+
+# A sensitivity that is known
+
+
+class Counting:
+    """A query of two outputs that counts how often it is asked."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, X):
+        self.calls += 1
+        return X.mean(axis=0)[:2]
+
+
+EXPLICIT = {"randomness": "explicit", "sensitivity": 0.5}
+
+
+@pytest.mark.parametrize("n_pairs", [1, 1000])
+def test_one_pair_tells_the_number_of_outputs_and_no_more_are_sampled(n_pairs):
+    query, rows = Counting(), []
+
+    def records(n_records, rng):
+        rows.append(n_records)
+        return rng.normal(size=(n_records, 3))
+
+    sampler = make_sampler(query=query, n_pairs=n_pairs, gamma=1e-9, **EXPLICIT)
+    sampler.fit(PRIVATE)
+    assert query.calls == 2
+    assert sampler.n_outputs_ == 2
+    sampler.set_params(reference=CallableReference(records)).fit(PRIVATE)
+    assert (sum(rows), query.calls) == (301, 4)
+
+
+def test_known_sensitivity_needs_no_reference_and_does_not_warn():
+    """Warnings are errors here; the data of `fit` may be those that are released."""
+    sampler = make_sampler(**EXPLICIT).fit(PRIVATE)
+    sampler.release(PRIVATE)
+    assert sampler.certificate_.private
+    assert not sampler.certificate_.reference_is_private
+    assert sampler.reference_fingerprint_ is None
+    local = make_sampler(query=None, **EXPLICIT)
+    assert local.fit_transform(PRIVATE).shape == PRIVATE.shape
+    assert local.certificate_.private
+    model = PrivateRidge(sensitivity=SensitivitySampler(**EXPLICIT))
+    model.fit(PRIVATE, PRIVATE_TARGETS)
+    assert model.certificate_.private
+
+
+def test_known_sensitivity_does_not_depend_on_the_records():
+    one, two = (make_sampler(**EXPLICIT).fit(X) for X in (PUBLIC, 1e6 * PRIVATE))
+    assert pickle.dumps(one) == pickle.dumps(two)
+
+
+@pytest.mark.parametrize("gamma", [0.01, 0.49])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_known_sensitivity_is_the_same_by_sampler_and_by_number(gamma, fit_intercept):
+    model = PrivateRidge(epsilon=0.7, gamma=gamma, fit_intercept=fit_intercept)
+    scales = [
+        model.set_params(sensitivity=given).fit(PRIVATE, PRIVATE_TARGETS).noise_scale_
+        for given in (0.5, SensitivitySampler(**EXPLICIT))
+    ]
+    assert scales[0] == pytest.approx(scales[1], rel=GRID)
+    assert scales[0] == pytest.approx(0.5 / 0.7, rel=GRID)
+    assert (model.risk_, model.certificate_.calibration) == (0.0, "declared")
+    assert model.sampler_.sensitivity_ == 0.5
+
+
+def test_large_risk_over_the_noise_spares_noise_for_one_output_only():
+    one, two = (
+        make_sampler(query=query, gamma=0.8, **EXPLICIT).fit(PUBLIC)
+        for query in (np.mean, Counting())
+    )
+    shift = EPSILON - 2 * math.log(2 * (1 - 0.8))
+    assert one.noise_scale_ == pytest.approx(0.5 / shift, rel=GRID)
+    assert two.noise_scale_ == pytest.approx(0.5 / EPSILON, rel=GRID)
+    assert (one.risk_, two.risk_) == (0.8, 0.0)
+    assert one.certificate_.risk_at(shift * 1.001) == 0.0
+    assert "over the noise" in one.certificate_.guarantee
+
+
+def test_known_sensitivity_with_delta_is_that_of_the_mechanism():
+    scales = {
+        mechanism: make_sampler(mechanism=mechanism, delta=DELTA, **EXPLICIT)
+        .fit(PUBLIC)
+        .noise_scale_
+        for mechanism in SHIFTS
+    }
+    for mechanism, shift in SHIFTS.items():
+        assert scales[mechanism] == pytest.approx(0.5 / shift(), rel=GRID)
+    for mechanism, calibration in [
+        ("gaussian", "analytic"),
+        ("gaussian-classical", "classical"),
+    ]:
+        plain = GaussianMechanism(0.5, EPSILON, DELTA, 3, calibration=calibration)
+        assert scales[mechanism] == plain.noise_scale
+    assert scales["laplace"] < LaplaceMechanism(0.5, EPSILON, 3).noise_scale
+    certificate = make_sampler(delta=DELTA, **EXPLICIT).fit(PUBLIC).certificate_
+    assert "(0.8, 0.001)-differentially private" in certificate.guarantee
+
+
+def test_known_sensitivity_with_gaussian_noise_has_the_risk_over_the_noise():
+    sampler = make_sampler(mechanism="gaussian", **EXPLICIT).fit(PUBLIC)
+    shift = gaussian_explicit_shift(EPSILON, GAMMA)
+    assert sampler.noise_scale_ == pytest.approx(0.5 / shift, rel=GRID)
+    assert sampler.risk_ == GAMMA
+    noise = np.random.default_rng(0).normal(size=(100_000, 1))
+    loss = losses(np.full((100_000, 1), 0.5 / sampler.noise_scale_), noise, "gaussian")
+    for level in (EPSILON / 2, EPSILON, 2 * EPSILON):
+        claimed = sampler.certificate_.risk_at(level)
+        assert np.mean(loss > level) == pytest.approx(claimed, abs=0.01)
+
+
+@pytest.mark.parametrize("query", [np.mean, MeanQuery()])
+def test_theorem_4_of_the_paper_warns_and_certifies_nothing(query):
+    sampler = make_sampler(query=query, gamma=0.3, calibration="bessel", **EXPLICIT)
+    with pytest.warns(HeuristicGuaranteeWarning, match="whose proof does not hold"):
+        sampler.fit(PUBLIC)
+    assert not sampler.certificate_.private
+    assert sampler.certificate_.guarantee.startswith("There is no guarantee.")
+    noise_epsilon = dandekar_noise_epsilon(EPSILON, 0.7, sampler.n_outputs_)
+    assert sampler.noise_epsilon_ == pytest.approx(noise_epsilon, rel=GRID)
+    assert sampler.risk_ == 0.3
+    model = PrivateRidge(
+        sensitivity=SensitivitySampler(calibration="bessel", **EXPLICIT)
+    )
+    with pytest.warns(HeuristicGuaranteeWarning, match="it is no guarantee"):
+        model.fit(PRIVATE, PRIVATE_TARGETS)
+    assert not model.certificate_.private
+
+
+@pytest.mark.parametrize("plan", [{}, {"randomness": "both"}, SHAPED])
+def test_sampled_pairs_do_not_come_from_a_known_sensitivity(plan):
+    """One pair told the outputs; it is not kept, so there is nothing to calibrate."""
+    sampler = make_sampler(**EXPLICIT).fit(PUBLIC)
+    sampler.set_params(sensitivity=None, randomness="implicit").set_params(**plan)
+    with pytest.raises(IncompatibleError, match="There are no sampled pairs"):
+        sampler.calibrate()
+    assert sampler.certificate_.randomness == "explicit"
+    sampler.release(PRIVATE)
+    for call in (sampler.withhold_pairs, lambda: sampler.sensitivity_at(0.1)):
+        with pytest.raises(IncompatibleError, match="or the sensitivity was given"):
+            call()
+
+
+def test_known_sensitivity_is_calibrated_again_as_it_is_set():
+    sampler = make_sampler(**EXPLICIT).fit(PUBLIC)
+    other = sampler.set_params(sensitivity=2.0).calibrate(epsilon=0.1)
+    assert other.noise_scale_ == pytest.approx(20.0, rel=GRID)
+    assert sampler.sensitivity_ == 0.5
+
+
+# How much noise
+
+
+def size_of_noise(**plan):
+    """Return the mean square of the noise, added up over outputs."""
+    sampler = switch(many_outputs(), **plan).calibrate(epsilon=1.0, gamma=0.05)
+    return np.trace(sampler.mechanism_.covariance())
+
+
+@cache
+def many_outputs():
+    """Twenty outputs that hardly move but along one direction."""
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(500, 1))
+    X = common * rng.uniform(1, 10, size=20) + 0.3 * rng.normal(size=(500, 20))
+    return make_sampler(n_pairs=4000).fit(X)
+
+
+def test_noise_and_pairs_together_need_less_for_many_outputs():
+    ratio = size_of_noise(randomness="both") / size_of_noise()
+    assert ratio < 0.5
+    gaussian = {"mechanism": "gaussian", "randomness": "both"}
+    over_pairs = {"mechanism": "gaussian", "delta": 1e-6}
+    assert size_of_noise(**gaussian) < 0.5 * size_of_noise(**over_pairs)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {},
+        {"mechanism": "gaussian", "delta": DELTA},
+        {"randomness": "both"},
+        {"randomness": "both", "mechanism": "gaussian"},
+    ],
+)
+def test_whitened_noise_is_less_where_outputs_move_together(plan):
+    sizes = [size_of_noise(noise_shape=shape, **plan) for shape in NOISE_SHAPES]
+    assert sizes[2] < 0.8 * sizes[0]
+    assert sizes[2] < sizes[1]
+
+
+@pytest.mark.parametrize("shape", NOISE_SHAPES)
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_number_of_draws_hardly_changes_the_noise(mechanism, shape):
+    plan = {"randomness": "both", "mechanism": mechanism, "noise_shape": shape}
+    counts = [1, 20] + [0] * (mechanism == "gaussian")
+    scales = [
+        switch(many_pairs(0), n_draws=n, **plan).calibrate().noise_scale_
+        for n in counts
+    ]
+    np.testing.assert_allclose(scales, scales[0], rtol=0.06)
+    assert len(set(scales)) == len(counts)
+
+
+def test_more_draws_make_the_noise_vary_less():
+    def spread(n_draws):
+        sampler = switch(isotropic(), randomness="both", n_draws=n_draws)
+        scales = []
+        for seed in range(40):
+            sampler.draw_seed_ = seed
+            scales.append(sampler.calibrate().noise_scale_)
+        return np.std(scales)
+
+    assert spread(10) < 0.6 * spread(1)
+
+
+def test_delta_is_not_used_for_noise_and_pairs_together():
+    for mechanism in ("laplace", "gaussian"):
+        plain, other = (
+            switch(isotropic(), randomness="both", mechanism=mechanism, delta=delta)
+            for delta in (0.0, 0.1)
+        )
+        assert plain.calibrate().certificate_ == other.calibrate().certificate_
+
+
+# The local model
+
+
+def test_records_get_noise_of_the_shape_each_by_itself():
+    sampler = make_sampler(query=None, noise_random_state=0, **SHAPED).fit(PUBLIC)
+    assert (sampler.n_records_, sampler.n_outputs_) == (1, 3)
+    X = np.tile(PRIVATE[:1], (17_000, 1))
+    with pytest.warns(PrivacyLeakWarning, match="noise_random_state=0"):
+        noise = sampler.transform(X) - X
+    coordinates = sampler.mechanism_.shape.whiten(noise)
+    scale = sampler.noise_scale_
+    assert_law(coordinates.ravel(), stats.norm(scale=scale).cdf)
+    for wrong in (0.9 * scale, 1.1 * scale):
+        assert rejects_law(coordinates.ravel(), stats.norm(scale=wrong).cdf)
+    covariance = sampler.mechanism_.covariance()
+    size = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+    np.testing.assert_allclose(np.cov(noise.T) / size, covariance / size, atol=0.05)
+    assert covariance[0, 1] > 0.5 * size[0, 1]
+    for column in coordinates.T:
+        next_row = stats.pearsonr(column[:-1], column[1:])
+        assert next_row.pvalue > FALSE_ALARM
+    assert len(np.unique(noise)) == noise.size
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_of_records(library):
+    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
+    X = frame({name: PUBLIC[:, i] for i, name in enumerate("abc")})
+    sampler = make_sampler(query=None, **SHAPED).set_output(transform=library)
+    released = sampler.fit(X).transform(2 * X)
+    assert isinstance(released, frame)
+    assert list(released.columns) == ["a", "b", "c"]
+    assert released.shape == (300, 3)
+    again = sampler.calibrate(epsilon=math.inf).transform(2 * X)
+    np.testing.assert_array_equal(again.to_numpy(), 2 * PUBLIC)
+
+
+# Searches, and a reference that is private
+
+
+def test_search_over_plans():
+    model = PrivateRidge(
+        epsilon=50.0, sensitivity=SensitivitySampler(n_pairs=100), random_state=0
+    )
+    grid = {
+        "sensitivity__randomness": ["implicit", "both"],
+        "sensitivity__noise_shape": list(NOISE_SHAPES),
+    }
+    search = GridSearchCV(model, grid, cv=2)
+    search.fit(PRIVATE, PRIVATE_TARGETS, **REFERENCE)
+    assert len(search.cv_results_["params"]) == 6
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    best = search.best_estimator_
+    assert best.certificate_.private
+    for name, value in search.best_params_.items():
+        part = name.removeprefix("sensitivity__")
+        assert getattr(best.certificate_, part) == value
+
+
+def test_search_with_an_explicit_sensitivity():
+    model = PrivateRidge(sensitivity=SensitivitySampler(**EXPLICIT))
+    grid = {"sensitivity__delta": [0.0, 0.1], "sensitivity__sensitivity": [0.1, 1.0]}
+    search = GridSearchCV(model, grid, cv=2).fit(PRIVATE, PRIVATE_TARGETS)
+    assert search.best_estimator_.certificate_.private
+
+
+@pytest.mark.parametrize("plan", [{}, {"randomness": "both"}, SHAPED])
+def test_pairs_from_private_data_are_dropped_with_a_warning(plan):
+    model = PrivateRidge(sensitivity=SensitivitySampler(**plan), random_state=0)
+    with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
+        model.fit(PRIVATE, PRIVATE_TARGETS)
+    certificate = model.certificate_
+    assert certificate.reference_is_private
+    assert not certificate.private
+    assert any("scale and shape of the noise" in text for text in certificate.caveats)
+    assert certificate.curve == ()
+    assert certificate.risk_at(model.epsilon_) == model.risk_
+    assert certificate.risk_at(0.99 * model.epsilon_) == 1.0
+    assert not hasattr(model.sampler_, "differences_")
+    assert not hasattr(model.sampler_, "sensitivities_")
+    document = json.loads(json.dumps(certificate.to_dict()))
+    assert RiskCertificate.from_dict(document) == certificate
+    kept = SensitivitySampler(RidgeQuery(), random_state=0, **plan)
+    kept.fit(PRIVATE, PRIVATE_TARGETS)
+    assert kept.sensitivity_ == model.sensitivity_  # the very same pairs
+    pickled = pickle.dumps(model)
+    for number in (*kept.differences_.ravel(), *kept.sensitivities_):
+        if number != model.sensitivity_:
+            assert struct.pack("<d", number) not in pickled
+    with pytest.raises(IncompatibleError, match="came from private data"):
+        PrivateRidge(sensitivity=model.sampler_).fit(PRIVATE, PRIVATE_TARGETS)
+
+
+def test_known_sensitivity_may_follow_pairs_that_were_dropped():
+    sampler = make_sampler(query=None, **SHAPED)
+    with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
+        sampler.fit_transform(PRIVATE)
+    other = switch(sampler, **EXPLICIT).calibrate()
+    assert (
+        other.certificate_
+        == make_sampler(query=None, **EXPLICIT).fit(PRIVATE).certificate_
+    )
+    assert other.certificate_.private
+    other.transform(PRIVATE)
+
+
+# What is refused, before anything is drawn
+
+
+BOTH = {"randomness": "both"}
+GAUSSIAN = {"mechanism": "gaussian", "delta": DELTA}
+CLASSICAL = {"mechanism": "gaussian-classical"}
+REFUSALS = [
+    *(
+        ({"delta": delta}, rf"delta must be a number in \[0, 1\), got {text}\.$")
+        for delta, text in [
+            (-0.1, r"-0\.1"),
+            (1.0, r"1\.0"),
+            (np.nan, "nan"),
+            ("0.1", r"'0\.1'"),
+            (True, "True"),
+            (None, "None"),
+        ]
+    ),
+    *(
+        (
+            BOTH | {"n_draws": n_draws},
+            rf"n_draws must be a whole number >= 0, got {text}\.$",
+        )
+        for n_draws, text in [(-1, "-1"), (1.5, r"1\.5"), (True, "True"), ("1", "'1'")]
+    ),
+    ({"n_draws": -1}, "n_draws must be a whole number >= 0, got -1"),
+    *(
+        (
+            BOTH | {"n_draws": 2, "calibration": calibration},
+            "n_draws must be None or 1 unless calibration='exchangeable', got 2 with "
+            f"'{calibration}'",
+        )
+        for calibration in ("pac", "dkw", "bessel")
+    ),
+    *(
+        (
+            BOTH | plan | {"n_draws": 0},
+            "n_draws must be at least 1 unless mechanism='gaussian' and "
+            "calibration='exchangeable', .*; got 0",
+        )
+        for plan in (
+            {},
+            {"calibration": "pac"},
+            {"mechanism": "gaussian", "calibration": "pac"},
+            {"mechanism": "gaussian", "calibration": "dkw"},
+        )
+    ),
+    *(
+        (
+            {"randomness": "explicit", "sensitivity": sensitivity},
+            f"sensitivity must be a finite number above 0, got {text}",
+        )
+        for sensitivity, text in [
+            (None, "None"),
+            (0.0, r"0\.0"),
+            (-1, "-1"),
+            (np.inf, "inf"),
+            (np.nan, "nan"),
+            ("bound", "'bound'"),
+            (True, "True"),
+        ]
+    ),
+    *(
+        (
+            {"randomness": randomness, "sensitivity": 2.5},
+            r"sensitivity must be None unless randomness='explicit', .*; got 2\.5",
+        )
+        for randomness in ("implicit", "both")
+    ),
+    *(
+        (
+            EXPLICIT | {"noise_shape": shape},
+            "noise_shape must be 'isotropic' with randomness='explicit', .*; got "
+            f"'{shape}'",
+        )
+        for shape in ("diagonal", "whitened")
+    ),
+    (
+        {"noise_shape": "round"},
+        "noise_shape must be one of 'isotropic', 'diagonal', 'whitened'; got 'round'",
+    ),
+    ({"noise_shape": None}, "noise_shape must be one of 'isotropic', .*; got None"),
+    (
+        {"randomness": None},
+        "randomness must be one of 'implicit', 'both', 'explicit'; got None",
+    ),
+    (
+        {"mechanism": "normal"},
+        "mechanism must be one of 'laplace', 'gaussian', 'gaussian-classical'; got "
+        "'normal'",
+    ),
+    *(
+        (
+            {"mechanism": mechanism},
+            f"delta must be above 0 with mechanism='{mechanism}' and "
+            r"randomness='implicit', .*; got 0\.0",
+        )
+        for mechanism in ("gaussian", "gaussian-classical")
+    ),
+    *(
+        (
+            plan | CLASSICAL,
+            "mechanism='gaussian-classical' is for a delta above 0 and randomness "
+            rf"'implicit' or 'explicit'; got delta={text}",
+        )
+        for plan, text in [
+            (BOTH | {"delta": DELTA}, r"0\.001 and 'both'"),
+            (BOTH, r"0\.0 and 'both'"),
+            (EXPLICIT, r"0\.0 and 'explicit'"),
+            ({"epsilon": np.inf}, r"0\.0 and 'implicit'"),
+        ]
+    ),
+    *(
+        (
+            plan | {"calibration": "bessel"},
+            "calibration='bessel' reproduces theorems on Laplace noise, delta=0 and "
+            rf"randomness 'implicit' or 'explicit' .*; got {text}",
+        )
+        for plan, text in [
+            (GAUSSIAN, r"mechanism='gaussian', delta=0\.001 and 'implicit'"),
+            ({"delta": DELTA}, r"mechanism='laplace', delta=0\.001 and 'implicit'"),
+            (BOTH, r"mechanism='laplace', delta=0\.0 and 'both'"),
+            (
+                EXPLICIT | {"mechanism": "gaussian"},
+                r"mechanism='gaussian', delta=0\.0 and 'explicit'",
+            ),
+            (
+                EXPLICIT | {"delta": DELTA},
+                r"mechanism='laplace', delta=0\.001 and 'explicit'",
+            ),
+        ]
+    ),
+]
+
+
+def never(*_):
+    raise AssertionError("drawn")
+
+
+@pytest.mark.parametrize(("plan", "message"), REFUSALS)
+def test_plans_that_make_no_sense_are_refused_before_anything_is_drawn(plan, message):
+    reference = CallableReference(never)
+    with pytest.raises(ValueError, match=message):
+        make_sampler(query=never, reference=reference, **plan).fit(PUBLIC)
+    sampler = SensitivitySampler(reference=reference, **plan)
+    if "epsilon" not in plan:
+        with pytest.raises(ValueError, match=message):
+            PrivateRidge(sensitivity=sampler).fit(PRIVATE, PRIVATE_TARGETS)
+
+
+@pytest.mark.parametrize(("plan", "message"), REFUSALS)
+def test_plans_that_make_no_sense_are_refused_by_calibrate(plan, message):
+    sampler = switch(isotropic(), **plan)
+    with pytest.raises(ValueError, match=message):
+        sampler.calibrate()
+    assert sampler.certificate_ == isotropic().certificate_
+
+
+def test_seed_that_is_none_is_refused_by_calibrate():
+    sampler = switch(isotropic()).set_params(noise_random_state="x")
+    with pytest.raises(ValueError, match="noise_random_state must be None, a whole"):
+        sampler.calibrate()
+
+
+def test_gaussian_noise_needs_no_delta_where_there_is_no_noise():
+    sampler = make_sampler(mechanism="gaussian", epsilon=math.inf).fit(PUBLIC)
+    assert sampler.certificate_.delta == 0.0
+    np.testing.assert_array_equal(sampler.release(PRIVATE), PRIVATE.mean(axis=0))
+
+
+@pytest.mark.parametrize("plan", [BOTH, SHAPED, EXPLICIT])
+def test_noise_seeded_after_fit_is_refused_for_every_plan(plan):
+    sampler = make_sampler(**plan).fit(PUBLIC)
+    sampler.set_params(noise_random_state=3)
+    with pytest.raises(IncompatibleError, match="set after the certificate was made"):
+        sampler.release(PRIVATE)
+    again = sampler.calibrate()
+    with pytest.warns(PrivacyLeakWarning):
+        first = again.release(PRIVATE)
+    with pytest.warns(PrivacyLeakWarning):
+        np.testing.assert_array_equal(again.release(PRIVATE), first)
+    assert again.certificate_.seeded
+    assert not again.certificate_.private
+
+
+@pytest.mark.parametrize("plan", [BOTH, SHAPED, EXPLICIT])
+def test_one_record_more_or_less_for_every_plan(plan):
+    sampler = make_sampler(relation="add-remove", n_records=300, **plan).fit(PUBLIC)
+    assert sampler.certificate_.relation == "add-remove"
+    for n_records in (299, 300):
+        assert sampler.release(PRIVATE[:n_records]).shape == (3,)
+    with pytest.raises(IncompatibleError, match="databases of 299 or 300 records"):
+        sampler.release(PRIVATE[:298])
+
+
+def test_private_data_tell_only_their_shape_for_every_plan():
+    reference = TableReference(PUBLIC)
+    for plan in (BOTH, SHAPED, EXPLICIT):
+        sampler = make_sampler(reference=reference, **plan)
+        one = pickle.dumps(sampler.fit(PRIVATE))
+        assert one == pickle.dumps(clone(sampler).fit(1e6 * PRIVATE))
