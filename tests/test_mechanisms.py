@@ -369,7 +369,10 @@ def test_gaussian_mechanism_is_a_frozen_value():
         ),
         ({"epsilon": 0.0}, r"epsilon must be a number in \(0, inf\], got 0\.0"),
         ({"epsilon": math.nan}, r"epsilon must be a number in \(0, inf\], got nan"),
-        ({"epsilon": 2, "calibration": "classical"}, r"epsilon must be in \(0, 1\]"),
+        (
+            {"epsilon": 2, "calibration": "classical"},
+            "epsilon must be at most 1",
+        ),
         ({"delta": 0.0}, r"delta must be a number in \(0, 1\), got 0\.0"),
         ({"delta": 1.0}, r"delta must be a number in \(0, 1\), got 1\.0"),
         ({"delta": None}, r"delta must be a number in \(0, 1\), got None"),
@@ -383,7 +386,10 @@ def test_gaussian_mechanism_is_a_frozen_value():
             {"calibration": "best"},
             "calibration must be one of 'analytic', 'classical'; got 'best'",
         ),
-        ({"sensitivity": 1.7e308}, "noise_scale must be a finite number above 0, got"),
+        (
+            {"sensitivity": 1.7e308},
+            r"sensitivity=1\.7e.308 .* no number, inf",
+        ),
     ],
 )
 def test_bad_parameters_of_gaussian_noise_are_refused(parameters, message):

@@ -109,6 +109,7 @@ sampled_plans = pytest.mark.parametrize(
 PARAMETERS = set(SensitivitySampler().get_params(deep=False))
 FITTED = {
     "differences_",
+    "difference_errors_",
     "sensitivities_",
     "sensitivity_",
     "noise_scale_",
@@ -169,7 +170,8 @@ def norms(differences, mechanism):
 def test_fitted_attributes_are_the_documented_ones(name):
     s = fitted(name)
     known = s.randomness == "explicit"
-    missing = {"differences_", "sensitivities_"} if known else set()
+    pairs = {"differences_", "difference_errors_", "sensitivities_", "draw_seed_"}
+    missing = pairs if known else set()
     assert set(vars(s)) == PARAMETERS | FITTED - missing
     assert (s.noise_scale_ > 0) & math.isfinite(s.noise_scale_)
     assert s.noise_scale_ == s.mechanism_.noise_scale

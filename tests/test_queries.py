@@ -432,7 +432,10 @@ def test_the_contract_notices_a_difference_rounded_inward(monkeypatch):
     monkeypatch.setattr(
         _ridge._RidgeOnPool,
         "_outward",
-        lambda self, answers, m: (1 - 1e-8) * (answers[:m] - answers[m:]),
+        lambda self, answers, m: (
+            (1 - 1e-8) * (answers[:m] - answers[m:]),
+            np.zeros_like(answers[:m]),
+        ),
     )
     far, below = contract_gaps(RidgeQuery(), pairs)
     assert far <= CLOSE
@@ -475,9 +478,11 @@ def test_differences_called_twice_are_the_same():
     )
     query = RidgeQuery()
     evaluate = query.on_pool(first.pool, 50)
-    before = evaluate(first)
+    before, errors = evaluate(first)
     evaluate(second)
-    assert (evaluate(first) == before).all()
+    again, errors_again = evaluate(first)
+    assert (again == before).all()
+    assert (errors_again == errors).all()
     assert (query.differences(first) == before).all()
 
 

@@ -63,6 +63,7 @@ PARAMETERS = {
 }
 FITTED = {
     "differences_",
+    "difference_errors_",
     "sensitivities_",
     "sensitivity_",
     "noise_scale_",
@@ -633,7 +634,7 @@ def test_length_that_changes_between_blocks_is_refused():
 
             def differences(pairs):
                 calls.append(1)
-                return np.tile(plain(pairs), len(calls))
+                return np.tile(plain(pairs)[0], len(calls)), None
 
             return differences
 

@@ -43,6 +43,8 @@ __all__ = [
 # Numbers that are worked on together: pairs times outputs.
 CHUNK = 2**19
 _ISOTROPIC = IsotropicShape()
+# Share of the level that pays for differences that are off, where they are.
+_ERRORS_SHARE = 2.0**-8
 
 
 class Criterion(Protocol):
@@ -121,8 +123,9 @@ class DrawnLoss:
     """Randomness "both": the level holds for the noise that is drawn with the pair.
 
     Dandekar, Definition 5, with `n_draws` vectors of noise for each pair. The draws
-    follow from `seed`, and are made when they are used. `differences` are in units of
-    the answer, and mapped to the coordinates of `shape` block by block.
+    follow from `seed`, and are made when they are used. `differences`, and the `errors`
+    that they may be off by, are in units of the answer, and mapped to the coordinates
+    of `shape` block by block.
     """
 
     law: str
@@ -131,6 +134,7 @@ class DrawnLoss:
     seed: int
     n_draws: int = 1
     shape: NoiseShape = _ISOTROPIC
+    errors: NDArray[np.float64] | None = None
 
     @property
     def least_steps(self) -> int:
@@ -142,31 +146,61 @@ class DrawnLoss:
     def critical_scales(self) -> NDArray[np.float64]:
         function = _CRITICAL_SCALES[self.law]
         level = grid_cost.below(self.epsilon)
-        return np.concatenate(
-            [
-                np.where(_far(noise), np.inf, function(differences, noise, level))
-                for differences, noise in self._blocks()
-            ]
-        )
+        paid = 0.0 if self.errors is None else _ERRORS_SHARE
+        scales = []
+        for differences, noise, errors in self._blocks():
+            scale = function(differences, noise, level * (1 - paid))
+            if errors is not None:
+                linear, square = self._off_by(differences, noise, errors)
+                # Where square s**2 + linear s, of s = 1 / scale, is the share.
+                root = np.sqrt(linear**2 + 4 * square * level * paid)
+                scale = np.maximum(scale, (linear + root) / (2 * level * paid))
+            scales.append(np.where(_far(noise), np.inf, scale))
+        return np.concatenate(scales)
 
     def levels(self, scale: float) -> NDArray[np.float64]:
         function = _PEAK_LOSSES[self.law]
-        losses = [
-            np.where(_far(noise), np.inf, function(differences, noise, scale))
-            for differences, noise in self._blocks()
-        ]
+        losses = []
+        for differences, noise, errors in self._blocks():
+            loss = function(differences, noise, scale)
+            if errors is not None:
+                linear, square = self._off_by(differences, noise, errors)
+                loss = loss + linear / scale + square / scale**2
+            losses.append(np.where(_far(noise), np.inf, loss))
         return _with_grid(np.concatenate(losses), self.epsilon)
 
-    def _blocks(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Yield blocks of pairs, repeated for each draw, with standard noise."""
+    def _off_by(
+        self,
+        differences: NDArray[np.float64],
+        noise: NDArray[np.float64],
+        errors: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return how far losses are off at s = 1 / scale: linear s + square s**2."""
+        if self.law == "laplace":
+            return errors.sum(axis=1), np.zeros(len(errors))
+        off = np.linalg.norm(errors, axis=1)
+        linear = off * np.linalg.norm(noise, axis=1)
+        return linear, off * (np.linalg.norm(differences, axis=1) + off / 2)
+
+    def _blocks(
+        self,
+    ) -> Iterator[
+        tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]
+    ]:
+        """Yield blocks of pairs, repeated for each draw, with noise and errors."""
         rng = np.random.default_rng(self.seed)
         draw = rng.laplace if self.law == "laplace" else rng.normal
         n_pairs, n_outputs = self.differences.shape
         step = max(1, CHUNK // (n_outputs * self.n_draws))
         for start in range(0, n_pairs, step):
-            block = self.shape.whiten(self.differences[start : start + step])
+            rows = slice(start, start + step)
+            block = self.shape.whiten(self.differences[rows])
             block = block.repeat(self.n_draws, axis=0)
-            yield block, draw(size=block.shape)
+            errors = None
+            if self.errors is not None:
+                errors = self.shape.whiten_errors(self.errors[rows])
+                errors = errors.repeat(self.n_draws, axis=0)
+            yield block, draw(size=block.shape), errors
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ import numpy as np
 
 from skparisk._validate import check_at_least, check_positive
 from skparisk.calibration._noise_level import Curve, NoiseLevel
+from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import _grid_cost as grid_cost
 from skparisk.mechanisms import gaussian_scale
 from skparisk.privacy_loss import (
@@ -87,7 +88,15 @@ def calibrate_known(
     if mechanism == "laplace":
         steps = grid_cost.laplace_steps(epsilon, k)
         if heuristic:
-            shift = dandekar_noise_epsilon(epsilon, 1 - gamma, k)
+            try:
+                shift = dandekar_noise_epsilon(epsilon, 1 - gamma, k)
+            except CalibrationError as error:
+                raise CalibrationError(
+                    f"gamma={gamma!r} is above {1 - error.best:.6g}, the risk that "
+                    "Theorem 4 claims without any noise; ask for less.",
+                    target=gamma,
+                    best=1 - error.best,
+                ) from error
             return NoiseLevel(sensitivity / shift, steps, gamma)
         if delta:
             shift = laplace_delta_noise_epsilon(level, delta)

@@ -206,7 +206,9 @@ def _bracket(
         low, high = low / 2, low
     while total(high) > limit:
         low, high = high, high * 2
-    root = brentq(lambda scale: total(scale) - limit, low, high, rtol=_ROUNDING)
+    root = brentq(
+        lambda scale: total(scale) - limit, low, high, xtol=1e-300, rtol=_ROUNDING
+    )
     low = high = root
     while total(low) <= limit:
         low *= 1 - _ROUNDING

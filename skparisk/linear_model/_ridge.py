@@ -115,7 +115,8 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Released intercept; 0.0 without one.
 
     epsilon_, gamma_ : float
-        Target; `gamma_` is 0 for a known sensitivity.
+        Target; `gamma_` is 0 where a known sensitivity keeps the level for every pair
+        and output.
 
     risk_, confidence_ : float
         Achieved risk, at most `gamma_` (but for ``calibration="bessel"``, whose claim

@@ -99,6 +99,11 @@ class GaussianMechanism:
         check_probability(self.delta, "delta")
         k = check_at_least(self.n_outputs, "n_outputs", 1)
         check_choice(self.calibration, "calibration", _SHIFTS)
+        if self.calibration == "classical" and 1 < epsilon < math.inf:
+            raise ValueError(
+                "epsilon must be at most 1 with calibration='classical', got "
+                f"{epsilon!r}."
+            )
         check_sensitivity(self.sensitivity, epsilon)
         if math.isinf(epsilon):
             noise = AdditiveNoise("gaussian", 0, 0, k)
@@ -107,6 +112,11 @@ class GaussianMechanism:
                 epsilon, self.delta, n_outputs=k, calibration=self.calibration
             )
             scale = self.sensitivity * (1 + _ROUNDING_SLACK) * factor
+            if not 0 < scale < math.inf:
+                raise ValueError(
+                    f"sensitivity={self.sensitivity!r} and epsilon={epsilon!r} need a "
+                    f"noise scale that is no number, {scale!r}."
+                )
             noise = AdditiveNoise.at_least(
                 "gaussian", scale, n_outputs=k, least_steps=least_steps
             )

@@ -41,6 +41,10 @@ USUAL_STEPS = 2**40
 MOST_STEPS = 2**52
 
 _ISOTROPIC = IsotropicShape()
+# For answers so many noise scales away the way back from the shape is refined; each
+# time the rounding error shrinks by ten digits or so.
+_FAR = 2**20
+_REFINEMENTS = 2
 
 
 @dataclass(frozen=True)
@@ -182,9 +186,10 @@ class AdditiveNoise:
         covariance : ndarray of shape (n_outputs, n_outputs)
             In units of the outputs squared. For standard errors of what is released.
         """
-        variance = self.noise_scale**2 * (2.0 if self.law == "laplace" else 1.0)
-        factor = self.shape.color(np.eye(self.n_outputs))
-        return np.asarray(variance * (factor.T @ factor))
+        units = self.noise_scale * (math.sqrt(2.0) if self.law == "laplace" else 1.0)
+        with np.errstate(over="ignore"):
+            factor = self.shape.color(units * np.eye(self.n_outputs))
+            return np.asarray(factor.T @ factor)
 
     def release(
         self, values: ArrayLike, *, noise_random_state: Any = None
@@ -226,10 +231,35 @@ class AdditiveNoise:
         noise = _SAMPLERS[self.law](
             self.steps, values.size, noise_source(noise_random_state)
         )
-        noisy = on_grid.ravel() + noise.astype(object)
-        released = np.array([to_float(steps, self.exponent) for steps in noisy])
-        colored = self.shape.color(released.reshape(-1, self.n_outputs))
-        return np.asarray(colored.reshape(values.shape))
+        noisy = on_grid + noise.astype(object).reshape(on_grid.shape)
+        return self._from_grid(noisy).reshape(values.shape)
+
+    def _from_grid(self, noisy: NDArray[np.object_]) -> NDArray[np.float64]:
+        """Return the outputs that whole numbers of the grid stand for.
+
+        The shape's way back is rounded, and answers may be far larger than the noise:
+        what is left, found exactly, is mapped back as well. All of it is a function of
+        the noisy whole numbers, which are what is released.
+        """
+        with np.errstate(all="ignore"):  # a warning would depend on the answer
+            released = self.shape.color(self._to_floats(noisy, self.exponent))
+            if isinstance(self.shape, IsotropicShape):
+                return released
+            far = (np.abs(noisy) > _FAR * self.steps).any(axis=1)
+            rows = np.flatnonzero(far & np.isfinite(released).all(axis=1))
+            for _ in range(_REFINEMENTS if rows.size else 0):
+                numbers, exponent = self.shape.whiten_exactly(released[rows])
+                least = min(exponent, self.exponent)
+                left = (noisy[rows] << (self.exponent - least)) - (
+                    numbers << (exponent - least)
+                )
+                released[rows] += self.shape.color(self._to_floats(left, least))
+        return released
+
+    @staticmethod
+    def _to_floats(steps: NDArray[np.object_], exponent: int) -> NDArray[np.float64]:
+        floats = [to_float(step, exponent) for step in steps.ravel()]
+        return np.array(floats, dtype=np.float64).reshape(steps.shape)
 
 
 def floor_log2(value: Fraction) -> int:

@@ -34,6 +34,8 @@ Dyadic: TypeAlias = tuple[NDArray[np.object_], int]
 
 # Of the standardized second moments: what rounding may be multiplied by, squared.
 _LARGEST_CONDITION = 1e8
+# Against the output that moves most: what moves less is next to constant.
+_SMALLEST_SHARE = 2.0**-50
 
 
 class NoiseShape(Protocol):
@@ -46,6 +48,10 @@ class NoiseShape(Protocol):
 
     def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Map rows of values, in floating point."""
+        ...
+
+    def whiten_errors(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how far mapped rows may be off, for rows that may be off so far."""
         ...
 
     def whiten_exactly(self, values: NDArray[np.float64]) -> Dyadic:
@@ -65,6 +71,9 @@ class IsotropicShape:
 
     def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return values
+
+    def whiten_errors(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
+        return errors
 
     def whiten_exactly(self, values: NDArray[np.float64]) -> Dyadic:
         return to_dyadic(values)
@@ -88,6 +97,9 @@ class DiagonalShape:
 
     def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return values * (1 / self.scales)
+
+    def whiten_errors(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.whiten(errors)
 
     def whiten_exactly(self, values: NDArray[np.float64]) -> Dyadic:
         numbers, exponent = to_dyadic(values)
@@ -123,6 +135,9 @@ class WhitenedShape:
     def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return values @ self._inverse.T
 
+    def whiten_errors(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
+        return errors @ np.abs(self._inverse).T
+
     def whiten_exactly(self, values: NDArray[np.float64]) -> Dyadic:
         numbers, exponent = to_dyadic(values)
         weights, weights_exponent = to_dyadic(self._inverse)
@@ -132,7 +147,11 @@ class WhitenedShape:
         return values @ self.factor.T
 
 
-def fit_noise_shape(name: str, differences: NDArray[np.float64]) -> NoiseShape:
+def fit_noise_shape(
+    name: str,
+    differences: NDArray[np.float64],
+    errors: NDArray[np.float64] | None = None,
+) -> NoiseShape:
     """Return the shape of noise that fits how answers differ on public pairs.
 
     Parameters
@@ -146,6 +165,9 @@ def fit_noise_shape(name: str, differences: NDArray[np.float64]) -> NoiseShape:
         Answer on the first database minus answer on the second. Not used for
         "isotropic". Pairs that calibrate the noise must not be among these.
 
+    errors : ndarray of shape (n_pairs, n_outputs), default=None
+        The most that each difference may be off, by rounding. None: not at all.
+
     Returns
     -------
     shape : NoiseShape
@@ -154,7 +176,8 @@ def fit_noise_shape(name: str, differences: NDArray[np.float64]) -> NoiseShape:
     ------
     ValueError
         If the name is unknown, an output is the same on all pairs (it has no scale),
-        or some outputs determine another.
+        up to rounding or to 2**-50 of the one that moves most, or some outputs
+        determine another.
 
     Notes
     -----
@@ -172,14 +195,17 @@ def fit_noise_shape(name: str, differences: NDArray[np.float64]) -> NoiseShape:
     check_choice(name, "noise_shape", NOISE_SHAPES)
     if name == "isotropic":
         return IsotropicShape()
-    largest = np.abs(differences).max(axis=0)
-    constant = np.flatnonzero(largest == 0)
+    sizes = np.abs(differences)
+    largest = sizes.max(axis=0)
+    moves = (sizes > (0.0 if errors is None else errors)).any(axis=0)
+    constant = np.flatnonzero(~moves | (largest < _SMALLEST_SHARE * largest.max()))
     if constant.size:
         raise ValueError(
             f"noise_shape={name!r} needs outputs that differ between neighbors, and "
-            f"output {constant[0]} is the same on all {len(differences)} pairs that "
-            f"the shape is taken from ({constant.size} such outputs). Use "
-            "noise_shape='isotropic', or leave these outputs out of the query."
+            f"output {constant[0]} is the same, or next to it, on all "
+            f"{len(differences)} pairs that the shape is taken from ({constant.size} "
+            "such outputs). Use noise_shape='isotropic', or leave these outputs out of "
+            "the query, such as a feature that is constant."
         )
     standard = differences / largest  # no overflow in squares
     scales = np.sqrt(np.mean(standard**2, axis=0)) * largest

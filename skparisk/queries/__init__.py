@@ -10,6 +10,7 @@ from skparisk.queries._base import (
     MeanQuery,
     Query,
     RecordQuery,
+    Rounded,
     as_query,
     check_answer,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "Query",
     "RecordQuery",
     "RidgeQuery",
+    "Rounded",
     "as_query",
     "check_answer",
 ]

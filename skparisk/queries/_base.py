@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,11 +20,14 @@ __all__ = [
     "MeanQuery",
     "Query",
     "RecordQuery",
+    "Rounded",
     "as_query",
     "check_answer",
 ]
 
-Differences = Callable[[NeighborPairs], NDArray[np.float64]]
+# Differences of a block of pairs, and the most that each may be off, or None.
+Rounded: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64] | None]
+Differences: TypeAlias = Callable[[NeighborPairs], Rounded]
 
 
 class Query:
@@ -43,15 +46,17 @@ class Query:
         """Prepare what all pairs of a pool share; return their differences' function.
 
         The returned function maps a `NeighborPairs` block to an array of shape
-        (n_pairs, n_outputs), the first answer minus the second.
+        (n_pairs, n_outputs), the first answer minus the second, moved away from zero
+        by what it may be off; and an array of how far it may then be off, or None if
+        these are the differences of the very answers that would be released.
         """
         return self._plain_differences
 
     def differences(self, pairs: NeighborPairs) -> NDArray[np.float64]:
         """Return f(D) - f(D') for each pair, of shape (n_pairs, n_outputs)."""
-        return self.on_pool(pairs.pool, pairs.n_records)(pairs)
+        return self.on_pool(pairs.pool, pairs.n_records)(pairs)[0]
 
-    def _plain_differences(self, pairs: NeighborPairs) -> NDArray[np.float64]:
+    def _plain_differences(self, pairs: NeighborPairs) -> Rounded:
         rows: list[NDArray[np.float64]] = []
         for pair in range(len(pairs)):
             first, second = (self(*database) for database in pairs.databases(pair))
@@ -62,7 +67,7 @@ class Query:
                     f"database, got {sorted(lengths)}."
                 )
             rows.append(first - second)
-        return np.array(rows)
+        return np.array(rows), None
 
 
 @dataclass(frozen=True)
@@ -130,13 +135,13 @@ class RecordQuery(Query):
         return np.asarray(X[0], dtype=np.float64)
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        def differences(pairs: NeighborPairs) -> NDArray[np.float64]:
+        def differences(pairs: NeighborPairs) -> Rounded:
             if pairs.replacement is None:
                 raise ValueError(
                     "relation must be 'replace-one' for a record by itself, as it "
                     "cannot be released if it is not there."
                 )
-            return pool.X[pairs.removed] - pool.X[pairs.replacement]
+            return pool.X[pairs.removed] - pool.X[pairs.replacement], None
 
         return differences
 
@@ -164,14 +169,15 @@ class MeanQuery(Query):
         # np.mean adds row by row: this is the most that two means are off.
         rounding = n_records * 2.0**-52 * np.abs(pool.X).max(axis=0)
 
-        def differences(pairs: NeighborPairs) -> NDArray[np.float64]:
+        def differences(pairs: NeighborPairs) -> Rounded:
             removed = pool.X[pairs.removed]
             if pairs.replacement is not None:
                 moves = (removed - pool.X[pairs.replacement]) / n_records
             else:
                 means = np.array([pool.X[rows].mean(axis=0) for rows in pairs.records])
                 moves = (removed - means) / (n_records - 1)
-            return moves + np.copysign(rounding, moves)
+            errors = np.broadcast_to(2 * rounding, moves.shape)
+            return moves + np.copysign(rounding, moves), errors
 
         return differences
 

@@ -13,7 +13,7 @@ from scipy.linalg import LinAlgWarning, solve_triangular
 from sklearn.linear_model import Ridge
 
 from skparisk.neighbors import NeighborPairs
-from skparisk.queries._base import Differences, Query
+from skparisk.queries._base import Differences, Query, Rounded
 from skparisk.reference import RecordPool
 
 __all__ = ["RidgeQuery"]
@@ -186,7 +186,7 @@ class _RidgeOnPool:
         np.multiply(Z[:, None], targets, out=moments)
         return products.T
 
-    def __call__(self, pairs: NeighborPairs) -> NDArray[np.float64]:
+    def __call__(self, pairs: NeighborPairs) -> Rounded:
         gram, moment = (
             self._gathered(pairs.records)
             if self._products is None
@@ -197,11 +197,11 @@ class _RidgeOnPool:
         moments = np.concatenate([moment, other_moment])
         solutions, trusted = self._solve(grams, moments)
         m = len(pairs)
-        differences = self._outward(self._answers(solutions), m)
+        differences, errors = self._outward(self._answers(solutions), m)
         for pair in np.flatnonzero(~(trusted[:m] & trusted[m:])):
             first, second = (self._query(*d) for d in pairs.databases(int(pair)))
-            differences[pair] = first - second
-        return differences
+            differences[pair], errors[pair] = first - second, 0.0
+        return differences, errors
 
     def agrees(self, rows: NDArray[np.intp], answer: NDArray[np.float64]) -> bool:
         """Return whether an answer of `Ridge` is off by far less than `_OUTWARD`."""
@@ -293,11 +293,15 @@ class _RidgeOnPool:
         coefs, intercepts = np.split(answers, [answers.shape[1] - n_intercepts], axis=1)
         return np.hstack([coefs, intercepts + self._target_means])
 
-    def _outward(self, answers: NDArray[np.float64], m: int) -> NDArray[np.float64]:
+    def _outward(
+        self, answers: NDArray[np.float64], m: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return differences moved away from zero, and how far they may be off."""
         differences = answers[:m] - answers[m:]
         size = np.abs(self._released(answers)).max(axis=1)
         outward = _OUTWARD * np.maximum(size[:m], size[m:])[:, None]
-        return differences + np.copysign(outward, differences)
+        errors = np.repeat(2 * outward, differences.shape[1], axis=1)
+        return differences + np.copysign(outward, differences), errors
 
 
 def _well_conditioned(system: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -24,7 +24,12 @@ from skparisk.calibration import (
     calibrate_order_statistic,
     calibrate_risk_control,
 )
-from skparisk.mechanisms import AdditiveNoise, NoiseShape, fit_noise_shape
+from skparisk.mechanisms import (
+    AdditiveNoise,
+    IsotropicShape,
+    NoiseShape,
+    fit_noise_shape,
+)
 from skparisk.sensitivity._plan import NoisePlan
 
 __all__ = ["CertifiedNoise", "certify_known", "certify_sampled"]
@@ -42,29 +47,52 @@ class CertifiedNoise:
 
 
 def certify_sampled(
-    plan: NoisePlan, differences: NDArray[np.float64], *, draw_seed: int, **claim: Any
+    plan: NoisePlan,
+    differences: NDArray[np.float64],
+    errors: NDArray[np.float64] | None = None,
+    *,
+    draw_seed: int,
+    **claim: Any,
 ) -> CertifiedNoise:
     """Return noise that is calibrated to sampled pairs, and its certificate.
 
     `claim` is the rest of the certificate: what does not follow from the plan and the
-    differences, of shape (n_pairs, n_outputs).
+    differences, of shape (n_pairs, n_outputs), and the most that they may be off.
     """
     n_shape = plan.n_shape_pairs(len(differences))
-    shape = fit_noise_shape(plan.noise_shape, differences[:n_shape])
+    no_noise = math.isinf(plan.epsilon)
+    shape = fit_noise_shape(
+        "isotropic" if no_noise else plan.noise_shape,
+        differences[:n_shape],
+        None if errors is None else errors[:n_shape],
+    )
     differences = differences[n_shape:]
+    errors = None if errors is None else errors[n_shape:]
     n_pairs, n_outputs = differences.shape
-    sensitivities = _sensitivities(differences, shape, _NORMS[plan.law])
+    sensitivities = _sensitivities(differences, errors, shape, _NORMS[plan.law])
     order = as_calibration(plan.calibration, plan.failure_prob)
     index = order.order_index(n_pairs, plan.gamma)
     sensitivity = float(np.partition(sensitivities, index - 1)[index - 1])
-    if math.isinf(plan.epsilon):
+    if no_noise:
         level = _no_noise(plan, n_pairs)
     elif plan.draws == 0:
         level = calibrate_risk_control(
             ConditionalRisk(sensitivities, n_outputs, plan.epsilon, plan.gamma)
         )
     else:
-        criterion = _criterion(plan, differences, sensitivities, shape, draw_seed)
+        criterion = (
+            DrawnLoss(
+                plan.law,
+                differences,
+                plan.epsilon,
+                draw_seed,
+                plan.draws,
+                shape,
+                errors,
+            )
+            if plan.draws
+            else _worst_output(plan, sensitivities, n_outputs)
+        )
         level = calibrate_order_statistic(
             criterion, plan.rule, n_pairs=n_pairs, gamma=plan.gamma
         )
@@ -123,28 +151,27 @@ def certify_known(
 
 
 def _sensitivities(
-    differences: NDArray[np.float64], shape: NoiseShape, norm: int
+    differences: NDArray[np.float64],
+    errors: NDArray[np.float64] | None,
+    shape: NoiseShape,
+    norm: int,
 ) -> NDArray[np.float64]:
     """Return norms in the coordinates of the noise, without a copy of all pairs."""
-    n_blocks = 1 + differences.size // CHUNK
-    blocks = np.array_split(differences, min(n_blocks, len(differences)))
-    return np.concatenate(
-        [np.linalg.norm(shape.whiten(block), norm, axis=1) for block in blocks]
-    )
+    norms = np.empty(len(differences))
+    step = max(1, CHUNK // differences.shape[1])
+    for start in range(0, len(differences), step):
+        rows = slice(start, start + step)
+        norms[rows] = np.linalg.norm(shape.whiten(differences[rows]), norm, axis=1)
+        # In units of the answer, what they are off by has been added to each already.
+        if errors is not None and not isinstance(shape, IsotropicShape):
+            off = shape.whiten_errors(errors[rows])
+            norms[rows] += np.linalg.norm(off, norm, axis=1)
+    return norms
 
 
-def _criterion(
-    plan: NoisePlan,
-    differences: NDArray[np.float64],
-    sensitivities: NDArray[np.float64],
-    shape: NoiseShape,
-    draw_seed: int,
+def _worst_output(
+    plan: NoisePlan, sensitivities: NDArray[np.float64], n_outputs: int
 ) -> Criterion:
-    n_outputs = differences.shape[1]
-    if plan.draws:
-        return DrawnLoss(
-            plan.law, differences, plan.epsilon, draw_seed, plan.draws, shape
-        )
     if plan.law == "laplace":
         return WorstOutputLaplace(sensitivities, n_outputs, plan.epsilon, plan.delta)
     return WorstOutputGaussian(

@@ -20,10 +20,10 @@ from skparisk._validate import (
     check_random_state,
 )
 from skparisk.neighbors import RELATIONS, block_size, draw_pairs, n_drawn
-from skparisk.queries import Query, check_answer
+from skparisk.queries import Query, Rounded, check_answer
 from skparisk.reference import RecordSource, Reference, check_columns
 
-__all__ = ["sample_differences"]
+__all__ = ["sample_differences", "sample_rounded_differences"]
 
 Block = tuple[int, int, np.random.SeedSequence]
 
@@ -97,6 +97,33 @@ def sample_differences(
     ... ).shape
     (3, 1)
     """
+    differences, _ = sample_rounded_differences(
+        query,
+        reference,
+        n_pairs=n_pairs,
+        n_records=n_records,
+        n_features=n_features,
+        relation=relation,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        verbose=verbose,
+    )
+    return differences
+
+
+def sample_rounded_differences(
+    query: Query,
+    reference: Reference,
+    *,
+    n_pairs: int,
+    n_records: int,
+    n_features: int,
+    relation: str,
+    n_jobs: int | None,
+    random_state: Any,
+    verbose: int,
+) -> Rounded:
+    """Return what `sample_differences` does, and the most that each may be off."""
     check_choice(relation, "relation", RELATIONS)
     check_at_least(n_pairs, "n_pairs", 1)
     check_at_least(n_records, "n_records", 2 if relation == "add-remove" else 1)
@@ -129,14 +156,20 @@ def sample_differences(
     )
     with _one_blas_thread():
         parts = _run(tasks, n_tasks, n_jobs, verbose)
-    differences = [difference for part in parts for difference in part]
+    blocks_done = [block for part in parts for block in part]
+    differences = [values for values, _ in blocks_done]
     lengths = {difference.shape[1] for difference in differences}
     if len(lengths) > 1:
         raise ValueError(
             "The query must return the same number of outputs for every database, "
             f"got {sorted(lengths)}."
         )
-    return np.concatenate(differences)
+    if all(errors is None for _, errors in blocks_done):
+        return np.concatenate(differences), None
+    errors = [
+        np.zeros_like(values) if off is None else off for values, off in blocks_done
+    ]
+    return np.concatenate(differences), np.concatenate(errors)
 
 
 def _sample_blocks(
@@ -147,10 +180,10 @@ def _sample_blocks(
     relation: str,
     n_features: int,
     parent: int,
-) -> list[NDArray[np.float64]]:
+) -> list[Rounded]:
     """Return the differences of each block of pairs, in one worker."""
     pool = None
-    differences = []
+    done: list[Rounded] = []
     # One thread per worker, so that sums do not depend on the number of threads;
     # threads of the parent process are limited there.
     in_parent = os.getpid() == parent
@@ -173,8 +206,9 @@ def _sample_blocks(
                         "none (y)."
                     )
                 evaluate = query.on_pool(pool, n_records)
-            differences.append(check_answer(evaluate(pairs), "a sampled database"))
-    return differences
+            differences, errors = evaluate(pairs)
+            done.append((check_answer(differences, "a sampled database"), errors))
+    return done
 
 
 @cache
@@ -189,7 +223,7 @@ def _one_blas_thread() -> AbstractContextManager[Any]:
 
 def _run(
     tasks: Iterable[Any], n_tasks: int, n_jobs: int | None, verbose: int
-) -> list[list[NDArray[np.float64]]]:
+) -> list[list[Rounded]]:
     """Run tasks in order, with a progress bar where there can be one."""
     try:
         from tqdm.auto import tqdm
@@ -198,6 +232,6 @@ def _run(
     if verbose and tqdm is not None:
         tasks = tqdm(tasks, total=n_tasks, desc="sampling pairs", leave=False)
         verbose = 0
-    results: list[list[NDArray[np.float64]]]
+    results: list[list[Rounded]]
     results = Parallel(n_jobs=n_jobs, verbose=verbose)(tasks)
     return results

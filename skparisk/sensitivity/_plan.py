@@ -90,6 +90,11 @@ class NoisePlan:
             f"{self.randomness!r}.",
         )
         self._refuse(
+            classical and not math.isinf(epsilon) and epsilon > 1,
+            "epsilon must be at most 1 with mechanism='gaussian-classical', for which "
+            f"alone that scale is proven; got {self.epsilon!r}.",
+        )
+        self._refuse(
             self.calibration == "bessel"
             and (self.law != "laplace" or self.delta > 0 or self.randomness == "both"),
             "calibration='bessel' reproduces theorems on Laplace noise, delta=0 and "

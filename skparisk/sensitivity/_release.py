@@ -141,7 +141,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         self : SensitivitySampler
         """
         self._check_pairs_kept()
-        del self.differences_, self.sensitivities_
+        del self.differences_, self.difference_errors_, self.sensitivities_
         self.reference_fingerprint_ = None
         self.certificate_ = dataclasses.replace(
             self.certificate_,

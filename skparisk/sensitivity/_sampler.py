@@ -7,7 +7,6 @@ import dataclasses
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -25,14 +24,14 @@ from skparisk._validate import (
 from skparisk.calibration import HEURISTIC_CLAIM, as_calibration
 from skparisk.exceptions import HeuristicGuaranteeWarning, warn_caller
 from skparisk.neighbors import RELATIONS
-from skparisk.queries import Query, RecordQuery, as_query
+from skparisk.queries import Query, RecordQuery, as_query, check_answer
 from skparisk.reference import Reference, TableReference, as_reference
 from skparisk.sensitivity._certify import (
     CertifiedNoise,
     certify_known,
     certify_sampled,
 )
-from skparisk.sensitivity._parallel import sample_differences
+from skparisk.sensitivity._parallel import sample_rounded_differences
 from skparisk.sensitivity._plan import NoisePlan
 from skparisk.sensitivity._release import ReleaseMixin
 
@@ -144,7 +143,11 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         Missing, as `sensitivities_`, where the reference was private, and with
         "explicit".
 
-    sensitivities_ : ndarray of shape (n_pairs,) or (n_pairs - n_pairs // 2,)
+    difference_errors_ : ndarray of shape (n_pairs, n_outputs) or None
+        The most that these may be off by rounding, where the query answers many pairs
+        together; the noise pays for it.
+
+    sensitivities_ : ndarray of shape (n_calibrating,)
         Their l1 or l2 norms, in the coordinates of the shape of the noise, without
         the pairs that the shape is taken from.
 
@@ -286,8 +289,14 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         reference.check_columns(X.shape[1], None if names is None else tuple(names))
         n_records = self._choose_n_records(query, len(X))
         known = plan.randomness == "explicit"
+        if known and self.reference is None:
+            self._keep_known(
+                plan, _count_outputs(query, X, y), n_records, self.relation
+            )
+            self.query_ = query
+            return self
         rng = check_random_state(self.random_state, "random_state")
-        differences = sample_differences(
+        differences, errors = sample_rounded_differences(
             query,
             reference,
             n_pairs=1 if known else int(self.n_pairs),  # one tells the outputs
@@ -298,21 +307,29 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
             random_state=rng,
             verbose=check_verbose(self.verbose),
         )
+        if known:
+            self._keep_known(plan, differences.shape[1], n_records, self.relation)
+            self.query_ = query
+            return self
         draw_seed = int.from_bytes(rng.bytes(16), "little")
-        differences.flags.writeable = False
-        certified = self._certify(
+        certified = certify_sampled(
             plan,
             differences,
-            draw_seed,
+            errors,
+            draw_seed=draw_seed,
             n_records=n_records,
             relation=self.relation,
             reference=reference.description,
+            seeded=self.noise_random_state is not None,
         )
         self._keep(certified)
-        if not known:
-            self.differences_ = differences
+        for array in (differences, errors):
+            if array is not None:
+                array.flags.writeable = False
+        self.differences_ = differences
+        self.difference_errors_ = errors
         self.draw_seed_ = draw_seed
-        self.reference_fingerprint_ = None if known else reference.fingerprint
+        self.reference_fingerprint_ = reference.fingerprint
         self.query_ = query
         return self
 
@@ -351,22 +368,27 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         other.set_params(**{k: v for k, v in targets.items() if v is not None})
         plan = other._plan()
         noise_source(other.noise_random_state)
+        certificate = self.certificate_
         if plan.randomness == "explicit":
-            differences = np.zeros((1, self.n_outputs_))
-        else:
-            self._check_pairs_kept()
-            differences = self.differences_
-            plan.check_pairs(len(differences))
-        other._keep(
-            other._certify(
-                plan,
-                differences,
-                self.draw_seed_,
-                n_records=self.n_records_,
-                relation=self.certificate_.relation,
-                reference=self.certificate_.reference,
+            for name in ("differences_", "difference_errors_", "draw_seed_"):
+                other.__dict__.pop(name, None)
+            other._keep_known(
+                plan, self.n_outputs_, self.n_records_, certificate.relation
             )
+            return other
+        self._check_pairs_kept()
+        plan.check_pairs(len(self.differences_))
+        certified = certify_sampled(
+            plan,
+            self.differences_,
+            self.difference_errors_,
+            draw_seed=self.draw_seed_,
+            n_records=self.n_records_,
+            relation=certificate.relation,
+            reference=certificate.reference,
+            seeded=other.noise_random_state is not None,
         )
+        other._keep(certified)
         return other
 
     def sensitivity_at(self, gamma: float) -> float:
@@ -428,29 +450,27 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
             return check_at_least(self.n_records, "n_records", least)
         if isinstance(query, RecordQuery):
             return 1
-        if self.relation == "add-remove" and self.reference is not None:
+        known = self.randomness == "explicit"
+        if self.relation == "add-remove" and (known or self.reference is not None):
             raise ValueError(
                 "n_records must be given with relation='add-remove', got None: how "
                 "many private records there are is private itself."
             )
         return check_at_least(n_rows, "the number of records", least)
 
-    def _certify(
-        self,
-        plan: NoisePlan,
-        differences: NDArray[np.float64],
-        draw_seed: int,
-        *,
-        reference: str | None,
-        **claim: Any,
-    ) -> CertifiedNoise:
-        """Return noise and its certificate; a known sensitivity has no reference."""
-        claim["seeded"] = self.noise_random_state is not None
-        if plan.randomness == "explicit":
-            return certify_known(plan, n_outputs=differences.shape[1], **claim)
-        return certify_sampled(
-            plan, differences, draw_seed=draw_seed, reference=reference, **claim
+    def _keep_known(
+        self, plan: NoisePlan, n_outputs: int, n_records: int, relation: str
+    ) -> None:
+        """Set everything that follows from a known sensitivity: there are no pairs."""
+        certified = certify_known(
+            plan,
+            n_outputs=n_outputs,
+            n_records=n_records,
+            relation=relation,
+            seeded=self.noise_random_state is not None,
         )
+        self._keep(certified)
+        self.reference_fingerprint_ = None
 
     def _keep(self, certified: CertifiedNoise) -> None:
         """Set everything that follows from calibration."""
@@ -473,3 +493,9 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
+
+
+def _count_outputs(query: Query, X: Any, y: Any) -> int:
+    """Return how many numbers the query answers with; they are not kept."""
+    with np.errstate(all="ignore"):  # a warning would be a release, if X is private
+        return len(check_answer(query(X, y), "the data given to fit"))
