@@ -19,6 +19,7 @@ from skparisk.calibration._critical_scales import (
     gaussian_peak_losses,
     laplace_critical_scales,
     laplace_peak_losses,
+    row_norms,
 )
 from skparisk.calibration._dkw import (
     DKWOperatingPoint,
@@ -87,6 +88,7 @@ __all__ = [
     "laplace_critical_scales",
     "laplace_peak_losses",
     "required_pairs",
+    "row_norms",
     "sample_confidence",
     "sample_error",
 ]

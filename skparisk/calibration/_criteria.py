@@ -21,6 +21,7 @@ from skparisk.calibration._critical_scales import (
     gaussian_peak_losses,
     laplace_critical_scales,
     laplace_peak_losses,
+    row_norms,
 )
 from skparisk.mechanisms import IsotropicShape, NoiseShape, gaussian_scale
 from skparisk.mechanisms import _grid_cost as grid_cost
@@ -153,7 +154,7 @@ class DrawnLoss:
             if errors is not None:
                 linear, square = self._off_by(differences, noise, errors)
                 # Where square s**2 + linear s, of s = 1 / scale, is the share.
-                root = np.sqrt(linear**2 + 4 * square * level * paid)
+                root = np.hypot(linear, 2 * np.sqrt(square * level * paid))
                 scale = np.maximum(scale, (linear + root) / (2 * level * paid))
             scales.append(np.where(_far(noise), np.inf, scale))
         return np.concatenate(scales)
@@ -178,9 +179,9 @@ class DrawnLoss:
         """Return how far losses are off at s = 1 / scale: linear s + square s**2."""
         if self.law == "laplace":
             return errors.sum(axis=1), np.zeros(len(errors))
-        off = np.linalg.norm(errors, axis=1)
-        linear = off * np.linalg.norm(noise, axis=1)
-        return linear, off * (np.linalg.norm(differences, axis=1) + off / 2)
+        off = row_norms(errors, 2)
+        linear = off * row_norms(noise, 2)
+        return linear, off * (row_norms(differences, 2) + off / 2)
 
     def _blocks(
         self,

@@ -26,6 +26,7 @@ __all__ = [
     "gaussian_peak_losses",
     "laplace_critical_scales",
     "laplace_peak_losses",
+    "row_norms",
 ]
 
 _Floats = NDArray[np.float64]
@@ -315,6 +316,14 @@ def _projected(
     norms = np.sqrt(np.einsum("ij,ij->i", v, v))
     z = np.einsum("ij,ij->i", v, noise) / np.where(norms > 0, norms, 1)
     return norms, z, exponents
+
+
+def row_norms(values: _Floats, order: int) -> _Floats:
+    """Return the l1 or l2 norm of each row; squares neither vanish nor overflow."""
+    if order == 1:
+        return np.asarray(np.abs(values).sum(axis=1))
+    scaled, exponents = _rescale(values)
+    return np.ldexp(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)), exponents)
 
 
 def _rescale(v: _Floats) -> tuple[_Floats, NDArray[np.int32]]:

@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from skparisk.calibration._criteria import ConditionalRisk, Criterion
 from skparisk.calibration._order_statistics import Calibration
@@ -68,7 +67,12 @@ class NoiseLevel:
 
 
 def calibrate_order_statistic(
-    criterion: Criterion, rule: Calibration, *, n_pairs: int, gamma: float
+    criterion: Criterion,
+    rule: Calibration,
+    *,
+    n_pairs: int,
+    gamma: float,
+    n_still: int = 0,
 ) -> NoiseLevel:
     """Return the K-th smallest critical scale, and what it certifies.
 
@@ -86,6 +90,10 @@ def calibrate_order_statistic(
     gamma : float
         Risk that is asked for, in (0, 1).
 
+    n_still : int, default=0
+        Pairs that do not differ by more than rounding. If noise for one of these is
+        all that `gamma` asks for, it asks for none.
+
     Returns
     -------
     level : NoiseLevel
@@ -102,12 +110,14 @@ def calibrate_order_statistic(
     scales = np.sort(criterion.critical_scales())
     index = rule.order_index(n_pairs, gamma)
     scale = float(scales[index - 1])
-    if scale == 0:
-        n_zero = int(np.searchsorted(scales, 0, side="right"))
+    n_draws = len(scales) // n_pairs
+    n_zero = int(np.searchsorted(scales, 0, side="right"))
+    n_zero = max(n_zero, n_still * n_draws)
+    if n_zero >= index:
         certified = rule.certify_risk(n_pairs, min(n_zero + 1, len(scales)))
         raise _no_noise(gamma, certified if n_zero < len(scales) else 0.0)
     # The scale depends on the same sample: other levels are read one pair below.
-    n_below = index - len(scales) // n_pairs
+    n_below = index - n_draws
     below = float(scales[n_below - 1]) if n_below > 0 else 0.0
     curve: Curve = ()
     # "pac" is certified for one level at a time.
@@ -126,13 +136,18 @@ def calibrate_order_statistic(
     )
 
 
-def calibrate_risk_control(conditional: ConditionalRisk) -> NoiseLevel:
+def calibrate_risk_control(
+    conditional: ConditionalRisk, *, n_still: int = 0
+) -> NoiseLevel:
     """Return the least scale at which the average risk of the pairs is controlled.
 
     Parameters
     ----------
     conditional : ConditionalRisk
         The exact risk of each sampled pair, at each scale.
+
+    n_still : int, default=0
+        Pairs that do not differ by more than rounding.
 
     Returns
     -------
@@ -155,7 +170,8 @@ def calibrate_risk_control(conditional: ConditionalRisk) -> NoiseLevel:
     n_pairs = len(distances)
     check_risk_control(n_pairs, gamma)
     allowed = float(_risk_allowed(n_pairs, gamma))
-    n_moving = np.count_nonzero(distances)
+    n_positive = int(np.count_nonzero(distances))
+    n_moving = min(n_positive, n_pairs - n_still)
     if n_moving <= allowed:
         raise _no_noise(gamma, (n_moving + 1) / (n_pairs + 1) if n_moving else 0.0)
 
@@ -165,7 +181,7 @@ def calibrate_risk_control(conditional: ConditionalRisk) -> NoiseLevel:
     start = float(np.median(distances[distances > 0]))
     _, scale = _bracket(total, allowed * (1 - _ROUNDING), start)
     curve: Curve = ()
-    if n_moving > allowed + 1:
+    if n_positive > (allowed + 1) * (1 + 2 * _ROUNDING):
         # As above: read at the scale that all pairs, and the fresh one, would allow.
         below, _ = _bracket(total, (allowed + 1) * (1 + _ROUNDING), scale)
         levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _RISK_POINTS)
@@ -203,17 +219,17 @@ def _bracket(
     """Return scales next to each other where a falling sum is above, and is not."""
     low = high = start
     while total(low) <= limit:
-        low, high = low / 2, low
+        low /= 2
     while total(high) > limit:
-        low, high = high, high * 2
-    root = brentq(
-        lambda scale: total(scale) - limit, low, high, xtol=1e-300, rtol=_ROUNDING
-    )
-    low = high = root
-    while total(low) <= limit:
-        low *= 1 - _ROUNDING
-    while total(high) > limit:
-        high *= 1 + _ROUNDING
+        high *= 2
+    while high > low * (1 + _ROUNDING):
+        middle = math.sqrt(low) * math.sqrt(high)
+        if not low < middle < high:  # numbers so small that there is none between
+            break
+        if total(middle) > limit:
+            low = middle
+        else:
+            high = middle
     return low, high
 
 

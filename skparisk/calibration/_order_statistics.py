@@ -137,7 +137,11 @@ class PAC:
     failure_prob: float = 0.05
 
     def __post_init__(self) -> None:
-        check_probability(self.failure_prob, "failure_prob")
+        if check_probability(self.failure_prob, "failure_prob") < _LEAST_FAILURE:
+            raise ValueError(
+                f"failure_prob must be at least {_LEAST_FAILURE:g}, below which the "
+                f"incomplete beta function is not exact, got {self.failure_prob!r}."
+            )
 
     def order_index(self, n_pairs: int, gamma: float) -> int:
         m, gamma = _check_target(n_pairs, gamma)
@@ -162,6 +166,7 @@ class PAC:
         return min(1.0, risk * _ROUNDING)
 
 
+_LEAST_FAILURE = 1e-200
 _ROUNDING = 1 + 1e-12  # of the inverse incomplete beta function, on the safe side
 
 

@@ -105,6 +105,9 @@ class GaussianMechanism:
                 f"{epsilon!r}."
             )
         check_sensitivity(self.sensitivity, epsilon)
+        object.__setattr__(self, "sensitivity", float(self.sensitivity))
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", float(self.delta))
         if math.isinf(epsilon):
             noise = AdditiveNoise("gaussian", 0, 0, k)
         else:

@@ -88,6 +88,8 @@ class LaplaceMechanism:
         epsilon = check_epsilon(self.epsilon)
         n_outputs = check_at_least(self.n_outputs, "n_outputs", 1)
         check_sensitivity(self.sensitivity, epsilon)
+        object.__setattr__(self, "sensitivity", float(self.sensitivity))
+        object.__setattr__(self, "epsilon", epsilon)
         if n_outputs / epsilon > MOST_STEPS / 2:
             least = f"n_outputs * 2**-51 = {n_outputs * 2.0**-51:g}"
             raise ValueError(

@@ -111,8 +111,11 @@ class AdditiveNoise:
     def __post_init__(self) -> None:
         check_choice(self.law, "law", LAWS)
         check_at_least(self.n_outputs, "n_outputs", 1)
+        check_at_least(self.exponent, "exponent", -1074)
         if check_at_least(self.steps, "steps", 0) > MOST_STEPS:
             raise ValueError(f"steps must be at most 2**52, got {self.steps!r}.")
+        for name in ("steps", "exponent", "n_outputs"):  # no short integers
+            object.__setattr__(self, name, int(getattr(self, name)))
 
     @classmethod
     def at_least(

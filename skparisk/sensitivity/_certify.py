@@ -23,6 +23,7 @@ from skparisk.calibration import (
     calibrate_known,
     calibrate_order_statistic,
     calibrate_risk_control,
+    row_norms,
 )
 from skparisk.mechanisms import (
     AdditiveNoise,
@@ -73,11 +74,15 @@ def certify_sampled(
     order = as_calibration(plan.calibration, plan.failure_prob)
     index = order.order_index(n_pairs, plan.gamma)
     sensitivity = float(np.partition(sensitivities, index - 1)[index - 1])
+    n_still = 0
+    if errors is not None:
+        n_still = int((np.abs(differences) <= errors).all(axis=1).sum())
     if no_noise:
         level = _no_noise(plan, n_pairs)
     elif plan.draws == 0:
         level = calibrate_risk_control(
-            ConditionalRisk(sensitivities, n_outputs, plan.epsilon, plan.gamma)
+            ConditionalRisk(sensitivities, n_outputs, plan.epsilon, plan.gamma),
+            n_still=n_still,
         )
     else:
         criterion = (
@@ -94,7 +99,7 @@ def certify_sampled(
             else _worst_output(plan, sensitivities, n_outputs)
         )
         level = calibrate_order_statistic(
-            criterion, plan.rule, n_pairs=n_pairs, gamma=plan.gamma
+            criterion, plan.rule, n_pairs=n_pairs, gamma=plan.gamma, n_still=n_still
         )
     noise = _noise(plan, level, n_outputs)
     certificate = _certificate(
@@ -108,7 +113,8 @@ def certify_sampled(
         n_pairs=n_pairs,
         order_index=level.order_index,
         n_draws=plan.draws,
-        n_shape_pairs=n_shape or None,
+        noise_shape=shape.name,
+        n_shape_pairs=n_shape if shape.name == plan.noise_shape and n_shape else None,
         failure_prob=order.failure_prob,
         **claim,
     )
@@ -161,11 +167,11 @@ def _sensitivities(
     step = max(1, CHUNK // differences.shape[1])
     for start in range(0, len(differences), step):
         rows = slice(start, start + step)
-        norms[rows] = np.linalg.norm(shape.whiten(differences[rows]), norm, axis=1)
+        norms[rows] = row_norms(shape.whiten(differences[rows]), norm)
         # In units of the answer, what they are off by has been added to each already.
         if errors is not None and not isinstance(shape, IsotropicShape):
             off = shape.whiten_errors(errors[rows])
-            norms[rows] += np.linalg.norm(off, norm, axis=1)
+            norms[rows] += row_norms(off, norm)
     return norms
 
 
@@ -209,7 +215,6 @@ def _certificate(
         n_outputs=noise.n_outputs,
         mechanism=plan.law,
         randomness=plan.randomness,
-        noise_shape=plan.noise_shape,
         curve=level.curve,
         **claim,
     )

@@ -108,6 +108,10 @@ class NoisePlan:
             "n_draws must be at least 1 unless mechanism='gaussian' and "
             "calibration='exchangeable', where the risk of a pair is known; got 0.",
         )
+        # Plain numbers: those of NumPy may be short, and are rounded when calculated.
+        for name in ("epsilon", "gamma", "delta", "failure_prob", "sensitivity"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else float(value))
 
     @staticmethod
     def _refuse(wrong: bool, message: str) -> None:
