@@ -524,7 +524,7 @@ def test_text_has_what_matters(given_):
     assert ("fails for a share of samples: 0.05" in text) is fails
 
 
-ON_PAIRS = "(1, 0.049967)-differentially private, on average over pairs"
+ON_PAIRS = "(1, 0.049967)-differentially private, on average over pairs and samples"
 FROM_SHAPE = "scale 0.25, whitened by 1500 other sampled pairs"
 
 

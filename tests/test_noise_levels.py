@@ -26,9 +26,12 @@ from skparisk.calibration import (
     calibrate_risk_control,
     check_risk_control,
     gaussian_critical_scales,
+    gaussian_peak_losses,
     laplace_critical_scales,
+    laplace_peak_losses,
 )
 from skparisk.exceptions import CalibrationError
+from skparisk.mechanisms import DiagonalShape, IsotropicShape, WhitenedShape
 from skparisk.mechanisms import _grid_cost as grid_cost
 from skparisk.privacy_loss import (
     dandekar_noise_epsilon,
@@ -121,6 +124,178 @@ def test_draws_too_far_out_count_as_exceeding(monkeypatch):
     assert 0 < far.sum() < len(far)
 
 
+# Differences that are off
+
+
+CRITICAL = {"laplace": laplace_critical_scales, "gaussian": gaussian_critical_scales}
+PEAKS = {"laplace": laplace_peak_losses, "gaussian": gaussian_peak_losses}
+SHARE = 2.0**-8  # of the level, which pays for errors
+SHAPES = {
+    "isotropic": IsotropicShape(),
+    "diagonal": DiagonalShape(np.array([0.1, 1.0, 3.0, 0.5, 20.0])),
+    "whitened": WhitenedShape(np.tril(np.full((5, 5), 0.9)) + 0.1 * np.eye(5)),
+}
+every_law = pytest.mark.parametrize("law", CRITICAL)
+
+
+def drawn(law, n_draws=1, seed=3):
+    """Return the noise that pairs are tried with: those of one pair follow another."""
+    rng = np.random.default_rng(seed)
+    draw = {"laplace": rng.laplace, "gaussian": rng.normal}[law]
+    return draw(size=(len(DIFFERENCES) * n_draws, DIFFERENCES.shape[1]))
+
+
+def losses(law, differences, noise, scales):
+    """Return the loss of each pair at its draw and its scale, as it is defined."""
+    v = differences / scales[:, None]
+    if law == "laplace":
+        return (np.abs(noise - v) - np.abs(noise)).sum(axis=1)
+    return (v**2).sum(axis=1) / 2 - (v * noise).sum(axis=1)
+
+
+def perturbed(differences, errors, rng, n=20):
+    """Yield differences within the errors, many of them as far off as can be."""
+    yield differences
+    for sign in (-1.0, 1.0):
+        yield differences + sign * np.copysign(errors, differences)
+    for _ in range(n):
+        yield differences + errors * rng.choice([-1.0, 1.0], size=errors.shape)
+        yield differences + errors * rng.uniform(-1, 1, size=errors.shape)
+
+
+@every_law
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("n_draws", [1, 3])
+@pytest.mark.parametrize("size", [1e-9, 1e-3, 0.1, 10.0])
+def test_loss_keeps_the_level_for_all_that_differences_may_be(law, name, n_draws, size):
+    """At the critical scale of each pair, and above; some hardly move at all."""
+    rng = np.random.default_rng(1)
+    errors = size * rng.exponential(size=DIFFERENCES.shape)
+    errors[::5] = 0.0
+    shape, epsilon = SHAPES[name], 0.8
+    criterion = DrawnLoss(law, DIFFERENCES, epsilon, 3, n_draws, shape, errors)
+    scales, noise = criterion.critical_scales(), drawn(law, n_draws)
+    largest = np.zeros(len(scales))
+    for truth in perturbed(DIFFERENCES, errors, rng):
+        truth = shape.whiten(truth).repeat(n_draws, axis=0)
+        for factor in (1.0, 1.001, 1.1, 2.0, 30.0):
+            loss = np.abs(losses(law, truth, noise, factor * scales))
+            assert (loss <= epsilon).all()
+            largest = np.maximum(largest, loss)
+    assert (largest > 0).all()
+    if size < 1e-6:  # no more noise than that
+        assert np.median(largest) > 0.99 * epsilon
+
+
+@every_law
+def test_without_paying_for_errors_some_pairs_would_break_the_level(law):
+    """The check above is one that can fail."""
+    rng = np.random.default_rng(1)
+    errors = np.full(DIFFERENCES.shape, 1e-3)
+    scales = DrawnLoss(law, DIFFERENCES, 0.8, 3).critical_scales()
+    broken = np.zeros(len(scales), dtype=bool)
+    for truth in perturbed(DIFFERENCES, errors, rng):
+        broken |= np.abs(losses(law, truth, drawn(law), scales)) > 0.8
+    assert broken.mean() > 0.5
+
+
+@every_law
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_tiny_errors_cost_less_than_a_hundredth(law, name, epsilon):
+    errors = 1e-9 * np.abs(DIFFERENCES)
+    plain, paid = (
+        DrawnLoss(law, DIFFERENCES, epsilon, 3, 1, SHAPES[name], given)
+        for given in (None, errors)
+    )
+    scales = [criterion.critical_scales() for criterion in (plain, paid)]
+    assert (scales[1] >= scales[0]).all()
+    # Where the loss just fails to dip below the level, a single scale may jump.
+    assert (scales[1] <= 1.01 * scales[0]).mean() > 0.97
+    ordered = [np.sort(s)[[40, 200, 320, 380]] for s in scales]
+    assert (ordered[1] <= 1.01 * ordered[0]).all()
+    at = float(np.median(scales[0]))
+    np.testing.assert_allclose(paid.levels(at), plain.levels(at), rtol=1e-6, atol=1e-6)
+
+
+@every_law
+def test_zero_errors_cost_their_share_of_the_level_alone(law):
+    zero = DrawnLoss(law, DIFFERENCES, 1.0, 3, 2, errors=np.zeros_like(DIFFERENCES))
+    none = DrawnLoss(law, DIFFERENCES, 1.0, 3, 2)
+    smaller = CRITICAL[law](
+        DIFFERENCES.repeat(2, axis=0), drawn(law, 2), (1 - 2.0**-20) * (1 - SHARE)
+    )
+    np.testing.assert_allclose(zero.critical_scales(), smaller, rtol=1e-14)
+    np.testing.assert_array_equal(zero.levels(2.0), none.levels(2.0))
+    assert zero.least_steps == none.least_steps
+
+
+@every_law
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("size", [1e-6, 0.01, 1.0])
+def test_levels_are_not_below_the_peak_of_what_differences_may_be(law, name, size):
+    rng = np.random.default_rng(2)
+    shape = SHAPES[name]
+    errors = size * rng.exponential(size=DIFFERENCES.shape)
+    criterion = DrawnLoss(law, DIFFERENCES, 1.0, 3, 1, shape, errors)
+    at = criterion.critical_scales()
+    for scale in np.quantile(at, [0.1, 0.5, 0.95]):
+        levels = criterion.levels(scale)
+        peaks = np.zeros(len(levels))
+        for truth in perturbed(DIFFERENCES, errors, rng):
+            peak = PEAKS[law](shape.whiten(truth), drawn(law), scale)
+            peaks = np.maximum(peaks, peak)
+        assert (peaks <= levels).all()
+        if size < 1e-2:
+            assert np.median(peaks / levels) > 0.99
+
+
+@every_law
+@pytest.mark.parametrize("size", [1e-9, 1e-3, 1.0])
+def test_level_at_the_critical_scale_is_at_most_epsilon_with_errors(law, size):
+    errors = np.full(DIFFERENCES.shape, size)
+    criterion = DrawnLoss(law, DIFFERENCES, 1.0, 3, errors=errors)
+    scales = criterion.critical_scales()
+    for pair in range(0, 400, 7):
+        level = criterion.levels(scales[pair])[pair]
+        assert level <= 1 + 10 * GRID
+        if size < 1e-6:
+            assert level >= 1 - SHARE - GRID
+
+
+@every_law
+def test_pairs_that_do_not_move_but_for_errors_need_noise(law):
+    errors = np.full(DIFFERENCES.shape, 1e-3)
+    still = np.zeros_like(DIFFERENCES)
+    scales = DrawnLoss(law, still, 1.0, 3, errors=errors).critical_scales()
+    assert (scales > 0).all()
+    for truth in perturbed(still, errors, np.random.default_rng(0)):
+        assert (np.abs(losses(law, truth, drawn(law), scales)) <= 1).all()
+    without = DrawnLoss(law, still, 1.0, 3).critical_scales()
+    assert not without.any()
+
+
+@every_law
+def test_errors_do_not_depend_on_how_pairs_are_chunked(law, monkeypatch):
+    errors = 0.01 * np.abs(DIFFERENCES[::-1])
+    criterion = DrawnLoss(law, DIFFERENCES, 1.0, 3, 2, SHAPES["diagonal"], errors)
+    scales, levels = criterion.critical_scales(), criterion.levels(2.0)
+    monkeypatch.setattr("skparisk.calibration._criteria.CHUNK", 64)
+    np.testing.assert_allclose(criterion.critical_scales(), scales, rtol=1e-13)
+    np.testing.assert_allclose(criterion.levels(2.0), levels, rtol=1e-13)
+
+
+@every_law
+@pytest.mark.parametrize("units", [1e-100, 1e-12, 1e12, 1e100])
+def test_scales_and_levels_with_errors_follow_the_units(law, units):
+    errors = 1e-3 * np.abs(DIFFERENCES)
+    plain = DrawnLoss(law, DIFFERENCES, 1.0, 3, errors=errors)
+    other = DrawnLoss(law, units * DIFFERENCES, 1.0, 3, errors=units * errors)
+    expected = units * plain.critical_scales()
+    np.testing.assert_allclose(other.critical_scales(), expected, rtol=1e-9)
+    np.testing.assert_allclose(other.levels(units), plain.levels(1.0), rtol=1e-9)
+
+
 # Each criterion: scales and levels are each other's inverse
 
 
@@ -201,6 +376,15 @@ def test_risk_that_all_pairs_may_exceed_has_no_curve():
     level = calibrate_risk_control(ConditionalRisk(distances, 1, 1.0, 0.06))
     assert level.scale > 0
     assert level.curve == ()
+
+
+@pytest.mark.parametrize("units", [1e-200, 1e-12, 1e-6, 1.0, 1e12, 1e200])
+def test_average_risk_is_controlled_in_any_units(units):
+    """The search is relative: with an absolute tolerance it would not come back."""
+    level = calibrate_risk_control(ConditionalRisk(L2 * units, 5, 1.0, 0.2))
+    plain = calibrate_risk_control(ConditionalRisk(L2, 5, 1.0, 0.2))
+    assert level.scale == pytest.approx(units * plain.scale, rel=1e-9)
+    np.testing.assert_allclose(level.curve, plain.curve, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("n_pairs", "gamma"), [(19, 0.05), (9, 0.1), (3, 0.2)])

@@ -104,6 +104,50 @@ def test_an_output_that_never_moves_is_refused(name):
         fit_noise_shape(name, differences)
 
 
+@pytest.mark.parametrize("name", ["diagonal", "whitened"])
+def test_an_output_that_only_rounding_moves_is_refused(name):
+    """Beyond its errors on one pair is enough; the errors do not change the shape."""
+    message = f"noise_shape='{name}' needs .* output 1 is the same, or next to it, on"
+    errors = np.zeros_like(DIFFERENCES)
+    errors[:, 1] = np.abs(DIFFERENCES[:, 1])
+    with pytest.raises(ValueError, match=message):
+        fit_noise_shape(name, DIFFERENCES, errors)
+    errors[17, 1] *= 1 - 2.0**-50
+    shape = fit_noise_shape(name, DIFFERENCES, errors)
+    np.testing.assert_array_equal(
+        shape.color(np.eye(3)), fit_noise_shape(name, DIFFERENCES).color(np.eye(3))
+    )
+    assert fit_noise_shape("isotropic", DIFFERENCES, 2 * errors) == IsotropicShape()
+
+
+@pytest.mark.parametrize("name", ["diagonal", "whitened"])
+def test_an_output_next_to_constant_is_refused(name):
+    """Against the one that moves most: a share below 2**-50 of it is rounding."""
+    largest = np.abs(DIFFERENCES).max(axis=0)
+    units = largest.max() / largest
+    for share, moves in [(2.0**-49, True), (2.0**-51, False)]:
+        differences = DIFFERENCES * units * [1.0, share, 1.0]
+        if moves:
+            shape = fit_noise_shape(name, differences)
+            assert np.isfinite(shape.whiten(differences)).all()
+            continue
+        with pytest.raises(ValueError, match=r"output 1 is .* \(1 such outputs\)"):
+            fit_noise_shape(name, differences)
+
+
+@every_shape
+def test_errors_are_mapped_to_the_most_that_mapped_rows_are_off(name):
+    shape, rng = SHAPES[name], np.random.default_rng(0)
+    errors = rng.exponential(size=(50, 3)) * [1e-3, 1.0, 10.0]
+    most = shape.whiten_errors(errors)
+    plain = shape.whiten(DIFFERENCES[:50])
+    farthest = np.zeros_like(most)
+    for signs in np.stack(np.meshgrid(*[[-1.0, 1.0]] * 3), axis=-1).reshape(-1, 3):
+        off = shape.whiten(DIFFERENCES[:50] + signs * errors) - plain
+        farthest = np.maximum(farthest, np.abs(off))
+    np.testing.assert_allclose(farthest, most, rtol=1e-9)  # and no less
+
+
 def test_outputs_that_determine_each_other_are_refused():
     """Nothing is left to shrink where all pairs move alike."""
     twice = np.where(np.random.default_rng(0).random((200, 1)) < 0.5, 1.0, [-1.0, -1.0])
@@ -146,6 +190,73 @@ def test_what_is_released_is_a_function_of_whole_numbers(name):
     near = values * (1 + 2.0**-50)
     first, second = (noise.release(v, noise_random_state=5) for v in (values, near))
     np.testing.assert_array_equal(first, second)
+
+
+FAR_SHAPES = [
+    [[1e-20, 0.0], [1e-2, 1e-1]],
+    [[1e-20, 0.0], [100.0, 0.1]],
+    [[1e-25, 0.0], [1.0, 0.7]],
+    [[1e-12, 0.0, 0.0], [1.0, 1e-8, 0.0], [5.0, 3.0, 1.0]],
+]
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+@pytest.mark.parametrize("factor", FAR_SHAPES)
+@pytest.mark.parametrize("first", [3.3, -1e10])
+def test_answers_far_larger_than_the_noise_come_back(law, factor, first, monkeypatch):
+    """The first output has hardly any noise; its rounding must not reach the others.
+
+    Warnings are errors here.
+    """
+    noise = AdditiveNoise.at_least(
+        law, 1.0, n_outputs=len(factor), shape=WhitenedShape(np.array(factor))
+    )
+    values = np.array([first, *np.full(len(factor) - 1, 0.7)])
+    sizes = np.sqrt(np.diag(noise.covariance()))
+
+    def release():
+        released = noise.release(np.tile(values, (300, 1)), noise_random_state=0)
+        # Next to each other is as near as numbers come.
+        return np.maximum(np.abs(released - values) - np.spacing(np.abs(values)), 0)
+
+    off = release() / sizes
+    assert off.max() < 12
+    assert off[:, 1:].max(axis=0).min() > 1  # and the noise is there
+    monkeypatch.setattr("skparisk.mechanisms._noise._REFINEMENTS", 0)
+    off = release() / sizes
+    lost = (off[:, -1] == off[0, -1]).all()  # so coarse that there is no noise
+    assert lost or off.max() > 100
+
+
+@pytest.mark.parametrize("factor", FAR_SHAPES)
+def test_noise_on_far_answers_has_the_law_it_says(factor):
+    shape = WhitenedShape(np.array(factor))
+    noise = AdditiveNoise.at_least("gaussian", 1.0, n_outputs=len(factor), shape=shape)
+    values = np.array([3.3, *np.full(len(factor) - 1, 0.7)])
+    released = noise.release(np.tile(values, (20_000, 1)), noise_random_state=0)
+    last = released[:, -1] - values[-1]
+    size = math.sqrt(noise.covariance()[-1, -1])
+    assert_law(last, stats.norm(scale=size).cdf)
+    assert rejects_law(last, stats.norm(scale=0.9 * size).cdf)
+
+
+def test_way_back_is_the_same_for_answers_that_are_near(monkeypatch):
+    """Only far ones are refined, so that what was released before is released now."""
+    noise = AdditiveNoise.at_least(
+        "laplace", 2.5, n_outputs=3, shape=SHAPES["whitened"]
+    )
+    near, far = np.array([[1e3, -0.1, 7.0]]), np.array([[1e9, -0.1, 7.0]])
+    refined = [noise.release(v, noise_random_state=3) for v in (near, far)]
+    monkeypatch.setattr("skparisk.mechanisms._noise._REFINEMENTS", 0)
+    plain = [noise.release(v, noise_random_state=3) for v in (near, far)]
+    np.testing.assert_array_equal(refined[0], plain[0])
+    np.testing.assert_allclose(refined[1], plain[1], rtol=1e-12, atol=1e-5)
+    monkeypatch.undo()
+    with_near, with_far = (
+        noise.release(np.vstack([near, other]), noise_random_state=3)
+        for other in (near, far)
+    )
+    np.testing.assert_array_equal(with_near[0], with_far[0])
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])

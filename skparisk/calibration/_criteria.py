@@ -44,8 +44,8 @@ __all__ = [
 # Numbers that are worked on together: pairs times outputs.
 CHUNK = 2**19
 _ISOTROPIC = IsotropicShape()
-# Share of the level that pays for differences that are off, where they are.
-_ERRORS_SHARE = 2.0**-8
+# Shares of the level that may pay for differences that are off, where they are.
+_ERRORS_SHARES = (2.0**-8, 2.0**-6, 2.0**-4)
 
 
 class Criterion(Protocol):
@@ -145,19 +145,35 @@ class DrawnLoss:
         return grid_cost.drawn_gaussian_steps(self.epsilon, n_outputs)
 
     def critical_scales(self) -> NDArray[np.float64]:
+        scales = [
+            np.where(_far(noise), np.inf, self._scales(differences, noise, errors))
+            for differences, noise, errors in self._blocks()
+        ]
+        return np.concatenate(scales)
+
+    def _scales(
+        self,
+        differences: NDArray[np.float64],
+        noise: NDArray[np.float64],
+        errors: NDArray[np.float64] | None,
+    ) -> NDArray[np.float64]:
+        """Return critical scales of a block; a share of the level pays for errors."""
         function = _CRITICAL_SCALES[self.law]
         level = grid_cost.below(self.epsilon)
-        paid = 0.0 if self.errors is None else _ERRORS_SHARE
-        scales = []
-        for differences, noise, errors in self._blocks():
-            scale = function(differences, noise, level * (1 - paid))
-            if errors is not None:
-                linear, square = self._off_by(differences, noise, errors)
-                # Where square s**2 + linear s, of s = 1 / scale, is the share.
-                root = np.hypot(linear, 2 * np.sqrt(square * level * paid))
-                scale = np.maximum(scale, (linear + root) / (2 * level * paid))
-            scales.append(np.where(_far(noise), np.inf, scale))
-        return np.concatenate(scales)
+        if errors is None:
+            return function(differences, noise, level)
+        linear, square = self._off_by(differences, noise, errors)
+        least = np.full(len(differences), np.inf)
+        for share in _ERRORS_SHARES:  # each is safe, and so is the least of them
+            paid = share * level
+            # Where square s**2 + linear s, of s = 1 / scale, is what is paid.
+            root = np.hypot(linear, 2 * np.sqrt(square) * math.sqrt(paid))
+            enough = (linear + root) / (2 * paid)
+            kept = function(differences, noise, level * (1 - share))
+            least = np.minimum(least, np.maximum(kept, enough))
+            if (enough <= kept).all():
+                break
+        return least
 
     def levels(self, scale: float) -> NDArray[np.float64]:
         function = _PEAK_LOSSES[self.law]
@@ -166,7 +182,7 @@ class DrawnLoss:
             loss = function(differences, noise, scale)
             if errors is not None:
                 linear, square = self._off_by(differences, noise, errors)
-                loss = loss + linear / scale + square / scale**2
+                loss = loss + linear / scale + square / scale / scale
             losses.append(np.where(_far(noise), np.inf, loss))
         return _with_grid(np.concatenate(losses), self.epsilon)
 

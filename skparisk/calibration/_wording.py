@@ -182,7 +182,10 @@ def _noise(certificate: RiskCertificate) -> str:
 
 def _processed(certificate: RiskCertificate) -> str:
     level = f"({ceil_text(certificate.epsilon)}, {ceil_text(certificate.risk)})"
-    average = ", on average over pairs" if certificate.n_pairs else ""
+    average = ""
+    if certificate.n_pairs:
+        samples = " and samples" if certificate.failure_prob is None else ""
+        average = f", on average over pairs{samples}"
     return f"{level}-differentially private{average}"
 
 

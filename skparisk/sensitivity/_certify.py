@@ -114,7 +114,7 @@ def certify_sampled(
         order_index=level.order_index,
         n_draws=plan.draws,
         noise_shape=shape.name,
-        n_shape_pairs=n_shape if shape.name == plan.noise_shape and n_shape else None,
+        n_shape_pairs=None if shape.name == "isotropic" else n_shape,
         failure_prob=order.failure_prob,
         **claim,
     )

@@ -280,13 +280,6 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         forget_fit(self)
         plan, query = self._check_parameters()
         X, y = self._check_data(query, X, y, reset=True)
-        reference: Reference = (
-            TableReference(X, y)
-            if self.reference is None
-            else as_reference(self.reference)
-        )
-        names = getattr(self, "feature_names_in_", None)
-        reference.check_columns(X.shape[1], None if names is None else tuple(names))
         n_records = self._choose_n_records(query, len(X))
         known = plan.randomness == "explicit"
         if known and self.reference is None:
@@ -295,6 +288,13 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
             )
             self.query_ = query
             return self
+        reference: Reference = (
+            TableReference(X, y)
+            if self.reference is None
+            else as_reference(self.reference)
+        )
+        names = getattr(self, "feature_names_in_", None)
+        reference.check_columns(X.shape[1], None if names is None else tuple(names))
         rng = check_random_state(self.random_state, "random_state")
         differences, errors = sample_rounded_differences(
             query,
