@@ -5,10 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from skparisk._validate import (
     check_at_least,
@@ -18,7 +14,7 @@ from skparisk._validate import (
 )
 from skparisk.mechanisms._grid_cost import below, gaussian_steps
 from skparisk.mechanisms._laplace import check_sensitivity
-from skparisk.mechanisms._noise import AdditiveNoise
+from skparisk.mechanisms._noise import AdditiveNoise, KnownMechanism
 from skparisk.privacy_loss import gaussian_classical_shift, gaussian_shift
 
 __all__ = ["GaussianMechanism", "gaussian_scale"]
@@ -31,7 +27,7 @@ _ROUNDING_SLACK = 2.0**-30
 
 
 @dataclass(frozen=True)
-class GaussianMechanism:
+class GaussianMechanism(KnownMechanism):
     """Gaussian noise for a known l2 sensitivity, drawn exactly on a grid.
 
     Parameters
@@ -124,39 +120,6 @@ class GaussianMechanism:
                 "gaussian", scale, n_outputs=k, least_steps=least_steps
             )
         object.__setattr__(self, "noise", noise)
-
-    @property
-    def grid(self) -> float:
-        return self.noise.grid
-
-    @property
-    def noise_scale(self) -> float:
-        return self.noise.noise_scale
-
-    def release(
-        self, values: ArrayLike, *, noise_random_state: Any = None
-    ) -> NDArray[np.float64]:
-        """Return the values with fresh noise.
-
-        Parameters
-        ----------
-        values : array-like, last axis of length `n_outputs`
-            Finite numbers. Each row is a release of its own.
-
-        noise_random_state : int, RandomState, Generator or None, default=None
-            None: the operating system's cryptographic source. Anything else is
-            for tests: a release whose noise can be repeated is not private.
-
-        Returns
-        -------
-        released : ndarray of the shape of `values`
-
-        Raises
-        ------
-        ValueError
-            If a value is NaN or infinite, or the last axis has another length.
-        """
-        return self.noise.release(values, noise_random_state=noise_random_state)
 
 
 def gaussian_scale(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +13,7 @@ from skparisk._validate import check_at_least, check_epsilon
 from skparisk.mechanisms._noise import (
     MOST_STEPS,
     AdditiveNoise,
+    KnownMechanism,
     floor_log2,
 )
 
@@ -26,7 +26,7 @@ _GRID_BITS = 32
 
 
 @dataclass(frozen=True)
-class LaplaceMechanism:
+class LaplaceMechanism(KnownMechanism):
     """Laplace noise for a known l1 sensitivity, drawn exactly on a grid.
 
     Parameters
@@ -109,14 +109,6 @@ class LaplaceMechanism:
                 "noise scale beyond the largest number."
             )
 
-    @property
-    def grid(self) -> float:
-        return self.noise.grid
-
-    @property
-    def noise_scale(self) -> float:
-        return self.noise.noise_scale
-
     def privacy_loss(self, distance: ArrayLike) -> NDArray[np.float64]:
         """Return the largest privacy loss of values that far apart, rounded up.
 
@@ -139,31 +131,6 @@ class LaplaceMechanism:
         # Up to the sensitivity the exact arithmetic of the grid says epsilon.
         most = np.where(distance <= self.sensitivity, self.epsilon, np.inf)
         return np.minimum(loss, most)
-
-    def release(
-        self, values: ArrayLike, *, noise_random_state: Any = None
-    ) -> NDArray[np.float64]:
-        """Return the values with fresh noise.
-
-        Parameters
-        ----------
-        values : array-like, last axis of length `n_outputs`
-            Finite numbers. Each row is a release of its own.
-
-        noise_random_state : int, RandomState, Generator or None, default=None
-            None: the operating system's cryptographic source. Anything else is
-            for tests: a release whose noise can be repeated is not private.
-
-        Returns
-        -------
-        released : ndarray of the shape of `values`
-
-        Raises
-        ------
-        ValueError
-            If a value is NaN or infinite, or the last axis has another length.
-        """
-        return self.noise.release(values, noise_random_state=noise_random_state)
 
 
 def check_sensitivity(sensitivity: float, epsilon: float) -> None:

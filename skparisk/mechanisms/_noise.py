@@ -25,6 +25,7 @@ __all__ = [
     "MOST_STEPS",
     "USUAL_STEPS",
     "AdditiveNoise",
+    "KnownMechanism",
     "floor_log2",
     "round_to_grid",
     "to_float",
@@ -263,6 +264,45 @@ class AdditiveNoise:
     def _to_floats(steps: NDArray[np.object_], exponent: int) -> NDArray[np.float64]:
         floats = [to_float(step, exponent) for step in steps.ravel()]
         return np.array(floats, dtype=np.float64).reshape(steps.shape)
+
+
+class KnownMechanism:
+    """A mechanism that knows its sensitivity, and so its noise."""
+
+    noise: AdditiveNoise
+
+    @property
+    def grid(self) -> float:
+        return self.noise.grid
+
+    @property
+    def noise_scale(self) -> float:
+        return self.noise.noise_scale
+
+    def release(
+        self, values: ArrayLike, *, noise_random_state: Any = None
+    ) -> NDArray[np.float64]:
+        """Return the values with fresh noise.
+
+        Parameters
+        ----------
+        values : array-like, last axis of length `n_outputs`
+            Finite numbers. Each row is a release of its own.
+
+        noise_random_state : int, RandomState, Generator or None, default=None
+            None: the operating system's cryptographic source. Anything else is
+            for tests: a release whose noise can be repeated is not private.
+
+        Returns
+        -------
+        released : ndarray of the shape of `values`
+
+        Raises
+        ------
+        ValueError
+            If a value is NaN or infinite, or the last axis has another length.
+        """
+        return self.noise.release(values, noise_random_state=noise_random_state)
 
 
 def floor_log2(value: Fraction) -> int:
