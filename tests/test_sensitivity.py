@@ -1,6 +1,5 @@
 """SensitivitySampler: sampling, calibration, release, and what it refuses."""
 
-import dataclasses
 import json
 import pickle
 import sys
@@ -33,7 +32,6 @@ from skparisk.queries import MeanQuery, RecordQuery, RidgeQuery
 from skparisk.reference import BoxReference, CallableReference, TableReference
 from skparisk.sensitivity import _parallel, sample_differences
 from skparisk.sensitivity._certify import certify_sampled
-from skparisk.sensitivity._plan import NoisePlan
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(300, 2))
@@ -139,9 +137,7 @@ def test_risk_at_other_levels_holds_also_for_ties_and_gaps(n_pairs):
     """The noise is an order statistic of the counted pairs: the count must know it."""
     rng, gamma = np.random.default_rng(0), 0.3
     claimed, exceeded, naive, trials = 0.0, 0, 0.0, 4000
-    names = [field.name for field in dataclasses.fields(NoisePlan)]
-    default = SensitivitySampler(gamma=gamma)
-    plan = NoisePlan(**{name: getattr(default, name) for name in names})
+    plan = SensitivitySampler(gamma=gamma)._plan()
     for _ in range(trials):
         *sample, fresh = np.where(rng.random(n_pairs + 1) < 0.7, 1.0, 100.0)
         certificate = certify_sampled(

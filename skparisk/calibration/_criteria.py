@@ -105,8 +105,7 @@ class WorstOutputGaussian:
         return self.sensitivities * self._unit_scale[0]
 
     def levels(self, scale: float) -> NDArray[np.float64]:
-        shifts = _shifts_on_grid(self, scale)
-        spent = math.sqrt(self.n_outputs) * shifts / self.least_steps
+        shifts, spent = _shifts_on_grid(self, scale)
         return np.asarray(gaussian_delta_epsilon(self.delta, shifts) + spent)
 
     @cached_property
@@ -244,8 +243,7 @@ class ConditionalRisk:
 
         Of shape (n_pairs,), or (n_levels, n_pairs) for a column of levels.
         """
-        shifts = _shifts_on_grid(self, scale)
-        spent = math.sqrt(self.n_outputs) * shifts / self.least_steps
+        shifts, spent = _shifts_on_grid(self, scale)
         return np.asarray(
             gaussian_risk(np.maximum(np.subtract(epsilon, spent), 0.0), shifts)
         )
@@ -270,7 +268,10 @@ def _with_grid(losses: NDArray[np.float64], epsilon: float) -> NDArray[np.float6
 
 def _shifts_on_grid(
     criterion: WorstOutputGaussian | ConditionalRisk, scale: float
-) -> NDArray[np.float64]:
-    """Return distances over the scale, as long as rounding can make them."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return distances over the scale, as long as rounding can make them, and what
+    the noise within a step of the grid takes of the level there.
+    """
     rounding = math.sqrt(criterion.n_outputs) / criterion.least_steps
-    return np.asarray(criterion.sensitivities / scale * (1 + 2.0**-40) + rounding)
+    shifts = criterion.sensitivities / scale * (1 + 2.0**-40) + rounding
+    return shifts, shifts * rounding

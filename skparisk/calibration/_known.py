@@ -9,8 +9,8 @@ import numpy as np
 from skparisk._validate import check_at_least, check_positive
 from skparisk.calibration._noise_level import Curve, NoiseLevel
 from skparisk.exceptions import CalibrationError
+from skparisk.mechanisms import ROUNDING_SLACK, gaussian_scale
 from skparisk.mechanisms import _grid_cost as grid_cost
-from skparisk.mechanisms import gaussian_scale
 from skparisk.privacy_loss import (
     dandekar_noise_epsilon,
     gaussian_explicit_shift,
@@ -22,7 +22,6 @@ from skparisk.privacy_loss import (
 
 __all__ = ["calibrate_known"]
 
-_ROUNDING_SLACK = 1 + 2.0**-30  # of the sensitivity
 _CURVE_POINTS = 256
 
 
@@ -82,7 +81,8 @@ def calibrate_known(
     exceeds `epsilon` with probability at most the risk over the noise. With Laplace
     noise that is worth something for one output and a risk of 1/2 or more only.
     """
-    sensitivity = check_positive(sensitivity, "sensitivity") * _ROUNDING_SLACK
+    sensitivity = check_positive(sensitivity, "sensitivity")
+    sensitivity *= 1 + float(ROUNDING_SLACK)
     k = check_at_least(n_outputs, "n_outputs", 1)
     level = grid_cost.below(epsilon)
     if mechanism == "laplace":

@@ -2,7 +2,7 @@
 
 from skparisk.mechanisms._gaussian import GaussianMechanism, gaussian_scale
 from skparisk.mechanisms._laplace import LaplaceMechanism
-from skparisk.mechanisms._noise import LAWS, AdditiveNoise
+from skparisk.mechanisms._noise import LAWS, ROUNDING_SLACK, AdditiveNoise
 from skparisk.mechanisms._shapes import (
     NOISE_SHAPES,
     DiagonalShape,
@@ -15,6 +15,7 @@ from skparisk.mechanisms._shapes import (
 __all__ = [
     "LAWS",
     "NOISE_SHAPES",
+    "ROUNDING_SLACK",
     "AdditiveNoise",
     "DiagonalShape",
     "GaussianMechanism",

@@ -14,7 +14,11 @@ from skparisk._validate import (
 )
 from skparisk.mechanisms._grid_cost import below, gaussian_steps
 from skparisk.mechanisms._laplace import check_sensitivity
-from skparisk.mechanisms._noise import AdditiveNoise, KnownMechanism
+from skparisk.mechanisms._noise import (
+    ROUNDING_SLACK,
+    AdditiveNoise,
+    KnownMechanism,
+)
 from skparisk.privacy_loss import gaussian_classical_shift, gaussian_shift
 
 __all__ = ["GaussianMechanism", "gaussian_scale"]
@@ -23,7 +27,6 @@ _SHIFTS: dict[str, Callable[[float, float], float]] = {
     "analytic": gaussian_shift,
     "classical": gaussian_classical_shift,
 }
-_ROUNDING_SLACK = 2.0**-30
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class GaussianMechanism(KnownMechanism):
             factor, least_steps = gaussian_scale(
                 epsilon, self.delta, n_outputs=k, calibration=self.calibration
             )
-            scale = self.sensitivity * (1 + _ROUNDING_SLACK) * factor
+            scale = self.sensitivity * (1 + float(ROUNDING_SLACK)) * factor
             if not 0 < scale < math.inf:
                 raise ValueError(
                     f"sensitivity={self.sensitivity!r} and epsilon={epsilon!r} need a "

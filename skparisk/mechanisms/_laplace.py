@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from skparisk._validate import check_at_least, check_epsilon
 from skparisk.mechanisms._noise import (
     MOST_STEPS,
+    ROUNDING_SLACK,
     AdditiveNoise,
     KnownMechanism,
     floor_log2,
@@ -19,8 +20,6 @@ from skparisk.mechanisms._noise import (
 
 __all__ = ["LaplaceMechanism"]
 
-# What is computed in floating point (norms, bounds) is enlarged by this share.
-_ROUNDING_SLACK = Fraction(1, 2**30)
 # Steps of the grid per sensitivity (or noise scale) and output, as a rule at least.
 _GRID_BITS = 32
 
@@ -126,7 +125,7 @@ class LaplaceMechanism(KnownMechanism):
         if not self.noise.steps:
             return np.full(distance.shape, np.inf)
         with np.errstate(over="ignore"):  # an infinite loss is a safe answer
-            enlarged = distance * (1 + float(_ROUNDING_SLACK))
+            enlarged = distance * (1 + float(ROUNDING_SLACK))
             loss = (enlarged + self.n_outputs * self.grid) / self.noise_scale
         # Up to the sensitivity the exact arithmetic of the grid says epsilon.
         most = np.where(distance <= self.sensitivity, self.epsilon, np.inf)
@@ -152,7 +151,7 @@ def _grid(sensitivity: Fraction, epsilon: Fraction, n_outputs: int) -> tuple[int
     exponent = max(exponent - _GRID_BITS, -1074)
     while True:
         step = Fraction(2) ** exponent
-        distance = sensitivity * (1 + _ROUNDING_SLACK) + n_outputs * step
+        distance = sensitivity * (1 + ROUNDING_SLACK) + n_outputs * step
         steps = math.ceil(distance / (epsilon * step))
         if steps <= MOST_STEPS:
             return exponent, steps

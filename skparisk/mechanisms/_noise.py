@@ -23,6 +23,7 @@ from skparisk.mechanisms._shapes import IsotropicShape, NoiseShape
 __all__ = [
     "LAWS",
     "MOST_STEPS",
+    "ROUNDING_SLACK",
     "USUAL_STEPS",
     "AdditiveNoise",
     "KnownMechanism",
@@ -40,6 +41,9 @@ LAWS = tuple(_SAMPLERS)
 # Steps of the grid in a noise scale: as a rule at least, and at the most.
 USUAL_STEPS = 2**40
 MOST_STEPS = 2**52
+
+# What is computed in floating point (norms, bounds) is enlarged by this share.
+ROUNDING_SLACK = Fraction(1, 2**30)
 
 _ISOTROPIC = IsotropicShape()
 # For answers so many noise scales away the way back from the shape is refined; each
@@ -125,7 +129,7 @@ class AdditiveNoise:
         noise_scale: float,
         *,
         n_outputs: int = 1,
-        shape: NoiseShape | None = None,
+        shape: NoiseShape = _ISOTROPIC,
         least_steps: int = 1,
     ) -> Self:
         """Return noise of a scale, rounded up.
@@ -141,8 +145,8 @@ class AdditiveNoise:
         n_outputs : int, default=1
             Number of values that are released together.
 
-        shape : NoiseShape, default=None
-            None: isotropic.
+        shape : NoiseShape, default=IsotropicShape()
+            How much noise each direction gets.
 
         least_steps : int, default=1
             Steps of the grid that the scale must have at least, up to 2**51, for the
@@ -165,9 +169,7 @@ class AdditiveNoise:
             raise ValueError(f"least_steps must be at most 2**51, got {least_steps!r}.")
         exponent = max(floor_log2(scale) - bits, -1074)
         steps = max(math.ceil(scale / Fraction(2) ** exponent), least_steps)
-        noise = cls(
-            law, steps, exponent, n_outputs, _ISOTROPIC if shape is None else shape
-        )
+        noise = cls(law, steps, exponent, n_outputs, shape)
         if not math.isfinite(noise.noise_scale):
             raise ValueError(
                 f"noise_scale={noise_scale!r} is next to the largest number there is."

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,9 +74,7 @@ def certify_sampled(
     order = as_calibration(plan.calibration, plan.failure_prob)
     index = order.order_index(n_pairs, plan.gamma)
     sensitivity = float(np.partition(sensitivities, index - 1)[index - 1])
-    n_still = 0
-    if errors is not None:
-        n_still = int((np.abs(differences) <= errors).all(axis=1).sum())
+    n_still = 0 if errors is None else _count_still(differences, errors)
     if no_noise:
         level = _no_noise(plan, n_pairs)
     elif plan.draws == 0:
@@ -101,7 +99,7 @@ def certify_sampled(
         level = calibrate_order_statistic(
             criterion, plan.rule, n_pairs=n_pairs, gamma=plan.gamma, n_still=n_still
         )
-    noise = _noise(plan, level, n_outputs)
+    noise = _noise(plan, level, n_outputs, shape)
     certificate = _certificate(
         plan,
         level,
@@ -118,17 +116,11 @@ def certify_sampled(
         failure_prob=order.failure_prob,
         **claim,
     )
-    noise = dataclasses.replace(noise, shape=shape)
     return CertifiedNoise(noise, certificate, sensitivities)
 
 
-def certify_known(
-    plan: NoisePlan, *, n_outputs: int, known: str = "declared", **claim: Any
-) -> CertifiedNoise:
-    """Return noise for the sensitivity of the plan, and its certificate.
-
-    `known` says how the sensitivity is known, unless the formula is a heuristic.
-    """
+def certify_known(plan: NoisePlan, *, n_outputs: int, **claim: Any) -> CertifiedNoise:
+    """Return noise for the declared sensitivity of the plan, and its certificate."""
     sensitivity = float(plan.sensitivity or 0.0)
     heuristic = plan.calibration == "bessel"
     level = NoiseLevel(0.0, 1, 0.0)
@@ -142,7 +134,7 @@ def certify_known(
             delta=plan.delta,
             heuristic=heuristic,
         )
-    noise = _noise(plan, level, n_outputs)
+    noise = _noise(plan, level, n_outputs, IsotropicShape())
     certificate = _certificate(
         plan,
         level,
@@ -150,7 +142,7 @@ def certify_known(
         gamma=0.0 if plan.delta else plan.gamma,
         delta=plan.delta,
         sensitivity=sensitivity,
-        calibration="bessel" if heuristic else known,
+        calibration="bessel" if heuristic else "declared",
         **claim,
     )
     return CertifiedNoise(noise, certificate)
@@ -164,15 +156,29 @@ def _sensitivities(
 ) -> NDArray[np.float64]:
     """Return norms in the coordinates of the noise, without a copy of all pairs."""
     norms = np.empty(len(differences))
-    step = max(1, CHUNK // differences.shape[1])
-    for start in range(0, len(differences), step):
-        rows = slice(start, start + step)
+    for rows in _blocks(differences):
         norms[rows] = row_norms(shape.whiten(differences[rows]), norm)
         # In units of the answer, what they are off by has been added to each already.
         if errors is not None and not isinstance(shape, IsotropicShape):
             off = shape.whiten_errors(errors[rows])
             norms[rows] += row_norms(off, norm)
     return norms
+
+
+def _count_still(differences: NDArray[np.float64], errors: NDArray[np.float64]) -> int:
+    """Return how many pairs do not differ by more than rounding."""
+    still = [
+        (np.abs(differences[rows]) <= errors[rows]).all(axis=1).sum()
+        for rows in _blocks(differences)
+    ]
+    return int(sum(still))
+
+
+def _blocks(pairs: NDArray[np.float64]) -> Iterator[slice]:
+    """Yield the rows of pairs that are worked on together."""
+    step = max(1, CHUNK // pairs.shape[1])
+    for start in range(0, len(pairs), step):
+        yield slice(start, start + step)
 
 
 def _worst_output(
@@ -197,11 +203,17 @@ def _no_noise(plan: NoisePlan, n_pairs: int) -> NoiseLevel:
     return NoiseLevel(0.0, 1, plan.rule.certify_risk(n_pairs, index), index)
 
 
-def _noise(plan: NoisePlan, level: NoiseLevel, n_outputs: int) -> AdditiveNoise:
+def _noise(
+    plan: NoisePlan, level: NoiseLevel, n_outputs: int, shape: NoiseShape
+) -> AdditiveNoise:
     if not level.scale:
-        return AdditiveNoise(plan.law, 0, 0, n_outputs)
+        return AdditiveNoise(plan.law, 0, 0, n_outputs, shape)
     return AdditiveNoise.at_least(
-        plan.law, level.scale, n_outputs=n_outputs, least_steps=level.least_steps
+        plan.law,
+        level.scale,
+        n_outputs=n_outputs,
+        shape=shape,
+        least_steps=level.least_steps,
     )
 
 

@@ -90,7 +90,7 @@ class NoisePlan:
             f"{self.randomness!r}.",
         )
         self._refuse(
-            classical and not math.isinf(epsilon) and epsilon > 1,
+            classical and 1 < epsilon < math.inf,
             "epsilon must be at most 1 with mechanism='gaussian-classical', for which "
             f"alone that scale is proven; got {self.epsilon!r}.",
         )

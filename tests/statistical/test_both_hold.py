@@ -5,7 +5,6 @@ releases. Records have outputs of different sizes that depend on each other, and
 records are far out.
 """
 
-import dataclasses
 from functools import cache
 
 import numpy as np
@@ -19,7 +18,6 @@ from skparisk.queries import MeanQuery
 from skparisk.reference import CallableReference
 from skparisk.sensitivity import sample_differences
 from skparisk.sensitivity._certify import certify_sampled
-from skparisk.sensitivity._plan import NoisePlan
 
 GAMMA, N_PAIRS = 0.2, 30_000
 N_FRESH = {1: 20_000, 2: 20_000, 6: 20_000, 20: 12_000, 64: 12_000}
@@ -130,8 +128,7 @@ def test_risk_is_over_the_sampled_pairs_as_well(parameters, shape):
     k, n_pairs = 6, SMALL if shape == "isotropic" else 2 * SMALL
     sampler = SensitivitySampler(gamma=GAMMA, randomness="both", noise_shape=shape)
     sampler.set_params(**parameters)
-    names = [field.name for field in dataclasses.fields(NoisePlan)]
-    plan = NoisePlan(**{name: getattr(sampler, name) for name in names})
+    plan = sampler._plan()
     rng = np.random.default_rng(1)
     records = reference(k).sample(2 * N_CALIBRATIONS * (n_pairs + 1), rng)
     differences = (records[::2] - records[1::2]).reshape(N_CALIBRATIONS, -1, k)
