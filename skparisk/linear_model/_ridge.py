@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin, clone
-from sklearn.frozen import FrozenEstimator
-from sklearn.utils import Tags
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._fitted import forget_fit
-from skparisk._secure_noise import noise_source
-from skparisk._validate import (
-    check_at_least,
-    check_epsilon,
-    check_flag,
-    check_n_jobs,
-    check_positive,
-    check_probability,
-    check_verbose,
-)
-from skparisk.calibration import RiskCertificate
-from skparisk.exceptions import (
-    IncompatibleError,
-    warn_if_seeded,
-)
+from skparisk._private import PrivateMixin, reference_table
+from skparisk._validate import check_flag, check_positive
+from skparisk.exceptions import IncompatibleError
 from skparisk.linear_model._bounds import bounded_ridge_problem, check_y_bounds
-from skparisk.mechanisms import LaplaceMechanism
-from skparisk.neighbors import check_n_records
-from skparisk.queries import RidgeQuery, check_answer
-from skparisk.reference import TableReference, fingerprint
-from skparisk.sensitivity import SensitivitySampler
+from skparisk.queries import RidgeQuery
 
 __all__ = ["PrivateRidge"]
 
 
-class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
+class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
     """Ridge regression whose coefficients are private.
 
     Fits scikit-learn's `Ridge` and releases its coefficients and intercept once,
@@ -235,19 +215,13 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             If there is no reference but the training data, or the noise is seeded.
         """
         forget_fit(self)
-        check_epsilon(self.epsilon)
-        check_probability(self.gamma, "gamma")
-        noise_source(self.noise_random_state)
-        check_n_jobs(self.n_jobs)
-        check_verbose(self.verbose)
+        source = self._check_privacy({"x_norm": self.x_norm, "y_bounds": self.y_bounds})
+        if source == "bound":
+            check_positive(self.x_norm, "x_norm")
+            check_y_bounds(self.y_bounds)
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
         query = RidgeQuery(self.alpha, fit_intercept=fit_intercept)
-        source = self._check_sensitivity()
-        if (X_reference is None) != (y_reference is None):
-            raise ValueError("X_reference and y_reference must be given together.")
-        table = (
-            None if X_reference is None else TableReference(X_reference, y_reference)
-        )
+        table = reference_table(X_reference, y_reference)
         features, targets = validate_data(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
         )
@@ -258,26 +232,11 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"y_reference has {_n_targets(table.pool.y)} targets, and y has "
                 f"{_n_targets(targets)}: they must be as many."
             )
-        sampler = None
-        if isinstance(source, SensitivitySampler):
-            sampler = self._fit_sampler(source, query, X, features, targets, table)
-            # Drops the pairs, with a warning, if they came from these very data.
-            released = sampler.release(X, targets)
-            certificate = sampler.certificate_
+        if isinstance(source, str):
+            released = self._release_bounded(query, features, targets)
         else:
-            certificate, released = self._release_known(
-                source, query, features, targets
-            )
+            released = self._release(source, query, X, features, targets, table)
         self._unpack(released, targets.shape[1:])
-        self.sampler_ = sampler
-        self.certificate_ = certificate
-        self.epsilon_ = certificate.epsilon
-        self.gamma_ = certificate.gamma
-        self.risk_ = certificate.risk
-        self.confidence_ = certificate.confidence
-        self.sensitivity_ = certificate.sensitivity
-        self.noise_scale_ = certificate.noise_scale
-        self.noise_epsilon_ = certificate.noise_epsilon
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:
@@ -296,127 +255,18 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
-    def _check_sensitivity(self) -> SensitivitySampler | float | str:
-        """Return where the sensitivity comes from, with its parameters checked."""
-        source = self.sensitivity
-        if isinstance(source, FrozenEstimator):
-            source = source.estimator
-        if isinstance(source, str) and source == "bound":
-            check_positive(self.x_norm, "x_norm")
-            check_y_bounds(self.y_bounds)
-            return "bound"
-        if self.x_norm is not None or self.y_bounds is not None:
-            raise ValueError(
-                "x_norm and y_bounds must be None unless sensitivity='bound', which "
-                f"alone clips rows; got {self.x_norm!r} and {self.y_bounds!r}."
-            )
-        if source is None:
-            return SensitivitySampler()
-        if isinstance(source, SensitivitySampler):
-            return source
-        if isinstance(source, Real) and not isinstance(source, bool):
-            return check_positive(source, "sensitivity")
-        raise ValueError(
-            "sensitivity must be None, a SensitivitySampler (also in a "
-            f"FrozenEstimator), a finite number above 0 or 'bound'; got {source!r}."
+    def _release_bounded(
+        self, query: RidgeQuery, X: NDArray[np.float64], y: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Release with noise for the proven bound, in the order of the query."""
+        X, y, query, sensitivity = bounded_ridge_problem(
+            query, X, y, x_norm=self.x_norm, y_bounds=self.y_bounds
         )
-
-    def _fit_sampler(
-        self,
-        source: SensitivitySampler,
-        query: RidgeQuery,
-        X: Any,
-        features: NDArray[np.float64],
-        y: NDArray[np.float64],
-        table: TableReference | None,
-    ) -> SensitivitySampler:
-        """Return a sampler that is fitted for this query, target and data.
-
-        `features` is `X` as an array; `X` itself may have names of columns.
-        """
-        fitted = hasattr(source, "certificate_")
-        if table is not None and (fitted or source.reference is not None):
-            raise ValueError(
-                "X_reference must be None where the SensitivitySampler has a "
-                "reference or is fitted already: there can be one reference only."
-            )
-        if fitted:
-            if source.query_ != query:
-                raise IncompatibleError(
-                    f"The SensitivitySampler was fitted for {source.query_}, and "
-                    f"{query} is to be released."
-                )
-            reused = copy.copy(source)
-            if self.noise_random_state is not None:
-                reused.noise_random_state = self.noise_random_state
-            return reused.calibrate(epsilon=self.epsilon, gamma=self.gamma)
-        if source.query is not None and source.query != query:
-            raise IncompatibleError(
-                f"The SensitivitySampler has the query {source.query}, and {query} "
-                "is to be released: leave the query None."
-            )
-        sampler: SensitivitySampler = clone(source)
-        own = ("n_jobs", "random_state", "noise_random_state", "verbose")
-        overrides = {name: getattr(self, name) for name in own}
-        sampler.set_params(
-            query=query,
-            epsilon=self.epsilon,
-            gamma=self.gamma,
-            **{name: value for name, value in overrides.items() if value is not None},
-        )
-        if sampler.n_records is not None:
-            check_at_least(sampler.n_records, "n_records", 1)
-            check_n_records(len(y), sampler.n_records, sampler.relation)
-        if _is_table_of(sampler.reference, features):
-            raise ValueError(
-                "reference must not be the training data, which would stay in the "
-                "parameters: leave it None to sample from them with a warning."
-            )
-        if table is not None:
-            sampler.set_params(reference=table).fit(X, y)
-            # The table is no part of a model; the sampled pairs stand for it.
-            return sampler.set_params(reference=None, n_records=sampler.n_records_)
-        return sampler.fit(X, y)
-
-    def _release_known(
-        self,
-        source: float | str,
-        query: RidgeQuery,
-        X: NDArray[np.float64],
-        y: NDArray[np.float64],
-    ) -> tuple[RiskCertificate, NDArray[np.float64]]:
-        """Release with noise for a sensitivity that is known: risk 0."""
-        if source == "bound":
-            X, y, query, sensitivity = bounded_ridge_problem(
-                query, X, y, x_norm=self.x_norm, y_bounds=self.y_bounds
-            )
-        else:
-            sensitivity = float(source)
-        with np.errstate(all="ignore"):  # a warning would be a release of its own
-            answer = query(X, y)
-        mechanism = LaplaceMechanism(sensitivity, self.epsilon, len(answer))
-        warn_if_seeded(self.noise_random_state)
-        released = mechanism.release(
-            check_answer(answer, "the private data"),
-            noise_random_state=self.noise_random_state,
-        )
-        if source == "bound":  # the intercept of a target is its last coefficient
-            rows = released.reshape(-1, X.shape[1])
-            coef, intercept = np.split(rows, [self.n_features_in_], axis=1)
-            released = np.concatenate([coef.ravel(), intercept.ravel()])
-        certificate = RiskCertificate(
-            epsilon=float(self.epsilon),
-            gamma=0.0,
-            risk=0.0,
-            sensitivity=sensitivity,
-            noise_scale=mechanism.noise_scale,
-            n_records=len(X),
-            n_outputs=len(answer),
-            randomness="explicit",
-            calibration="bound" if source == "bound" else "declared",
-            seeded=self.noise_random_state is not None,
-        )
-        return certificate, released
+        released = self._release_known(query, X, y, sensitivity, "bound")
+        # The intercept of a target is its last coefficient.
+        rows = released.reshape(-1, X.shape[1])
+        coef, intercept = np.split(rows, [self.n_features_in_], axis=1)
+        return np.concatenate([coef.ravel(), intercept.ravel()])
 
     def _unpack(self, released: NDArray[np.float64], targets: tuple[int, ...]) -> None:
         """Set coefficients and intercept, in the shapes that `Ridge` has."""
@@ -429,20 +279,6 @@ class PrivateRidge(MultiOutputMixin, RegressorMixin, BaseEstimator):
             intercept = released[n_coef:]
             self.intercept_ = intercept if targets else float(intercept[0])
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        noisy = self.epsilon != math.inf
-        tags.non_deterministic = noisy and self.noise_random_state is None
-        # The noise may well exceed the signal of a small data set.
-        tags.regressor_tags.poor_score = noisy
-        return tags
-
 
 def _n_targets(y: Any) -> int:
     return y.size // len(y)
-
-
-def _is_table_of(reference: Any, X: NDArray[np.float64]) -> bool:
-    return isinstance(reference, TableReference) and (
-        reference.fingerprint == fingerprint(X)
-    )

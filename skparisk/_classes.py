@@ -1,0 +1,93 @@
+"""The classes of a private classifier, which are public, and labels as numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from skparisk._private import SensitivitySource
+from skparisk.reference import TableReference
+from skparisk.sensitivity import SensitivitySampler
+
+__all__ = ["PublicClasses"]
+
+
+@dataclass(frozen=True, eq=False)
+class PublicClasses:
+    """Sorted labels, and the numbers that stand for them in queries.
+
+    Numeric labels stand for themselves, so that a reference of them needs no
+    translation; others are numbered 0, 1, ....
+    """
+
+    labels: NDArray[Any]
+    numbers: tuple[float, ...]
+
+    @classmethod
+    def of(cls, labels: Any, name: str) -> Self:
+        """Return the classes that there are among labels."""
+        known = np.unique(_as_labels(labels, name))
+        if len(known) < 2:
+            raise ValueError(
+                f"{name} must have at least 2 classes, and the number of classes has "
+                "to be greater than one; got 1 class."
+            )
+        numbers = np.arange(len(known), dtype=np.float64)
+        if known.dtype.kind in "biuf":
+            themselves = known.astype(np.float64)
+            if len(np.unique(themselves)) == len(known):
+                numbers = themselves
+        return cls(known, tuple(numbers.tolist()))
+
+    @classmethod
+    def find(
+        cls, declared: Any, y_reference: Any, source: SensitivitySource, y: Any
+    ) -> Self:
+        """Return the classes: declared, or of the reference, or else of the data."""
+        if declared is not None:
+            return cls.of(declared, "classes")
+        if y_reference is not None:
+            return cls.of(y_reference, "y_reference")
+        numeric = np.asarray(y).dtype.kind in "biuf"
+        if isinstance(source, SensitivitySampler) and numeric:
+            if hasattr(source, "certificate_"):
+                known = getattr(source.query_, "classes", None)
+                if known is not None:
+                    return cls.of(_like(known, y), "the query")
+            elif isinstance(source.reference, TableReference):
+                table = source.reference.pool.y
+                if table is not None:
+                    return cls.of(_like(table, y), "the reference")
+        return cls.of(y, "y")
+
+    def encode(self, labels: Any, name: str) -> NDArray[np.float64]:
+        """Return the numbers that stand for labels; they are not told in an error."""
+        given = _as_labels(labels, name)
+        try:
+            index = np.searchsorted(self.labels, given).clip(max=len(self.labels) - 1)
+            known = bool(np.all(self.labels[index] == given))
+        except TypeError:  # text among numbers, or the other way around
+            known = False
+        if not known:
+            raise ValueError(
+                f"{name} has labels that are none of the classes {self.labels.tolist()}."
+            )
+        return np.asarray(self.numbers)[index]
+
+
+def _as_labels(labels: Any, name: str) -> NDArray[Any]:
+    values = column_or_1d(labels, warn=True)
+    check_classification_targets(values)
+    return np.asarray(values)
+
+
+def _like(numbers: Any, y: Any) -> NDArray[Any]:
+    """Return numbers in the type that the labels have, where that changes nothing."""
+    numbers = np.asarray(numbers)
+    cast = numbers.astype(np.asarray(y).dtype)
+    return cast if (cast == numbers).all() else numbers
