@@ -10,12 +10,14 @@ from skparisk.exceptions import (
 )
 from skparisk.linear_model import PrivateRidge
 from skparisk.sensitivity import SensitivitySampler
+from skparisk.wrappers import PrivateEstimator
 
 __all__ = [
     "CalibrationError",
     "HeuristicGuaranteeWarning",
     "IncompatibleError",
     "PrivacyLeakWarning",
+    "PrivateEstimator",
     "PrivateRidge",
     "RiskCertificate",
     "RiskCurveDisplay",

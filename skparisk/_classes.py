@@ -75,7 +75,8 @@ class PublicClasses:
             known = False
         if not known:
             raise ValueError(
-                f"{name} has labels that are none of the classes {self.labels.tolist()}."
+                f"{name} has labels that are none of the classes "
+                f"{self.labels.tolist()}."
             )
         return np.asarray(self.numbers)[index]
 

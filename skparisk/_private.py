@@ -27,7 +27,7 @@ from skparisk.calibration import RiskCertificate
 from skparisk.exceptions import IncompatibleError, warn_if_seeded
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.neighbors import check_n_records
-from skparisk.queries import Query, check_answer
+from skparisk.queries import Query, answer_private
 from skparisk.reference import TableReference, fingerprint
 from skparisk.sensitivity import SensitivitySampler
 
@@ -89,7 +89,7 @@ class PrivateMixin:
 
     def _release(
         self,
-        source: SensitivitySampler | float,
+        source: SensitivitySource,
         query: Query,
         X: Any,
         features: NDArray[np.float64],
@@ -101,7 +101,7 @@ class PrivateMixin:
         `features` is `X` as an array; `X` itself may have names of columns.
         """
         if not isinstance(source, SensitivitySampler):
-            return self._release_known(query, features, y, source, "declared")
+            return self._release_known(query, features, y, float(source), "declared")
         sampler = self._fit_sampler(source, query, X, features, y, table)
         # Drops the pairs, with a warning, if they came from these very data.
         released = sampler.release(X, y)
@@ -117,14 +117,10 @@ class PrivateMixin:
         calibration: str,
     ) -> NDArray[np.float64]:
         """Answer with noise for a sensitivity that is known: risk 0."""
-        with np.errstate(all="ignore"):  # a warning would be a release of its own
-            answer = query(X, y)
+        answer = answer_private(query, X, y)
         mechanism = LaplaceMechanism(sensitivity, self.epsilon, len(answer))
         warn_if_seeded(self.noise_random_state)
-        released = mechanism.release(
-            check_answer(answer, "the private data"),
-            noise_random_state=self.noise_random_state,
-        )
+        released = mechanism.release(answer, noise_random_state=self.noise_random_state)
         certificate = RiskCertificate(
             epsilon=float(self.epsilon),
             gamma=0.0,
@@ -209,14 +205,17 @@ class PrivateMixin:
         self.noise_epsilon_ = certificate.noise_epsilon
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        return self._as_noisy(super().__sklearn_tags__())  # type: ignore[misc]
+
+    def _as_noisy(self, tags: Tags) -> Tags:
+        """Return tags of an estimator that adds noise, unless `epsilon` is infinite."""
         noisy = self.epsilon != math.inf
         tags.non_deterministic = noisy and self.noise_random_state is None
         # The noise may well exceed the signal of a small data set.
         if tags.regressor_tags is not None:
-            tags.regressor_tags.poor_score = noisy
+            tags.regressor_tags.poor_score |= noisy
         if tags.classifier_tags is not None:
-            tags.classifier_tags.poor_score = noisy
+            tags.classifier_tags.poor_score |= noisy
         return tags
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.exceptions import IncompatibleError
-from skparisk.reference import RecordPool, RecordSource
+from skparisk.reference import RecordPool, RecordSource, Reference
 
 __all__ = [
     "RELATIONS",
@@ -18,6 +18,7 @@ __all__ = [
     "check_n_records",
     "draw_pairs",
     "n_drawn",
+    "sample_database",
 ]
 
 RELATIONS = ("replace-one", "add-remove")
@@ -131,3 +132,12 @@ def draw_pairs(
     if relation == "replace-one":
         return NeighborPairs(pool, indices[:, :-1], changed, indices[:, -1])
     return NeighborPairs(pool, indices, changed, None)
+
+
+def sample_database(
+    reference: Reference, n_records: int, seed: np.random.SeedSequence
+) -> Database:
+    """Draw one database from a reference, in the way that the pairs are drawn."""
+    source = reference.bind(1, n_records, seed)
+    pool, indices = source.draw(0, 1, np.random.default_rng(seed))
+    return pool.X[indices[0]], None if pool.y is None else pool.y[indices[0]]

@@ -11,18 +11,51 @@ from skparisk.queries._base import (
     Query,
     RecordQuery,
     Rounded,
+    answer_private,
     as_query,
     check_answer,
 )
+from skparisk.queries._density import DensityQuery, kernel_density_sensitivity_bound
+from skparisk.queries._estimator import (
+    Align,
+    AttributeReader,
+    EstimatorQuery,
+    Numbers,
+    PredictionReader,
+    Reader,
+    describe_candidates,
+    repeatable,
+)
+from skparisk.queries._labels import (
+    check_classes,
+    check_classes_present,
+    label_codes,
+)
+from skparisk.queries._linear_svc import LinearSVCQuery
 from skparisk.queries._ridge import RidgeQuery
 
 __all__ = [
+    "Align",
+    "AttributeReader",
+    "DensityQuery",
+    "EstimatorQuery",
     "FunctionQuery",
+    "LinearSVCQuery",
     "MeanQuery",
+    "Numbers",
+    "PredictionReader",
     "Query",
+    "Reader",
     "RecordQuery",
     "RidgeQuery",
     "Rounded",
+    "answer_private",
     "as_query",
     "check_answer",
+    "check_classes",
+    "check_classes_present",
+    "describe_candidates",
+    "kernel_density_sensitivity_bound",
+    "label_codes",
+    "repeatable",
 ]

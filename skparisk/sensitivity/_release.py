@@ -19,7 +19,7 @@ from skparisk.exceptions import (
 )
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.neighbors import check_n_records
-from skparisk.queries import Query, RecordQuery, check_answer
+from skparisk.queries import Query, RecordQuery, answer_private
 from skparisk.reference import fingerprint
 
 __all__ = ["ReleaseMixin"]
@@ -73,8 +73,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         check_is_fitted(self, "certificate_")
         X, y = self._check_data(self.query_, X, y, reset=False)
         check_n_records(len(X), self.n_records_, self.certificate_.relation)
-        with np.errstate(all="ignore"):  # a warning would be a release of its own
-            answer = check_answer(self.query_(X, y), "the private data")
+        answer = answer_private(self.query_, X, y)
         if len(answer) != self.n_outputs_:
             raise IncompatibleError(
                 f"The query was sampled with {self.n_outputs_} outputs and returned "

@@ -24,7 +24,7 @@ from skparisk._validate import (
 from skparisk.calibration import HEURISTIC_CLAIM, as_calibration
 from skparisk.exceptions import HeuristicGuaranteeWarning, warn_caller
 from skparisk.neighbors import RELATIONS
-from skparisk.queries import Query, RecordQuery, as_query, check_answer
+from skparisk.queries import Query, RecordQuery, answer_private, as_query
 from skparisk.reference import Reference, TableReference, as_reference
 from skparisk.sensitivity._certify import (
     CertifiedNoise,
@@ -497,5 +497,4 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
 
 def _count_outputs(query: Query, X: Any, y: Any) -> int:
     """Return how many numbers the query answers with; they are not kept."""
-    with np.errstate(all="ignore"):  # a warning would be a release, if X is private
-        return len(check_answer(query(X, y), "the data given to fit"))
+    return len(answer_private(query, X, y))  # the data may be

@@ -1,0 +1,252 @@
+"""What any scikit-learn estimator learned, as a query."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import get_tags
+
+from skparisk.neighbors import NeighborPairs
+from skparisk.queries._base import Differences, Query, Rounded
+from skparisk.queries._labels import check_classes_present, label_codes
+from skparisk.reference import RecordPool
+
+__all__ = [
+    "Align",
+    "AttributeReader",
+    "EstimatorQuery",
+    "Numbers",
+    "PredictionReader",
+    "Reader",
+    "describe_candidates",
+    "repeatable",
+]
+
+Numbers: TypeAlias = Mapping[str, NDArray[np.float64]]
+Align: TypeAlias = Callable[[Numbers, Numbers], Numbers]
+
+
+class Reader(Protocol):
+    """Reads named arrays of numbers from a fitted estimator."""
+
+    def __call__(self, fitted: Any) -> dict[str, NDArray[np.float64]]:
+        """Return what is to be released."""
+        ...
+
+
+@dataclass(frozen=True)
+class AttributeReader:
+    """Reads fitted attributes."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, fitted: Any) -> dict[str, NDArray[np.float64]]:
+        return {name: _as_numbers(fitted, name) for name in self.names}
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionReader:
+    """Reads predictions at public points."""
+
+    method: str
+    points: NDArray[np.float64]
+
+    def __call__(self, fitted: Any) -> dict[str, NDArray[np.float64]]:
+        answer = getattr(fitted, self.method)(self.points)
+        return {self.method: np.asarray(answer, dtype=np.float64)}
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatorQuery(Query):
+    """Numbers that a scikit-learn estimator learned from a database.
+
+    A database that lacks a class is answered with zeros, so that the query is a
+    function of all databases; sampled databases without a class are refused.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted afresh on each database. Must be a function of it: see `repeatable`.
+
+    reader : AttributeReader or PredictionReader
+        What is released.
+
+    shapes : mapping of str to tuple of int
+        The shape of each array that the reader returns; others are refused.
+
+    classes : tuple of float, default=None
+        For classifiers: the numbers that stand for the classes in a database.
+
+    labels : ndarray of shape (n_classes,), default=None
+        The labels that the estimator is fitted with in their place.
+
+    align : callable, default=None
+        ``align(numbers, anchor)`` returns the same numbers, for fits that are defined
+        up to sign or order, as close to the anchor as they can be.
+
+    anchor : mapping of str to ndarray, default=None
+        The numbers of a fit on a public database.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skparisk.queries import AttributeReader, EstimatorQuery
+    >>> reader = AttributeReader(("coef_",))
+    >>> query = EstimatorQuery(LinearRegression(), reader, {"coef_": (1,)})
+    >>> query(np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 3.0, 5.0]))
+    array([2.])
+    """
+
+    estimator: Any
+    reader: Reader
+    shapes: Mapping[str, tuple[int, ...]]
+    classes: tuple[float, ...] | None = None
+    labels: NDArray[Any] | None = None
+    align: Align | None = None
+    anchor: Numbers | None = None
+
+    @property
+    def needs_y(self) -> bool:
+        return bool(get_tags(self.estimator).target_tags.required)
+
+    @property
+    def n_outputs(self) -> int:
+        """Numbers in an answer."""
+        return sum(int(np.prod(shape)) for shape in self.shapes.values())
+
+    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+        if self.classes is not None:
+            codes = label_codes(y, self.classes)
+            if len(np.unique(codes)) < len(self.classes):
+                return np.zeros(self.n_outputs)
+            y = np.asarray(self.labels)[codes]
+        numbers: Numbers = self.read(X, y)
+        for name, shape in self.shapes.items():
+            if numbers[name].shape != shape:
+                raise ValueError(
+                    f"{name} of {self} has the shape {numbers[name].shape} on a "
+                    f"database and had {shape} on the first one: what is released "
+                    "must not change its shape from one database to the other."
+                )
+        if self.align is not None and self.anchor is not None:
+            numbers = self.align(numbers, self.anchor)
+        return np.concatenate([numbers[name].ravel() for name in self.shapes])
+
+    def read(self, X: Any, y: Any) -> dict[str, NDArray[np.float64]]:
+        """Return what a fresh fit learns, with labels as the estimator has them."""
+        fitted = clone(self.estimator)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            # That a database is hard to fit would be a release of its own.
+            warnings.simplefilter("ignore")
+            fitted = fitted.fit(X, y) if self.needs_y else fitted.fit(X)
+            return self.reader(fitted)
+
+    def split(self, answer: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Return the arrays that an answer is made of."""
+        parts, start = {}, 0
+        for name, shape in self.shapes.items():
+            size = int(np.prod(shape))
+            parts[name] = answer[start : start + size].reshape(shape)
+            start += size
+        return parts
+
+    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        if self.classes is None:
+            return self._plain_differences
+        classes, codes = self.classes, label_codes(pool.y, self.classes)
+
+        def differences(pairs: NeighborPairs) -> Rounded:
+            check_classes_present(pairs, codes, classes)
+            return self._plain_differences(pairs)
+
+        return differences
+
+    def __eq__(self, other: object) -> bool:
+        """Tell if the same is asked; shapes and anchors may differ."""
+        return (
+            isinstance(other, EstimatorQuery)
+            and self.align == other.align
+            and self._question == other._question
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def _question(self) -> str:
+        reader = self.reader
+        what = [type(self.estimator), _plain_params(self.estimator)]
+        return joblib.hash([*what, type(reader), vars(reader), self.classes])
+
+    def __str__(self) -> str:
+        return f"{type(self.estimator).__name__} ({', '.join(self.shapes)})"
+
+
+def repeatable(estimator: Any) -> Any:
+    """Return a clone whose fit is a function of the database, and silent.
+
+    A `random_state` of None becomes 0: the randomness of a fit is public, as that of
+    sampled pairs, and the same for all databases. What `verbose` prints would be a
+    release of its own.
+    """
+    copy = clone(estimator)
+    fixed: dict[str, Any] = {}
+    for name, value in copy.get_params(deep=True).items():
+        last = name.rpartition("__")[2]
+        if last == "random_state" and value is None:
+            fixed[name] = 0
+        elif last == "verbose" and value:
+            fixed[name] = type(value)(0)
+    return copy.set_params(**fixed)
+
+
+def _as_numbers(fitted: Any, name: str) -> NDArray[np.float64]:
+    kind = type(fitted).__name__
+    if not hasattr(fitted, name):
+        raise ValueError(
+            f"{kind} has no attribute {name!r} after fit; numeric ones are "
+            f"{describe_candidates(fitted)}."
+        )
+    value = getattr(fitted, name)
+    try:
+        numbers = np.asarray(value)
+    except ValueError:  # arrays of several shapes
+        shapes = [np.shape(part) for part in value]
+        raise ValueError(
+            f"{name} of {kind} is ragged, of arrays of the shapes {shapes}; only an "
+            "array of one shape can be released."
+        ) from None
+    if numbers.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} of {kind} is not numeric, but {type(value).__name__} of "
+            f"{numbers.dtype}; only numbers can be released."
+        )
+    return numbers.astype(np.float64)
+
+
+def describe_candidates(fitted: Any) -> str:
+    """Name the numeric attributes of a fitted estimator, with their shapes."""
+    found = []
+    for name in sorted(n for n in dir(fitted) if n.endswith("_") and n[0] != "_"):
+        value = getattr(fitted, name, None)
+        if (
+            isinstance(value, np.ndarray | float)
+            and np.asarray(value).dtype.kind in "f"
+        ):
+            found.append(f"{name} {np.shape(value)}")
+    return ", ".join(found) or "none"
+
+
+def _plain_params(estimator: Any) -> dict[str, Any]:
+    """Return parameters, with estimators among them as their types."""
+    return {
+        name: type(value) if hasattr(value, "get_params") else value
+        for name, value in estimator.get_params(deep=True).items()
+    }

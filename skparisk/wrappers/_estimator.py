@@ -1,0 +1,515 @@
+"""PrivateEstimator: any scikit-learn estimator, released once with noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags, check_array, get_tags
+from sklearn.utils.validation import validate_data
+
+from skparisk._classes import PublicClasses
+from skparisk._fitted import forget_fit
+from skparisk._private import PrivateMixin, SensitivitySource, reference_table
+from skparisk._validate import check_random_state
+from skparisk.exceptions import IncompatibleError
+from skparisk.neighbors import sample_database
+from skparisk.queries import (
+    AttributeReader,
+    EstimatorQuery,
+    Numbers,
+    PredictionReader,
+    Reader,
+    describe_candidates,
+    repeatable,
+)
+from skparisk.reference import Reference, TableReference, as_reference, fingerprint
+from skparisk.sensitivity import SensitivitySampler
+from skparisk.wrappers._first_fit import FirstFit
+from skparisk.wrappers._methods import PREDICTIONS, ServedMethods
+from skparisk.wrappers._recipes import Recipe, find_recipe
+from skparisk.wrappers._served import ReleasedClassifier, ReleasedRegressor
+
+__all__ = ["PrivateEstimator"]
+
+_UNKNOWN = Recipe(lambda estimator: ())
+
+
+class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
+    """Any scikit-learn estimator, made private.
+
+    Fits the estimator, and releases what it learned once, with noise. Predictions,
+    transformations and scores are computed from the released numbers, by a fresh
+    clone that holds nothing else.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Regressor, classifier, transformer, clusterer or density estimator. A
+        `random_state` of None is 0 in its fits, which must be a function of the data,
+        and `verbose` is 0.
+
+    release : "auto", tuple of str, "predict" or "predict_proba", default="auto"
+        What is released.
+
+        * Names of fitted attributes: numbers, or arrays of one shape.
+        * "auto": those that scikit-learn's linear models, naive Bayes, `PCA`,
+          `TruncatedSVD`, `StandardScaler`, `MinMaxScaler`, `KMeans` and
+          `LinearDiscriminantAnalysis` predict or transform with.
+        * "predict" (regressors) or "predict_proba" (classifiers): predictions at
+          `X_public`, for models that are no vector, such as forests.
+
+    epsilon : float, default=1.0
+        Privacy level, in (0, inf]. Unitless. Infinite: the estimator itself, no noise.
+
+    gamma : float, default=0.05
+        Risk, in (0, 1): probability that the privacy loss exceeds `epsilon`. Not used
+        where the sensitivity is known.
+
+    sensitivity : SensitivitySampler, float or None, default=None
+        Where the sensitivity comes from, and what noise is calibrated to it.
+
+        * A :class:`~skparisk.SensitivitySampler`, which is cloned and given the query,
+          `epsilon` and `gamma`, and `n_jobs`, `random_state`, `noise_random_state` and
+          `verbose` unless they are None here. None: one with its defaults. Numbers of
+          different sizes are released with less noise with ``noise_shape="whitened"``.
+        * A fitted sampler, such as `sampler_` of another fit: its pairs are used again.
+          In a search, which clones, wrapped in scikit-learn's `FrozenEstimator`.
+        * A float: a known bound of the l1 sensitivity of all that is released, for
+          epsilon-differential privacy. It is not checked.
+
+    public_attributes : tuple of str, default=()
+        Further attributes that the served methods need. They are those of a fit on
+        records of the reference, which must be given, and never of the private data.
+
+    align : callable, "auto" or None, default="auto"
+        For fits that are defined up to sign or order: ``align(numbers, anchor)`` is
+        given what was read from a fit, and from a fit on public records, each a
+        mapping of names to arrays, and returns the first in the signs and the order of
+        the second. "auto": components and cluster centers of estimators that "auto"
+        knows. Needs a reference; nothing is aligned without one, or without noise.
+
+    X_public : array-like of shape (n_points, n_features), default=None
+        For "predict" and "predict_proba": where predictions are released. Public.
+
+    surrogate : estimator, default=None
+        For "predict" and "predict_proba": what serves predictions elsewhere, fitted on
+        what was released. None: the nearest point answers.
+
+    classes : array-like of shape (n_classes,), default=None
+        The classes of a classifier, which are public. None: those of the reference,
+        or, where there is no table of targets, of `y`.
+
+    n_jobs : int, default=None
+        Workers for sampling pairs. The result does not depend on it.
+
+    random_state : int, RandomState, Generator or None, default=None
+        Seeds the sampling of pairs, which is public; never the noise.
+
+    noise_random_state : int, RandomState, Generator or None, default=None
+        None: the noise comes from the operating system's cryptographic source.
+        Anything else is for tests, and warns: the release is then not private.
+
+    verbose : int, default=None
+        Above 0: a progress bar for the sampling.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        Serves predictions; a clone with the released attributes, or a surrogate.
+
+    classes_ : ndarray of shape (n_classes,)
+        Of classifiers.
+
+    epsilon_, gamma_ : float
+        Target; `gamma_` is 0 where a known sensitivity keeps the level for every pair
+        and output.
+
+    risk_, confidence_ : float
+        Achieved risk, at most `gamma_` (but for ``calibration="bessel"``, whose claim
+        is its own), and one minus it.
+
+    sensitivity_, noise_scale_, noise_epsilon_ : float
+        What the noise is calibrated to, the scale of the noise of each number
+        and their ratio.
+
+    certificate_ : RiskCertificate
+        The whole claim; prints as a paragraph.
+
+    sampler_ : SensitivitySampler or None
+        Fitted; None for a known sensitivity. Without its sampled pairs where they came
+        from the private data.
+
+    n_features_in_ : int
+        Features seen in `fit`.
+
+    feature_names_in_ : ndarray of str
+        Their names, where `X` had names.
+
+    Notes
+    -----
+    **Guarantee**. That of :class:`~skparisk.SensitivitySampler` for a sampled
+    sensitivity; epsilon-differential privacy for a known one. The caller must ensure
+    that the reference is public and describes the population, and that nothing else was
+    learned from the private data without noise, such as the choice of parameters.
+
+    Methods that need an attribute which was not released say so. A private database
+    without one of the classes is answered with zeros, and an error while fitting the
+    private data does not show its message: both would tell about the data.
+
+    There is no `labels_` after a clusterer was fitted, as it would tell the cluster of
+    each private record; with an infinite `epsilon` there is.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Lasso
+    >>> from skparisk import PrivateEstimator, SensitivitySampler
+    >>> from skparisk.datasets import load_census
+    >>> X, y = load_census(return_X_y=True)
+    >>> model = PrivateEstimator(Lasso(0.1), epsilon=1.0, gamma=0.2, random_state=0)
+    >>> model = model.set_params(sensitivity=SensitivitySampler(n_pairs=9))
+    >>> model = model.fit(X[:900], y[:900], X_reference=X[900:], y_reference=y[900:])
+    >>> model.estimator_.coef_.shape, model.risk_ <= 0.2
+    ((8,), True)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        release: str | Sequence[str] = "auto",
+        *,
+        epsilon: float = 1.0,
+        gamma: float = 0.05,
+        sensitivity: Any = None,
+        public_attributes: Sequence[str] = (),
+        align: Any = "auto",
+        X_public: Any = None,
+        surrogate: Any = None,
+        classes: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        noise_random_state: Any = None,
+        verbose: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.release = release
+        self.epsilon = epsilon
+        self.gamma = gamma
+        self.sensitivity = sensitivity
+        self.public_attributes = public_attributes
+        self.align = align
+        self.X_public = X_public
+        self.surrogate = surrogate
+        self.classes = classes
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.noise_random_state = noise_random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        X_reference: Any = None,
+        y_reference: Any = None,
+    ) -> Self:
+        """Fit, and release what was learned with noise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_records, n_features)
+            Private records.
+
+        y : array-like of shape (n_records,) or (n_records, n_targets), default=None
+            Their targets or labels, where the estimator takes them.
+
+        X_reference : array-like of shape (n_rows, n_features), default=None
+            Public records that neighboring databases are sampled from, in the units
+            that `X` has here.
+
+        y_reference : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            Their targets or labels.
+
+        Returns
+        -------
+        self : PrivateEstimator
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, a number is not finite, an attribute is
+            missing, not numeric, ragged or changes its shape, a class is missing in a
+            sampled database, or there are two references.
+
+        CalibrationError
+            If the sampled pairs cannot certify `gamma`, or the sensitivity is 0.
+
+        IncompatibleError
+            If the reference has other columns, or a fitted sampler does not fit the
+            data or what is to be released.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If there is no reference but the training data, or the noise is seeded.
+        """
+        forget_fit(self)
+        source = self._check_privacy()
+        estimator = _check_estimator(self.estimator)
+        tags = get_tags(estimator)
+        features, targets = self._check_data(X, y, tags)
+        labels = None
+        if targets is not None and tags.estimator_type == "classifier":
+            labels = PublicClasses.find(self.classes, y_reference, source, targets)
+            targets = labels.encode(targets, "y")
+            if y_reference is not None:
+                y_reference = labels.encode(y_reference, "y_reference")
+        if targets is not None:
+            table = reference_table(X_reference, y_reference)
+        else:
+            table = None if X_reference is None else TableReference(X_reference)
+        first = self._fit_first(estimator, source, table, features, targets, labels)
+        recipe = find_recipe(estimator) or _UNKNOWN
+        query = self._make_query(estimator, recipe, first, labels)
+        extra = self._read_public(first, query)
+        # Whether it can be served is found out before anything is released.
+        self._serve(first.read(query), recipe, extra, labels)
+        released = self._release(source, query, X, features, targets, table)
+        # A fitted sampler has a query of its own, with its shapes and its anchor.
+        asked: Any = query if self.sampler_ is None else self.sampler_.query_
+        self.estimator_ = self._serve(asked.split(released), recipe, extra, labels)
+        if labels is not None:
+            self.classes_ = labels.labels
+        if math.isinf(self.epsilon) and tags.estimator_type == "clusterer":
+            self.labels_ = self.estimator_.predict(features)
+        return self
+
+    def _check_data(
+        self, X: Any, y: Any, tags: Tags
+    ) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
+        """Return private records, and targets or labels where they are taken."""
+        if not tags.target_tags.required:
+            return validate_data(self, X, dtype=np.float64), None
+        if tags.estimator_type == "classifier":
+            features, labels = validate_data(self, X, y, dtype=np.float64)
+            return features, labels
+        features, targets = validate_data(
+            self,
+            X,
+            y,
+            dtype=np.float64,
+            multi_output=tags.target_tags.multi_output,
+            y_numeric=True,
+        )
+        return features, np.asarray(targets, dtype=np.float64)
+
+    def _fit_first(
+        self,
+        estimator: Any,
+        source: SensitivitySource,
+        table: TableReference | None,
+        X: NDArray[np.float64],
+        y: NDArray[np.float64] | None,
+        labels: PublicClasses | None,
+    ) -> FirstFit:
+        """Fit on records of the reference, or on made-up ones where there is none."""
+        sampler = source if isinstance(source, SensitivitySampler) else None
+        reference: Reference | None = table
+        if reference is None and sampler is not None:
+            if sampler.reference is not None:
+                reference = as_reference(sampler.reference)
+            elif not hasattr(sampler, "certificate_"):
+                reference = TableReference(X, y)  # as the sampler will do
+        if reference is None:
+            return FirstFit.on_made_up(estimator, X.shape, y, labels)
+        seeds = (self.random_state, None if sampler is None else sampler.random_state)
+        seed = next((seed for seed in seeds if seed is not None), None)
+        entropy = check_random_state(seed, "random_state").bytes(16)
+        known = None if sampler is None else sampler.n_records
+        database = sample_database(
+            reference,
+            len(X) if known is None else known,
+            # Not one of the seeds that the pairs have.
+            np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,)),
+        )
+        public = reference.fingerprint != fingerprint(X)
+        return FirstFit.on(estimator, database, labels, reference if public else None)
+
+    def _make_query(
+        self,
+        estimator: Any,
+        recipe: Recipe,
+        first: FirstFit,
+        labels: PublicClasses | None,
+    ) -> EstimatorQuery:
+        """Return what is asked of each database."""
+        if self.release in PREDICTIONS:
+            reader: Reader = PredictionReader(
+                self.release, self._check_points(estimator)
+            )
+            align = None
+        else:
+            if self.X_public is not None or self.surrogate is not None:
+                raise ValueError(
+                    "X_public and surrogate must be None unless release is 'predict' "
+                    f"or 'predict_proba'; got release={self.release!r}."
+                )
+            reader = AttributeReader(self._choose_names(recipe, first))
+            align = recipe.align if self.align == "auto" else self.align
+        if not (align is None or callable(align)):
+            raise ValueError(
+                "align must be 'auto', None or a callable (numbers, anchor) -> "
+                f"numbers; got {self.align!r}."
+            )
+        numbers = reader(first.fitted)
+        anchored = align is not None and math.isfinite(self.epsilon)
+        return EstimatorQuery(
+            estimator,
+            reader,
+            {name: values.shape for name, values in numbers.items()},
+            classes=None if labels is None else labels.numbers,
+            labels=None if labels is None else labels.labels,
+            align=align,
+            anchor=first.as_anchor(numbers) if anchored else None,
+        )
+
+    def _choose_names(self, recipe: Recipe, first: FirstFit) -> tuple[str, ...]:
+        names = self.release
+        if isinstance(names, str) and names == "auto":
+            if recipe is _UNKNOWN:
+                raise ValueError(
+                    f"release='auto' does not know {type(self.estimator).__name__}: "
+                    "name the fitted attributes to release, of "
+                    f"{describe_candidates(first.fitted)}; or release predictions at "
+                    "public points, with release='predict' or 'predict_proba'."
+                )
+            return recipe.names(first.fitted)
+        return _check_names(names, "release", at_least=1)
+
+    def _check_points(self, estimator: Any) -> NDArray[np.float64]:
+        """Return the public points of predictions, for an estimator that has them."""
+        kind = get_tags(estimator).estimator_type
+        wanted = {"predict": "regressor", "predict_proba": "classifier"}[self.release]
+        if kind != wanted or not hasattr(estimator, self.release):
+            raise ValueError(
+                "release must be 'predict' for regressors and 'predict_proba' for "
+                f"classifiers that have it; got {self.release!r} for the {kind} "
+                f"{type(estimator).__name__}."
+            )
+        if self.X_public is None:
+            raise ValueError(f"X_public must be given with release={self.release!r}.")
+        points = check_array(self.X_public, dtype=np.float64, input_name="X_public")
+        if points.shape[1] != self.n_features_in_:
+            raise IncompatibleError(
+                f"X_public has {points.shape[1]} features, and X has "
+                f"{self.n_features_in_}: they must be the same."
+            )
+        return points
+
+    def _read_public(self, first: FirstFit, query: EstimatorQuery) -> dict[str, Any]:
+        """Return further attributes of the fit on public records."""
+        names = _check_names(self.public_attributes, "public_attributes", at_least=0)
+        if names and not first.is_public:
+            raise ValueError(
+                "public_attributes are taken from a fit on public records, and there "
+                "is no reference: give X_reference, or a sampler with a reference."
+            )
+        twice = [name for name in names if name in query.shapes]
+        if twice:
+            raise ValueError(f"public_attributes are released already: {twice}.")
+        missing = [name for name in names if not hasattr(first.fitted, name)]
+        if missing:
+            raise ValueError(
+                f"public_attributes are no attributes of a fitted "
+                f"{type(first.fitted).__name__}: {missing}."
+            )
+        return {name: getattr(first.fitted, name) for name in names}
+
+    def _serve(
+        self,
+        released: Numbers,
+        recipe: Recipe,
+        extra: dict[str, Any],
+        labels: PublicClasses | None,
+    ) -> Any:
+        """Return an estimator that knows what was released, and nothing else."""
+        if self.release in PREDICTIONS:
+            points = check_array(self.X_public, dtype=np.float64)
+            (values,) = released.values()
+            if labels is None:
+                return ReleasedRegressor(self.surrogate).fit(points, values)
+            return ReleasedClassifier(self.surrogate).fit(points, values, labels.labels)
+        served = clone(self.estimator)
+        attributes: dict[str, Any] = {
+            name: values if values.ndim else float(values)
+            for name, values in released.items()
+        }
+        attributes |= recipe.complete(served, attributes) | extra
+        if labels is not None:
+            attributes["classes_"] = labels.labels
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                attributes[name] = getattr(self, name)
+        for name, value in attributes.items():
+            try:
+                setattr(served, name, value)
+            except AttributeError as error:
+                raise ValueError(
+                    f"{name} of {type(served).__name__} cannot be set, so that "
+                    "released numbers cannot be served by it."
+                ) from error
+        return served
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if isinstance(self.estimator, type) or not hasattr(
+            self.estimator, "__sklearn_tags__"
+        ):
+            return tags  # `fit` says what is wrong with it
+        theirs = get_tags(self.estimator)
+        tags.estimator_type = theirs.estimator_type
+        tags.target_tags = theirs.target_tags
+        tags.transformer_tags = theirs.transformer_tags
+        tags.regressor_tags = theirs.regressor_tags
+        tags.classifier_tags = theirs.classifier_tags
+        tags.input_tags.positive_only = theirs.input_tags.positive_only
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float64"]
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_label = False
+            tags.target_tags.multi_output = False
+        return self._as_noisy(tags)
+
+
+def _check_estimator(estimator: Any) -> Any:
+    """Return a clone of an estimator whose fits can be repeated."""
+    if isinstance(estimator, type) or not hasattr(estimator, "__sklearn_tags__"):
+        raise ValueError(
+            f"estimator must be an instance of a scikit-learn estimator, got "
+            f"{estimator!r}."
+        )
+    try:
+        return repeatable(estimator)
+    except (TypeError, RuntimeError) as error:
+        raise ValueError(
+            f"estimator must be one that can be cloned; cloning "
+            f"{type(estimator).__name__} failed: {error}"
+        ) from error
+
+
+def _check_names(names: Any, parameter: str, at_least: int) -> tuple[str, ...]:
+    """Return names of attributes."""
+    several = isinstance(names, Sequence) and not isinstance(names, str)
+    checked = tuple(names) if several else ()
+    good = all(isinstance(name, str) and name for name in checked)
+    if not several or not good or not at_least <= len(set(checked)) == len(checked):
+        others = ", or 'auto', 'predict' or 'predict_proba'" if at_least else ""
+        raise ValueError(
+            f"{parameter} must be a sequence of different names of fitted attributes"
+            f"{others}; got {names!r}."
+        )
+    return checked

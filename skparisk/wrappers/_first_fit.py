@@ -1,0 +1,104 @@
+"""The first fit of a wrapped estimator: it tells what there is to release."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from skparisk._classes import PublicClasses
+from skparisk.neighbors import Database
+from skparisk.queries import EstimatorQuery, Numbers, label_codes
+from skparisk.reference import Reference, TableReference
+
+__all__ = ["FirstFit"]
+
+
+@dataclass(frozen=True, eq=False)
+class FirstFit:
+    """An estimator that was fitted on records which are not the private ones.
+
+    Parameters
+    ----------
+    fitted : estimator
+        Its errors are shown, and its attributes have the shapes that are expected.
+
+    reference : Reference or None
+        The public reference that the records are from. None: they were made up, or
+        resampled from private data for want of a reference, and nothing but shapes may
+        be taken from them.
+    """
+
+    fitted: Any
+    reference: Reference | None
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the numbers that were learned say something, and may be known."""
+        return self.reference is not None
+
+    @classmethod
+    def on(
+        cls,
+        estimator: Any,
+        database: Database,
+        labels: PublicClasses | None,
+        reference: Reference | None,
+    ) -> Self:
+        """Fit on a sampled database; its labels are the numbers that stand for them."""
+        X, y = database
+        targets: Any = y
+        if labels is not None:
+            if y is None:
+                raise ValueError("The reference has no labels (y).")
+            codes = label_codes(y, labels.numbers)
+            missing = np.setdiff1d(np.arange(len(labels.numbers)), codes)
+            if missing.size:
+                raise ValueError(
+                    f"The class {labels.labels[missing[0]]} is missing in the first "
+                    f"sampled database: {len(X)} records (n_records) are too few for "
+                    "how rare the class is in the reference."
+                )
+            targets = labels.labels[codes]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fitted = clone(estimator)
+            fitted = fitted.fit(X) if targets is None else fitted.fit(X, targets)
+        return cls(fitted, reference)
+
+    @classmethod
+    def on_made_up(
+        cls,
+        estimator: Any,
+        shape: tuple[int, ...],
+        y: NDArray[np.float64] | None,
+        labels: PublicClasses | None,
+    ) -> Self:
+        """Fit on random numbers that have the shapes of the data, and their classes."""
+        rng = np.random.default_rng(0)
+        X = rng.random(shape)
+        targets = None if y is None else rng.random(y.shape)
+        if labels is not None:
+            n_rows = max(len(X), len(labels.numbers))
+            X = rng.random((n_rows, shape[1]))
+            targets = np.resize(labels.numbers, n_rows)
+        return cls.on(estimator, (X, targets), labels, None)
+
+    def as_anchor(self, numbers: Numbers) -> Numbers | None:
+        """Return numbers to align others to; None where they may not be known."""
+        if isinstance(self.reference, TableReference) and (
+            self.reference.sampling == "disjoint"
+        ):
+            raise ValueError(
+                "align must be None with a reference of sampling='disjoint', as the "
+                "records that others are aligned to would be used twice."
+            )
+        return numbers if self.is_public else None
+
+    def read(self, query: EstimatorQuery) -> Numbers:
+        """Return what the query would release of this fit."""
+        return query.reader(self.fitted)

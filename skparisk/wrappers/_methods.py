@@ -1,0 +1,299 @@
+"""The methods of a private estimator: those that the wrapped one has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skparisk.wrappers._recipes import find_recipe
+
+__all__ = ["PREDICTIONS", "ServedMethods"]
+
+# What `release` may be besides names of attributes, and what is then served.
+PREDICTIONS = {
+    "predict": ("predict", "score"),
+    "predict_proba": ("predict", "predict_proba", "predict_log_proba", "score"),
+}
+
+
+def _offers(*methods: str) -> Callable[[Any], bool]:
+    """Tell if all these methods can be served: the estimator has them."""
+
+    def check(model: Any) -> bool:
+        if isinstance(model.release, str) and model.release in PREDICTIONS:
+            return set(methods) <= set(PREDICTIONS[model.release])
+        missing = _not_released(model, methods)
+        if missing:
+            raise AttributeError(
+                f"{' and '.join(methods)} of {type(model.estimator).__name__} needs "
+                f"{sorted(missing)}, not released by release={model.release!r}."
+            )
+        return all(hasattr(model.estimator, method) for method in methods)
+
+    return check
+
+
+def _not_released(model: Any, methods: tuple[str, ...]) -> set[str]:
+    """Return what methods of an estimator with a recipe need and will not have."""
+    recipe = find_recipe(model.estimator)
+    if recipe is None:
+        return set()
+    needed = {name for method in methods for name in recipe.needs.get(method, ())}
+    if isinstance(model.release, str):
+        return needed - {*recipe.names(model.estimator), *model.public_attributes}
+    return needed - {*model.release, *model.public_attributes}
+
+
+class ServedMethods:
+    """Answer from what was released, as the wrapped estimator would."""
+
+    estimator: Any
+    estimator_: Any
+    release: Any
+    fit: Callable[..., Self]
+
+    def _ask_about(self, X: Any, method: str, *arguments: Any) -> Any:
+        """Ask about records, checked, and as floats of the length of what is released.
+
+        A data frame stays one, as its columns have the names that were fitted.
+        """
+        check_is_fitted(self, "certificate_")
+        records = validate_data(self, X, dtype=np.float64, reset=False)
+        if hasattr(X, "columns"):
+            records = X.astype(np.float64) if hasattr(X, "astype") else X
+        return self._ask(method, records, *arguments)
+
+    def _ask(self, method: str, *arguments: Any) -> Any:
+        check_is_fitted(self, "certificate_")
+        try:
+            return getattr(self.estimator_, method)(*arguments)
+        except NotFittedError as error:
+            missing = "attributes"
+            cause: Exception = error
+        except AttributeError as error:
+            if error.obj is not self.estimator_:
+                raise
+            missing, cause = f"{error.name!r}", error
+        raise AttributeError(
+            f"{method} of {type(self.estimator_).__name__} needs {missing} that were "
+            "not released: name them in release, or in public_attributes if they may "
+            "come from public records."
+        ) from cause
+
+    @available_if(_offers("predict"))
+    def predict(self, X: Any) -> Any:
+        """Predict from what was released.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Records.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        """
+        return self._ask_about(X, "predict")
+
+    @available_if(_offers("predict_proba"))
+    def predict_proba(self, X: Any) -> Any:
+        """Return the probability of each class, from what was released.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Records.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_classes)
+        """
+        return self._ask_about(X, "predict_proba")
+
+    @available_if(_offers("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> Any:
+        """Return the logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Records.
+
+        Returns
+        -------
+        logarithms : ndarray of shape (n_rows, n_classes)
+        """
+        return self._ask_about(X, "predict_log_proba")
+
+    @available_if(_offers("decision_function"))
+    def decision_function(self, X: Any) -> Any:
+        """Return the decision function, from what was released.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Records.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+        """
+        return self._ask_about(X, "decision_function")
+
+    @available_if(_offers("transform"))
+    def transform(self, X: Any) -> Any:
+        """Transform records with what was released.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Records.
+
+        Returns
+        -------
+        transformed : ndarray of shape (n_rows, n_outputs), or as `set_output` says
+        """
+        return self._ask_about(X, "transform")
+
+    @available_if(_offers("inverse_transform"))
+    def inverse_transform(self, X: Any) -> Any:
+        """Transform back with what was released.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_outputs)
+            Transformed records.
+
+        Returns
+        -------
+        records : ndarray of shape (n_rows, n_features)
+        """
+        return self._ask("inverse_transform", X)
+
+    @available_if(_offers("score_samples"))
+    def score_samples(self, X: Any) -> Any:
+        """Return the score of each record, from what was released.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Records.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,)
+        """
+        return self._ask_about(X, "score_samples")
+
+    @available_if(_offers("score"))
+    def score(self, X: Any, y: Any = None) -> Any:
+        """Return the score of what was released on records that are given.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Records.
+
+        y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+            Their targets or labels.
+
+        Returns
+        -------
+        score : float
+        """
+        return self._ask_about(X, "score", y)
+
+    @available_if(_offers("sample"))
+    def sample(self, n_samples: int = 1) -> Any:
+        """Draw records from what was released.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+
+        Returns
+        -------
+        records : as the wrapped estimator returns them
+        """
+        return self._ask("sample", n_samples)
+
+    @available_if(_offers("get_feature_names_out"))
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """Return the names of the transformed columns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Names of the columns, where `fit` saw none.
+
+        Returns
+        -------
+        names : ndarray of str
+        """
+        return self._ask("get_feature_names_out", input_features)
+
+    @available_if(_offers("fit_transform", "transform"))
+    def fit_transform(
+        self,
+        X: Any,
+        y: Any = None,
+        X_reference: Any = None,
+        y_reference: Any = None,
+    ) -> Any:
+        """Fit, release, and transform the same records with what was released.
+
+        Parameters
+        ----------
+        X, y, X_reference, y_reference : array-like
+            See `fit`.
+
+        Returns
+        -------
+        transformed : ndarray of shape (n_records, n_outputs)
+        """
+        return self.fit(X, y, X_reference, y_reference).transform(X)
+
+    @available_if(_offers("fit_predict", "predict"))
+    def fit_predict(
+        self,
+        X: Any,
+        y: Any = None,
+        X_reference: Any = None,
+        y_reference: Any = None,
+    ) -> Any:
+        """Fit, release, and predict for the same records with what was released.
+
+        Parameters
+        ----------
+        X, y, X_reference, y_reference : array-like
+            See `fit`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_records,)
+        """
+        return self.fit(X, y, X_reference, y_reference).predict(X)
+
+    @available_if(_offers("set_output"))
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Set the container that `transform` returns.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            As in scikit-learn; None leaves it as it is.
+
+        Returns
+        -------
+        self : estimator
+        """
+        self.estimator.set_output(transform=transform)
+        if hasattr(self, "estimator_"):
+            self.estimator_.set_output(transform=transform)
+        return self

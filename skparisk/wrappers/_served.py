@@ -1,0 +1,114 @@
+"""Estimators that answer from what was released, and from nothing else."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    MultiOutputMixin,
+    RegressorMixin,
+    clone,
+    is_classifier,
+)
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+__all__ = ["ReleasedClassifier", "ReleasedRegressor"]
+
+
+def _nearest_point() -> Any:
+    """Return a regressor that answers with the value at the nearest point."""
+    return make_pipeline(StandardScaler(), KNeighborsRegressor(n_neighbors=1))
+
+
+class ReleasedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    """Predicts from released predictions at public points.
+
+    Parameters
+    ----------
+    surrogate : regressor, default=None
+        Fitted on the points and what was released there. None: the value at the
+        nearest point, in units of the points' standard deviations.
+    """
+
+    def __init__(self, surrogate: Any = None) -> None:
+        self.surrogate = surrogate
+
+    def fit(self, X: Any, y: NDArray[np.float64]) -> Self:
+        """Fit the surrogate to released predictions at public points."""
+        points = validate_data(self, X, dtype=np.float64)
+        model = _nearest_point() if self.surrogate is None else clone(self.surrogate)
+        self.surrogate_ = model.fit(points, y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Predict with the surrogate."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self.surrogate_.predict(X)
+
+
+class ReleasedClassifier(ClassifierMixin, BaseEstimator):
+    """Predicts from released probabilities at public points.
+
+    Parameters
+    ----------
+    surrogate : regressor or classifier, default=None
+        A regressor is fitted to the probabilities, a classifier to the likeliest class
+        at each point. None: those at the nearest point, in units of the points'
+        standard deviations.
+    """
+
+    def __init__(self, surrogate: Any = None) -> None:
+        self.surrogate = surrogate
+
+    def fit(self, X: Any, y: NDArray[np.float64], classes: NDArray[Any]) -> Self:
+        """Fit the surrogate to released probabilities at public points."""
+        points = validate_data(self, X, dtype=np.float64)
+        model = _nearest_point() if self.surrogate is None else clone(self.surrogate)
+        self.classes_ = classes
+        probabilities = as_probabilities(y)
+        targets: NDArray[Any] = probabilities
+        if is_classifier(model):
+            targets = probabilities.argmax(axis=1)
+        self.surrogate_ = model.fit(points, targets)
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        if not is_classifier(self.surrogate_):
+            return as_probabilities(self.surrogate_.predict(X))
+        probabilities = np.zeros((len(X), len(self.classes_)))
+        if hasattr(self.surrogate_, "predict_proba"):
+            known = self.surrogate_.classes_
+            probabilities[:, known] = self.surrogate_.predict_proba(X)
+        else:
+            probabilities[np.arange(len(X)), self.surrogate_.predict(X)] = 1.0
+        return probabilities
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithm of the probability of each class."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the likeliest class."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def as_probabilities(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return numbers in [0, 1] that sum to 1 in each row; probabilities as they are."""
+    clipped = np.clip(numbers, 0.0, 1.0)
+    total = clipped.sum(axis=1, keepdims=True)
+    uniform = np.full_like(clipped, 1 / clipped.shape[1])
+    shares = np.divide(clipped, total, out=uniform, where=total > 0)
+    exact = np.abs(total - 1) < 2.0**-40
+    return np.where(exact & (clipped == numbers), numbers, shares)
