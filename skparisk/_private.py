@@ -147,6 +147,11 @@ class PrivateMixin:
     ) -> SensitivitySampler:
         """Return a sampler that is fitted for this query, target and data."""
         fitted = hasattr(source, "certificate_")
+        if source.mechanism == "exponential":
+            raise ValueError(
+                "mechanism of the SensitivitySampler must add noise to numbers, got "
+                "'exponential', which chooses a candidate."
+            )
         if table is not None and (fitted or source.reference is not None):
             raise ValueError(
                 "X_reference must be None where the SensitivitySampler has a "

@@ -66,8 +66,8 @@ class RiskCertificate:
     delta : float, default=0.0
         Additive relaxation of differential privacy, in [0, 1).
 
-    mechanism : {"laplace", "gaussian"}, default="laplace"
-        Law of the noise.
+    mechanism : {"laplace", "gaussian", "exponential"}, default="laplace"
+        Law of the noise; "exponential" for a choice by scores.
 
     randomness : {"implicit", "both", "explicit"}, default="implicit"
         What the risk is taken over: the pair of databases, the pair and the noise
@@ -147,7 +147,7 @@ class RiskCertificate:
         sampled = self.randomness != "explicit"
         check_choice(self.calibration, "calibration", _SAMPLED if sampled else _KNOWN)
         check_choice(self.relation, "relation", wording.NEIGHBORS)
-        check_choice(self.mechanism, "mechanism", LAWS)
+        check_choice(self.mechanism, "mechanism", (*LAWS, "exponential"))
         check_choice(self.noise_shape, "noise_shape", NOISE_SHAPES)
         plain: dict[str, Any] = {
             "epsilon": check_epsilon(self.epsilon),
@@ -221,6 +221,13 @@ class RiskCertificate:
     def _check_claim(self, plain: Mapping[str, Any]) -> None:
         """Refuse a delta where there can be none, or none where there must be one."""
         delta, finite = plain["delta"], plain["epsilon"] < math.inf
+        if self.mechanism == "exponential" and (
+            delta or self.randomness == "both" or self.noise_shape != "isotropic"
+        ):
+            raise ValueError(
+                "mechanism='exponential' has no delta, no noise_shape and no "
+                "randomness='both'."
+            )
         if delta and self.randomness == "both":
             raise ValueError(
                 f"delta must be 0 with randomness='both', got {self.delta!r}."

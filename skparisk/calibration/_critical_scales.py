@@ -318,8 +318,10 @@ def _projected(
     return norms, z, exponents
 
 
-def row_norms(values: _Floats, order: int) -> _Floats:
-    """Return the l1 or l2 norm of each row; squares neither vanish nor overflow."""
+def row_norms(values: _Floats, order: float) -> _Floats:
+    """Return the l1, l2 or sup norm of each row; squares do not vanish or overflow."""
+    if order == math.inf:
+        return np.asarray(np.abs(values).max(axis=1))
     if order == 1:
         return np.asarray(np.abs(values).sum(axis=1))
     scaled, exponents = _rescale(values)

@@ -41,9 +41,10 @@ def calibrate_known(
     ----------
     sensitivity : float
         Largest distance of the answers on neighboring databases, > 0: l1 for
-        "laplace", l2 for the others.
+        "laplace", sup norm for "exponential", l2 for the others.
 
-    mechanism : {"laplace", "gaussian", "gaussian-classical"}, default="laplace"
+    mechanism : str, default="laplace"
+        One of "laplace", "gaussian", "gaussian-classical", "exponential".
         Law of the noise and, for `delta` above 0, how it is calibrated.
 
     n_outputs : int, default=1
@@ -85,6 +86,9 @@ def calibrate_known(
     sensitivity *= 1 + float(ROUNDING_SLACK)
     k = check_at_least(n_outputs, "n_outputs", 1)
     level = grid_cost.below(epsilon)
+    if mechanism == "exponential":
+        steps = grid_cost.laplace_steps(epsilon, 1)
+        return NoiseLevel(sensitivity / level, steps, 0.0)
     if mechanism == "laplace":
         steps = grid_cost.laplace_steps(epsilon, k)
         if heuristic:

@@ -174,6 +174,8 @@ def _risk_is_over(certificate: RiskCertificate) -> str:
 
 def _noise(certificate: RiskCertificate) -> str:
     scale = f"{certificate.mechanism}, scale {certificate.noise_scale:.6g}"
+    if certificate.mechanism == "exponential":
+        return f"{scale}: chosen in proportion to exp(score / (2 scale))"
     if certificate.noise_shape == "isotropic":
         return f"{scale} per output"
     shape = certificate.noise_shape

@@ -27,6 +27,7 @@ from skparisk.calibration import (
 )
 from skparisk.mechanisms import (
     AdditiveNoise,
+    ExponentialChoice,
     IsotropicShape,
     NoiseShape,
     fit_noise_shape,
@@ -35,14 +36,14 @@ from skparisk.sensitivity._plan import NoisePlan
 
 __all__ = ["CertifiedNoise", "certify_known", "certify_sampled"]
 
-_NORMS = {"laplace": 1, "gaussian": 2}
+_NORMS = {"laplace": 1, "gaussian": 2, "exponential": math.inf}
 
 
 @dataclass(frozen=True, eq=False)
 class CertifiedNoise:
     """Noise, what it guarantees, and the sensitivities it is calibrated to."""
 
-    noise: AdditiveNoise
+    noise: AdditiveNoise | ExponentialChoice
     certificate: RiskCertificate
     sensitivities: NDArray[np.float64] | None = None
 
@@ -106,6 +107,7 @@ def certify_sampled(
         noise,
         gamma=plan.gamma,
         delta=0.0 if plan.randomness == "both" else plan.delta,
+        n_outputs=n_outputs,
         sensitivity=sensitivity,
         calibration=plan.calibration,
         n_pairs=n_pairs,
@@ -141,6 +143,7 @@ def certify_known(plan: NoisePlan, *, n_outputs: int, **claim: Any) -> Certified
         noise,
         gamma=0.0 if plan.delta else plan.gamma,
         delta=plan.delta,
+        n_outputs=n_outputs,
         sensitivity=sensitivity,
         calibration="bessel" if heuristic else "declared",
         **claim,
@@ -152,7 +155,7 @@ def _sensitivities(
     differences: NDArray[np.float64],
     errors: NDArray[np.float64] | None,
     shape: NoiseShape,
-    norm: int,
+    norm: float,
 ) -> NDArray[np.float64]:
     """Return norms in the coordinates of the noise, without a copy of all pairs."""
     norms = np.empty(len(differences))
@@ -186,6 +189,10 @@ def _worst_output(
 ) -> Criterion:
     if plan.law == "laplace":
         return WorstOutputLaplace(sensitivities, n_outputs, plan.epsilon, plan.delta)
+    if plan.law == "exponential":
+        # The same law of one output: scores move by their largest difference, and by
+        # one step of the grid at the most.
+        return WorstOutputLaplace(sensitivities, 1, plan.epsilon)
     return WorstOutputGaussian(
         sensitivities,
         n_outputs,
@@ -205,7 +212,11 @@ def _no_noise(plan: NoisePlan, n_pairs: int) -> NoiseLevel:
 
 def _noise(
     plan: NoisePlan, level: NoiseLevel, n_outputs: int, shape: NoiseShape
-) -> AdditiveNoise:
+) -> AdditiveNoise | ExponentialChoice:
+    if plan.law == "exponential":
+        if not level.scale:
+            return ExponentialChoice(0, 0)
+        return ExponentialChoice.at_least(level.scale, least_steps=level.least_steps)
     if not level.scale:
         return AdditiveNoise(plan.law, 0, 0, n_outputs, shape)
     return AdditiveNoise.at_least(
@@ -218,13 +229,15 @@ def _noise(
 
 
 def _certificate(
-    plan: NoisePlan, level: NoiseLevel, noise: AdditiveNoise, **claim: Any
+    plan: NoisePlan,
+    level: NoiseLevel,
+    noise: AdditiveNoise | ExponentialChoice,
+    **claim: Any,
 ) -> RiskCertificate:
     return RiskCertificate(
         epsilon=float(plan.epsilon),
         risk=level.risk,
         noise_scale=noise.noise_scale,
-        n_outputs=noise.n_outputs,
         mechanism=plan.law,
         randomness=plan.randomness,
         curve=level.curve,

@@ -24,7 +24,7 @@ from skparisk.mechanisms import NOISE_SHAPES
 
 __all__ = ["MECHANISMS", "NoisePlan"]
 
-MECHANISMS = ("laplace", "gaussian", "gaussian-classical")
+MECHANISMS = ("laplace", "gaussian", "gaussian-classical", "exponential")
 
 # More do not make the shape better, and take memory.
 _MOST_SHAPE_PAIRS = 2**16
@@ -93,6 +93,17 @@ class NoisePlan:
             classical and 1 < epsilon < math.inf,
             "epsilon must be at most 1 with mechanism='gaussian-classical', for which "
             f"alone that scale is proven; got {self.epsilon!r}.",
+        )
+        self._refuse(
+            self.law == "exponential"
+            and (
+                self.randomness == "both"
+                or self.delta > 0
+                or self.noise_shape != "isotropic"
+            ),
+            "mechanism='exponential' is for randomness 'implicit' or 'explicit', "
+            f"delta=0 and noise_shape='isotropic'; got {self.randomness!r}, "
+            f"{self.delta!r} and {self.noise_shape!r}.",
         )
         self._refuse(
             self.calibration == "bessel"

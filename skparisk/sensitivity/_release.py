@@ -17,7 +17,7 @@ from skparisk.exceptions import (
     warn_if_seeded,
     warn_private_reference,
 )
-from skparisk.mechanisms import AdditiveNoise
+from skparisk.mechanisms import AdditiveNoise, ExponentialChoice
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query, RecordQuery, answer_private
 from skparisk.reference import fingerprint
@@ -31,13 +31,13 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     query: Any
     noise_random_state: Any
     certificate_: RiskCertificate
-    mechanism_: AdditiveNoise
+    mechanism_: AdditiveNoise | ExponentialChoice
     query_: Query
     n_records_: int
     n_outputs_: int
     reference_fingerprint_: bytes | None
 
-    def release(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+    def release(self, X: Any, y: Any = None) -> Any:
         """Answer the query on private data, with fresh noise.
 
         Each call spends its own privacy budget.
@@ -53,7 +53,8 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
 
         Returns
         -------
-        released : ndarray of shape (n_outputs,)
+        released : ndarray of shape (n_outputs,) or int
+            For "exponential" the index of the candidate that was chosen.
 
         Raises
         ------
@@ -159,16 +160,17 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         known = self.reference_fingerprint_
         return known is not None and known == fingerprint(np.asarray(X, np.float64))
 
-    def _add_noise(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _add_noise(self, answers: NDArray[np.float64]) -> Any:
         if (self.noise_random_state is not None) != self.certificate_.seeded:
             raise IncompatibleError(
                 f"noise_random_state={self.noise_random_state!r} was set after the "
                 "certificate was made, which does not say so: fit or calibrate again."
             )
         warn_if_seeded(self.noise_random_state)
-        return self.mechanism_.release(
-            answers, noise_random_state=self.noise_random_state
-        )
+        seed = self.noise_random_state
+        if isinstance(self.mechanism_, ExponentialChoice):
+            return self.mechanism_.choose(answers, noise_random_state=seed)
+        return self.mechanism_.release(answers, noise_random_state=seed)
 
     def _check_data(
         self, query: Query, X: Any, y: Any, *, reset: bool

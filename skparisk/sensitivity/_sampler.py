@@ -74,10 +74,13 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
           with far less noise where the query has many outputs.
         * "explicit": the noise alone, for a known `sensitivity`; no pairs are sampled.
 
-    mechanism : {"laplace", "gaussian", "gaussian-classical"}, default="laplace"
-        Law of the noise. The distance of answers is their l1 norm for Laplace noise,
-        their l2 norm for Gaussian noise. The scale for a `delta` is the least there is
-        (Balle and Wang 2018), or the textbook's, for `epsilon` up to 1.
+    mechanism : str, default="laplace"
+        "laplace" or "gaussian", for the law of the noise: the distance of answers is
+        their l1 norm for Laplace noise, their l2 norm for Gaussian noise. The scale for
+        a `delta` is the least there is (Balle and Wang 2018), or with
+        "gaussian-classical" the textbook's, for `epsilon` up to 1.
+        "exponential": `query` returns the scores of candidates, the distance is the
+        largest difference of a score, and `release` chooses a candidate.
 
     noise_shape : {"isotropic", "diagonal", "whitened"}, default="isotropic"
         How much noise each direction of the answer gets: the same for all outputs, in
@@ -148,8 +151,8 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         together; the noise pays for it.
 
     sensitivities_ : ndarray of shape (n_calibrating,)
-        Their l1 or l2 norms, in the coordinates of the shape of the noise, without
-        the pairs that the shape is taken from.
+        Their l1, l2 or sup norms, in the coordinates of the shape of the noise,
+        without the pairs that the shape is taken from.
 
     sensitivity_ : float
         Their order statistic, or the sensitivity that was given.
@@ -166,7 +169,7 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
     certificate_ : RiskCertificate
         The whole claim; prints as a paragraph.
 
-    mechanism_ : AdditiveNoise
+    mechanism_ : AdditiveNoise or ExponentialChoice
         Adds the noise; ``mechanism_.covariance()`` is for standard errors.
 
     draw_seed_ : int
@@ -432,6 +435,11 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         query = as_query(self.query)
         plan.check_pairs(check_at_least(self.n_pairs, "n_pairs", 1))
         if isinstance(query, RecordQuery):
+            if plan.law == "exponential":
+                raise ValueError(
+                    "mechanism='exponential' chooses by the scores that a query "
+                    "returns, and query is None."
+                )
             if self.relation != "replace-one":
                 raise ValueError(
                     "relation must be 'replace-one' with query=None, as a record "
