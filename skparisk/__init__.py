@@ -1,6 +1,7 @@
 """Private scikit-learn estimators, with noise calibrated by sensitivity sampling."""
 
 from skparisk.calibration import RiskCertificate, required_pairs
+from skparisk.density import PrivateKernelDensity
 from skparisk.displays import RiskCurveDisplay, SensitivityDisplay
 from skparisk.exceptions import (
     CalibrationError,
@@ -18,6 +19,7 @@ __all__ = [
     "IncompatibleError",
     "PrivacyLeakWarning",
     "PrivateEstimator",
+    "PrivateKernelDensity",
     "PrivateRidge",
     "RiskCertificate",
     "RiskCurveDisplay",

@@ -1312,8 +1312,8 @@ REFUSALS = [
     ),
     (
         {"mechanism": "normal"},
-        "mechanism must be one of 'laplace', 'gaussian', 'gaussian-classical'; got "
-        "'normal'",
+        "mechanism must be one of 'laplace', 'gaussian', 'gaussian-classical', "
+        "'exponential'; got 'normal'",
     ),
     *(
         (

@@ -1,0 +1,328 @@
+"""The exponential mechanism: a choice among candidates by their scores."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skparisk._secure_noise import (
+    ByteSource,
+    noise_source,
+    sample_bernoulli_exp,
+    sample_uniform_integers,
+)
+from skparisk.mechanisms._laplace import LaplaceMechanism
+from skparisk.mechanisms._noise import AdditiveNoise, round_to_grid, to_float
+from skparisk.mechanisms._shapes import to_dyadic
+
+__all__ = ["ExponentialChoice", "ExponentialMechanism"]
+
+# No candidate counts as farther below the best one, in steps of the grid.
+_FARTHEST = 2**62
+# Candidates that are tried in one round, over all rows, unless there are more rows.
+_MOST_TRIES = 2**20
+
+
+class _Chooser:
+    """What chooses among candidates, for a noise scale in steps of a grid."""
+
+    steps: int
+    exponent: int
+
+    @property
+    def grid(self) -> float:
+        return math.ldexp(1.0, self.exponent)
+
+    @property
+    def noise_scale(self) -> float:
+        return to_float(self.steps, self.exponent)
+
+    def choose(
+        self, scores: ArrayLike, *, noise_random_state: Any = None
+    ) -> int | NDArray[np.intp]:
+        """Choose a candidate at random, those of high scores more often.
+
+        The time it takes depends on the scores: about n_candidates times the
+        probability of the best one are tried.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_candidates,) or (n_rows, n_candidates)
+            Finite numbers. Each row is a release of its own.
+
+        noise_random_state : int, RandomState, Generator or None, default=None
+            None: the operating system's cryptographic source. Anything else is
+            for tests: a release whose noise can be repeated is not private.
+
+        Returns
+        -------
+        chosen : int or ndarray of shape (n_rows,)
+            Index of the candidate, for each row.
+
+        Raises
+        ------
+        ValueError
+            If a score is NaN or infinite, or there is no candidate.
+        """
+        rows = _check_scores(scores)
+        source = noise_source(noise_random_state)
+        if self.steps:
+            chosen = _choose(self._steps_below_best(rows), 2 * self.steps, source)
+        else:
+            chosen = rows.argmax(axis=1)
+        return int(chosen[0]) if np.ndim(scores) == 1 else chosen
+
+    def probabilities(self, scores: ArrayLike) -> NDArray[np.float64]:
+        """Return the law of the choice; it is as private as the scores themselves.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_candidates,) or (n_rows, n_candidates)
+            Finite numbers.
+
+        Returns
+        -------
+        probabilities : ndarray of the shape of `scores`
+            Those that :meth:`choose` has exactly, in floating point.
+
+        Raises
+        ------
+        ValueError
+            If a score is NaN or infinite, or there is no candidate.
+        """
+        rows = _check_scores(scores)
+        if self.steps:
+            exponents = self._steps_below_best(rows) / (2 * self.steps)
+            with np.errstate(under="ignore"):
+                weights = np.exp(-exponents)
+        else:
+            weights = np.zeros(rows.shape)
+            weights[np.arange(len(rows)), rows.argmax(axis=1)] = 1.0
+        return (weights / weights.sum(axis=1, keepdims=True)).reshape(np.shape(scores))
+
+    def _steps_below_best(self, rows: NDArray[np.float64]) -> NDArray[np.uint64]:
+        """Return how far each rounded score is below the best, in steps of the grid.
+
+        At most 2**62: this lifts a score k to max(k, best - 2**62), and so takes no
+        two vectors of scores farther apart in the sup norm.
+        """
+        numbers, exponent = to_dyadic(rows)
+        on_grid = round_to_grid(numbers, exponent - self.exponent)
+        below = on_grid.max(axis=1, keepdims=True) - on_grid
+        return np.minimum(below, _FARTHEST).astype(np.uint64)
+
+
+@dataclass(frozen=True)
+class ExponentialChoice(_Chooser):
+    """A choice with probabilities proportional to exp(score / (2 noise_scale)).
+
+    Scores are rounded to multiples of a power-of-two grid, and a candidate is drawn
+    exactly, by integers only.
+
+    Parameters
+    ----------
+    steps : int
+        Noise scale in steps of the grid, in [0, 2**52]; 0 for the best candidate, and
+        of equals the first.
+
+    exponent : int
+        The grid is 2**exponent, in units of the scores.
+
+    Attributes
+    ----------
+    noise_scale : float
+        Scale b: candidate r is chosen with a probability proportional to
+        exp(score_r / (2 b)).
+
+    grid : float
+        What scores are rounded to multiples of.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    **Guarantee**. The privacy loss of scores that differ by at most d in the sup norm
+    is at most d / noise_scale + 1 / steps. Rounding moves each score by at most half
+    a step of the grid g, so rounded scores differ by at most D = d/g + 1 steps. Each
+    weight exp(k_r / (2 steps)) then changes by a factor within exp(±D / (2 steps)),
+    and so does their sum: the loss is at most D / steps (McSherry and Talwar 2007,
+    Theorem 6). What a scale guarantees follows from how it was calibrated.
+
+    Examples
+    --------
+    >>> from skparisk.mechanisms import ExponentialChoice
+    >>> choice = ExponentialChoice.at_least(4.0)
+    >>> choice.probabilities([3.0, 2.0, 3.0, 0.0]).round(4)
+    array([0.2801, 0.2472, 0.2801, 0.1925])
+    >>> choice.choose([3.0, 2.0, 3.0, 0.0]) in range(4)
+    True
+    """
+
+    steps: int
+    exponent: int
+
+    def __post_init__(self) -> None:
+        noise = AdditiveNoise("laplace", self.steps, self.exponent)  # the same checks
+        object.__setattr__(self, "steps", noise.steps)
+        object.__setattr__(self, "exponent", noise.exponent)
+
+    @classmethod
+    def at_least(cls, noise_scale: float, *, least_steps: int = 1) -> Self:
+        """Return a choice of a noise scale, rounded up.
+
+        Parameters
+        ----------
+        noise_scale : float
+            Finite, > 0, in units of the scores.
+
+        least_steps : int, default=1
+            Steps of the grid that the scale must have at least, up to 2**51. The
+            rounding of scores adds at most 1 / least_steps to the privacy loss.
+
+        Returns
+        -------
+        choice : ExponentialChoice
+            Its scale is at most a share 2**-40 above the one that was asked for,
+            unless that is next to the smallest numbers there are.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or the scale is beyond what a number holds.
+        """
+        noise = AdditiveNoise.at_least("laplace", noise_scale, least_steps=least_steps)
+        return cls(noise.steps, noise.exponent)
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism(_Chooser):
+    """A choice among candidates for a known sensitivity of their scores, drawn exactly.
+
+    Parameters
+    ----------
+    sensitivity : float
+        Largest difference of a candidate's scores for neighboring databases, that is
+        the sup-norm sensitivity of all scores together; finite, > 0, or >= 0 with
+        ``epsilon=inf``. In units of the scores.
+
+    epsilon : float
+        Privacy level, in (0, inf]. Infinite: the best candidate is chosen, and of
+        equals the first.
+
+    Attributes
+    ----------
+    noise_scale : float
+        Scale b, slightly above sensitivity / epsilon: the rounding of the scores, at
+        most one step of the grid, and of the sensitivity itself are paid for.
+        Candidate r is chosen with a probability proportional to exp(score_r / (2 b)).
+
+    grid : float
+        What scores are rounded to multiples of.
+
+    steps, exponent : int
+        ``noise_scale / grid``, and the grid is 2**exponent.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or the noise scale is no finite number.
+
+    Notes
+    -----
+    **Guarantee**. For databases whose scores differ by at most `sensitivity` in the
+    sup norm, the choice is epsilon-differentially private (McSherry and Talwar 2007,
+    Theorem 6). The caller must ensure that the candidates are the same for all
+    databases. Rounding is paid for: see :class:`ExponentialChoice`. Sampling is exact:
+    a uniform candidate is accepted with a probability of exp(-x), x its distance from
+    the best over 2 b, by Algorithm 1 of Canonne, Kamath and Steinke 2020. The time
+    this takes depends on the scores, and must not be observed.
+
+    Examples
+    --------
+    >>> from skparisk.mechanisms import ExponentialMechanism
+    >>> auction = ExponentialMechanism(sensitivity=4.0, epsilon=1.0)
+    >>> revenues = [3.0, 2.0, 3.0, 0.0]  # at a price of 1, 2, 3, 4
+    >>> auction.probabilities(revenues).round(4)
+    array([0.2801, 0.2472, 0.2801, 0.1925])
+    >>> auction.choose(revenues) in range(4)
+    True
+    """
+
+    sensitivity: float
+    epsilon: float
+    steps: int = field(init=False, repr=False)
+    exponent: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # The scores differ by sensitivity + grid on the grid, as do values there.
+        known = LaplaceMechanism(self.sensitivity, self.epsilon)
+        object.__setattr__(self, "sensitivity", known.sensitivity)
+        object.__setattr__(self, "epsilon", known.epsilon)
+        object.__setattr__(self, "steps", known.noise.steps)
+        object.__setattr__(self, "exponent", known.noise.exponent)
+
+
+def _check_scores(scores: ArrayLike) -> NDArray[np.float64]:
+    """Return finite scores as rows of at least one candidate."""
+    rows = np.asarray(scores, dtype=np.float64)
+    if rows.ndim not in (1, 2) or rows.shape[-1] == 0:
+        raise ValueError(
+            "scores must have the shape (n_candidates,) or (n_rows, n_candidates) "
+            f"with n_candidates >= 1, got {rows.shape}."
+        )
+    if not np.isfinite(rows).all():
+        raise ValueError("scores must be finite numbers, got NaN or infinity.")
+    return np.atleast_2d(rows)
+
+
+def _choose(
+    below: NDArray[np.uint64], scale: int, source: ByteSource
+) -> NDArray[np.intp]:
+    """Return a column for each row, drawn in proportion to exp(-below / scale).
+
+    The first uniform candidate that is accepted with that probability. Each round
+    tries twice as many as the last, for all rows that have none yet.
+    """
+    n_rows, n_candidates = below.shape
+    chosen = np.empty(n_rows, dtype=np.intp)
+    running = np.arange(n_rows)
+    tries = 1
+    while running.size:
+        size = (running.size, tries)
+        candidates = sample_uniform_integers(n_candidates, math.prod(size), source)
+        candidates = candidates.reshape(size).astype(np.intp)
+        distances = below[running[:, np.newaxis], candidates]
+        accepted = _sample_bernoulli_exp(distances.ravel(), scale, source).reshape(size)
+        first = candidates[np.arange(running.size), accepted.argmax(axis=1)]
+        done = accepted.any(axis=1)
+        chosen[running[done]] = first[done]
+        running = running[~done]
+        tries = min(2 * tries, max(1, _MOST_TRIES // max(1, running.size)))
+    return chosen
+
+
+def _sample_bernoulli_exp(
+    numerator: NDArray[np.uint64], denominator: int, source: ByteSource
+) -> NDArray[np.bool_]:
+    """Return draws that are True with probability exp(-numerator / denominator).
+
+    For numerators that may exceed the denominator: one draw for what is left over,
+    and then Bernoulli(exp(-1)) for each whole time, until the first 0.
+    """
+    whole, rest = np.divmod(numerator, np.uint64(denominator))
+    answer = sample_bernoulli_exp(rest, denominator, source)
+    running = np.flatnonzero(answer & (whole > 0))
+    times = 0
+    while running.size:
+        ones = np.ones(running.size, dtype=np.uint64)
+        answer[running] = sample_bernoulli_exp(ones, 1, source)
+        times += 1
+        running = running[answer[running] & (whole[running] > times)]
+    return answer

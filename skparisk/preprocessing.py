@@ -1,0 +1,354 @@
+"""RandomizedResponseTransformer: records that are private before they are collected."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags, check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skparisk._fitted import forget_fit
+from skparisk._secure_noise import noise_source, sample_uniform_integers
+from skparisk._validate import check_choice, check_epsilon, check_random_state
+from skparisk.exceptions import PrivacyLeakWarning, warn_caller, warn_if_seeded
+from skparisk.mechanisms import RandomizedResponse
+from skparisk.reference import fingerprint
+
+__all__ = ["RandomizedResponseTransformer"]
+
+# More than what rounding may take from a sum of privacy levels.
+_SUM_SLACK = 2.0**-50
+
+
+class RandomizedResponseTransformer(
+    OneToOneFeatureMixin, TransformerMixin, BaseEstimator
+):
+    """Randomized response for categorical columns, each record by itself.
+
+    Each value is kept with some probability, and else replaced by any other category
+    of its column. Whoever collects the transformed records need not be trusted, and
+    learns how frequent the categories are from :meth:`estimate_proportions`.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy level of a whole record, in (0, inf]. Unitless. Split evenly over the
+        columns with more than one category. Infinite: values are kept.
+
+    categories : "auto" or list of array-like, default="auto"
+        Possible values of each column, which are public.
+
+        * "auto": those of the records that `fit` is given, which must then be public:
+          a public sample, and not the records to be protected.
+        * A list of arrays, one for each column, of distinct values without NaN. Then
+          no value that `fit` is given is used.
+
+        Values are compared with ``==``: "1" is not 1.
+
+    noise_random_state : int, RandomState, Generator or None, default=None
+        None: the noise comes from the operating system's cryptographic source.
+        Anything else is for tests, and warns: the release is then not private.
+
+    Attributes
+    ----------
+    categories_ : list of ndarray
+        Possible values of each column, sorted for "auto".
+
+    mechanisms_ : list of RandomizedResponse
+        What randomizes each column.
+
+    epsilon_ : float
+        Achieved privacy level of a record, at most `epsilon`.
+
+    reference_fingerprint_ : bytes or None
+        A hash of the records that the categories are from, to notice that they are
+        transformed as well; None where categories were given.
+
+    n_features_in_ : int
+        Columns seen in `fit`.
+
+    feature_names_in_ : ndarray of str
+        Their names, where `X` had names.
+
+    Notes
+    -----
+    **Guarantee**. A transformed record is epsilon-differentially private for any two
+    records, that is in the local model: each column by
+    :class:`~skparisk.mechanisms.RandomizedResponse`, and levels add up over the
+    columns (basic composition). Each call of `transform` spends the level again.
+
+    A value that is no category becomes a uniformly random one before the response. Its
+    law is then the mean of the laws of the categories, so each probability is between
+    the least and the largest that any category gives the same output, and all ratios
+    stay within the level. NaN is refused.
+
+    Examples
+    --------
+    >>> from skparisk.preprocessing import RandomizedResponseTransformer
+    >>> X = [["yes", "A"], ["no", "B"], ["no", "A"], ["yes", "C"]]
+    >>> survey = RandomizedResponseTransformer(
+    ...     epsilon=4.0, categories=[["yes", "no"], ["A", "B", "C"]]
+    ... ).fit(X)
+    >>> responses = survey.transform(X)
+    >>> [shares.size for shares in survey.estimate_proportions(responses)]
+    [2, 3]
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        categories: Any = "auto",
+        noise_random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.categories = categories
+        self.noise_random_state = noise_random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Set the categories, and what randomizes each column.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Public records, whose values are the categories. With given categories
+            only the number and names of its columns are used.
+
+        y : ignored
+            For the interface of scikit-learn.
+
+        Returns
+        -------
+        self : RandomizedResponseTransformer
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, or a value is NaN or infinite.
+
+        TypeError
+            If a column mixes strings and numbers, and categories are not given.
+        """
+        forget_fit(self)
+        epsilon = check_epsilon(self.epsilon)
+        noise_source(self.noise_random_state)
+        columns = self._columns(X, reset=True)
+        known = None
+        if isinstance(self.categories, str):
+            check_choice(self.categories, "categories", ("auto",))
+            categories = [_find_categories(column) for column in columns]
+            known = _fingerprint(_encode(columns, categories))
+        else:
+            categories = _check_categories(self.categories, len(columns))
+        share = epsilon / max(1, sum(len(values) > 1 for values in categories))
+        if math.isfinite(share):  # rounded down: the sum must not be above the level
+            share = math.nextafter(share, 0)
+        self.mechanisms_ = [
+            RandomizedResponse(len(values), epsilon=share) for values in categories
+        ]
+        achieved = math.fsum(mechanism.epsilon for mechanism in self.mechanisms_)
+        self.epsilon_ = min(achieved * (1 + _SUM_SLACK), epsilon)
+        self.reference_fingerprint_ = known
+        self.categories_ = categories
+        return self
+
+    def transform(self, X: Any) -> NDArray[Any]:
+        """Randomize each record by itself.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Private records.
+
+        Returns
+        -------
+        released : ndarray of shape (n_rows, n_features)
+            Categories of each column; an array of objects if columns have values of
+            several kinds.
+
+        Raises
+        ------
+        ValueError
+            If a value is NaN or infinite, or there are other columns than in `fit`.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If these are the very records that the categories are from, or the noise
+            is seeded.
+        """
+        check_is_fitted(self, "categories_")
+        indices = _encode(self._columns(X, reset=False), self.categories_)
+        if self.reference_fingerprint_ == _fingerprint(indices):
+            warn_caller(
+                "The categories were found in the very records that are transformed, "
+                "so they are not protected: fit on a public sample, or give the "
+                "categories.",
+                PrivacyLeakWarning,
+            )
+        warn_if_seeded(self.noise_random_state)
+        state = self.noise_random_state
+        if state is not None:  # one stream for all columns
+            state = check_random_state(state, "noise_random_state")
+        released = np.empty(indices.shape, dtype=_common_dtype(self.categories_))
+        for column, (values, mechanism) in enumerate(
+            zip(self.categories_, self.mechanisms_, strict=True)
+        ):
+            anything = sample_uniform_integers(
+                len(values), len(indices), noise_source(state)
+            ).astype(np.intp)
+            answers = np.where(indices[:, column] < 0, anything, indices[:, column])
+            responses = mechanism.randomize(answers, noise_random_state=state)
+            released[:, column] = values[responses]
+        return released
+
+    def estimate_proportions(self, X: Any) -> list[NDArray[np.float64]]:
+        """Estimate how frequent each category is, from transformed records.
+
+        A function of what is released, at no cost in privacy.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Released by :meth:`transform`.
+
+        Returns
+        -------
+        proportions : list of ndarray of shape (n_categories,)
+            For each column, in the order of `categories_`. Unbiased; they sum to 1, and
+            may be below 0 or above 1. Values that were no category count as an equal
+            part of each.
+
+        Raises
+        ------
+        ValueError
+            If a value is no category.
+        """
+        responses = self._check_released(X)
+        return [
+            mechanism.estimate_proportions(column)
+            for mechanism, column in zip(self.mechanisms_, responses.T, strict=True)
+        ]
+
+    def estimate_variances(self, X: Any) -> list[NDArray[np.float64]]:
+        """Estimate the variance of each estimated proportion.
+
+        A function of what is released, at no cost in privacy.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Released by :meth:`transform`; at least two rows.
+
+        Returns
+        -------
+        variances : list of ndarray of shape (n_categories,)
+            For each column. Unbiased, over both the noise and the draw of the records,
+            if these are independent draws from a population: see
+            :meth:`RandomizedResponse.variance
+            <skparisk.mechanisms.RandomizedResponse.variance>`.
+
+        Raises
+        ------
+        ValueError
+            If a value is no category, or there are fewer than two rows.
+        """
+        responses = self._check_released(X)
+        return [
+            mechanism.estimate_variances(column)
+            for mechanism, column in zip(self.mechanisms_, responses.T, strict=True)
+        ]
+
+    def _columns(self, X: Any, *, reset: bool) -> list[NDArray[Any]]:
+        """Return finite columns, each of its own type where `X` has such columns."""
+        if hasattr(X, "iloc") and X.ndim == 2 and X.shape[1]:
+            columns = [
+                check_array(X.iloc[:, j], ensure_2d=False, dtype=None, input_name="X")
+                for j in range(X.shape[1])
+            ]
+        else:
+            array = check_array(X, dtype=None, input_name="X")
+            if not hasattr(X, "dtype") and array.dtype.kind == "U":
+                # A list may hold numbers as well, which must not become strings.
+                array = check_array(X, dtype=object, input_name="X")
+            columns = list(array.T)
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        return columns
+
+    def _check_released(self, X: Any) -> NDArray[np.intp]:
+        check_is_fitted(self, "categories_")
+        indices = _encode(self._columns(X, reset=False), self.categories_)
+        if (indices < 0).any():
+            raise ValueError(
+                "X must be released by transform: it has values that are no category."
+            )
+        return indices
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.non_deterministic = True
+        return tags
+
+
+def _find_categories(column: NDArray[Any]) -> NDArray[Any]:
+    try:
+        return np.unique(column)
+    except TypeError as error:
+        raise TypeError(
+            "X has a column whose categories cannot be sorted: with "
+            "categories='auto' the argument must be uniformly strings or numbers."
+        ) from error
+
+
+def _check_categories(categories: Any, n_features: int) -> list[NDArray[Any]]:
+    """Return the categories of each column as distinct values."""
+    if not isinstance(categories, list | tuple | np.ndarray):
+        raise ValueError(
+            "categories must be 'auto' or a list of arrays, one for each column, got "
+            f"{categories!r}."
+        )
+    if len(categories) != n_features:
+        raise ValueError(
+            f"categories must have an array for each of the {n_features} columns, got "
+            f"{len(categories)}."
+        )
+    checked = []
+    for column, given in enumerate(categories):
+        name = f"categories[{column}]"
+        values = np.asarray(given)
+        if not hasattr(given, "dtype") and values.dtype.kind == "U":
+            values = np.array(given, dtype=object)
+        if values.ndim != 1 or len(set(values.tolist())) < len(values):
+            raise ValueError(
+                f"{name} must be a list of distinct values, got {given!r}."
+            )
+        check_array(values, ensure_2d=False, dtype=None, input_name=name)
+        checked.append(values)
+    return checked
+
+
+def _encode(
+    columns: list[NDArray[Any]], categories: list[NDArray[Any]]
+) -> NDArray[np.intp]:
+    """Return the index of each value in the categories of its column, or -1."""
+    indices = np.empty((len(columns[0]), len(columns)), dtype=np.intp)
+    for j, (column, values) in enumerate(zip(columns, categories, strict=True)):
+        index_of = {value: i for i, value in enumerate(values.tolist())}
+        indices[:, j] = [index_of.get(value, -1) for value in column.tolist()]
+    return indices
+
+
+def _fingerprint(indices: NDArray[np.intp]) -> bytes:
+    """Return a hash that values of any type have, given their categories."""
+    return fingerprint(indices.astype(np.float64))
+
+
+def _common_dtype(arrays: list[NDArray[Any]]) -> np.dtype[Any]:
+    """Return a type that holds the values of all arrays as they are."""
+    kinds = {array.dtype.kind for array in arrays}
+    return np.result_type(*arrays) if len(kinds) == 1 else np.dtype(object)

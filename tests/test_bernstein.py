@@ -1,0 +1,364 @@
+"""The Bernstein mechanism: its polynomial held to other ones, its noise to its law."""
+
+import itertools
+import math
+import pickle
+import re
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from laws import SEEDS, assert_law, rejects_law
+from scipy import integrate, stats
+from scipy.interpolate import BPoly
+
+from skparisk.mechanisms import (
+    BernsteinMechanism,
+    BernsteinPolynomial,
+    bernstein_lattice,
+)
+from skparisk.mechanisms import _bernstein as module
+
+
+def smooth(points):
+    return np.sin(3 * points[:, 0]) + np.prod(points + 0.5, axis=1)
+
+
+def values_of(function, lattice_size, n_dims):
+    nodes = bernstein_lattice(lattice_size, n_dims)
+    return function(nodes).reshape((lattice_size + 1,) * n_dims)
+
+
+# The lattice
+
+
+@pytest.mark.parametrize(("k", "d"), [(1, 1), (4, 1), (1, 3), (3, 2), (10, 2)])
+def test_the_nodes_are_all_of_the_lattice_the_last_coordinate_fastest(k, d):
+    expected = list(itertools.product([i / k for i in range(k + 1)], repeat=d))
+    assert bernstein_lattice(k, d).tolist() == [list(node) for node in expected]
+
+
+@pytest.mark.parametrize(("k", "d"), [(2**20 - 1, 1), (2**10 - 1, 2), (1, 20), (3, 10)])
+def test_as_many_nodes_as_allowed_are_allowed_and_no_more(k, d):
+    assert module.count_nodes(k, d) == 2**20
+    message = (
+        f"lattice_size={k + 1} makes (lattice_size + 1)**{d} nodes for {d} features"
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        module.count_nodes(k + 1, d)
+    with pytest.raises(ValueError, match="lattice_size"):
+        bernstein_lattice(k, d + 1)
+
+
+@settings(deadline=None, max_examples=60)
+@given(k=st.integers(1, 2**21), d=st.integers(1, 30))
+def test_the_advised_lattice_size_is_the_largest_that_is_allowed(k, d):
+    if (k + 1) ** d <= 2**20:
+        assert module.count_nodes(k, d) == (k + 1) ** d
+        return
+    with pytest.raises(ValueError, match="at most 2") as caught:
+        module.count_nodes(k, d)
+    advice = str(caught.value).rpartition(": ")[2]
+    if d > 20:
+        assert advice == "that is too many."
+    else:
+        most = int(re.fullmatch(r"lattice_size must be at most (\d+)\.", advice)[1])
+        assert (most + 1) ** d <= 2**20 < (most + 2) ** d
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("lattice_size", (0, 1)), ("lattice_size", (1.5, 1)), ("n_dims", (1, 0))],
+)
+def test_a_bad_lattice_is_refused(name, arguments):
+    with pytest.raises(ValueError, match=f"^{name} must be a whole number >= 1"):
+        bernstein_lattice(*arguments)
+
+
+# The polynomial
+
+
+@pytest.mark.parametrize("k", [1, 2, 10, 200])
+def test_one_dimension_and_order_one_is_the_bernstein_polynomial_of_scipy(k):
+    values = np.random.default_rng(k).normal(size=k + 1)
+    x = np.linspace(0, 1, 57)
+    oracle = BPoly(values[:, None], [0, 1])(x)
+    assert BernsteinPolynomial(values)(x[:, None]) == pytest.approx(oracle, abs=1e-12)
+
+
+def iterated(values, order, points):
+    """Return sum_i C(h, i) (-1)^(i - 1) B^i f by powers of the operator's matrix."""
+    k, d = len(values) - 1, values.ndim
+    nodes = np.arange(k + 1) / k
+    axis = stats.binom.pmf(np.arange(k + 1), k, nodes[:, None])
+    operator = np.eye(1)
+    for _ in range(d):
+        operator = np.kron(operator, axis)
+    coefficients = sum(
+        math.comb(order, i)
+        * (-1) ** (i - 1)
+        * np.linalg.matrix_power(operator, i - 1)
+        @ values.ravel()
+        for i in range(1, order + 1)
+    )
+    weights = np.ones((len(points), 1))
+    for x in points.T:
+        basis = stats.binom.pmf(np.arange(k + 1), k, x[:, None])
+        weights = (weights[:, :, None] * basis[:, None]).reshape(len(points), -1)
+    return weights @ coefficients
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 7])
+@pytest.mark.parametrize(("k", "d"), [(1, 1), (10, 1), (4, 2), (3, 3), (1, 5)])
+def test_the_iterated_operator_is_its_alternating_sum_of_powers(k, d, order):
+    rng = np.random.default_rng([k, d])
+    values, points = rng.normal(size=(k + 1,) * d), rng.uniform(size=(40, d))
+    points[0], points[1] = 0, 1
+    polynomial = BernsteinPolynomial(values, order)
+    expected = iterated(values, order, points)
+    assert polynomial(points) == pytest.approx(expected, abs=1e-10)
+    assert polynomial(points).tolist() == polynomial(points).tolist()
+
+
+def test_the_operator_is_not_iterated_along_each_axis_by_itself():
+    """Control: in two dimensions that is another polynomial."""
+    f = np.array([1.0, -2.0, 3.0])
+    g = np.array([0.5, 4.0, -1.0])
+    point = np.array([[0.3, 0.6]])
+    joint = BernsteinPolynomial(np.outer(f, g), 2)(point)
+    apart = BernsteinPolynomial(f, 2)(point[:, :1]) * BernsteinPolynomial(g, 2)(
+        point[:, 1:]
+    )
+    assert abs(joint - apart) > 0.01
+    assert joint == pytest.approx(iterated(np.outer(f, g), 2, point))
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    slopes=st.lists(st.floats(-10, 10), min_size=1, max_size=3),
+    k=st.integers(1, 8),
+    order=st.integers(1, 4),
+)
+def test_linear_functions_are_reproduced(slopes, k, order):
+    def linear(points):
+        return 1.0 + points @ slopes
+
+    polynomial = BernsteinPolynomial(values_of(linear, k, len(slopes)), order)
+    points = np.random.default_rng(0).uniform(size=(20, len(slopes)))
+    assert polynomial(points) == pytest.approx(linear(points), abs=1e-10)
+
+
+def test_a_square_is_off_by_the_variance_over_the_lattice_size():
+    """B x² = x² + x (1 - x) / k, and (I - B)^h multiplies that by k^-(h - 1)."""
+    x = np.linspace(0, 1, 11)[:, None]
+    off = x[:, 0] * (1 - x[:, 0])
+    for k, order in itertools.product([2, 10], [1, 2, 3]):
+        polynomial = BernsteinPolynomial((np.arange(k + 1) / k) ** 2, order)
+        assert polynomial(x) - x[:, 0] ** 2 == pytest.approx(off / k**order, abs=1e-13)
+
+
+def test_corners_are_interpolated_and_high_orders_interpolate_all_nodes():
+    values = np.random.default_rng(0).normal(size=(4, 4))
+    corners = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
+    expected = [values[0, 0], values[0, -1], values[-1, 0], values[-1, -1]]
+    assert BernsteinPolynomial(values, 3)(corners) == pytest.approx(expected)
+    nodes = bernstein_lattice(3, 2)
+    high = BernsteinPolynomial(values, 5000)(nodes)
+    assert high == pytest.approx(values.ravel(), abs=1e-6)
+    assert abs(BernsteinPolynomial(values, 3)(nodes) - values.ravel()).max() > 0.1
+
+
+def test_smooth_functions_are_approximated_better_by_a_higher_order():
+    points = np.random.default_rng(0).uniform(size=(200, 2))
+    errors = [
+        abs(BernsteinPolynomial(values_of(smooth, 20, 2), h)(points) - smooth(points))
+        for h in (1, 2, 3)
+    ]
+    assert errors[0].max() > 3 * errors[1].max() > 9 * errors[2].max()
+
+
+@pytest.mark.parametrize("k", [1, 2, 10, 100, 3000])
+@pytest.mark.parametrize("x", [0.0, 1e-12, 0.003, 0.5, 0.97, 1.0])
+def test_the_basis_is_that_of_exact_arithmetic(k, x):
+    basis = module._basis(k, np.array([x]))[0]
+    assert basis.sum() == pytest.approx(1, abs=1e-14)
+    for j in sorted({0, 1, k // 2, round(k * x), k}):
+        with mpmath.workdps(50):
+            exact = mpmath.binomial(k, j) * mpmath.mpf(x) ** j
+            exact *= (1 - mpmath.mpf(x)) ** (k - j)
+        assert basis[j] == pytest.approx(float(exact), abs=1e-15 * max(10, k))
+
+
+@pytest.mark.parametrize(("k", "d", "order"), [(10, 1, 3), (4, 2, 1), (3, 3, 2)])
+def test_the_integral_is_that_of_quadrature(k, d, order):
+    values = np.random.default_rng(d).normal(size=(k + 1,) * d)
+    polynomial = BernsteinPolynomial(values, order)
+    x, weights = np.polynomial.legendre.leggauss(k)  # exact up to degree 2 k - 1
+    expected = polynomial.on_grid([(x + 1) / 2] * d)
+    for _ in range(d):
+        expected = np.tensordot(expected, weights / 2, axes=(0, 0))
+    assert polynomial.integral() == pytest.approx(float(expected), abs=1e-12)
+    if d == 1:
+        quad, _ = integrate.quad(lambda x: polynomial([[x]])[0], 0, 1)
+        assert polynomial.integral() == pytest.approx(quad, abs=1e-10)
+
+
+def test_a_grid_is_all_its_points_also_in_parts(monkeypatch):
+    polynomial = BernsteinPolynomial(values_of(smooth, 4, 3), 2)
+    axes = [np.linspace(0, 1, n) for n in (2, 5, 3)]
+    points = np.array(list(itertools.product(*axes)))
+    values = polynomial(points)
+    assert polynomial.on_grid(axes).shape == (2, 5, 3)
+    assert polynomial.on_grid(axes).ravel() == pytest.approx(values)
+    assert polynomial(points[:0]).shape == (0,)
+    assert polynomial.on_grid([axes[0], [], axes[2]]).shape == (2, 0, 3)
+    monkeypatch.setattr(module, "_CHUNK", 1)
+    again = BernsteinPolynomial(polynomial.values, 2)
+    assert again(points) == pytest.approx(values)
+    assert again.on_grid(axes).ravel() == pytest.approx(values)
+
+
+def test_the_polynomial_is_an_immutable_value():
+    values = np.arange(9.0).reshape(3, 3)
+    polynomial = BernsteinPolynomial(values, np.int64(2))
+    values[:] = 0
+    assert polynomial.values[2, 2] == 8
+    assert (polynomial.lattice_size, polynomial.n_dims, polynomial.order) == (2, 2, 2)
+    point = [[0.2, 0.7]]
+    before = polynomial(point)
+    copied = pickle.loads(pickle.dumps(polynomial))
+    assert copied(point).tolist() == before.tolist()
+    for array in (polynomial.values, polynomial.coefficients, copied.values):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0, 0] = 1
+    with pytest.raises(AttributeError):
+        polynomial.order = 1
+
+
+@pytest.mark.parametrize("values", [1.0, [], [1.0], [[1.0]], [[1, 2, 3], [1, 2, 3]]])
+def test_values_of_another_shape_are_refused(values):
+    with pytest.raises(ValueError, match="values must have the shape"):
+        BernsteinPolynomial(values)
+
+
+def test_bad_values_orders_and_points_are_refused():
+    for value in (np.nan, np.inf):
+        with pytest.raises(ValueError, match="values must be finite numbers"):
+            BernsteinPolynomial([0.0, value])
+    for order in (0, 1.5, True):
+        with pytest.raises(ValueError, match="order must be a whole number >= 1"):
+            BernsteinPolynomial([0.0, 1.0], order)
+    polynomial = BernsteinPolynomial(np.eye(3))
+    for points in ([0.5, 0.5], [[0.5]]):
+        with pytest.raises(ValueError, match=r"points must have shape \(n_points, 2\)"):
+            polynomial(points)
+    for number in (-1e-9, 1 + 1e-9, np.nan):
+        with pytest.raises(ValueError, match="points must be in the unit cube"):
+            polynomial([[0.5, number]])
+        with pytest.raises(ValueError, match="axes must be in"):
+            polynomial.on_grid([[0.5], [number]])
+    for axes in ([[0.5]], [0.5, 0.5]):
+        with pytest.raises(ValueError, match="axes must be 2 arrays of one dimension"):
+            polynomial.on_grid(axes)
+
+
+# The mechanism
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    sensitivity=st.floats(1e-300, 1e290),
+    epsilon=st.floats(1e-3, 1e6),
+    k=st.integers(1, 6),
+    d=st.integers(1, 4),
+)
+def test_the_noise_is_for_the_sup_norm_times_the_nodes_rounded_up(
+    sensitivity, epsilon, k, d
+):
+    mechanism = BernsteinMechanism(sensitivity, epsilon, lattice_size=k, n_dims=d)
+    n_nodes = (k + 1) ** d
+    exact = Fraction(sensitivity) * n_nodes
+    assert exact <= mechanism.laplace.sensitivity <= exact * (1 + Fraction(1, 2**51))
+    assert (mechanism.n_nodes, mechanism.laplace.n_outputs) == (n_nodes, n_nodes)
+    least = exact / Fraction(epsilon)
+    assert least <= mechanism.noise_scale <= least * (1 + Fraction(1, 2**24))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_released_values_have_the_noise_that_is_paid_for(seed):
+    mechanism = BernsteinMechanism(2e-5, 1.0, lattice_size=223, n_dims=2)
+    values = np.random.default_rng(0).uniform(size=mechanism.n_nodes)
+    released = mechanism.release(values, noise_random_state=seed).values
+    noise = released.ravel() - values
+    scale = 2e-5 * 224**2
+    assert_law(noise, stats.laplace(scale=scale).cdf)
+    for wrong in (0.9, 1.1):
+        assert rejects_law(noise, stats.laplace(scale=wrong * scale).cdf)
+
+
+def test_functions_and_their_values_are_released_alike():
+    mechanism = BernsteinMechanism(0.1, 1.0, lattice_size=3, n_dims=2, order=2)
+    values = values_of(smooth, 3, 2)
+    released = [
+        mechanism.release(what, noise_random_state=1).values
+        for what in (smooth, values, values.ravel(), values.tolist())
+    ]
+    for other in released[1:]:
+        np.testing.assert_array_equal(released[0], other)
+    assert mechanism.release(smooth).order == 2
+    assert (mechanism.release(values).values != mechanism.release(values).values).all()
+
+
+def test_without_noise_it_is_the_polynomial_of_the_values():
+    for sensitivity in (0.0, 1.0):
+        mechanism = BernsteinMechanism(
+            sensitivity, math.inf, lattice_size=3, n_dims=2, order=2
+        )
+        polynomial = mechanism.release(smooth)
+        np.testing.assert_array_equal(polynomial.values, values_of(smooth, 3, 2))
+        assert mechanism.noise_scale == 0
+
+
+def test_no_warning_of_the_function_tells_of_private_data():
+    mechanism = BernsteinMechanism(1.0, 1.0, lattice_size=4)
+    mechanism.release(lambda points: 1 / np.maximum(1 / points[:, 0], 1.0))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"sensitivity": 0.0}, "sensitivity must be a finite number above 0, got 0"),
+        ({"sensitivity": np.inf}, "sensitivity must be a finite number above 0, got"),
+        ({"sensitivity": 1e308, "epsilon": np.inf}, "sensitivity must be a finite"),
+        ({"epsilon": 0.0}, "epsilon must be a number in"),
+        ({"epsilon": "1"}, "epsilon must be a number in"),
+        ({"lattice_size": 0}, "lattice_size must be a whole number >= 1, got 0"),
+        ({"n_dims": 0}, "n_dims must be a whole number >= 1, got 0"),
+        ({"n_dims": 18}, r"lattice_size=3 makes .* 18 features"),
+        ({"order": 0}, "order must be a whole number >= 1, got 0"),
+    ],
+)
+def test_bad_parameters_are_refused(parameters, message):
+    good = {"sensitivity": 1.0, "epsilon": 1.0, "lattice_size": 3, "n_dims": 2}
+    with pytest.raises(ValueError, match=message):
+        BernsteinMechanism(**(good | parameters))
+
+
+def test_bad_values_are_refused():
+    mechanism = BernsteinMechanism(1.0, 1.0, lattice_size=3, n_dims=2)
+    with pytest.raises(ValueError, match=r"each of the 16 nodes, got shape \(4,\)"):
+        mechanism.release(np.zeros(4))
+    with pytest.raises(ValueError, match="values must be finite numbers"):
+        mechanism.release(lambda points: np.log(points[:, 0]))
+
+
+def test_the_mechanism_is_a_frozen_value():
+    mechanism = BernsteinMechanism(np.float32(1.0), 1, lattice_size=3, n_dims=2)
+    assert mechanism == pickle.loads(pickle.dumps(mechanism))
+    assert hash(mechanism) == hash(BernsteinMechanism(1, 1, lattice_size=3, n_dims=2))
+    assert mechanism != BernsteinMechanism(1, 1, lattice_size=3, n_dims=2, order=2)
+    with pytest.raises(AttributeError):
+        mechanism.order = 2
