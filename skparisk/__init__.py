@@ -9,8 +9,9 @@ from skparisk.exceptions import (
     IncompatibleError,
     PrivacyLeakWarning,
 )
-from skparisk.linear_model import PrivateRidge
+from skparisk.linear_model import PrivateLogisticRegression, PrivateRidge
 from skparisk.sensitivity import SensitivitySampler
+from skparisk.svm import PrivateLinearSVC
 from skparisk.wrappers import PrivateEstimator
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "PrivacyLeakWarning",
     "PrivateEstimator",
     "PrivateKernelDensity",
+    "PrivateLinearSVC",
+    "PrivateLogisticRegression",
     "PrivateRidge",
     "RiskCertificate",
     "RiskCurveDisplay",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -53,16 +54,12 @@ class PublicClasses:
             return cls.of(declared, "classes")
         if y_reference is not None:
             return cls.of(y_reference, "y_reference")
-        numeric = np.asarray(y).dtype.kind in "biuf"
-        if isinstance(source, SensitivitySampler) and numeric:
-            if hasattr(source, "certificate_"):
-                known = getattr(source.query_, "classes", None)
-                if known is not None:
-                    return cls.of(_like(known, y), "the query")
-            elif isinstance(source.reference, TableReference):
-                table = source.reference.pool.y
-                if table is not None:
-                    return cls.of(_like(table, y), "the reference")
+        if isinstance(source, SensitivitySampler):
+            known = _known_labels(source)
+            if known is not None and known.dtype.kind not in "biuf":
+                return cls.of(known, "the query")
+            if known is not None and np.asarray(y).dtype.kind in "biuf":
+                return cls.of(_like(known, y), "the reference")
         return cls.of(y, "y")
 
     def encode(self, labels: Any, name: str) -> NDArray[np.float64]:
@@ -83,12 +80,26 @@ class PublicClasses:
 
 def _as_labels(labels: Any, name: str) -> NDArray[Any]:
     values = column_or_1d(labels, warn=True)
-    check_classification_targets(values)
+    with warnings.catch_warnings():
+        # That there are many classes for so few records would tell about them.
+        warnings.simplefilter("ignore")
+        check_classification_targets(values)
     return np.asarray(values)
 
 
-def _like(numbers: Any, y: Any) -> NDArray[Any]:
+def _known_labels(sampler: SensitivitySampler) -> NDArray[Any] | None:
+    """Return labels that a sampler knows, of its query or its reference."""
+    known = None
+    if hasattr(sampler, "certificate_"):
+        names = ("labels", "classes")
+        found = (getattr(sampler.query_, name, None) for name in names)
+        known = next((labels for labels in found if labels is not None), None)
+    elif isinstance(sampler.reference, TableReference):
+        known = sampler.reference.pool.y
+    return None if known is None else np.asarray(known)
+
+
+def _like(numbers: NDArray[Any], y: Any) -> NDArray[Any]:
     """Return numbers in the type that the labels have, where that changes nothing."""
-    numbers = np.asarray(numbers)
     cast = numbers.astype(np.asarray(y).dtype)
     return cast if (cast == numbers).all() else numbers

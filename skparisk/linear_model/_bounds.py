@@ -10,9 +10,15 @@ from numpy.typing import NDArray
 
 from skparisk._validate import check_at_least, check_choice, check_positive
 from skparisk.neighbors import RELATIONS
-from skparisk.queries import RidgeQuery
+from skparisk.queries import LogisticRegressionQuery, RidgeQuery
 
-__all__ = ["bounded_ridge_problem", "check_y_bounds", "ridge_sensitivity_bound"]
+__all__ = [
+    "bounded_logistic_problem",
+    "bounded_ridge_problem",
+    "check_y_bounds",
+    "logistic_sensitivity_bound",
+    "ridge_sensitivity_bound",
+]
 
 # Beyond this the solver is not exact enough for a bound on the exact minimizer.
 _LARGEST_CONDITION = 2.0**40
@@ -105,14 +111,8 @@ def bounded_ridge_problem(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], RidgeQuery, float]:
     """Return clipped data, the query without free intercept, its l1 sensitivity."""
     low, high = check_y_bounds(y_bounds)
-    radius = check_positive(x_norm, "x_norm")
-    with np.errstate(over="ignore"):  # a warning would be a release of its own
-        norms = np.linalg.norm(X, axis=1, keepdims=True)
-    X = X * (radius / np.maximum(norms, radius))
+    X, radius = _clipped_rows(X, x_norm, query.fit_intercept)
     y = np.clip(y, low, high)
-    if query.fit_intercept:
-        X = np.column_stack([X, np.ones(len(X))])
-        radius = math.hypot(radius, 1.0)
     alphas = np.broadcast_to(query.alpha, y.size // len(y)).tolist()
     bounds = [
         ridge_sensitivity_bound(
@@ -130,6 +130,104 @@ def bounded_ridge_problem(
     slack = 1 + X.shape[1] * condition * 2.0**-50
     sensitivity = math.sqrt(X.shape[1]) * math.fsum(bounds) * slack
     return X, y, RidgeQuery(query.alpha, fit_intercept=False), sensitivity
+
+
+def logistic_sensitivity_bound(
+    C: float,
+    *,
+    x_norm: float = 1.0,
+    n_classes: int = 2,
+    relation: str = "replace-one",
+) -> float:
+    r"""Return a bound of the l2 sensitivity of logistic regression.
+
+    Parameters
+    ----------
+    C : float
+        Inverse of the penalty's strength, > 0.
+
+    x_norm : float, default=1.0
+        Largest l2 norm of a row of features, R > 0.
+
+    n_classes : int, default=2
+        Classes, K >= 2. More than two have a row of coefficients each.
+
+    relation : {"replace-one", "add-remove"}, default="replace-one"
+        What neighboring databases are.
+
+    Returns
+    -------
+    bound : float
+        Of :math:`\|W - W'\|_F`, in units of the coefficients. The l1 norm is at most
+        sqrt(number of coefficients) times that.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    **Guarantee**. For the exact minimizer of :math:`\frac12 \|W\|^2 + C \sum` (log
+    loss) without intercept: :math:`2 C R` for replace-one, :math:`C R` for
+    add-remove, and :math:`\sqrt 2` times that for more than two classes, whatever
+    the number of records. The objective is 1-strongly convex, so that minimizers of
+    two objectives are no further apart than the gradients of their difference are
+    long; the gradient of a record's loss is no longer than R, or
+    :math:`\sqrt 2 R`. (Chaudhuri, Monteleoni and Sarwate, JMLR 2011, Lemma 7.)
+
+    Examples
+    --------
+    >>> from skparisk.linear_model import logistic_sensitivity_bound
+    >>> logistic_sensitivity_bound(0.5, x_norm=3.0)
+    3.0
+    """
+    weight = check_positive(C, "C")
+    radius = check_positive(x_norm, "x_norm")
+    n_classes = check_at_least(n_classes, "n_classes", 2)
+    check_choice(relation, "relation", RELATIONS)
+    slope = check_positive(weight * radius, "C * x_norm")
+    if n_classes > 2:
+        slope *= math.sqrt(2)
+    return 2 * slope if relation == "replace-one" else slope
+
+
+def bounded_logistic_problem(
+    query: LogisticRegressionQuery,
+    X: NDArray[np.float64],
+    x_norm: Any,
+) -> tuple[NDArray[np.float64], LogisticRegressionQuery, float]:
+    """Return clipped rows, the query without free intercept, its l1 sensitivity."""
+    X, radius = _clipped_rows(X, x_norm, query.fit_intercept)
+    n_classes = len(query.classes)
+    bound = logistic_sensitivity_bound(query.C, x_norm=radius, n_classes=n_classes)
+    total = query.C * len(X) * radius  # the longest gradient of the losses
+    if total * radius > _LARGEST_CONDITION:
+        raise ValueError(
+            "C must be at most 2**40 / (n_records * x_norm**2) with "
+            f"sensitivity='bound', for the solver to be exact; got {query.C!r}."
+        )
+    n_outputs = X.shape[1] * (n_classes if n_classes > 2 else 1)
+    # The bound is for the exact minimizer, which is no further away than the
+    # gradient is long: pay for the rounding of both gradients.
+    largest = min(2 * total, math.sqrt(2 * query.C * len(X) * math.log(n_classes)))
+    gradient = total * (1 + radius * largest) + largest
+    bound += 2 * n_outputs * gradient * 2.0**-50
+    query = LogisticRegressionQuery(query.classes, query.C, fit_intercept=False)
+    return X, query, math.sqrt(n_outputs) * bound * (1 + 2.0**-40)
+
+
+def _clipped_rows(
+    X: NDArray[np.float64], x_norm: Any, fit_intercept: bool
+) -> tuple[NDArray[np.float64], float]:
+    """Return rows no longer than their bound, maybe with a constant, and that bound."""
+    radius = check_positive(x_norm, "x_norm")
+    with np.errstate(over="ignore"):  # a warning would be a release of its own
+        norms = np.linalg.norm(X, axis=1, keepdims=True)
+    X = X * (radius / np.maximum(norms, radius))
+    if fit_intercept:
+        return np.column_stack([X, np.ones(len(X))]), math.hypot(radius, 1.0)
+    return X, radius
 
 
 def check_y_bounds(bounds: Any) -> tuple[float, float]:

@@ -32,6 +32,7 @@ from skparisk.queries._labels import (
     label_codes,
 )
 from skparisk.queries._linear_svc import LinearSVCQuery
+from skparisk.queries._logistic import LogisticRegressionQuery
 from skparisk.queries._ridge import RidgeQuery
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "EstimatorQuery",
     "FunctionQuery",
     "LinearSVCQuery",
+    "LogisticRegressionQuery",
     "MeanQuery",
     "Numbers",
     "PredictionReader",

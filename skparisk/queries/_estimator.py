@@ -27,6 +27,7 @@ __all__ = [
     "Reader",
     "describe_candidates",
     "repeatable",
+    "takes_targets",
 ]
 
 Numbers: TypeAlias = Mapping[str, NDArray[np.float64]]
@@ -115,7 +116,7 @@ class EstimatorQuery(Query):
 
     @property
     def needs_y(self) -> bool:
-        return bool(get_tags(self.estimator).target_tags.required)
+        return takes_targets(self.estimator)
 
     @property
     def n_outputs(self) -> int:
@@ -205,6 +206,13 @@ def repeatable(estimator: Any) -> Any:
         elif last == "verbose" and value:
             fixed[name] = type(value)(0)
     return copy.set_params(**fixed)
+
+
+def takes_targets(estimator: Any) -> bool:
+    """Tell if an estimator is fitted to targets; a pipeline's tags do not say so."""
+    tags = get_tags(estimator)
+    supervised = tags.estimator_type in ("regressor", "classifier")
+    return supervised or bool(tags.target_tags.required)
 
 
 def _as_numbers(fitted: Any, name: str) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import validate_data
 from skparisk._classes import PublicClasses
 from skparisk._fitted import forget_fit
 from skparisk._private import PrivateMixin, SensitivitySource, reference_table
-from skparisk._validate import check_random_state
+from skparisk._validate import check_at_least, check_random_state
 from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import sample_database
 from skparisk.queries import (
@@ -27,10 +27,11 @@ from skparisk.queries import (
     describe_candidates,
     repeatable,
 )
+from skparisk.queries._estimator import takes_targets
 from skparisk.reference import Reference, TableReference, as_reference, fingerprint
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.wrappers._first_fit import FirstFit
-from skparisk.wrappers._methods import PREDICTIONS, ServedMethods
+from skparisk.wrappers._methods import ServedMethods, releases_predictions
 from skparisk.wrappers._recipes import Recipe, find_recipe
 from skparisk.wrappers._served import ReleasedClassifier, ReleasedRegressor
 
@@ -162,7 +163,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
     private data does not show its message: both would tell about the data.
 
     There is no `labels_` after a clusterer was fitted, as it would tell the cluster of
-    each private record; with an infinite `epsilon` there is.
+    each private record; with an infinite `epsilon` and ``release="auto"`` there is.
 
     Examples
     --------
@@ -284,15 +285,16 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         self.estimator_ = self._serve(asked.split(released), recipe, extra, labels)
         if labels is not None:
             self.classes_ = labels.labels
-        if math.isinf(self.epsilon) and tags.estimator_type == "clusterer":
-            self.labels_ = self.estimator_.predict(features)
+        clusters = tags.estimator_type == "clusterer" and self.release == "auto"
+        if clusters and math.isinf(self.epsilon):
+            self.labels_ = self.predict(X)
         return self
 
     def _check_data(
         self, X: Any, y: Any, tags: Tags
     ) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
         """Return private records, and targets or labels where they are taken."""
-        if not tags.target_tags.required:
+        if not takes_targets(self.estimator):
             return validate_data(self, X, dtype=np.float64), None
         if tags.estimator_type == "classifier":
             features, labels = validate_data(self, X, y, dtype=np.float64)
@@ -322,20 +324,30 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         if reference is None and sampler is not None:
             if sampler.reference is not None:
                 reference = as_reference(sampler.reference)
-            elif not hasattr(sampler, "certificate_"):
+            elif not (
+                hasattr(sampler, "certificate_") or sampler.randomness == "explicit"
+            ):
                 reference = TableReference(X, y)  # as the sampler will do
         if reference is None:
             return FirstFit.on_made_up(estimator, X.shape, y, labels)
+        names = getattr(self, "feature_names_in_", None)
+        reference.check_columns(X.shape[1], None if names is None else tuple(names))
         seeds = (self.random_state, None if sampler is None else sampler.random_state)
         seed = next((seed for seed in seeds if seed is not None), None)
         entropy = check_random_state(seed, "random_state").bytes(16)
         known = None if sampler is None else sampler.n_records
         database = sample_database(
             reference,
-            len(X) if known is None else known,
+            len(X) if known is None else check_at_least(known, "n_records", 1),
             # Not one of the seeds that the pairs have.
             np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,)),
         )
+        targets = database[1]
+        if y is not None and targets is not None and targets.shape[1:] != y.shape[1:]:
+            raise IncompatibleError(
+                f"y has {_columns(y)}, and the targets of the reference have "
+                f"{_columns(targets)}: they must be the same."
+            )
         public = reference.fingerprint != fingerprint(X)
         return FirstFit.on(estimator, database, labels, reference if public else None)
 
@@ -347,7 +359,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         labels: PublicClasses | None,
     ) -> EstimatorQuery:
         """Return what is asked of each database."""
-        if self.release in PREDICTIONS:
+        if releases_predictions(self):
             reader: Reader = PredictionReader(
                 self.release, self._check_points(estimator)
             )
@@ -387,7 +399,12 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
                     f"{describe_candidates(first.fitted)}; or release predictions at "
                     "public points, with release='predict' or 'predict_proba'."
                 )
-            return recipe.names(first.fitted)
+            names = recipe.names(first.fitted)
+            if not names:
+                raise ValueError(
+                    f"release='auto' finds nothing that {first.fitted} has learned."
+                )
+            return names
         return _check_names(names, "release", at_least=1)
 
     def _check_points(self, estimator: Any) -> NDArray[np.float64]:
@@ -407,6 +424,13 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             raise IncompatibleError(
                 f"X_public has {points.shape[1]} features, and X has "
                 f"{self.n_features_in_}: they must be the same."
+            )
+        names = getattr(self, "feature_names_in_", None)
+        columns = getattr(self.X_public, "columns", None)
+        if names is not None and columns is not None and list(columns) != list(names):
+            raise IncompatibleError(
+                f"X_public has the columns {list(columns)}, and X has {list(names)}: "
+                "they must be the same, in one order."
             )
         return points
 
@@ -437,7 +461,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         labels: PublicClasses | None,
     ) -> Any:
         """Return an estimator that knows what was released, and nothing else."""
-        if self.release in PREDICTIONS:
+        if releases_predictions(self):
             points = check_array(self.X_public, dtype=np.float64)
             (values,) = released.values()
             if labels is None:
@@ -473,6 +497,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         theirs = get_tags(self.estimator)
         tags.estimator_type = theirs.estimator_type
         tags.target_tags = theirs.target_tags
+        tags.target_tags.required = takes_targets(self.estimator)
         tags.transformer_tags = theirs.transformer_tags
         tags.regressor_tags = theirs.regressor_tags
         tags.classifier_tags = theirs.classifier_tags
@@ -483,6 +508,10 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             tags.classifier_tags.multi_label = False
             tags.target_tags.multi_output = False
         return self._as_noisy(tags)
+
+
+def _columns(y: NDArray[Any]) -> str:
+    return "one dimension" if y.ndim == 1 else f"{y.shape[1]} columns"
 
 
 def _check_estimator(estimator: Any) -> Any:

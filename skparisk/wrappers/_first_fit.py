@@ -13,6 +13,7 @@ from sklearn.base import clone
 from skparisk._classes import PublicClasses
 from skparisk.neighbors import Database
 from skparisk.queries import EstimatorQuery, Numbers, label_codes
+from skparisk.queries._estimator import takes_targets
 from skparisk.reference import Reference, TableReference
 
 __all__ = ["FirstFit"]
@@ -51,10 +52,13 @@ class FirstFit:
     ) -> Self:
         """Fit on a sampled database; its labels are the numbers that stand for them."""
         X, y = database
+        supervised = takes_targets(estimator)
+        if supervised and y is None:
+            raise ValueError(
+                f"{type(estimator).__name__} takes targets, and the reference has none."
+            )
         targets: Any = y
         if labels is not None:
-            if y is None:
-                raise ValueError("The reference has no labels (y).")
             codes = label_codes(y, labels.numbers)
             missing = np.setdiff1d(np.arange(len(labels.numbers)), codes)
             if missing.size:
@@ -67,7 +71,7 @@ class FirstFit:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             fitted = clone(estimator)
-            fitted = fitted.fit(X) if targets is None else fitted.fit(X, targets)
+            fitted = fitted.fit(X, targets) if supervised else fitted.fit(X)
         return cls(fitted, reference)
 
     @classmethod

@@ -12,21 +12,26 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk.wrappers._recipes import find_recipe
 
-__all__ = ["PREDICTIONS", "ServedMethods"]
+__all__ = ["ServedMethods", "releases_predictions"]
 
 # What `release` may be besides names of attributes, and what is then served.
-PREDICTIONS = {
+_PREDICTIONS = {
     "predict": ("predict", "score"),
     "predict_proba": ("predict", "predict_proba", "predict_log_proba", "score"),
 }
+
+
+def releases_predictions(model: Any) -> bool:
+    """Tell if a private estimator releases predictions, and no attributes."""
+    return isinstance(model.release, str) and model.release in _PREDICTIONS
 
 
 def _offers(*methods: str) -> Callable[[Any], bool]:
     """Tell if all these methods can be served: the estimator has them."""
 
     def check(model: Any) -> bool:
-        if isinstance(model.release, str) and model.release in PREDICTIONS:
-            return set(methods) <= set(PREDICTIONS[model.release])
+        if releases_predictions(model):
+            return set(methods) <= set(_PREDICTIONS[model.release])
         missing = _not_released(model, methods)
         if missing:
             raise AttributeError(
@@ -60,16 +65,16 @@ class ServedMethods:
     def _ask_about(self, X: Any, method: str, *arguments: Any) -> Any:
         """Ask about records, checked, and as floats of the length of what is released.
 
-        A data frame stays one, as its columns have the names that were fitted.
+        A data frame stays one where its columns have the names that were fitted.
         """
-        check_is_fitted(self, "certificate_")
+        check_is_fitted(self, "estimator_")
         records = validate_data(self, X, dtype=np.float64, reset=False)
-        if hasattr(X, "columns"):
+        if hasattr(X, "columns") and hasattr(self.estimator_, "feature_names_in_"):
             records = X.astype(np.float64) if hasattr(X, "astype") else X
         return self._ask(method, records, *arguments)
 
     def _ask(self, method: str, *arguments: Any) -> Any:
-        check_is_fitted(self, "certificate_")
+        check_is_fitted(self, "estimator_")
         try:
             return getattr(self.estimator_, method)(*arguments)
         except NotFittedError as error:

@@ -98,6 +98,15 @@ def _complete_linear_classifier(estimator: Any, released: Attributes) -> Attribu
     return {"intercept_": np.zeros(len(released["coef_"]))}
 
 
+def _complete_discriminant(estimator: Any, released: Attributes) -> Attributes:
+    if "coef_" not in released:
+        return {}
+    n_rows, n_features = released["coef_"].shape  # one row for two classes
+    most = min(max(n_rows - 1, 1), n_features)
+    wanted = estimator.n_components
+    return {"_max_components": most if wanted is None else wanted}
+
+
 def _gaussian_nb_names(estimator: Any) -> tuple[str, ...]:
     names = ("theta_", "var_")
     return names if estimator.priors is not None else (*names, "class_prior_")
@@ -227,7 +236,8 @@ _RECIPES: dict[type, Recipe] = {
     ),
     LinearDiscriminantAnalysis: Recipe(
         _names("coef_", "intercept_"),
-        needs=dict.fromkeys(("transform", "fit_transform"), ("scalings_", "xbar_")),
+        _complete_discriminant,
+        needs=dict.fromkeys(("transform", "fit_transform"), ("scalings_",)),
     ),
     GaussianNB: Recipe(_gaussian_nb_names, _complete_gaussian_nb),
     BernoulliNB: Recipe(_counting_nb_names, _complete_bernoulli_nb),

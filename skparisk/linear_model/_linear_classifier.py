@@ -1,0 +1,157 @@
+"""What private linear classifiers share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skparisk._classes import PublicClasses
+from skparisk._fitted import forget_fit
+from skparisk._private import PrivateMixin, reference_table
+from skparisk._validate import check_positive
+from skparisk.queries import Query
+from skparisk.reference import TableReference
+
+__all__ = ["PrivateLinearClassifier"]
+
+
+class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC):
+    """Fit a query whose answer is coefficients and intercepts, and predict by them."""
+
+    fit_intercept: Any
+    x_norm: Any
+    classes: Any
+
+    @abstractmethod
+    def _make_query(self, classes: tuple[float, ...]) -> Query:
+        """Return the query, with its parameters checked."""
+
+    @abstractmethod
+    def _release_bounded(
+        self, query: Any, X: NDArray[np.float64], y: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Release with noise for the proven bound, in the order of the query."""
+
+    def fit(
+        self, X: Any, y: Any, X_reference: Any = None, y_reference: Any = None
+    ) -> Self:
+        """Fit, and release coefficients and intercepts with noise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_records, n_features)
+            Private records.
+
+        y : array-like of shape (n_records,)
+            Their labels.
+
+        X_reference : array-like of shape (n_rows, n_features), default=None
+            Public records that neighboring databases are sampled from, in the units
+            that `X` has here: behind a scaler in a Pipeline, pass it on with the
+            Pipeline's ``transform_input=["X_reference"]``, or the noise has the
+            wrong size. Where the sensitivity is known, only its classes are used.
+
+        y_reference : array-like of shape (n_rows,), default=None
+            Their labels.
+
+        Returns
+        -------
+        self : estimator
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range, a number is not finite, there are labels
+            that are no class, a class is missing in a sampled database, there are two
+            references, or with "bound" a record of the reference is beyond `x_norm`.
+
+        CalibrationError
+            If the sampled pairs cannot certify `gamma`, or the sensitivity is 0.
+
+        IncompatibleError
+            If the reference has other columns, or a fitted sampler does not fit the
+            data or the query.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If there is no reference but the training data, or the noise is seeded.
+        """
+        forget_fit(self)
+        source = self._check_privacy({"x_norm": self.x_norm})
+        features, given = validate_data(self, X, y, dtype=np.float64)
+        labels = PublicClasses.find(self.classes, y_reference, source, given)
+        query = self._make_query(labels.numbers)
+        targets = labels.encode(given, "y")
+        if y_reference is not None:
+            y_reference = labels.encode(y_reference, "y_reference")
+        table = reference_table(X_reference, y_reference)
+        if isinstance(source, str):
+            self._check_within(table)
+            released = self._release_bounded(query, features, targets)
+        else:
+            released = self._release(source, query, X, features, targets, table)
+        self._unpack(released, labels)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the signed distance to the boundary, in units of the coefficients.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Records.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            One number for two classes: the second class is predicted above 0.
+        """
+        check_is_fitted(self, "certificate_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        scores = X @ self.coef_.T + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict with the released coefficients.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Records.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_rows,)
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[codes]
+
+    def _check_within(self, table: TableReference | None) -> None:
+        """Check what is declared for "bound", also against public records."""
+        radius = check_positive(self.x_norm, "x_norm")
+        if table is None:
+            return
+        norm = float(np.linalg.norm(table.pool.X, axis=1).max())
+        if norm > radius:
+            raise ValueError(
+                f"x_norm={self.x_norm!r} is declared, and a record of the reference "
+                f"has the norm {norm:.6g}: declare more, or scale the records."
+            )
+
+    def _unpack(self, released: NDArray[np.float64], labels: PublicClasses) -> None:
+        """Set coefficients and intercepts, in the shapes that scikit-learn has."""
+        n_classes = len(labels.numbers)
+        n_problems = 1 if n_classes == 2 else n_classes
+        coef = released[: n_problems * self.n_features_in_]
+        self.coef_ = coef.reshape(n_problems, -1)
+        self.intercept_ = np.zeros(n_problems)
+        if self.fit_intercept:
+            self.intercept_ = released[coef.size :]
+        self.classes_ = labels.labels

@@ -1,0 +1,211 @@
+"""PrivateLogisticRegression: logistic regression whose coefficients are private."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_softmax, softmax
+
+from skparisk._validate import check_flag
+from skparisk.linear_model._bounds import bounded_logistic_problem
+from skparisk.linear_model._linear_classifier import PrivateLinearClassifier
+from skparisk.queries import LogisticRegressionQuery
+
+__all__ = ["PrivateLogisticRegression"]
+
+
+class PrivateLogisticRegression(PrivateLinearClassifier):
+    """Logistic regression whose coefficients are private.
+
+    Minimizes what scikit-learn's `LogisticRegression` does, to the last digits, and
+    releases its coefficients and intercepts once, with noise. Everything else,
+    probabilities included, is computed from the released numbers.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the losses, > 0, as in `LogisticRegression`: the penalty is the
+        smaller, the larger it is.
+
+    epsilon : float, default=1.0
+        Privacy level, in (0, inf]. Unitless. Infinite: no noise.
+
+    gamma : float, default=0.05
+        Risk, in (0, 1): probability that the privacy loss exceeds `epsilon`.
+        Not used where the sensitivity is known.
+
+    fit_intercept : bool, default=True
+        Whether there is an intercept, which is then released too.
+
+    sensitivity : SensitivitySampler, float, "bound" or None, default=None
+        Where the sensitivity comes from, and what noise is calibrated to it.
+
+        * A :class:`~skparisk.SensitivitySampler`, which is cloned and given the query,
+          `epsilon` and `gamma`, and `n_jobs`, `random_state`, `noise_random_state` and
+          `verbose` unless they are None here. None: one with its defaults.
+        * A fitted sampler of a :class:`~skparisk.queries.LogisticRegressionQuery`, such
+          as `sampler_` of another fit: its pairs are used again. In a search, which
+          clones, wrapped in scikit-learn's `FrozenEstimator`.
+        * A float: a known bound of the l1 sensitivity of all that is released, for
+          epsilon-differential privacy. It is not checked.
+        * "bound": the proven bound of :func:`logistic_sensitivity_bound`, for
+          epsilon-differential privacy. Rows are clipped to `x_norm`, and the intercept
+          is the coefficient of a constant column, so that it is penalized, unlike that
+          of `LogisticRegression`.
+
+    x_norm : float, default=None
+        For "bound": largest l2 norm of a row of features, > 0.
+
+    classes : array-like of shape (n_classes,), default=None
+        The classes, which are public. None: those of `y_reference`, of the reference
+        of the sampler, or, where there is no table of labels, of `y`.
+
+    n_jobs : int, default=None
+        Workers for sampling pairs. The result does not depend on it.
+
+    random_state : int, RandomState, Generator or None, default=None
+        Seeds the sampling of pairs, which is public; never the noise.
+
+    noise_random_state : int, RandomState, Generator or None, default=None
+        None: the noise comes from the operating system's cryptographic source.
+        Anything else is for tests, and warns: the release is then not private.
+
+    verbose : int, default=None
+        Above 0: a progress bar for the sampling.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Released coefficients; one row for two classes.
+
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Released intercepts; zeros without one.
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+
+    epsilon_, gamma_ : float
+        Target; `gamma_` is 0 where a known sensitivity keeps the level for every pair
+        and output.
+
+    risk_, confidence_ : float
+        Achieved risk, at most `gamma_` (but for ``calibration="bessel"``, whose claim
+        is its own), and one minus it.
+
+    sensitivity_, noise_scale_, noise_epsilon_ : float
+        What the noise is calibrated to, the scale of the noise of each number
+        and their ratio.
+
+    certificate_ : RiskCertificate
+        The whole claim; prints as a paragraph.
+
+    sampler_ : SensitivitySampler or None
+        Fitted; None for a known sensitivity. Without its sampled pairs where
+        they came from the private data.
+
+    n_features_in_ : int
+        Features seen in `fit`.
+
+    feature_names_in_ : ndarray of str
+        Their names, where `X` had names.
+
+    Notes
+    -----
+    **Guarantee**. See :class:`~skparisk.SensitivitySampler` for a sampled
+    sensitivity; epsilon-differential privacy for a known one. The caller must
+    ensure that the reference is public and describes the population, that the classes
+    are public, and that nothing else was learned from the private data without noise,
+    such as a scaler in front of this estimator, or the choice of `C`.
+
+    Private data that lack a class are answered with zeros (and noise), as an error
+    would tell. Without a reference the pairs are drawn from the training data
+    themselves. This warns, and the certificate says so.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skparisk import PrivateLogisticRegression
+    >>> X, y = make_classification(2000, 5, random_state=0)
+    >>> model = PrivateLogisticRegression(epsilon=1.0, gamma=0.05, random_state=0)
+    >>> public = {"X_reference": X[1000:], "y_reference": y[1000:]}
+    >>> model = model.fit(X[:1000], y[:1000], **public)
+    >>> model.coef_.shape, model.risk_ <= 0.05
+    ((1, 5), True)
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        epsilon: float = 1.0,
+        gamma: float = 0.05,
+        fit_intercept: bool = True,
+        sensitivity: Any = None,
+        x_norm: float | None = None,
+        classes: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        noise_random_state: Any = None,
+        verbose: int | None = None,
+    ) -> None:
+        self.C = C
+        self.epsilon = epsilon
+        self.gamma = gamma
+        self.fit_intercept = fit_intercept
+        self.sensitivity = sensitivity
+        self.x_norm = x_norm
+        self.classes = classes
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.noise_random_state = noise_random_state
+        self.verbose = verbose
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class, by the released coefficients.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Records.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_rows, n_classes)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return softmax(scores, axis=1)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithm of the probability of each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Records.
+
+        Returns
+        -------
+        logarithms : ndarray of shape (n_rows, n_classes)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            scores = np.column_stack([np.zeros_like(scores), scores])
+        return log_softmax(scores, axis=1)
+
+    def _make_query(self, classes: tuple[float, ...]) -> LogisticRegressionQuery:
+        fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
+        return LogisticRegressionQuery(classes, C=self.C, fit_intercept=fit_intercept)
+
+    def _release_bounded(
+        self, query: Any, X: NDArray[np.float64], y: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        X, query, sensitivity = bounded_logistic_problem(query, X, self.x_norm)
+        released = self._release_known(query, X, y, sensitivity, "bound")
+        # The intercept of a class is its last coefficient.
+        rows = released.reshape(-1, X.shape[1])
+        coef, intercept = np.split(rows, [self.n_features_in_], axis=1)
+        return np.concatenate([coef.ravel(), intercept.ravel()])

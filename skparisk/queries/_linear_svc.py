@@ -1,0 +1,321 @@
+"""Linear support vector machines as a query, with blocks of pairs solved together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk._validate import check_choice, check_flag, check_positive
+from skparisk.neighbors import NeighborPairs
+from skparisk.queries._base import Differences, Query, Rounded
+from skparisk.queries._labels import check_classes, check_classes_present, label_codes
+from skparisk.queries._linear_svc_hinge import Start, minimize_hinge, solve_hinge
+from skparisk.queries._linear_svc_solver import (
+    Rows,
+    Solved,
+    distinct_rows,
+    minimize_squared_hinge,
+    solve_squared_hinge,
+)
+from skparisk.reference import RecordPool
+
+__all__ = ["LOSSES", "LinearSVCQuery"]
+
+LOSSES = ("hinge", "squared_hinge")
+
+
+@dataclass(frozen=True)
+class LinearSVCQuery(Query):
+    r"""Coefficients and intercepts of a linear support vector machine.
+
+    Parameters
+    ----------
+    classes : sequence of float
+        The labels there may be, at least two; public. They are sorted.
+
+    C : float, default=1.0
+        Weight of the losses, > 0: the penalty is the smaller, the larger it is.
+
+    loss : {"hinge", "squared_hinge"}, default="squared_hinge"
+        What a record costs that is not beyond the margin.
+
+    fit_intercept : bool, default=True
+        Whether there is an intercept, which is then released too.
+
+    intercept_scaling : float, default=1.0
+        The constant s > 0 of a column that the intercept is the coefficient of, times
+        s. The larger, the less the intercept is penalized.
+
+    Notes
+    -----
+    The answer holds ``coef_`` and then ``intercept_`` of scikit-learn's `LinearSVC`,
+    flattened: one problem for two classes, else one against the rest for each. Each is
+    the minimizer of :math:`\tfrac12\|w\|^2 + C \sum \ell(1 - y\,w \cdot x)`, the
+    intercept's coefficient included. `LinearSVC` stops before that, wherever its random
+    order leads it; here the answer is the minimizer but for rounding, and the same for
+    records in any order. Features whose squares nearly
+    overflow have no answer (NaN).
+
+    A database without one of the classes has an answer as any other, as an error would
+    say so: penalized intercepts have a minimizer. *Sampled* databases without one of
+    the classes are a ValueError.
+
+    `differences` solves the pairs of a block together, from the minimizer of the pool.
+    A record beyond the margin changes nothing, and such differences are exactly 0.
+    The others are rounded away from zero, by 2**-29 of the largest coefficient. Pairs
+    of which it is not certain which records are on the margin are solved one by one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skparisk.queries import LinearSVCQuery
+    >>> query = LinearSVCQuery(classes=(0, 1), C=10.0, loss="hinge")
+    >>> query(np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])).round(9)
+    array([1., 0.])
+    """
+
+    classes: tuple[float, ...]
+    C: float = 1.0
+    loss: str = "squared_hinge"
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", check_classes(self.classes))
+        object.__setattr__(self, "C", check_positive(self.C, "C"))
+        check_choice(self.loss, "loss", LOSSES)
+        check_flag(self.fit_intercept, "fit_intercept")
+        scaling = check_positive(self.intercept_scaling, "intercept_scaling")
+        object.__setattr__(self, "intercept_scaling", scaling)
+
+    @property
+    def needs_y(self) -> bool:
+        return True
+
+    @property
+    def n_problems(self) -> int:
+        """One for two classes, else one for each class."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+        codes = label_codes(y, self.classes)
+        design = self._design(np.asarray(X, dtype=np.float64))
+        # A warning would be a release of its own.
+        with np.errstate(all="ignore"):
+            solutions = [self._minimize(Z) for Z in self.problems(design, codes)]
+        return self.answers(np.array([solutions]))[0]
+
+    def _design(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        if not self.fit_intercept:
+            return X
+        return np.column_stack([X, np.full(len(X), float(self.intercept_scaling))])
+
+    def problems(
+        self, design: NDArray[np.float64], codes: NDArray[np.intp]
+    ) -> list[NDArray[np.float64]]:
+        """Return the records of each problem, with the sign of their side."""
+        positive = range(len(self.classes))[-self.n_problems :]
+        return [design * np.where(codes == k, 1.0, -1.0)[:, None] for k in positive]
+
+    def _minimize(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
+        if not self.C * np.square(Z).sum() < _LARGEST_SQUARES:
+            return np.full(Z.shape[1], np.nan)
+        rows, numbers = distinct_rows(Z)
+        return self.minimize(Z[rows], np.bincount(numbers).astype(np.float64))
+
+    def minimize(
+        self, Z: NDArray[np.float64], counts: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the minimizer for distinct records and how often each occurs."""
+        if self.loss == "hinge":
+            return minimize_hinge(Z, counts, self.C)
+        return minimize_squared_hinge(Z, counts, self.C)
+
+    def answers(self, solutions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return answers of shape (n, n_outputs) for (n, n_problems, q) solutions."""
+        if not self.fit_intercept:
+            return solutions.reshape(len(solutions), -1)
+        coefs = solutions[:, :, :-1].reshape(len(solutions), -1)
+        return np.hstack([coefs, self.intercept_scaling * solutions[:, :, -1]])
+
+    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        if pool.y is None:
+            raise ValueError(
+                "The linear SVC query needs labels, and the reference has none (y)."
+            )
+        codes = label_codes(pool.y, self.classes)
+        design = self._design(pool.X)
+        batched: Differences = self._plain_differences
+        largest = self.C * n_records * np.square(design).sum(axis=1).max()
+        if largest <= _LARGEST:
+            batched = _LinearSVCOnPool(self, design, codes, n_records)
+
+        def differences(pairs: NeighborPairs) -> Rounded:
+            check_classes_present(pairs, codes, self.classes)
+            return batched(pairs)
+
+        return differences
+
+
+# Largest entries of normal equations in which the identity is not lost.
+_LARGEST = 2.0**32
+_LARGEST_SQUARES = 2.0**500
+_LEAST_SPREAD = 2.0**-12
+_OUTWARD = 2.0**-29
+_MOST_PRODUCTS = 2**24
+_CHUNK = 2**18
+_ROWS_FOR_START = 4
+# How near the answer of the neighbor is, in units of how near that of the pool is.
+_NEIGHBOR_CLOSENESS = 2.0**-3
+
+
+class _Task(NamedTuple):
+    """Pairs that are solved together: counts of the first databases, and the change."""
+
+    pairs: slice
+    problems: list[Rows]
+    counts: NDArray[np.float64]
+    removed: NDArray[np.intp]
+    added: NDArray[np.intp] | None
+
+
+class _Pairs(NamedTuple):
+    """Minimizers of one problem, how far they may be off, and who has not moved."""
+
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    errors: NDArray[np.float64]
+    still: NDArray[np.bool_]
+
+
+class _LinearSVCOnPool:
+    """Differences of minimizers for many pairs from one pool of records."""
+
+    def __init__(
+        self,
+        query: LinearSVCQuery,
+        design: NDArray[np.float64],
+        codes: NDArray[np.intp],
+        n_records: int,
+    ) -> None:
+        self._query = query
+        kept, self._numbers = distinct_rows(np.column_stack([design, codes]))
+        self._signed = query.problems(design[kept], codes[kept])
+        n_rows, q = len(kept), design.shape[1]
+        n_products = n_rows * q * (q + 1) // 2
+        self._shared = None
+        if n_rows <= 4 * n_records and n_products <= _MOST_PRODUCTS:
+            products = Rows.products(design[kept])
+            self._shared = [Rows(Z, products) for Z in self._signed]
+        step = max(1, len(design) // (_ROWS_FOR_START * n_records))
+        counts = np.bincount(self._numbers[::step], minlength=n_rows)
+        some = np.flatnonzero(counts)
+        weights = counts[some] * (n_records / counts.sum())
+        self._starts = [self._find_start(Z[some], weights) for Z in self._signed]
+
+    def _find_start(self, Z: NDArray[np.float64], counts: NDArray[np.float64]) -> Start:
+        """Minimize for the pool; the minimizer of half of it moves as a resample's."""
+        w, half = self._query.minimize(Z, counts), slice(None, None, 2)
+        moves = Z @ (w - self._query.minimize(Z[half], 2 * counts[half]))
+        return Start(w, max(_LEAST_SPREAD, float(np.std(moves))))
+
+    def __call__(self, pairs: NeighborPairs) -> Rounded:
+        query = self._query
+        shape = (len(pairs), query.n_problems, self._signed[0].shape[1])
+        first, second = np.empty(shape), np.empty(shape)
+        off, still = np.empty(shape[:2]), np.empty(shape[:2], dtype=bool)
+        for task in self._tasks(pairs):
+            for k, start in enumerate(self._starts):
+                solved = self._solve(task, task.problems[k], start)
+                first[task.pairs, k] = solved.first
+                second[task.pairs, k] = solved.second
+                off[task.pairs, k] = solved.errors
+                still[task.pairs, k] = solved.still
+        answers, others = query.answers(first), query.answers(second)
+        largest = np.maximum(np.abs(answers), np.abs(others)).max(axis=1)
+        outward = _OUTWARD * largest[:, None]
+        differences = answers - others
+        differences += np.copysign(outward, differences)
+        errors = np.broadcast_to(2 * outward, differences.shape).copy()
+        unmoved = query.answers(np.broadcast_to(still[:, :, None], shape)) > 0
+        differences[unmoved] = errors[unmoved] = 0.0
+        # Here and where it is released, both answers may be off.
+        scale = max(1.0, query.intercept_scaling)
+        trusted = 4 * scale * off.max(axis=1) <= outward[:, 0]
+        for pair in np.flatnonzero(~trusted):
+            both = (query(*database) for database in pairs.databases(int(pair)))
+            differences[pair], errors[pair] = np.subtract(*both), 0.0
+        return differences, errors
+
+    def _tasks(self, pairs: NeighborPairs) -> Iterator[_Task]:
+        records, removed = self._numbers[pairs.records], self._numbers[pairs.removed]
+        added = None
+        if pairs.replacement is not None:
+            added = self._numbers[pairs.replacement]
+        if self._shared is not None:
+            n_rows = len(self._signed[0])
+            step = max(1, _CHUNK // n_rows)
+            for start in range(0, len(pairs), step):
+                part = slice(start, start + step)
+                yield _Task(
+                    part,
+                    self._shared,
+                    _counts(records[part], n_rows),
+                    removed[part],
+                    None if added is None else added[part],
+                )
+            return
+        for i, record in enumerate(records):
+            used = record if added is None else np.append(record, added[i])
+            rows, numbers = np.unique(used, return_inverse=True)
+            yield _Task(
+                slice(i, i + 1),
+                [Rows(Z[rows]) for Z in self._signed],
+                _counts(numbers[None, : len(record)], len(rows)),
+                np.searchsorted(rows, removed[i : i + 1]),
+                None if added is None else numbers[-1:],
+            )
+
+    def _solve(self, task: _Task, rows: Rows, start: Start) -> _Pairs:
+        """Solve the first databases, then the second ones that are not the same."""
+        m = len(task.counts)
+        starts = np.broadcast_to(start.w, (m, len(start.w)))
+        solved = self._minimize(rows, task.counts, starts, start, 1.0)
+        counts, still = task.counts.copy(), np.isfinite(solved.errors)
+        for sign, changed in ((-1.0, task.removed), (1.0, task.added)):
+            if changed is not None:
+                counts[np.arange(m), changed] += sign
+                margins = 1 - np.einsum("ij,ij->i", rows.Z[changed], solved.W)
+                still &= margins < -solved.radius * rows.norms[changed]
+        second, errors = solved.W.copy(), solved.errors.copy()
+        moved = np.flatnonzero(~still)
+        if len(moved):
+            other = self._minimize(
+                rows, counts[moved], second[moved], start, _NEIGHBOR_CLOSENESS
+            )
+            second[moved] = other.W
+            errors[moved] = np.maximum(errors[moved], other.errors)
+        return _Pairs(solved.W, second, errors, still)
+
+    def _minimize(
+        self,
+        rows: Rows,
+        counts: NDArray[np.float64],
+        starts: NDArray[np.float64],
+        pool: Start,
+        closeness: float,
+    ) -> Solved:
+        if self._query.loss == "hinge":
+            return solve_hinge(rows, counts, starts, self._query.C, pool, closeness)
+        return solve_squared_hinge(rows, counts, starts, self._query.C)
+
+
+def _counts(numbers: NDArray[np.intp], n_rows: int) -> NDArray[np.float64]:
+    """Return how often each number occurs in each row, of shape (len, n_rows)."""
+    flat = numbers + np.arange(0, len(numbers) * n_rows, n_rows)[:, None]
+    counts = np.bincount(flat.ravel(), minlength=len(numbers) * n_rows)
+    return counts.reshape(len(numbers), n_rows).astype(np.float64)

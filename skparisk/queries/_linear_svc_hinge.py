@@ -1,0 +1,305 @@
+"""Minimizers of linear support vector machines with hinge loss.
+
+Interior points tell which records are on the margin; with these the minimizer is that
+of linear equations, and its duality gap shows whether they were the right ones.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk.queries._linear_svc_solver import (
+    EPS,
+    MOST_STEPS,
+    Rows,
+    Solved,
+    solve_positive,
+)
+
+__all__ = ["Start", "gap_floor", "minimize_hinge", "solve_hinge"]
+
+_Floats: TypeAlias = NDArray[np.float64]
+
+# Complementarity of interior points, in units of C: from where on they are polished
+# although sides still change, and the last.
+_NEAR = 1e-9
+_NEAREST = 1e-15
+_SHORT_OF_BOUNDS = 0.995
+# Records this far from the margin are taken to stay on their side, and then checked.
+_SPREADS = 6.0
+
+
+class Start(NamedTuple):
+    """Where to look for minimizers of resamples, and how far margins move from it."""
+
+    w: _Floats
+    spread: float
+
+
+def minimize_hinge(Z: _Floats, counts: _Floats, C: float) -> _Floats:
+    """Return the minimizer for one database, of shape (q,)."""
+    start = np.zeros((1, Z.shape[1]))
+    return _minimize(Rows(Z), counts[None], start, C, 1.0)[0].w
+
+
+def solve_hinge(
+    rows: Rows,
+    counts: _Floats,
+    starts: _Floats,
+    C: float,
+    pool: Start,
+    closeness: float,
+) -> Solved:
+    """Return minimizers for many databases, with counts of shape (len, n_rows).
+
+    The `starts` are nearer than that of the pool, by the factor `closeness`.
+    """
+    from_pool = 1 - rows.Z @ pool.w
+    far = np.abs(from_pool) > _SPREADS * pool.spread
+    near, above = np.flatnonzero(~far), np.flatnonzero(far & (from_pool > 0))
+    away = pool.spread * closeness
+    polished = _minimize(rows, counts, starts, C, away, near, above)
+    bounds = [
+        _bound(rows, count, best, C)
+        for count, best in zip(counts, polished, strict=True)
+    ]
+    errors, radius = np.array(bounds).T
+    return Solved(np.array([best.w for best in polished]), errors, radius)
+
+
+class _Polished(NamedTuple):
+    """A minimizer for given records on the margin, and its duality gap."""
+
+    w: _Floats
+    gap: float
+    on: NDArray[np.intp]
+    alphas: _Floats
+    margins: _Floats
+    least_singular: float
+
+
+@dataclass
+class _Interior:
+    """Interior points: margins are slack - excess, the duals in (0, bounds).
+
+    Optimal where w = fixed + Z' alphas, alphas excess = 0 = (bounds - alphas) slack.
+    """
+
+    W: _Floats
+    fixed: _Floats
+    alphas: _Floats
+    excess: _Floats
+    slack: _Floats
+    bounds: _Floats
+
+    @classmethod
+    def around(
+        cls,
+        rows: Rows,
+        bounds: _Floats,
+        W: _Floats,
+        fixed: _Floats,
+        away: float,
+    ) -> _Interior:
+        """Return a central point for given coefficients."""
+        margins = rows.margins(W)
+        slack = np.maximum(margins, 0.0) + away
+        excess = slack - margins
+        alphas = bounds * slack / (slack + excess)
+        return cls(W, fixed, alphas, excess, slack, bounds)
+
+    def part(self, which: Any) -> _Interior:
+        return _Interior(*(getattr(self, f.name)[which] for f in fields(self)))
+
+    def complementarity(self) -> _Floats:
+        """Return the mean of the products over records, in units of their bounds."""
+        products = self.alphas * self.excess + (self.bounds - self.alphas) * self.slack
+        total = 2 * self.bounds.sum(axis=1)
+        return products.sum(axis=1) / np.where(total, total, 1.0)
+
+    def sides(self) -> NDArray[np.int8]:
+        """Return where records tend to: 0 beyond the margin, 1 on it, 2 charged."""
+        beyond = self.alphas <= self.bounds * self.excess
+        charged = self.bounds - self.alphas <= self.bounds * self.slack
+        return np.where(beyond, np.int8(0), np.where(charged, np.int8(2), np.int8(1)))
+
+    def improve(self, rows: Rows) -> _Interior:
+        """Return the point after a predictor-corrector step (Mehrotra)."""
+        a, s, x = self.alphas, self.excess, self.slack
+        used = self.bounds > 0
+        b = self.bounds - a
+        spread = np.where(used, a * b, 0.0) / np.where(used, s * b + x * a, 1.0)
+        hessians = rows.hessians(spread)
+        dual = self.fixed + a @ rows.Z - self.W
+        primal = s - x + rows.margins(self.W)
+        per_a, per_b = (
+            np.divide(1.0, v, where=used, out=np.zeros_like(v)) for v in (a, b)
+        )
+
+        def direction(lower: _Floats, upper: _Floats) -> tuple[_Floats, ...]:
+            """Newton's, to where the two products are `lower` and `upper` more."""
+            right = lower * per_a - upper * per_b + primal
+            dW = solve_positive(hessians, dual + (spread * right) @ rows.Z)
+            da = spread * (right - dW @ rows.Z.T)
+            return dW, da, (lower - s * da) * per_a, (upper + x * da) * per_b
+
+        dW, da, ds, dx = direction(-a * s, -b * x)
+        length = self._longest(da, ds, dx)[:, None]
+        mean = self.complementarity()[:, None]
+        ahead = replace(
+            self, alphas=a + length * da, excess=s + length * ds, slack=x + length * dx
+        )
+        centered = (ahead.complementarity()[:, None] / mean) ** 3 * mean * self.bounds
+        dW, da, ds, dx = direction(
+            centered - a * s - da * ds, centered - b * x + da * dx
+        )
+        length = _SHORT_OF_BOUNDS * self._longest(da, ds, dx)[:, None]
+        length = np.minimum(length, 1.0)
+        return replace(
+            self,
+            W=self.W + length * dW,
+            alphas=a + length * da,
+            excess=s + length * ds,
+            slack=x + length * dx,
+        )
+
+    def _longest(self, da: _Floats, ds: _Floats, dx: _Floats) -> _Floats:
+        """Return the longest step within bounds."""
+        shares = [-ds / self.excess, -dx / self.slack]
+        for d in (-da / self.alphas, da / (self.bounds - self.alphas)):
+            d[self.bounds == 0] = 0.0
+            shares.append(d)
+        return 1 / np.maximum(
+            1.0, np.max([share.max(axis=1) for share in shares], axis=0)
+        )
+
+
+def _minimize(
+    rows: Rows,
+    weights: _Floats,
+    starts: _Floats,
+    C: float,
+    away: float,
+    near: NDArray[np.intp] | None = None,
+    above: NDArray[np.intp] | None = None,
+) -> list[_Polished]:
+    """Interior points, until it is clear which records are on the margin.
+
+    Only records `near` it are looked at, unless that is found to be wrong. Of the
+    others, those `above` pay for it.
+    """
+    every = near is None or above is None or len(near) == len(rows.Z)
+    if near is None or above is None or every:
+        near, above = np.arange(len(rows.Z)), np.arange(0)
+    part = rows if every else rows.part(near)
+    fixed = C * weights[:, above] @ rows.Z[above]
+    points = _Interior.around(part, C * weights[:, near], starts, fixed, away)
+    sides = points.sides()
+    best: dict[int, _Polished] = {}
+    todo = np.arange(len(weights))
+    for n_left in reversed(range(MOST_STEPS)):
+        points = points.improve(part)
+        closeness = points.complementarity() if n_left else np.zeros(len(todo))
+        done = closeness <= _NEAREST
+        before, sides = sides, points.sides()
+        ready = (sides == before).all(axis=1) | (closeness <= _NEAR)
+        for i in np.flatnonzero(ready):
+            counts, number = weights[todo[i]], int(todo[i])
+            on, charged = near[sides[i] == 1], np.append(near[sides[i] == 2], above)
+            alphas = points.alphas[i, sides[i] == 1]
+            new = _polish(rows, counts, on, charged, alphas, C)
+            best[number] = min(best.get(number, new), new, key=_by_gap)
+            done[i] |= new.gap <= gap_floor(rows, counts, new.w, C)
+        todo, points, sides = todo[~done], points.part(~done), sides[~done]
+        if not len(todo):
+            break
+    again = [
+        i
+        for i, new in best.items()
+        if not every and new.gap > gap_floor(rows, weights[i], new.w, C)
+    ]
+    if again:
+        whole = _minimize(rows, weights[again], starts[again], C, away)
+        best.update(zip(again, whole, strict=True))
+    return [best[i] for i in range(len(weights))]
+
+
+def _by_gap(polished: _Polished) -> float:
+    return polished.gap
+
+
+def gap_floor(rows: Rows, counts: _Floats, w: _Floats, C: float) -> float:
+    """Return a duality gap that rounding explains."""
+    reach = 1 + float(rows.norms.max(initial=0.0, where=counts > 0)) * math.hypot(*w)
+    return C * float(counts.max()) * (len(w) + 1) * 8 * EPS * reach
+
+
+def _polish(
+    rows: Rows,
+    counts: _Floats,
+    on: NDArray[np.intp],
+    above: NDArray[np.intp],
+    alphas: _Floats,
+    C: float,
+) -> _Polished:
+    """Put records exactly on the margin or at their bound, as they nearly are."""
+    Z, bounds = rows.Z[on], C * counts[on]
+    total = C * (counts[above] @ rows.Z[above])
+    if len(on):
+        left, values, right = np.linalg.svd(Z, full_matrices=len(on) < Z.shape[1])
+        rank = int((values > values[0] * max(Z.shape) * EPS).sum())
+        left, values = left[:, :rank], values[:rank]
+        span, rest = right[:rank], right[rank:]
+        w = span.T @ (left.sum(axis=0) / values) + rest.T @ (rest @ total)
+        alphas = alphas + left @ (span @ (w - total - alphas @ Z) / values)
+        alphas = np.clip(alphas, 0.0, bounds)
+        independent = rank == len(on)
+        least_singular = float(values[-1]) if independent else 0.0
+    else:
+        w, least_singular = total, math.inf
+    margins = 1 - rows.Z @ w
+    losses = C * counts * np.maximum(margins, 0.0)
+    dual = np.zeros(len(margins))
+    dual[above], dual[on] = C * counts[above], alphas
+    terms = losses - dual * margins
+    terms[above] = C * counts[above] * np.maximum(-margins[above], 0.0)
+    residual = total + alphas @ Z - w
+    gap = float(terms.sum() + 0.5 * residual @ residual)
+    return _Polished(w, gap, on, alphas, margins, least_singular)
+
+
+def _bound(
+    rows: Rows, counts: _Floats, best: _Polished, C: float
+) -> tuple[float, float]:
+    """Return how far a minimizer may be off, infinite if uncertain, and the radius.
+
+    Who has a gap below the floor is within the radius of the minimizer. If the
+    records on the margin are independent and their dual variables clear of the
+    bounds, and no other record is that close, then every such answer is on the same
+    pieces, and only the rounding of their linear equations is left.
+    """
+    floor = gap_floor(rows, counts, best.w, C)
+    radius = 2 * math.sqrt(2 * floor)
+    least = best.least_singular
+    clear = np.abs(best.margins) > radius * rows.norms + floor / C
+    clear[best.on] = True
+    slack = np.minimum(best.alphas, C * counts[best.on] - best.alphas).min(
+        initial=math.inf
+    )
+    if best.gap > floor or not clear[counts > 0].all() or not slack * least > radius:
+        return math.inf, radius
+    q = len(best.w)
+    size = math.hypot(*best.w)
+    on_norms = rows.norms[best.on]
+    off = np.abs(best.margins[best.on]) + q * EPS * (1 + on_norms * size)
+    error = float(np.linalg.norm(off)) / least if len(off) else 0.0
+    if len(off) < q:  # the rest of the minimizer is a sum over records above the margin
+        n_rows = int(counts.sum())
+        charged = counts * (best.margins > 0)
+        error += math.sqrt(n_rows) * EPS * C * float(charged @ rows.norms)
+    return error + q * EPS * size, radius

@@ -1,0 +1,169 @@
+"""Logistic regression as a query, with all pairs of a block solved together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk._validate import check_flag, check_positive
+from skparisk.neighbors import NeighborPairs
+from skparisk.queries._base import Differences, Query, Rounded
+from skparisk.queries._labels import check_classes, check_classes_present, label_codes
+from skparisk.queries._logistic_pool import CLOSE, PoolSolver
+from skparisk.queries._logistic_solver import minimizer, released
+from skparisk.reference import RecordPool
+
+__all__ = ["LogisticRegressionQuery"]
+
+# More than two answers that are close, and the rounding of what is released, are off.
+_OUTWARD = 4 * CLOSE
+_FIRST_RECORDS = 64
+
+
+@dataclass(frozen=True)
+class LogisticRegressionQuery(Query):
+    r"""Coefficients and intercepts of scikit-learn's `LogisticRegression`.
+
+    Parameters
+    ----------
+    classes : sequence of float
+        At least two different numbers, all that a label may be. Public.
+
+    C : float, default=1.0
+        Inverse of the penalty's strength, > 0.
+
+    fit_intercept : bool, default=True
+        Whether there are intercepts, which are not penalized, and released too.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or a label is none of the classes.
+
+    Notes
+    -----
+    The answer holds ``coef_`` and then ``intercept_``, flattened: one row of
+    coefficients for two classes, else one for each class. It minimizes
+    :math:`\frac12 \|W\|^2 + C \sum \log \text{loss}`, by Newton's method down to
+    rounding errors (scikit-learn's default solver stops earlier). Of more than two
+    classes, the intercepts are shifted to the sum 0.
+
+    A database without one of the classes has no minimizer where intercepts are
+    free. The answer is then 0, as an error would tell that the class is missing;
+    *sampled* databases without one of the classes are a ValueError.
+
+    `differences` solves all pairs of a block together, from the solution of the
+    pool; until each answer is proven to be within 2**-34 of its largest output.
+    Pairs where that fails are solved one by one, and all pairs of a pool that is
+    ill conditioned. Differences are rounded away from zero, by 2**-32 of the
+    largest output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skparisk.queries import LogisticRegressionQuery
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0.0, 0, 1, 1])
+    >>> LogisticRegressionQuery((0, 1))(X, y).round(3)
+    array([ 0.958, -1.437])
+    """
+
+    classes: tuple[float, ...]
+    C: float = 1.0
+    fit_intercept: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", check_classes(self.classes))
+        object.__setattr__(self, "C", check_positive(self.C, "C"))
+        check_flag(self.fit_intercept, "fit_intercept")
+
+    @property
+    def needs_y(self) -> bool:
+        return True
+
+    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+        X, codes = np.asarray(X, dtype=np.float64), label_codes(y, self.classes)
+        n_classes, n_features = len(self.classes), X.shape[1]
+        if self.fit_intercept and len(np.unique(codes)) < n_classes:
+            n_rows = 1 if n_classes == 2 else n_classes
+            return np.zeros(n_rows * (n_features + 1))
+        with np.errstate(all="ignore"):  # a warning would be a release of its own
+            return released(
+                minimizer(
+                    X,
+                    codes,
+                    n_classes=n_classes,
+                    C=self.C,
+                    fit_intercept=self.fit_intercept,
+                ),
+                n_features,
+            )
+
+    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        if pool.y is None:
+            raise ValueError(
+                "The query of logistic regression needs labels, and the reference has "
+                "none (y)."
+            )
+        codes = label_codes(pool.y, self.classes)
+        solver = self._pool_solver(pool, codes, n_records)
+
+        def differences(pairs: NeighborPairs) -> Rounded:
+            if not _surely_present(pairs, codes, len(self.classes)):
+                check_classes_present(pairs, codes, self.classes)
+            if solver is None:
+                return self._plain_differences(pairs)
+            with np.errstate(all="ignore"):
+                return self._solved_together(solver, pairs)
+
+        return differences
+
+    def _pool_solver(
+        self, pool: RecordPool, codes: NDArray[np.intp], n_records: int
+    ) -> PoolSolver | None:
+        """Return what solves all pairs of a pool, or None where it is not exact."""
+        if len(np.unique(codes)) < len(self.classes):
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                solver = PoolSolver(
+                    pool.X,
+                    codes,
+                    n_classes=len(self.classes),
+                    C=self.C,
+                    fit_intercept=self.fit_intercept,
+                    n_records=n_records,
+                )
+        except np.linalg.LinAlgError:
+            return None
+        # Compare a database of records from all over the pool with what is released.
+        records = np.linspace(0, len(codes) - 1, n_records).astype(np.intp)[None]
+        pair = NeighborPairs(pool, records, np.zeros(1, np.intp), records[:, 0])
+        with np.errstate(all="ignore"):
+            own, _, proven = solver(pair)
+        answer = self(*pair.databases(0)[0])
+        exact = np.abs(own[0] - answer).max() <= CLOSE * np.abs(own).max()
+        return solver if exact and proven.all() else None
+
+    def _solved_together(self, solver: PoolSolver, pairs: NeighborPairs) -> Rounded:
+        first, second, proven = solver(pairs)
+        outward = _OUTWARD * np.abs([first, second]).max(axis=(0, 2))[:, None]
+        differences = first - second
+        differences += np.copysign(outward, differences)
+        errors = np.repeat(2 * outward, differences.shape[1], axis=1)
+        for pair in np.flatnonzero(~proven):
+            one, other = (self(*database) for database in pairs.databases(int(pair)))
+            differences[pair], errors[pair] = one - other, 0.0
+        return differences, errors
+
+
+def _surely_present(
+    pairs: NeighborPairs, codes: NDArray[np.intp], n_classes: int
+) -> bool:
+    """Return whether a few records of each pair have each class twice already."""
+    few = codes[pairs.records[:, : _FIRST_RECORDS * n_classes]]
+    return all(
+        ((few == code).sum(axis=1) >= 2).all().item() for code in range(n_classes)
+    )

@@ -1,0 +1,181 @@
+"""Logistic regression of one database, solved to the last digits.
+
+Scores are relative to the first class, whose score is 0: binary problems have one
+row of coefficients, problems of K classes K - 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+__all__ = ["minimizer", "penalty_shares", "released"]
+
+_MOST_STEPS = 500
+
+
+def minimizer(
+    X: NDArray[np.float64],
+    codes: NDArray[np.intp],
+    *,
+    n_classes: int,
+    C: float,
+    fit_intercept: bool,
+) -> NDArray[np.float64]:
+    """Return the minimizer, one row for each class but the first: (coef, intercept).
+
+    Newton's method from zero to the floating-point floor, on centered columns that
+    are scaled to second derivatives of about 1 there.
+    """
+    n_records, n_features = X.shape
+    exponent = np.frexp(np.abs(X).max(axis=0, initial=0.0))[1]
+    design = np.ldexp(X, -exponent)  # exact, and squares do not overflow
+    center = np.zeros(n_features)
+    if fit_intercept:
+        center = design.mean(axis=0)
+        design = np.column_stack([design - center, np.ones(n_records)])
+    root_penalty = np.zeros(design.shape[1])
+    root_penalty[:n_features] = np.ldexp(C**-0.5, -exponent).clip(max=2.0**1000)
+    scale = 1 / np.hypot(np.linalg.norm(design, axis=0) / 2, root_penalty)
+    problem = _Problem(
+        design * scale, codes, (root_penalty * scale) ** 2, penalty_shares(n_classes)
+    )
+    theta = problem.solve() * scale
+    if fit_intercept:
+        theta[:, -1] -= theta[:, :n_features] @ center
+    theta[:, :n_features] = np.ldexp(theta[:, :n_features], -exponent)
+    return theta
+
+
+def penalty_shares(n_classes: int) -> NDArray[np.float64]:
+    """Return the quadratic form of scikit-learn's penalty on K - 1 rows.
+
+    Of K > 2 classes all have coefficients, which sum to 0 at the minimizer.
+    """
+    identity = np.eye(n_classes - 1)
+    return identity if n_classes == 2 else identity - 1 / n_classes
+
+
+def released(theta: NDArray[np.float64], n_features: int) -> NDArray[np.float64]:
+    """Return (..., n_outputs) as scikit-learn has them, from rows but the first."""
+    if theta.shape[-2] > 1:
+        first = np.zeros_like(theta[..., :1, :])
+        theta = np.concatenate([first, theta], axis=-2)
+        theta = theta - theta.mean(axis=-2, keepdims=True)
+    coef, intercept = theta[..., :n_features], theta[..., n_features:]
+    flat = (*theta.shape[:-2], -1)
+    return np.concatenate([coef.reshape(flat), intercept.reshape(flat)], axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Sum of the losses of records, plus a penalty for each column and its shares."""
+
+    design: NDArray[np.float64]
+    codes: NDArray[np.intp]
+    penalty: NDArray[np.float64]
+    shares: NDArray[np.float64]
+
+    def solve(self) -> NDArray[np.float64]:
+        point = _Point(self, np.zeros((len(self.shares), self.design.shape[1])))
+        last_move = np.inf
+        for _ in range(_MOST_STEPS):
+            slope, curvature = point.derivatives()
+            step = -_solve_psd(curvature, slope.ravel()).reshape(slope.shape)
+            move = _spread(step @ self.design.T).max(initial=0.0)
+            if last_move / 2 <= move < 2.0**-20:
+                break
+            last_move = move
+            point = self._line_search(point, step, move, float((slope * step).sum()))
+        return point.theta
+
+    def _line_search(
+        self, point: _Point, step: NDArray[np.float64], move: float, expected: float
+    ) -> _Point:
+        """Go along a step, which spreads scores by `move`, to where it is lower."""
+        # Along the step curvature grows by at most exp(move t): this far the
+        # objective is sure to fall (Sun and Tran-Dinh 2019, for nu = 2).
+        sure = np.log1p(move) / move if move else 1.0
+        length = 1.0
+        while length > sure:
+            there = _Point(self, point.theta + length * step)
+            if there.value <= point.value + 1e-4 * length * expected:
+                return there
+            length /= 2
+        return _Point(self, point.theta + sure * step)
+
+
+class _Point:
+    """The objective of a problem and its derivatives at a point.
+
+    Nothing cancels where a probability is close to 1, so that databases are solved
+    to the last digits also where the classes are separated.
+    """
+
+    def __init__(self, problem: _Problem, theta: NDArray[np.float64]) -> None:
+        self._problem = problem
+        self.theta = theta
+        self._rows = np.arange(len(problem.codes))
+        scores = np.zeros((len(theta) + 1, len(self._rows)))
+        np.matmul(theta, problem.design.T, out=scores[1:])
+        scores -= scores[problem.codes, self._rows]
+        self._top = scores.max(axis=0)
+        # exp(score - top): of a record's class, and of the others.
+        self._odds = np.exp(scores - self._top)
+        self._own = self._odds[problem.codes, self._rows]
+        self._odds[problem.codes, self._rows] = 0.0
+        self._others = self._odds.sum(axis=0)
+
+    @cached_property
+    def _penalty_slope(self) -> NDArray[np.float64]:
+        return (self._problem.shares @ self.theta) * self._problem.penalty
+
+    @cached_property
+    def value(self) -> float:
+        losses = self._top + np.log1p(self._others + (self._own - 1))
+        return float(losses.sum() + (self.theta * self._penalty_slope).sum() / 2)
+
+    def derivatives(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the gradient, and the Hessian for flat gradients."""
+        problem = self._problem
+        design, codes = problem.design, problem.codes
+        total = self._own + self._others
+        rest = (self._own + (self._others - self._odds)) / total  # 1 - p
+        rest[codes, self._rows] = self._others / total
+        p = self._odds / total
+        p[codes, self._rows] = self._own / total
+        # p of another class, and p - 1 of the own.
+        residuals = p.copy()
+        residuals[codes, self._rows] = -rest[codes, self._rows]
+        slope = residuals[1:] @ design + self._penalty_slope
+        n_rows, q = self.theta.shape
+        curvature = np.empty((n_rows, q, n_rows, q))
+        for a in range(n_rows):
+            for b in range(a + 1):
+                weights = p[1 + a] * (rest[1 + a] if a == b else -p[1 + b])
+                block = (design.T * weights) @ design
+                block.flat[:: q + 1] += (
+                    self._problem.shares[a, b] * self._problem.penalty
+                )
+                curvature[a, :, b] = curvature[b, :, a] = block
+        return slope, curvature.reshape(n_rows * q, -1)
+
+
+def _solve_psd(
+    matrix: NDArray[np.float64], vector: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Solve for a positive semidefinite matrix, which may be singular in rounding."""
+    scale = np.sqrt(matrix.diagonal())
+    scale = 1 / np.where(scale > 0, scale, 1.0)
+    values, vectors = eigh(matrix * scale * scale[:, None])
+    values = values.clip(min=max(len(values) * 2.0**-52 * values[-1], 1e-300))
+    return scale * (vectors @ ((vectors.T @ (scale * vector)) / values))
+
+
+def _spread(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the largest score minus the smallest; the first class has 0."""
+    return scores.max(axis=0).clip(min=0) - scores.min(axis=0).clip(max=0)
