@@ -85,14 +85,16 @@ class _Polished(NamedTuple):
 
 @dataclass
 class _Interior:
-    """Interior points: margins are slack - excess, the duals in (0, bounds).
+    """Interior points: margins are slack - excess, alphas and rest add up to bounds.
 
-    Optimal where w = fixed + Z' alphas, alphas excess = 0 = (bounds - alphas) slack.
+    Optimal where w = fixed + Z' alphas, and alphas excess = 0 = rest slack. Records of
+    bound 0 are not there.
     """
 
     W: _Floats
     fixed: _Floats
     alphas: _Floats
+    rest: _Floats
     excess: _Floats
     slack: _Floats
     bounds: _Floats
@@ -110,29 +112,30 @@ class _Interior:
         margins = rows.margins(W)
         slack = np.maximum(margins, 0.0) + away
         excess = slack - margins
-        alphas = bounds * slack / (slack + excess)
-        return cls(W, fixed, alphas, excess, slack, bounds)
+        share = slack / (slack + excess)
+        return cls(
+            W, fixed, bounds * share, bounds * (1 - share), excess, slack, bounds
+        )
 
     def part(self, which: Any) -> _Interior:
         return _Interior(*(getattr(self, f.name)[which] for f in fields(self)))
 
     def complementarity(self) -> _Floats:
         """Return the mean of the products over records, in units of their bounds."""
-        products = self.alphas * self.excess + (self.bounds - self.alphas) * self.slack
+        products = self.alphas * self.excess + self.rest * self.slack
         total = 2 * self.bounds.sum(axis=1)
         return products.sum(axis=1) / np.where(total, total, 1.0)
 
     def sides(self) -> NDArray[np.int8]:
         """Return where records tend to: 0 beyond the margin, 1 on it, 2 charged."""
         beyond = self.alphas <= self.bounds * self.excess
-        charged = self.bounds - self.alphas <= self.bounds * self.slack
+        charged = self.rest <= self.bounds * self.slack
         return np.where(beyond, np.int8(0), np.where(charged, np.int8(2), np.int8(1)))
 
     def improve(self, rows: Rows) -> _Interior:
         """Return the point after a predictor-corrector step (Mehrotra)."""
-        a, s, x = self.alphas, self.excess, self.slack
+        a, b, s, x = self.alphas, self.rest, self.excess, self.slack
         used = self.bounds > 0
-        b = self.bounds - a
         spread = np.where(used, a * b, 0.0) / np.where(used, s * b + x * a, 1.0)
         hessians = rows.hessians(spread)
         dual = self.fixed + a @ rows.Z - self.W
@@ -148,34 +151,34 @@ class _Interior:
             da = spread * (right - dW @ rows.Z.T)
             return dW, da, (lower - s * da) * per_a, (upper + x * da) * per_b
 
+        def longest(da: _Floats, ds: _Floats, dx: _Floats) -> _Floats:
+            """Return the longest step that keeps all of them positive, at most 1."""
+            shares = (-da * per_a, da * per_b, -ds / s, -dx / x)
+            largest = np.max([share.max(axis=1) for share in shares], axis=0)
+            return 1 / np.maximum(1.0, largest)[:, None]
+
         dW, da, ds, dx = direction(-a * s, -b * x)
-        length = self._longest(da, ds, dx)[:, None]
+        step = longest(da, ds, dx)
         mean = self.complementarity()[:, None]
-        ahead = replace(
-            self, alphas=a + length * da, excess=s + length * ds, slack=x + length * dx
-        )
-        centered = (ahead.complementarity()[:, None] / mean) ** 3 * mean * self.bounds
+        mean = np.where(mean > 0, mean, 1.0)  # no record may be there
+        ahead = self.moved(step, dW, da, ds, dx).complementarity()[:, None]
+        centered = (ahead / mean) ** 3 * mean * self.bounds
         dW, da, ds, dx = direction(
             centered - a * s - da * ds, centered - b * x + da * dx
         )
-        length = _SHORT_OF_BOUNDS * self._longest(da, ds, dx)[:, None]
-        length = np.minimum(length, 1.0)
+        step = _SHORT_OF_BOUNDS * longest(da, ds, dx)
+        return self.moved(step, dW, da, ds, dx)
+
+    def moved(
+        self, step: _Floats, dW: _Floats, da: _Floats, ds: _Floats, dx: _Floats
+    ) -> _Interior:
         return replace(
             self,
-            W=self.W + length * dW,
-            alphas=a + length * da,
-            excess=s + length * ds,
-            slack=x + length * dx,
-        )
-
-    def _longest(self, da: _Floats, ds: _Floats, dx: _Floats) -> _Floats:
-        """Return the longest step within bounds."""
-        shares = [-ds / self.excess, -dx / self.slack]
-        for d in (-da / self.alphas, da / (self.bounds - self.alphas)):
-            d[self.bounds == 0] = 0.0
-            shares.append(d)
-        return 1 / np.maximum(
-            1.0, np.max([share.max(axis=1) for share in shares], axis=0)
+            W=self.W + step * dW,
+            alphas=self.alphas + step * da,
+            rest=self.rest - step * da,
+            excess=self.excess + step * ds,
+            slack=self.slack + step * dx,
         )
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.neighbors import NeighborPairs
+from skparisk.queries._logistic_records import (
+    OwnRecords,
+    Records,
+    SharedRecords,
+    expected_counts,
+)
 from skparisk.queries._logistic_solver import minimizer, penalty_shares, released
 
 __all__ = ["CLOSE", "PoolSolver"]
-
-_Rows: TypeAlias = NDArray[np.intp] | None
 
 # How close to the exact answer it is proven to be, of the largest output.
 CLOSE = 2.0**-34
@@ -24,7 +27,8 @@ _MOST_EVALUATIONS = 8
 # Curvature is taken anew where that of a record may have changed by more.
 _FAR = 2.0**-4
 _SINGLE = 2.0**-12  # more than single precision changes in sums of about 1
-_IN_CACHE = 2**16
+_COUNTS_IN_CACHE = 2**16
+_GATHERED = 2**14
 _MOST_PRODUCTS = 2**25
 
 
@@ -63,7 +67,7 @@ class PoolSolver:
             design = np.column_stack([X - center, np.ones(n_rows)])
             theta[:, -1] += theta[:, :-1] @ center
             penalty = np.append(penalty, 0.0)
-        p = _expected(theta @ -design.T, 1.0)
+        p = expected_counts(theta @ -design.T, 1.0)
         weights = share * (p * (1 - p)).mean(axis=0)
         factor = np.linalg.cholesky((design.T * weights) @ design + np.diag(penalty))
         scaled = factor / np.linalg.norm(factor, axis=1, keepdims=True)
@@ -85,15 +89,15 @@ class PoolSolver:
         # A step of length 1 spreads the scores of a record by no more than that.
         self._reach = lengths.max() * np.sqrt(min(2, n_classes - 1))
         of_class = (codes == np.arange(1, n_classes)[:, None]).astype(np.float64)
-        gathering = n_rows > 4 * n_records or _n_products(Z) > _MOST_PRODUCTS
-        self._records = _Records(
-            Z=Z,
-            Zt=Z.T.copy(),
-            of_class=of_class,
-            residuals=p - of_class,
-            products=None if gathering else _products(Z),
-            penalty=np.kron(penalty_shares(n_classes), (back * penalty) @ back.T),
-        )
+        residuals = p - of_class
+        curving = np.kron(penalty_shares(n_classes), (back * penalty) @ back.T)
+        n_products = Z.size * (Z.shape[1] + 1) // 2
+        self._records: OwnRecords | SharedRecords
+        if n_rows > 4 * n_records or n_products > _MOST_PRODUCTS:
+            own = Z[None], of_class[None], residuals[None]
+            self._records = OwnRecords(*own, curving)
+        else:
+            self._records = SharedRecords(Z, of_class, residuals, curving)
         counts = np.full((1, n_rows), share)
         moments = np.zeros((1, self._start.size))
         derivatives = self._records.derivatives(counts, moments, self._start[None])
@@ -103,32 +107,23 @@ class PoolSolver:
         self, pairs: NeighborPairs
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
         """Return the answers of both databases of each pair, and which are proven."""
-        if self._records.products is not None:
+        if isinstance(self._records, SharedRecords):
             counts = _counts(pairs.records, len(self._records.Z))
             return self._solve(self._records, counts, pairs.removed, pairs.replacement)
-        solved = [self._solve(*self._gathered(pairs, i)) for i in range(len(pairs))]
+        step = max(1, _GATHERED // pairs.n_records)
+        solved = [
+            self._solve(*_gathered(self._records, pairs, slice(start, start + step)))
+            for start in range(0, len(pairs), step)
+        ]
         first, second, proven = map(np.concatenate, zip(*solved, strict=True))
         return first, second, proven
 
-    def _gathered(
-        self, pairs: NeighborPairs, pair: int
-    ) -> tuple[
-        _Records, NDArray[np.float64], NDArray[np.intp], NDArray[np.intp] | None
-    ]:
-        """Return records of a pair, their counts, and which to remove and to add."""
-        rows, counts, added = pairs.records[pair], np.ones((1, pairs.n_records)), None
-        if pairs.replacement is not None:
-            rows = np.append(rows, pairs.replacement[pair])
-            counts = np.append(counts, [[0.0]], axis=1)
-            added = np.array([pairs.n_records])
-        return self._records.take(rows), counts, pairs.changed[[pair]], added
-
     def _solve(
         self,
-        records: _Records,
+        records: Records,
         counts: NDArray[np.float64],
         removed: NDArray[np.intp],
-        added: _Rows,
+        added: NDArray[np.intp] | None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
         """Solve databases of these counts, and their neighbors."""
         moments = records.sums(counts, records.of_class)
@@ -156,7 +151,7 @@ class PoolSolver:
 
     def _newton(
         self,
-        records: _Records,
+        records: Records,
         counts: NDArray[np.float64],
         moments: NDArray[np.float64],
         v: NDArray[np.float64],
@@ -217,146 +212,27 @@ class _Curvature:
         return (self.inverse @ slopes[:, :, None]).reshape(self.at.shape)
 
 
-@dataclass(frozen=True, eq=False)
-class _Records:
-    """Transformed records; databases are counts of them, (n_databases, n_rows).
-
-    Moments are the sums over records of z, for each class but the first.
-    """
-
-    Z: NDArray[np.float64]
-    Zt: NDArray[np.float64]
-    of_class: NDArray[np.float64]
-    residuals: NDArray[np.float64]
-    products: NDArray[np.float32] | None
-    penalty: NDArray[np.float64]
-
-    def take(self, rows: NDArray[np.intp]) -> _Records:
-        """Return some of the records, without products."""
-        return replace(
-            self,
-            Z=self.Z[rows],
-            Zt=self.Zt[:, rows],
-            of_class=self.of_class[:, rows],
-            residuals=self.residuals[:, rows],
-        )
-
-    def sums(
-        self, counts: NDArray[np.float64], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return sums of z, weighted with each row of weights."""
-        sums = np.zeros((len(counts) * len(weights), self.Z.shape[1]))
-        for rows in self._blocks(sums):
-            weighted = counts[:, None, rows] * weights[:, rows]
-            sums += weighted.reshape(len(sums), -1) @ self.Z[rows]
-        return sums.reshape(len(counts), -1)
-
-    def slopes(
-        self,
-        counts: NDArray[np.float64],
-        moments: NDArray[np.float64],
-        v: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """Return first derivatives at v."""
-        flat = v.reshape(-1, v.shape[2])
-        sums = np.zeros_like(flat)
-        for rows in self._blocks(flat):
-            minus = (-flat @ self.Zt[:, rows]).reshape(*v.shape[:2], -1)
-            expected = _expected(minus, counts[:, None, rows])
-            sums += expected.reshape(len(flat), -1) @ self.Z[rows]
-        return sums.reshape(len(v), -1) - moments + v.reshape(len(v), -1) @ self.penalty
-
-    def derivatives(
-        self,
-        counts: NDArray[np.float64],
-        moments: NDArray[np.float64],
-        v: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return first and second derivatives at v."""
-        m, n_logits, q = v.shape
-        flat = v.reshape(-1, q)
-        sums = np.zeros_like(flat)
-        squares = np.zeros((n_logits, n_logits, m, q * (q + 1) // 2))
-        for rows in self._blocks(flat):
-            minus = (-flat @ self.Zt[:, rows]).reshape(m, n_logits, -1)
-            p = _expected(minus, 1.0)
-            expected = counts[:, None, rows] * p
-            sums += expected.reshape(len(flat), -1) @ self.Z[rows]
-            for a in range(n_logits):
-                for b in range(a + 1):
-                    weights = float(a == b) - p[:, b]
-                    weights *= expected[:, a]
-                    squares[a, b] += self._squares(weights, rows)
-        matrix = np.empty((m, n_logits, q, n_logits, q))
-        i, j = np.triu_indices(q)
-        for a in range(n_logits):
-            for b in range(a + 1):
-                block = np.empty((m, q, q))
-                block[:, i, j] = block[:, j, i] = squares[a, b]
-                matrix[:, a, :, b] = matrix[:, b, :, a] = block
-        slopes = sums.reshape(m, -1) - moments + v.reshape(m, -1) @ self.penalty
-        return slopes, matrix.reshape(m, n_logits * q, -1) + self.penalty
-
-    def of_one(
-        self, rows: NDArray[np.intp], v: NDArray[np.float64], at: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return what one record adds to moments, slopes at v and curvature at `at`."""
-        Z, of_class = self.Z[rows], self.of_class[:, rows].T
-        p, p_at = (_expected(-place @ Z[:, :, None], 1.0)[:, :, 0] for place in (v, at))
-        weights = p_at[:, :, None] * (np.eye(p.shape[1]) - p_at[:, None])
-        squares = np.einsum("mab,mi,mj->maibj", weights, Z, Z)
-        moments, slopes = (
-            (w[:, :, None] * Z[:, None]).reshape(len(Z), -1)
-            for w in (of_class, p - of_class)
-        )
-        return moments, slopes, squares.reshape(*moments.shape, -1)
-
-    def _squares(self, weights: NDArray[np.float64], rows: slice) -> Any:
-        """Return weighted sums of z_i z_j, i <= j."""
-        if self.products is not None:
-            return weights.astype(np.float32) @ self.products[rows]
-        squares = (self.Zt[:, rows] * weights) @ self.Z[rows]  # of one database
-        return squares[np.triu_indices(len(squares))]
-
-    def _blocks(self, of: NDArray[np.float64]) -> list[slice]:
-        """Return stretches of rows, so that numbers for all of `of` fit the cache."""
-        step = max(1, _IN_CACHE // len(of))
-        return [slice(i, i + step) for i in range(0, len(self.Z), step)]
-
-
-def _expected(minus: NDArray[np.float64], counts: Any) -> NDArray[np.float64]:
-    """Return counts times probabilities of the classes but the first, in place.
-
-    From the negated scores, of shape (..., n_classes - 1, n_rows).
-    """
-    if minus.shape[-2] == 1:
-        odds = np.exp(minus, out=minus)
-        odds += 1
-        return np.divide(counts, odds, out=odds)
-    top = minus.min(axis=-2, keepdims=True).clip(max=0)
-    odds = np.exp(np.subtract(top, minus, out=minus), out=minus)
-    odds *= counts / (odds.sum(axis=-2, keepdims=True) + np.exp(top))
-    return odds
-
-
-def _n_products(Z: NDArray[np.float64]) -> int:
-    return Z.size * (Z.shape[1] + 1) // 2
-
-
-def _products(Z: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return Z_i Z_j for each row, i <= j."""
-    i, j = np.triu_indices(Z.shape[1])
-    single = Z.astype(np.float32)
-    return single[:, i] * single[:, j]
-
-
 def _counts(records: NDArray[np.intp], n_rows: int) -> NDArray[np.float64]:
     """Return how often each database has each record."""
     counts = np.empty((len(records), n_rows))
-    step = max(1, _IN_CACHE // n_rows)
+    step = max(1, _COUNTS_IN_CACHE // n_rows)
     for start in range(0, len(records), step):
         block = records[start : start + step]
         flat = block + np.arange(0, len(block) * n_rows, n_rows)[:, None]
         count = np.bincount(flat.ravel(), minlength=len(block) * n_rows)
         counts[start : start + step] = count.reshape(len(block), n_rows)
     return counts
+
+
+def _gathered(
+    pool: OwnRecords, pairs: NeighborPairs, part: slice
+) -> tuple[OwnRecords, NDArray[np.float64], NDArray[np.intp], NDArray[np.intp] | None]:
+    """Return records of some pairs, their counts, and which to remove and to add."""
+    rows, removed = pairs.records[part], pairs.changed[part]
+    counts = np.ones(rows.shape)
+    if pairs.replacement is None:
+        return pool.take(rows), counts, removed, None
+    rows = np.column_stack([rows, pairs.replacement[part]])
+    counts = np.column_stack([counts, np.zeros(len(counts))])
+    added = np.full(len(rows), pairs.n_records)
+    return pool.take(rows), counts, removed, added

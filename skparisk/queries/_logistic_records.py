@@ -1,0 +1,220 @@
+"""Sums over the records of many databases, which logistic regression needs.
+
+Logits are the scores of the classes but the first, relative to the first.
+Derivatives are flat over logits and columns.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["OwnRecords", "Records", "SharedRecords", "expected_counts"]
+
+_IN_CACHE = 2**16
+
+
+def expected_counts(minus: NDArray[np.float64], counts: Any) -> NDArray[np.float64]:
+    """Return counts times probabilities of the classes but the first, in place.
+
+    From the negated logits, of shape (..., n_logits, n_rows).
+    """
+    if minus.shape[-2] == 1:
+        odds = np.exp(minus, out=minus)
+        odds += 1
+        return np.divide(counts, odds, out=odds)
+    top = minus.min(axis=-2, keepdims=True).clip(max=0)
+    odds = np.exp(np.subtract(top, minus, out=minus), out=minus)
+    odds *= counts / (odds.sum(axis=-2, keepdims=True) + np.exp(top))
+    return odds
+
+
+@dataclass(frozen=True, eq=False)
+class Records(ABC):
+    """Records z, of which m databases are counts, of shape (m, n_rows).
+
+    Parameters
+    ----------
+    Z : ndarray of shape (..., n_rows, q)
+        The same for all databases, or those of each.
+
+    of_class, residuals : ndarray of shape (..., n_logits, n_rows)
+        Whether a record is of each class but the first; its probability at some
+        point, less that.
+
+    penalty : ndarray of shape (n_logits * q, n_logits * q)
+        Second derivatives that do not depend on records.
+    """
+
+    Z: NDArray[np.float64]
+    of_class: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    penalty: NDArray[np.float64]
+
+    @abstractmethod
+    def _pick(
+        self, columns: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return z and the class of one record for each database."""
+
+    @abstractmethod
+    def _minus_logits(self, v: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+        """Return negated logits, of shape (m, n_logits, some rows)."""
+
+    @abstractmethod
+    def _sums(self, weights: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+        """Return weighted sums of z, of shape (m, n_logits, q)."""
+
+    @abstractmethod
+    def _squares(self, weights: NDArray[np.float64], rows: slice) -> NDArray[Any]:
+        """Return sums of z_i z_j, i <= j, with weights of shape (m, some rows)."""
+
+    def sums(
+        self, counts: NDArray[np.float64], weights: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return sums of z over databases, weighted for each logit."""
+        n_logits = weights.shape[-2]
+        sums = np.zeros((len(counts), n_logits, self.Z.shape[-1]))
+        for rows in _blocks(counts, n_logits):
+            sums += self._sums(counts[:, None, rows] * weights[..., rows], rows)
+        return sums.reshape(len(counts), -1)
+
+    def slopes(
+        self,
+        counts: NDArray[np.float64],
+        moments: NDArray[np.float64],
+        v: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Return first derivatives at v; moments are the sums of z of each class."""
+        sums = np.zeros_like(v)
+        for rows in _blocks(counts, v.shape[1]):
+            minus = self._minus_logits(v, rows)
+            sums += self._sums(expected_counts(minus, counts[:, None, rows]), rows)
+        return sums.reshape(len(v), -1) - moments + v.reshape(len(v), -1) @ self.penalty
+
+    def derivatives(
+        self,
+        counts: NDArray[np.float64],
+        moments: NDArray[np.float64],
+        v: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return first and second derivatives at v."""
+        m, n_logits, q = v.shape
+        i, j = np.triu_indices(q)
+        sums = np.zeros_like(v)
+        squares = np.zeros((n_logits, n_logits, m, len(i)))
+        for rows in _blocks(counts, n_logits):
+            p = expected_counts(self._minus_logits(v, rows), 1.0)
+            expected = counts[:, None, rows] * p
+            sums += self._sums(expected, rows)
+            for a in range(n_logits):
+                for b in range(a + 1):
+                    weights = float(a == b) - p[:, b]
+                    weights *= expected[:, a]
+                    squares[a, b] += self._squares(weights, rows)
+        matrix = np.empty((m, n_logits, q, n_logits, q))
+        block = np.empty((m, q, q))
+        for a in range(n_logits):
+            for b in range(a + 1):
+                block[:, i, j] = block[:, j, i] = squares[a, b]
+                matrix[:, a, :, b] = matrix[:, b, :, a] = block
+        slopes = sums.reshape(m, -1) - moments + v.reshape(m, -1) @ self.penalty
+        return slopes, matrix.reshape(m, n_logits * q, -1) + self.penalty
+
+    def of_one(
+        self, columns: NDArray[np.intp], v: NDArray[np.float64], at: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return what one record adds to moments, slopes at v and curvature at `at`."""
+        Z, of_class = self._pick(columns)
+        p, p_at = (
+            expected_counts(-place @ Z[:, :, None], 1.0)[:, :, 0] for place in (v, at)
+        )
+        weights = p_at[:, :, None] * (np.eye(p.shape[1]) - p_at[:, None])
+        squares = np.einsum("mab,mi,mj->maibj", weights, Z, Z)
+        moments, slopes = (
+            (w[:, :, None] * Z[:, None]).reshape(len(Z), -1)
+            for w in (of_class, p - of_class)
+        )
+        return moments, slopes, squares.reshape(*moments.shape, -1)
+
+
+def _blocks(counts: NDArray[np.float64], n_logits: int) -> list[slice]:
+    """Return stretches of rows, so that their logits fit the cache."""
+    m, n_rows = counts.shape
+    step = max(1, _IN_CACHE // (m * n_logits))
+    return [slice(start, start + step) for start in range(0, n_rows, step)]
+
+
+class SharedRecords(Records):
+    """The same records for all databases: Z is (n_rows, q)."""
+
+    @cached_property
+    def _Zt(self) -> NDArray[np.float64]:
+        return self.Z.T.copy()
+
+    @cached_property
+    def _products(self) -> NDArray[np.float32]:
+        i, j = np.triu_indices(self.Z.shape[1])
+        single = self.Z.astype(np.float32)
+        return single[:, i] * single[:, j]
+
+    def _pick(
+        self, columns: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self.Z[columns], self.of_class[:, columns].T
+
+    def _minus_logits(self, v: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+        flat = -v.reshape(-1, v.shape[2])
+        return (flat @ self._Zt[:, rows]).reshape(*v.shape[:2], -1)
+
+    def _sums(self, weights: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+        flat = weights.reshape(-1, weights.shape[2])
+        return (flat @ self.Z[rows]).reshape(*weights.shape[:2], -1)
+
+    def _squares(self, weights: NDArray[np.float64], rows: slice) -> NDArray[Any]:
+        return weights.astype(np.float32) @ self._products[rows]
+
+
+class OwnRecords(Records):
+    """Records of its own for each database: Z is (m, n_rows, q)."""
+
+    @cached_property
+    def _Zt(self) -> NDArray[np.float64]:
+        return self.Z.swapaxes(1, 2).copy()
+
+    @cached_property
+    def _joined(self) -> NDArray[np.float64]:
+        """What is known of each record of the first database, side by side."""
+        return np.column_stack([self.Z[0], self.of_class[0].T, self.residuals[0].T])
+
+    def take(self, rows: NDArray[np.intp]) -> OwnRecords:
+        """Return rows of the first database, for databases of (m, n) rows."""
+        q, n_logits = self.Z.shape[2], self.of_class.shape[1]
+        Z, of_class, residuals = np.split(
+            self._joined.take(rows, axis=0), [q, q + n_logits], axis=2
+        )
+        return OwnRecords(
+            Z, of_class.swapaxes(1, 2), residuals.swapaxes(1, 2), self.penalty
+        )
+
+    def _pick(
+        self, columns: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        each = np.arange(len(columns))
+        return self.Z[each, columns], self.of_class[each, :, columns]
+
+    def _minus_logits(self, v: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+        return -v @ self._Zt[:, :, rows]
+
+    def _sums(self, weights: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+        return weights @ self.Z[:, rows]
+
+    def _squares(self, weights: NDArray[np.float64], rows: slice) -> NDArray[Any]:
+        squares = (self._Zt[:, :, rows] * weights[:, None]) @ self.Z[:, rows]
+        i, j = np.triu_indices(self.Z.shape[2])
+        return squares[:, i, j]
