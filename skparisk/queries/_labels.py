@@ -11,6 +11,9 @@ from skparisk.neighbors import NeighborPairs
 
 __all__ = ["check_classes", "check_classes_present", "label_codes"]
 
+# So many records for each class are looked at first.
+_FIRST_RECORDS = 64
+
 
 def check_classes(classes: Any) -> tuple[float, ...]:
     """Return at least two different finite numbers, sorted."""
@@ -44,6 +47,10 @@ def check_classes_present(
 ) -> None:
     """Refuse sampled databases without a class: `codes` are those of the pool."""
     n_classes = len(classes)
+    few = codes[pairs.records[:, : _FIRST_RECORDS * n_classes]]
+    # Two records of a class among a few are at least one in both databases.
+    if all(((few == code).sum(axis=1) >= 2).all() for code in range(n_classes)):
+        return
     drawn = (
         codes[pairs.records] + np.arange(0, len(pairs) * n_classes, n_classes)[:, None]
     )

@@ -20,7 +20,6 @@ __all__ = ["LogisticRegressionQuery"]
 
 # More than two answers that are close, and the rounding of what is released, are off.
 _OUTWARD = 4 * CLOSE
-_FIRST_RECORDS = 64
 
 
 @dataclass(frozen=True)
@@ -111,8 +110,7 @@ class LogisticRegressionQuery(Query):
         solver = self._pool_solver(pool, codes, n_records)
 
         def differences(pairs: NeighborPairs) -> Rounded:
-            if not _surely_present(pairs, codes, len(self.classes)):
-                check_classes_present(pairs, codes, self.classes)
+            check_classes_present(pairs, codes, self.classes)
             if solver is None:
                 return self._plain_differences(pairs)
             with np.errstate(all="ignore"):
@@ -157,13 +155,3 @@ class LogisticRegressionQuery(Query):
             one, other = (self(*database) for database in pairs.databases(int(pair)))
             differences[pair], errors[pair] = one - other, 0.0
         return differences, errors
-
-
-def _surely_present(
-    pairs: NeighborPairs, codes: NDArray[np.intp], n_classes: int
-) -> bool:
-    """Return whether a few records of each pair have each class twice already."""
-    few = codes[pairs.records[:, : _FIRST_RECORDS * n_classes]]
-    return all(
-        ((few == code).sum(axis=1) >= 2).all().item() for code in range(n_classes)
-    )
