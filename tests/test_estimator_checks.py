@@ -2,9 +2,15 @@
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from skparisk import PrivateRidge, SensitivitySampler
+from skparisk import PrivateEstimator, PrivateRidge, SensitivitySampler
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning"),
@@ -14,6 +20,24 @@ pytestmark = [
 
 SHAPED = {"randomness": "both", "mechanism": "gaussian", "noise_shape": "whitened"}
 KNOWN = {"randomness": "explicit", "sensitivity": 1.0}
+WRAPPED = [
+    Ridge(),
+    Lasso(0.01),
+    LogisticRegression(max_iter=30),
+    LinearSVC(max_iter=100),
+    GaussianNB(),
+    PCA(),
+    StandardScaler(),
+    KMeans(n_init=1),
+]
+
+
+def wrapped(**parameters):
+    cheap = SensitivitySampler(n_pairs=4)
+    return [
+        PrivateEstimator(estimator, gamma=0.2, sensitivity=cheap, **parameters)
+        for estimator in WRAPPED
+    ]
 
 
 @parametrize_with_checks(
@@ -28,6 +52,8 @@ KNOWN = {"randomness": "explicit", "sensitivity": 1.0}
         PrivateRidge(sensitivity=SensitivitySampler(**SHAPED), noise_random_state=0),
         SensitivitySampler(noise_random_state=0, **SHAPED),
         SensitivitySampler(noise_random_state=0, **KNOWN),
+        *wrapped(noise_random_state=0),
+        *wrapped(epsilon=np.inf),
     ]
 )
 def test_seeded(estimator, check):

@@ -25,6 +25,7 @@ from skparisk.queries._estimator import (
     Reader,
     describe_candidates,
     repeatable,
+    takes_targets,
 )
 from skparisk.queries._labels import (
     check_classes,
@@ -60,4 +61,5 @@ __all__ = [
     "kernel_density_sensitivity_bound",
     "label_codes",
     "repeatable",
+    "takes_targets",
 ]

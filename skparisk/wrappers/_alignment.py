@@ -37,9 +37,9 @@ def match_components(numbers: Numbers, anchor: Numbers) -> Numbers:
     --------
     >>> import numpy as np
     >>> from skparisk.wrappers import match_components
-    >>> flipped = {"components_": np.array([[0.0, -1.0], [1.0, 0.0]])}
+    >>> flipped = {"components_": np.array([[0.6, -0.8], [0.8, 0.6]])}
     >>> match_components(flipped, {"components_": np.eye(2)})["components_"]
-    array([[1., 0.], [0., 1.]])
+    array([[ 0.8,  0.6], [-0.6,  0.8]])
     """
     if "components_" not in numbers:
         return numbers

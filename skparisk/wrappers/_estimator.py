@@ -26,8 +26,8 @@ from skparisk.queries import (
     Reader,
     describe_candidates,
     repeatable,
+    takes_targets,
 )
-from skparisk.queries._estimator import takes_targets
 from skparisk.reference import Reference, TableReference, as_reference, fingerprint
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.wrappers._first_fit import FirstFit
@@ -511,7 +511,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
 
 
 def _columns(y: NDArray[Any]) -> str:
-    return "one dimension" if y.ndim == 1 else f"{y.shape[1]} columns"
+    return "one dimension" if y.ndim == 1 else f"{y.shape[1]} column(s)"
 
 
 def _check_estimator(estimator: Any) -> Any:

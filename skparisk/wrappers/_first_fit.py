@@ -12,8 +12,7 @@ from sklearn.base import clone
 
 from skparisk._classes import PublicClasses
 from skparisk.neighbors import Database
-from skparisk.queries import EstimatorQuery, Numbers, label_codes
-from skparisk.queries._estimator import takes_targets
+from skparisk.queries import EstimatorQuery, Numbers, label_codes, takes_targets
 from skparisk.reference import Reference, TableReference
 
 __all__ = ["FirstFit"]

@@ -196,7 +196,7 @@ class ServedMethods:
         return self._ask_about(X, "score_samples")
 
     @available_if(_offers("score"))
-    def score(self, X: Any, y: Any = None) -> Any:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Return the score of what was released on records that are given.
 
         Parameters
@@ -207,11 +207,15 @@ class ServedMethods:
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Their targets or labels.
 
+        sample_weight : array-like of shape (n_rows,), default=None
+            Weights of the records, where the wrapped estimator takes them.
+
         Returns
         -------
         score : float
         """
-        return self._ask_about(X, "score", y)
+        weights = () if sample_weight is None else (sample_weight,)
+        return self._ask_about(X, "score", y, *weights)
 
     @available_if(_offers("sample"))
     def sample(self, n_samples: int = 1) -> Any:

@@ -103,8 +103,8 @@ def _complete_discriminant(estimator: Any, released: Attributes) -> Attributes:
         return {}
     n_rows, n_features = released["coef_"].shape  # one row for two classes
     most = min(max(n_rows - 1, 1), n_features)
-    wanted = estimator.n_components
-    return {"_max_components": most if wanted is None else wanted}
+    width = most if estimator.n_components is None else estimator.n_components
+    return {"_max_components": width, "_n_features_out": width}
 
 
 def _gaussian_nb_names(estimator: Any) -> tuple[str, ...]:
@@ -146,6 +146,9 @@ def _complete_pca(estimator: Any, released: Attributes) -> Attributes:
     found = _complete_components(estimator, released)
     if "explained_variance_" in released:
         found["explained_variance_"] = _positive(released["explained_variance_"])
+    elif found and not estimator.whiten:
+        # scikit-learn 1.6 asks for it in `transform`, and does nothing with it.
+        found["explained_variance_"] = np.full(found["n_components_"], np.nan)
     return found
 
 
@@ -180,7 +183,10 @@ def _complete_min_max_scaler(estimator: Any, released: Attributes) -> Attributes
 
 
 def _complete_k_means(estimator: Any, released: Attributes) -> Attributes:
-    return {"_n_threads": 1}  # what `predict` asks for; no result of a fit
+    found: Attributes = {"_n_threads": 1}  # what `predict` asks for; no result of a fit
+    if "cluster_centers_" in released:
+        found["_n_features_out"] = len(released["cluster_centers_"])
+    return found
 
 
 def _positive(numbers: NDArray[np.float64]) -> NDArray[np.float64]:

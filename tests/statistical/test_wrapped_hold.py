@@ -1,0 +1,90 @@
+"""Certificates of wrapped estimators hold on fresh pairs.
+
+Each fit is followed by one fresh pair, so that the exact binomial test applies to the
+violations of all fits. Other than for queries by themselves, each fit has an anchor of
+its own, and labels are sampled with the records.
+"""
+
+import numpy as np
+import pytest
+from laws import SEEDS, exceeds
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from skparisk import PrivateEstimator, SensitivitySampler
+from skparisk.reference import CallableReference
+from skparisk.sensitivity import sample_differences
+
+GAMMA = 0.2
+N_PAIRS = 9  # the second largest of them is exceeded at the risk GAMMA, and not below
+
+
+def regression(n_records, rng):
+    X = rng.normal(size=(n_records, 2))
+    return X, X @ [1.0, -2.0] + rng.normal(size=n_records)
+
+
+def classification(n_records, rng):
+    """Two overlapping classes; a database without one is next to impossible."""
+    y = rng.integers(2, size=n_records)
+    return rng.normal(size=(n_records, 2)) + y[:, None], 1.0 * y
+
+
+def clusters(n_records, rng):
+    group = rng.integers(2, size=(n_records, 1))
+    return rng.normal(size=(n_records, 2)) * [1.0, 2.0] + 4.0 * group
+
+
+CASES = {
+    "Ridge": (Ridge(), regression),
+    "Lasso": (Lasso(0.1), regression),
+    "LogisticRegression": (LogisticRegression(max_iter=10), classification),
+    "LinearSVC": (LinearSVC(max_iter=30), classification),
+    "GaussianNB": (GaussianNB(), classification),
+    "PCA": (PCA(1), clusters),
+    "StandardScaler": (StandardScaler(), clusters),
+    "KMeans": (KMeans(2, n_init=1, max_iter=10), clusters),
+}
+
+
+def fresh_losses(case, seed, n_fits=120, n_records=40):
+    """Return the loss of one fresh pair after each fit, over epsilon."""
+    estimator, draw = CASES[case]
+    reference = CallableReference(draw)
+    sampler = SensitivitySampler(n_pairs=N_PAIRS, reference=reference)
+    losses = []
+    rng = np.random.default_rng(seed)
+    for seeds in rng.integers(2**31, size=(n_fits, 2)):
+        model = PrivateEstimator(
+            estimator, gamma=GAMMA, sensitivity=sampler, random_state=int(seeds[0])
+        )
+        drawn = draw(n_records, rng)
+        model.fit(*(drawn if isinstance(drawn, tuple) else (drawn,)))
+        fresh = sample_differences(
+            model.sampler_.query_,
+            reference,
+            n_pairs=1,
+            n_records=n_records,
+            n_features=2,
+            random_state=int(seeds[1]),
+        )
+        losses.append(np.abs(fresh).sum() / model.noise_scale_ / model.epsilon)
+    assert model.risk_ == GAMMA
+    return np.array(losses)
+
+
+def violates(losses, noise=1.0):
+    """Tell if losses at `noise` times the calibrated scale refute the risk."""
+    return exceeds(np.count_nonzero(losses > noise), len(losses), GAMMA)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("case", CASES)
+def test_fresh_pairs_exceed_epsilon_at_most_at_the_risk(case, seed):
+    losses = fresh_losses(case, seed)
+    assert not violates(losses)
+    assert violates(losses, noise=0.5)
