@@ -49,7 +49,8 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
           as `sampler_` of another fit: its pairs are used again. In a search, which
           clones, wrapped in scikit-learn's `FrozenEstimator`.
         * A float: a known bound of the l1 sensitivity of all that is released, for
-          epsilon-differential privacy. It is not checked.
+          epsilon-differential privacy. It is not checked, and with an intercept it must
+          hold for the zeros that stand for a database without one of the classes.
         * "bound": the proven bound of :func:`logistic_sensitivity_bound`, for
           epsilon-differential privacy. Rows are clipped to `x_norm`, and the intercept
           is the coefficient of a constant column, so that it is penalized, unlike that
@@ -119,9 +120,10 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     are public, and that nothing else was learned from the private data without noise,
     such as a scaler in front of this estimator, or the choice of `C`.
 
-    Private data that lack a class are answered with zeros (and noise), as an error
-    would tell. Without a reference the pairs are drawn from the training data
-    themselves. This warns, and the certificate says so.
+    Private data that lack a class are fitted without a word, as an error would tell:
+    with zeros (and noise) where the intercept is not penalized. Without a reference
+    the pairs are drawn from the training data themselves. This warns, and the
+    certificate says so.
 
     Examples
     --------

@@ -81,7 +81,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         * A fitted sampler, such as `sampler_` of another fit: its pairs are used again.
           In a search, which clones, wrapped in scikit-learn's `FrozenEstimator`.
         * A float: a known bound of the l1 sensitivity of all that is released, for
-          epsilon-differential privacy. It is not checked.
+          epsilon-differential privacy. It is not checked, and must hold for the zeros
+          that stand for a database without one of the classes.
 
     public_attributes : tuple of str, default=()
         Further attributes that the served methods need. They are those of a fit on

@@ -1,0 +1,310 @@
+"""The gallery runs, and the numbers that its lecture states are right."""
+
+import doctest
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skparisk import SensitivitySampler
+from skparisk.mechanisms import (
+    DiscreteMechanism,
+    ExponentialMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    RandomizedResponse,
+)
+from skparisk.reference import CallableReference
+
+GALLERY = Path(__file__).parents[1] / "docs" / "gallery"
+PAGES = sorted(page.name for page in GALLERY.glob("*.rst"))
+AGE_BINS = np.arange(0, 111, 10)
+PRICES = (1.0, 2.0, 3.0, 4.0)
+CHOLESTEROL = np.array([216, 501, 100, 535, 214])
+ATTACK = np.array([0, 1, 0, 1, 1])
+THRESHOLDS = np.array([100, 200, 300, 400, 500])
+
+
+def histogram(ages):
+    return np.histogram(ages, bins=AGE_BINS)[0]
+
+
+def revenue(bids, prices=PRICES):
+    return np.array([p * np.count_nonzero(np.asarray(bids) >= p) for p in prices])
+
+
+def accuracy(records):
+    return np.array([np.mean([(c > h) == y for c, y in records]) for h in THRESHOLDS])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples_of_the_gallery_run(page):
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
+    result = doctest.testfile(
+        str(GALLERY / page), module_relative=False, optionflags=flags
+    )
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_a_page_that_is_wrong_is_noticed(tmp_path, capsys):
+    page = tmp_path / "wrong.rst"
+    page.write_text(">>> 1 + 1\n3\n")
+    assert doctest.testfile(str(page), module_relative=False).failed == 1
+    assert "Expected" in capsys.readouterr().out
+
+
+def databases(values, n_records):
+    return [list(records) for records in itertools.product(values, repeat=n_records)]
+
+
+def neighbors(database, values, relation):
+    for position in range(len(database)):
+        rest = database[:position] + database[position + 1 :]
+        if relation == "add-remove":
+            yield rest
+        else:
+            for value in values:
+                yield [*database[:position], value, *database[position + 1 :]]
+
+
+def largest_distance(query, values, relation, *, n_records=3, norm=1):
+    """Compare all neighbors whose records have these values."""
+    return max(
+        np.linalg.norm(np.atleast_1d(query(one) - query(other)), norm)
+        for one in databases(values, n_records)
+        for other in neighbors(one, values, relation)
+    )
+
+
+SALARIES = (20e3, 50e3, 110e3, 200e3)
+AGES = (5, 18, 19, 64, 70, 100)
+BIDS = (0.0, 1.0, 1.5, 3.01, 4.0, 9.0)
+PATIENTS = tuple(itertools.product((99, 216, 501), (0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("query", "values", "relation", "norm", "stated"),
+    [
+        (np.sum, (0.0, 1.0), "replace-one", 1, 1),
+        (np.sum, (0.0, 1.0), "add-remove", 1, 1),
+        (np.sum, SALARIES, "replace-one", 1, 180e3),
+        (np.sum, SALARIES, "add-remove", 1, 200e3),
+        (np.mean, SALARIES, "replace-one", 1, 180e3 / 3),
+        (np.mean, SALARIES, "add-remove", 1, 180e3 / 3),
+        (histogram, AGES, "replace-one", 1, 2),
+        (histogram, AGES, "add-remove", 1, 1),
+        (np.sum, (10e3, 90e3, 200e3), "replace-one", 2, 190e3),
+        (histogram, AGES, "replace-one", 2, math.sqrt(2)),
+        (revenue, BIDS, "replace-one", np.inf, 4),
+        (revenue, BIDS, "add-remove", np.inf, 4),
+        (accuracy, PATIENTS, "replace-one", np.inf, 1 / 3),
+    ],
+)
+def test_stated_sensitivities_bound_all_neighbors_and_are_attained(
+    query, values, relation, norm, stated
+):
+    largest = largest_distance(query, values, relation, norm=norm)
+    assert largest == pytest.approx(stated, rel=1e-12)
+
+
+def test_one_buyer_moves_the_revenue_by_the_largest_price():
+    prices = np.arange(1, 101) / 10
+    moves = [
+        np.abs(revenue([v, 5.0], prices) - revenue([w, 5.0], prices)).max()
+        for v, w in itertools.product((0.0, 0.1, 3.0, 10.0, 99.0), repeat=2)
+    ]
+    assert max(moves) == 10
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "stated"), [(20e3, 200e3, 180e3), (18, 100, 82)]
+)
+def test_local_sensitivity_is_the_width_of_the_range(low, high, stated):
+    values = np.linspace(low, high, 11)
+    moves = np.abs(np.subtract.outer(values, values))
+    assert moves.max() == stated
+
+
+@pytest.mark.parametrize(
+    ("query", "values", "relation", "stated"),
+    [
+        (np.sum, (0.0, 1.0), "replace-one", 1),
+        (np.sum, (0.0, 1.0), "add-remove", 1),
+        (np.sum, (20e3, 200e3), "replace-one", 180e3),
+        (np.sum, (20e3, 200e3), "add-remove", 200e3),
+        (np.mean, (20e3, 200e3), "replace-one", 180e3 / 10),
+        (histogram, (18.0, 64.0), "replace-one", 2),
+        (histogram, (18.0, 64.0), "add-remove", 1),
+    ],
+)
+def test_sampled_sensitivity_of_extreme_records_is_the_stated_one(
+    query, values, relation, stated
+):
+    sampler = SensitivitySampler(
+        query,
+        gamma=0.1,
+        n_pairs=200,
+        n_records=10,
+        relation=relation,
+        reference=CallableReference(lambda n, rng: rng.choice(values, size=(n, 1))),
+        random_state=0,
+    ).fit([[values[0]]] * 10)
+    assert sampler.sensitivity_ == pytest.approx(stated, rel=1e-12)
+    known = LaplaceMechanism(stated, 1.0, sampler.n_outputs_)
+    assert sampler.noise_scale_ == pytest.approx(known.noise_scale, rel=2e-6)
+
+
+def test_one_record_is_released_with_the_width_of_the_range():
+    reference = CallableReference(lambda n, rng: rng.choice([20e3, 200e3], (n, 1)))
+    sampler = SensitivitySampler(reference=reference, gamma=0.1, random_state=0)
+    assert sampler.fit([[20e3]]).sensitivity_ == 180e3
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 82 / 3])
+@pytest.mark.parametrize("sensitivity", [1.0, 2.0, 82.0, 180e3, 200e3])
+def test_laplace_noise_has_the_scale_and_the_level_that_are_stated(
+    sensitivity, epsilon
+):
+    mechanism = LaplaceMechanism(sensitivity, epsilon)
+    scale = mechanism.noise_scale
+    assert sensitivity / epsilon <= scale < sensitivity / epsilon * (1 + 1e-6)
+    assert mechanism.privacy_loss(sensitivity) == pytest.approx(epsilon, rel=1e-6)
+    # The largest ratio of the two densities is exp(1/b) for a distance of 1.
+    outputs = np.linspace(-5, 5, 1001) * scale
+    ratio = stats.laplace.logpdf(outputs, 0, scale) - stats.laplace.logpdf(
+        outputs, sensitivity, scale
+    )
+    assert ratio.max() == pytest.approx(sensitivity / scale, rel=1e-9)
+    assert ratio.max() <= epsilon
+
+
+def test_alice_has_a_level_of_82_thirds():
+    assert LaplaceMechanism(82.0, 82 / 3).noise_scale == pytest.approx(3, rel=1e-8)
+
+
+def test_coin_flips_tell_the_truth_three_times_in_four():
+    told = [
+        truth if first == "heads" else second
+        for truth, first, second in itertools.product(
+            (0, 1), ("heads", "tails"), (0, 1)
+        )
+    ]
+    by_flips = np.array([np.bincount(told[:4]), np.bincount(told[4:])]) / 4
+    coins = RandomizedResponse(truth_probability=0.75)
+    np.testing.assert_array_equal(coins.matrix, by_flips)
+    assert math.log(3) <= coins.epsilon < math.log(3) * (1 + 1e-12)
+    assert round(math.log(3), 2) == 1.10
+
+
+@pytest.mark.parametrize("p", [0.01, 0.25, 0.49, 0.51, 0.75, 0.9])
+def test_level_of_any_probability_of_the_truth(p):
+    level = math.log(max(p / (1 - p), (1 - p) / p))
+    response = RandomizedResponse(truth_probability=p)
+    assert response.epsilon == pytest.approx(level, rel=1e-12)
+    assert DiscreteMechanism(response.matrix).epsilon == pytest.approx(level, rel=1e-12)
+
+
+@pytest.mark.parametrize("p", [0.75, 0.3])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_estimate_of_the_survey_is_the_stated_one_and_unbiased(p, share):
+    n = 10
+    response = RandomizedResponse(truth_probability=p)
+    yes = p * share + (1 - p) * (1 - share)
+    counts = np.arange(n + 1)
+    weights = stats.binom.pmf(counts, n, yes)
+    estimates = np.array(
+        [response.estimate_proportions([1] * c + [0] * (n - c)) for c in counts]
+    )
+    stated = (counts / n - p) / (1 - 2 * p)
+    np.testing.assert_allclose(estimates[:, 0], stated, atol=1e-12)
+    np.testing.assert_allclose(weights @ estimates, [1 - share, share], atol=1e-12)
+    variance = weights @ (estimates[:, 1] - share) ** 2
+    assert variance == pytest.approx(yes * (1 - yes) / n / (2 * p - 1) ** 2)
+    assert variance == pytest.approx(response.variance([1 - share, share], n)[1])
+
+
+def test_estimates_of_the_exercise():
+    coins = RandomizedResponse(truth_probability=0.75)
+    for count in range(21):
+        mean = count / 20
+        estimate = coins.estimate_proportions([1] * count + [0] * (20 - count))
+        np.testing.assert_allclose(
+            estimate, [1.5 - 2 * mean, 2 * mean - 0.5], atol=1e-12
+        )
+        assert (estimate.min() < 0) == (mean < 0.25 or mean > 0.75)
+
+
+def test_auction_has_the_stated_scores_and_probabilities():
+    bids = [1, 1, 3.01]
+    np.testing.assert_allclose(
+        revenue(bids, (1, 1.01, 3.01, 3.02)), [3, 1.01, 3.01, 0], rtol=1e-15
+    )
+    scores = revenue(bids)
+    np.testing.assert_array_equal(scores, [3, 2, 3, 0])
+    total = 2 * math.exp(3 / 8) + math.exp(2 / 8) + 1
+    expected = np.exp([3 / 8, 2 / 8, 3 / 8, 0]) / total
+    got = ExponentialMechanism(4.0, 1.0).probabilities(scores)
+    np.testing.assert_allclose(got, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_auction_keeps_its_level_for_all_neighbors(relation):
+    mechanism = ExponentialMechanism(4.0, 1.0)
+
+    def log_law(bids):
+        return np.log(mechanism.probabilities(revenue(bids)))
+
+    assert largest_distance(log_law, BIDS, relation, norm=np.inf) <= 1
+
+
+def test_cholesterol_has_no_best_threshold_unless_100_is_above_100():
+    mechanism = ExponentialMechanism(0.2, 1.25)
+    above = [np.mean((h < CHOLESTEROL) == ATTACK) for h in THRESHOLDS]
+    np.testing.assert_allclose(above, 0.8)
+    np.testing.assert_allclose(mechanism.probabilities(above), 0.2, rtol=1e-8)
+    from_it_on = [np.mean((h <= CHOLESTEROL) == ATTACK) for h in THRESHOLDS]
+    np.testing.assert_allclose(from_it_on, [0.6, 0.8, 0.8, 0.8, 0.8])
+    weights = np.exp(3.125 * np.array(from_it_on))
+    np.testing.assert_allclose(
+        mechanism.probabilities(from_it_on), weights / weights.sum(), rtol=1e-7
+    )
+
+
+def test_laplace_is_an_exponential_mechanism_of_twice_the_scale():
+    values = np.arange(-60, 61)
+    law = ExponentialMechanism(1.0, 2.0).probabilities(-np.abs(values - 7))
+    expected = np.exp(-np.abs(values - 7) / (2 * 1.0 / 2.0))
+    np.testing.assert_allclose(law, expected / expected.sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+@pytest.mark.parametrize("n", [10, 1000])
+def test_gaussian_noise_has_the_stated_variance(n, epsilon):
+    delta = 1 / n**2
+    for sensitivity, n_outputs, stated in (
+        (190e3, 1, 2 * math.log(1.25 * n**2) * 190e3**2 / epsilon**2),
+        (math.sqrt(2), 11, 4 * math.log(1.25 * n**2) / epsilon**2),
+    ):
+        textbook, least = (
+            GaussianMechanism(
+                sensitivity, epsilon, delta, n_outputs=n_outputs, calibration=rule
+            ).noise_scale
+            for rule in ("classical", "analytic")
+        )
+        assert textbook**2 == pytest.approx(stated, rel=1e-5)
+        assert least < textbook
+
+
+@pytest.mark.parametrize(("n", "p"), [(2, 0.75), (2, 0.6), (5, 0.6), (100, 0.02)])
+def test_level_of_reported_places(n, p):
+    q = (1 - p) / (n - 1)
+    matrix = np.full((n, n), q) + (p - q) * np.eye(n)
+    level = math.log(p * (n - 1) / (1 - p))
+    assert DiscreteMechanism(matrix).epsilon == pytest.approx(level, rel=1e-9)
+    response = RandomizedResponse(n, truth_probability=p)
+    assert response.epsilon == pytest.approx(level, rel=1e-12)
+    np.testing.assert_allclose(response.matrix, matrix, rtol=1e-12)
