@@ -124,7 +124,7 @@ def test_the_choice_depends_on_epsilon():
     [
         ([3, 2, 3, 0], 4, 1.0),  # an auction: revenues at a price of 1, 2, 3, 4
         # Accuracy of a threshold 100, ..., 500 for five patients.
-        ([0.8, 0.8, 1.0, 1.0, 1.0], 0.2, 1.25),
+        ([0.6, 0.8, 0.8, 0.8, 0.8], 0.2, 1.25),
     ],
 )
 def test_worked_examples_of_the_lecture(scores, sensitivity, epsilon):
