@@ -60,6 +60,12 @@ class PublicClasses:
                 return cls.of(known, "the query")
             if known is not None and np.asarray(y).dtype.kind in "biuf":
                 return cls.of(_like(known, y), "the reference")
+            if known is not None:
+                raise ValueError(
+                    "classes must be given, as the labels are no numbers, and the "
+                    f"SensitivitySampler knows numbers only, {np.unique(known)}; got "
+                    "None."
+                )
         return cls.of(y, "y")
 
     def encode(self, labels: Any, name: str) -> NDArray[np.float64]:

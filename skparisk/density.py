@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -357,12 +358,19 @@ def _samples_training_data(source: SensitivitySource) -> bool:
 def _positive_mass(polynomial: BernsteinPolynomial) -> float:
     """Return the integral of the positive part, or 0 if hardly any is left."""
     per_axis = int(_MOST_POINTS ** (1 / polynomial.n_dims) * (1 + 2.0**-40))
-    points, weights = roots_legendre(min(per_axis, _MOST_POINTS_PER_AXIS))
+    points, weights = _quadrature(min(per_axis, _MOST_POINTS_PER_AXIS))
     positive = polynomial.on_grid([(points + 1) / 2] * polynomial.n_dims).clip(min=0)
     for _ in range(polynomial.n_dims):
         positive = np.tensordot(positive, weights / 2, axes=(0, 0))
     mass = float(positive)
     return mass if mass > _LEAST_SHARE * _majorant(polynomial).integral() else 0.0
+
+
+@cache
+def _quadrature(n_points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return points and weights on [-1, 1]; to find them takes long."""
+    points, weights = roots_legendre(n_points)
+    return points, weights
 
 
 def _majorant(polynomial: BernsteinPolynomial) -> BernsteinPolynomial:

@@ -1050,17 +1050,25 @@ def test_classes_of_a_reference_that_are_no_labels_of_this_type():
         )
 
 
-def test_strings_for_the_numbers_of_a_reference_on_the_sampler():
+def test_strings_for_the_numbers_of_a_reference_on_the_sampler_are_declared():
+    """Else the private labels would say which classes there are."""
     codes = np.unique(LABELS_PUBLIC, return_inverse=True)[1]
-    for reference in (
-        TableReference(X_PUBLIC, codes),
-        CallableReference(
+    sampler = clone(CHEAP).set_params(reference=TableReference(X_PUBLIC, codes))
+    model = private(GaussianNB(), sensitivity=sampler)
+    with pytest.raises(ValueError, match=r"classes must be given, .*\[0\. 1\. 2\.\]"):
+        model.fit(X, LABELS)
+    model.set_params(classes=["ash", "beech", "cedar"]).fit(X, LABELS)
+    assert list(model.classes_) == ["ash", "beech", "cedar"]
+
+
+def test_strings_for_the_numbers_that_a_function_makes():
+    sampler = clone(CHEAP).set_params(
+        reference=CallableReference(
             lambda n, rng: (rng.gamma(4.0, size=(n, 4)), rng.integers(3, size=n))
-        ),
-    ):
-        sampler = clone(CHEAP).set_params(reference=reference)
-        model = private(GaussianNB(), sensitivity=sampler).fit(X, LABELS)
-        assert list(model.classes_) == ["ash", "beech", "cedar"]
+        )
+    )
+    model = private(GaussianNB(), sensitivity=sampler).fit(X, LABELS)
+    assert list(model.classes_) == ["ash", "beech", "cedar"]
 
 
 def test_classes_of_the_reference_win_and_a_missing_one_is_answered_with_zeros():

@@ -19,6 +19,9 @@ from skparisk.reference import TableReference
 
 __all__ = ["PrivateLinearClassifier"]
 
+# Rows that were scaled to a norm are off by this much at most.
+_NORM_ROUNDING = 2.0**-40
+
 
 class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC):
     """Fit a query whose answer is coefficients and intercepts, and predict by them."""
@@ -139,7 +142,7 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         if table is None:
             return
         norm = float(np.linalg.norm(table.pool.X, axis=1).max())
-        if norm > radius:
+        if norm > radius * (1 + _NORM_ROUNDING):
             raise ValueError(
                 f"x_norm={self.x_norm!r} is declared, and a record of the reference "
                 f"has the norm {norm:.6g}: declare more, or scale the records."
