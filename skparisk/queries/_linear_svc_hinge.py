@@ -28,7 +28,7 @@ _Floats: TypeAlias = NDArray[np.float64]
 # Complementarity of interior points, in units of C: from where on they are polished
 # although sides still change, and the last.
 _NEAR = 1e-9
-_NEAREST = 1e-15
+_NEAREST = 1e-40
 _SHORT_OF_BOUNDS = 0.995
 # Records this far from the margin are taken to stay on their side, and then checked.
 _SPREADS = 6.0
@@ -126,10 +126,14 @@ class _Interior:
         total = 2 * self.bounds.sum(axis=1)
         return products.sum(axis=1) / np.where(total, total, 1.0)
 
-    def sides(self) -> NDArray[np.int8]:
-        """Return where records tend to: 0 beyond the margin, 1 on it, 2 charged."""
-        beyond = self.alphas <= self.bounds * self.excess
-        charged = self.rest <= self.bounds * self.slack
+    def sides(self, rows: Rows) -> NDArray[np.int8]:
+        """Return where records tend to: 0 beyond the margin, 1 on it, 2 charged.
+
+        In units of margins, duals are compared to what they move the record's own.
+        """
+        unit = np.maximum(_inverse(self.bounds, self.bounds > 0), rows.norms**2)
+        beyond = self.alphas * unit <= self.excess
+        charged = self.rest * unit <= self.slack
         return np.where(beyond, np.int8(0), np.where(charged, np.int8(2), np.int8(1)))
 
     def improve(self, rows: Rows) -> _Interior:
@@ -140,9 +144,7 @@ class _Interior:
         hessians = rows.hessians(spread)
         dual = self.fixed + a @ rows.Z - self.W
         primal = s - x + rows.margins(self.W)
-        per_a, per_b = (
-            np.divide(1.0, v, where=used, out=np.zeros_like(v)) for v in (a, b)
-        )
+        per_a, per_b = _inverse(a, used), _inverse(b, used)
 
         def direction(lower: _Floats, upper: _Floats) -> tuple[_Floats, ...]:
             """Newton's, to where the two products are `lower` and `upper` more."""
@@ -154,7 +156,9 @@ class _Interior:
         def longest(da: _Floats, ds: _Floats, dx: _Floats) -> _Floats:
             """Return the longest step that keeps all of them positive, at most 1."""
             shares = (-da * per_a, da * per_b, -ds / s, -dx / x)
-            largest = np.max([share.max(axis=1) for share in shares], axis=0)
+            largest = np.max(
+                [share.max(axis=1, initial=0.0) for share in shares], axis=0
+            )
             return 1 / np.maximum(1.0, largest)[:, None]
 
         dW, da, ds, dx = direction(-a * s, -b * x)
@@ -202,14 +206,16 @@ def _minimize(
     part = rows if every else rows.part(near)
     fixed = C * weights[:, above] @ rows.Z[above]
     points = _Interior.around(part, C * weights[:, near], starts, fixed, away)
-    sides = points.sides()
+    sides = points.sides(part)
     best: dict[int, _Polished] = {}
     todo = np.arange(len(weights))
-    for n_left in reversed(range(MOST_STEPS)):
+    n_left = MOST_STEPS
+    while len(todo):
+        n_left -= 1
         points = points.improve(part)
         closeness = points.complementarity() if n_left else np.zeros(len(todo))
         done = closeness <= _NEAREST
-        before, sides = sides, points.sides()
+        before, sides = sides, points.sides(part)
         ready = (sides == before).all(axis=1) | (closeness <= _NEAR)
         for i in np.flatnonzero(ready):
             counts, number = weights[todo[i]], int(todo[i])
@@ -219,8 +225,6 @@ def _minimize(
             best[number] = min(best.get(number, new), new, key=_by_gap)
             done[i] |= new.gap <= gap_floor(rows, counts, new.w, C)
         todo, points, sides = todo[~done], points.part(~done), sides[~done]
-        if not len(todo):
-            break
     again = [
         i
         for i, new in best.items()
@@ -230,6 +234,11 @@ def _minimize(
         whole = _minimize(rows, weights[again], starts[again], C, away)
         best.update(zip(again, whole, strict=True))
     return [best[i] for i in range(len(weights))]
+
+
+def _inverse(values: _Floats, used: NDArray[np.bool_]) -> _Floats:
+    """Return 1 / values, or 0 where there is no record."""
+    return np.divide(1.0, values, where=used, out=np.zeros_like(values))
 
 
 def _by_gap(polished: _Polished) -> float:

@@ -204,8 +204,8 @@ def _lengths(vectors: _Floats) -> _Floats:
 
 def solve_positive(systems: _Floats, right: _Floats) -> _Floats:
     """Solve positive definite systems, which rounding must not make singular."""
-    q = systems.shape[1]
-    largest = np.einsum("ijj->ij", systems).max(axis=1)
-    systems = systems + (EPS * largest)[:, None, None] * np.eye(q)
-    solutions: Any = np.linalg.solve(systems, right[:, :, None])
-    return solutions[:, :, 0]
+    scales = 1 / np.sqrt(np.einsum("ijj->ij", systems))
+    scaled = systems * scales[:, :, None] * scales[:, None, :]
+    scaled += 8 * EPS * np.eye(systems.shape[1])
+    solutions: Any = np.linalg.solve(scaled, (scales * right)[:, :, None])
+    return scales * solutions[:, :, 0]

@@ -123,9 +123,9 @@ class PrivateLinearSVC(PrivateLinearClassifier):
     are public, and that nothing else was learned from the private data without noise,
     such as a scaler in front of this estimator, or the choice of `C`.
 
-    Private data that lack a class are answered with zeros (and noise), as an error
-    would tell. Without a reference the pairs are drawn from the training data
-    themselves. This warns, and the certificate says so.
+    Private data that lack a class are fitted without a word, as an error would tell.
+    Without a reference the pairs are drawn from the training data themselves. This
+    warns, and the certificate says so.
 
     Examples
     --------

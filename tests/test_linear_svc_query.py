@@ -1,0 +1,587 @@
+"""Linear SVMs as queries: exact minimizers, blocks of pairs, and proven bounds."""
+
+import itertools
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import lsq_linear, minimize
+from sklearn.datasets import make_classification
+from sklearn.svm import SVC, LinearSVC
+
+from skparisk.neighbors import draw_pairs, n_drawn
+from skparisk.queries import LinearSVCQuery, _linear_svc_hinge, _linear_svc_solver
+from skparisk.queries import _linear_svc as module
+from skparisk.reference import TableReference, as_reference
+from skparisk.svm import (
+    linear_svc_sensitivity_bound,
+    rubinstein_svm_sensitivity_bound,
+    svm_sensitivity_bound,
+)
+from skparisk.svm._bounds import bounded_linear_svc_problem
+
+LOSSES = ("hinge", "squared_hinge")
+RELATIONS = ("replace-one", "add-remove")
+
+
+def classification(n, d, seed=0, n_classes=2):
+    X, y = make_classification(
+        n,
+        d,
+        n_informative=d,
+        n_redundant=0,
+        n_classes=n_classes,
+        n_clusters_per_class=1,
+        flip_y=0.1,
+        random_state=seed,
+    )
+    return X, y.astype(float)
+
+
+def signed(X, y, scaling=1.0):
+    """Return the records of a problem with labels 0 and 1, times their sign."""
+    return np.column_stack([X, np.full(len(X), scaling)]) * np.where(y, 1, -1)[:, None]
+
+
+def is_minimizer(Z, w, C, loss):
+    """Tell whether a subgradient is 0, to eight digits but for rounding of its sum."""
+    margins, norms = 1 - Z @ w, np.linalg.norm(Z, axis=1)
+    if loss == "squared_hinge":
+        residual = w - 2 * C * np.maximum(margins, 0) @ Z
+    else:
+        near = np.abs(margins) <= 1e-9 * (1 + norms.max())
+        residual = w - C * Z[(margins > 0) & ~near].sum(axis=0)
+        if near.any():
+            dual = lsq_linear(Z[near].T, residual, (0, C), method="bvls", tol=1e-14)
+            residual = residual - Z[near].T @ dual.x
+    size = np.linalg.norm(w)
+    rounding = 4e-15 * C * (norms * (1 + norms * size)).sum()
+    return np.linalg.norm(residual) <= 1e-8 * size + rounding
+
+
+# The minimizer
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_answer_is_that_of_linear_svc_at_a_tight_tolerance(loss):
+    X, y = classification(80, 3)
+    query = LinearSVCQuery((0, 1), C=0.3, loss=loss, intercept_scaling=3.0)
+    svc = LinearSVC(
+        C=0.3, loss=loss, intercept_scaling=3.0, tol=1e-9, max_iter=10**6, dual=True
+    ).fit(X, y)
+    expected = np.append(svc.coef_, svc.intercept_)
+    np.testing.assert_allclose(query(X, y), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_three_classes_are_one_against_the_rest_in_the_order_of_linear_svc(loss):
+    X, y = classification(60, 4, n_classes=3)
+    query = LinearSVCQuery((2, 0, 1), C=0.5, loss=loss)
+    svc = LinearSVC(C=0.5, loss=loss, tol=1e-9, max_iter=10**6, dual=True).fit(X, y)
+    expected = np.concatenate([svc.coef_.ravel(), svc.intercept_])
+    np.testing.assert_allclose(query(X, y), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_answer_is_the_solution_of_the_dual_problem(loss):
+    X, y = classification(12, 2, seed=3)
+    Z, C = signed(X, y), 0.7
+    extra = np.eye(len(Z)) / (2 * C) if loss == "squared_hinge" else 0.0
+    K = Z @ Z.T + extra
+    dual = minimize(
+        lambda a: 0.5 * a @ K @ a - a.sum(),
+        np.full(len(Z), C / 2),
+        jac=lambda a: K @ a - 1,
+        bounds=[(0, C if loss == "hinge" else None)] * len(Z),
+        options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000},
+    )
+    answer = LinearSVCQuery((0, 1), C=C, loss=loss)(X, y)
+    np.testing.assert_allclose(answer, dual.x @ Z, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_without_intercept_only_coefficients_are_returned(loss):
+    X, y = classification(60, 3)
+    answer = LinearSVCQuery((0, 1), loss=loss, fit_intercept=False)(X, y)
+    assert answer.shape == (3,)
+    assert is_minimizer(X * np.where(y, 1, -1)[:, None], answer, 1.0, loss)
+
+
+def clustered(rng):
+    X = rng.normal(size=(60, 3))
+    return X, X[:, 0] + 0.5 * rng.normal(size=60) > 0
+
+
+def separable(rng):
+    X, y = rng.normal(size=(50, 2)), np.arange(50) % 2
+    return X + 10 * y[:, None], y
+
+
+def repeated(rng):
+    X, y = clustered(rng)
+    rows = rng.integers(20, size=200)
+    return X[rows], y[rows]
+
+
+def lattice(rng):
+    X = rng.integers(-1, 2, size=(100, 3)).astype(float)
+    return X, X.sum(axis=1) + rng.normal(size=100) > 0
+
+
+def dependent_columns(rng):
+    X, y = clustered(rng)
+    return np.column_stack([X, X[:, 0], np.ones(60), np.zeros(60)]), y
+
+
+def all_the_same(rng):
+    return np.ones((30, 2)), np.arange(30) % 3 == 0
+
+
+def of_one_class(rng):
+    return rng.normal(size=(30, 2)), np.zeros(30)
+
+
+def more_features_than_records(rng):
+    return rng.normal(size=(10, 30)), np.arange(10) % 2
+
+
+def on_different_scales(rng):
+    X, y = clustered(rng)
+    return X * [1e-3, 1.0, 1e3], y
+
+
+CASES = (
+    clustered,
+    separable,
+    repeated,
+    lattice,
+    dependent_columns,
+    all_the_same,
+    of_one_class,
+    more_features_than_records,
+    on_different_scales,
+)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("C", [1e-4, 1.0, 1e5])
+@pytest.mark.parametrize("case", CASES)
+def test_answer_minimizes_whatever_the_records(case, C, loss):
+    X, y = case(np.random.default_rng(7))
+    w = LinearSVCQuery((0, 1), C=C, loss=loss)(X, y)
+    assert is_minimizer(signed(X, y), w, C, loss)
+    assert not is_minimizer(signed(X, y), 1.001 * w, C, loss)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 40),
+    d=st.integers(1, 5),
+    exponent=st.floats(-6, 4),
+    decimals=st.integers(0, 3),
+    loss=st.sampled_from(LOSSES),
+)
+def test_answer_minimizes_random_problems(seed, n, d, exponent, decimals, loss):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(n, d)).round(decimals), rng.integers(2, size=n)
+    w = LinearSVCQuery((0, 1), C=10**exponent, loss=loss)(X, y)
+    assert is_minimizer(signed(X, y), w, 10**exponent, loss)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_order_of_records_does_not_matter(loss):
+    query = LinearSVCQuery((0, 1, 2), loss=loss)
+    X, y = classification(100, 3, n_classes=3)
+    order = np.random.default_rng(0).permutation(100)
+    np.testing.assert_array_equal(query(X, y), query(X[order], y[order]))
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_numbers_near_overflow_are_no_answer_and_no_warning(loss):
+    query = LinearSVCQuery((0, 1), loss=loss)
+    y = np.array([0, 1])
+    assert np.isnan(query(np.array([[1e200], [1.0]]), y)).all()
+    assert np.isnan(query(np.array([[np.inf], [1.0]]), y)).all()
+    assert np.isfinite(query(np.array([[1e60], [1.0]]), y)).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_few_steps_return_what_was_found(monkeypatch, loss):
+    for solver in (_linear_svc_solver, _linear_svc_hinge):
+        monkeypatch.setattr(solver, "MOST_STEPS", 1)
+    X, y = classification(60, 3)
+    answer = LinearSVCQuery((0, 1), loss=loss)(X, y)
+    assert np.isfinite(answer).all()
+    assert not is_minimizer(signed(X, y), answer, 1.0, loss)
+
+
+def test_parameters_are_checked():
+    for wrong in (
+        {"C": 0},
+        {"C": math.inf},
+        {"loss": "log"},
+        {"fit_intercept": 1},
+        {"intercept_scaling": 0.0},
+        {"classes": (1,)},
+    ):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            LinearSVCQuery(**{"classes": (0, 1), **wrong})
+    query = LinearSVCQuery((0, 1))
+    with pytest.raises(ValueError, match="none of the classes"):
+        query(np.ones((2, 1)), np.array([0, 3]))
+
+
+def test_query_is_a_value():
+    query = LinearSVCQuery([1, 0], C=2)
+    assert query == LinearSVCQuery((0.0, 1.0), C=2.0) != LinearSVCQuery((0, 1))
+    assert query.needs_y
+    assert hash(query) == hash(pickle.loads(pickle.dumps(query)))
+
+
+# Blocks of pairs
+
+
+def pairs_from(reference, n_records, relation, size=24, seed=0):
+    source_seed, pairs_seed = np.random.SeedSequence([seed, 5]).spawn(2)
+    source = as_reference(reference).bind(
+        size, n_drawn(n_records, relation), source_seed
+    )
+    return draw_pairs(
+        source,
+        n_records=n_records,
+        relation=relation,
+        start=0,
+        size=size,
+        seed=pairs_seed,
+    )
+
+
+class Counter:
+    """Counts how many databases a query answers one by one."""
+
+    def __init__(self, monkeypatch):
+        self.n_answers = 0
+        call = LinearSVCQuery.__call__
+
+        def counted(query, X, y=None):
+            self.n_answers += 1
+            return call(query, X, y)
+
+        monkeypatch.setattr(LinearSVCQuery, "__call__", counted)
+
+
+def assert_block_is_right(query, pairs):
+    """Return the differences, after comparing them to those of the answers."""
+    block, errors = query.on_pool(pairs.pool, pairs.n_records)(pairs)
+    if errors is None:
+        errors = np.zeros_like(block)
+    for pair, difference in enumerate(block):
+        first, second = (query(*database) for database in pairs.databases(pair))
+        plain = first - second
+        size = max(np.abs(first).max(), np.abs(second).max())
+        assert (np.abs(difference - plain) <= errors[pair]).all()
+        assert (np.abs(difference) >= np.abs(plain)).all()
+        assert (errors[pair] <= 2.0**-28 * size * (1 + 1e-6)).all()
+        still = (difference == 0) & (errors[pair] == 0)
+        assert (plain[still] == 0).all()
+    return block
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("C", "n_classes", "scaling", "fit_intercept"),
+    [
+        (1.0, 2, 1.0, True),
+        (0.01, 2, 5.0, True),
+        (30.0, 3, 0.2, True),
+        (1.0, 2, 1, False),
+    ],
+)
+def test_blocks_are_right(
+    monkeypatch, relation, loss, C, n_classes, scaling, fit_intercept
+):
+    X, y = classification(150, 4, n_classes=n_classes)
+    query = LinearSVCQuery(
+        range(n_classes),
+        C=C,
+        loss=loss,
+        fit_intercept=fit_intercept,
+        intercept_scaling=scaling,
+    )
+    pairs = pairs_from(TableReference(X, y), 150, relation)
+    assert_block_is_right(query, pairs)
+    counter = Counter(monkeypatch)
+    query.differences(pairs)
+    assert counter.n_answers <= len(pairs) / 2  # most are not solved one by one
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_blocks_of_records_that_no_two_pairs_share_are_right(
+    monkeypatch, relation, loss
+):
+    def sample(n, rng):
+        y = rng.integers(2, size=n)
+        return rng.normal(size=(n, 3)) + y[:, None], y
+
+    query = LinearSVCQuery((0, 1), loss=loss)
+    pairs = pairs_from(sample, 60, relation)
+    assert_block_is_right(query, pairs)
+    counter = Counter(monkeypatch)
+    query.differences(pairs)
+    assert counter.n_answers <= len(pairs) / 2
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("case", [repeated, lattice, dependent_columns, separable])
+def test_blocks_of_degenerate_records_are_right(case, loss):
+    X, y = case(np.random.default_rng(7))
+    pairs = pairs_from(TableReference(X, y.astype(float)), 50, "replace-one", size=12)
+    assert_block_is_right(LinearSVCQuery((0, 1), loss=loss), pairs)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_record_beyond_the_margin_changes_nothing(loss):
+    X, y = classification(200, 3)
+    pairs = pairs_from(TableReference(X, y), 200, "add-remove", size=40)
+    query = LinearSVCQuery((0, 1), C=10.0, loss=loss)
+    block, errors = query.on_pool(pairs.pool, 200)(pairs)
+    still = (block == 0).all(axis=1)
+    assert 0.1 < still.mean() < 1
+    assert (errors[still] == 0).all()
+    for pair in range(len(pairs)):
+        (X, y), _ = pairs.databases(pair)
+        w = query(X, y)
+        beyond = 1 - signed(X, y)[pairs.changed[pair]] @ w < 0
+        assert still[pair] == beyond
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_pairs_that_cannot_be_trusted_are_solved_one_by_one(monkeypatch, loss):
+    X, y = classification(100, 3)
+    pairs = pairs_from(TableReference(X, y), 100, "replace-one", size=8)
+    query = LinearSVCQuery((0, 1), loss=loss)
+    monkeypatch.setattr(module, "_OUTWARD", 2.0**-60)
+    counter = Counter(monkeypatch)
+    block, errors = query.on_pool(pairs.pool, 100)(pairs)
+    assert counter.n_answers == 2 * len(pairs)
+    assert (errors == 0).all()
+    plain = [np.subtract(*(query(*d) for d in pairs.databases(i))) for i in range(8)]
+    np.testing.assert_array_equal(block, plain)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_pools_on_which_digits_are_lost_are_solved_one_by_one(monkeypatch, loss):
+    X, y = classification(60, 3)
+    pairs = pairs_from(TableReference(1e6 * X, y), 60, "replace-one", size=4)
+    counter = Counter(monkeypatch)
+    query = LinearSVCQuery((0, 1), loss=loss)
+    _, errors = query.on_pool(pairs.pool, 60)(pairs)
+    assert counter.n_answers == 2 * len(pairs)
+    assert errors is None
+
+
+@pytest.mark.parametrize("spreads", [0.0, 0.3])
+def test_a_wrong_guess_of_the_records_near_the_margin_is_noticed(monkeypatch, spreads):
+    X, y = classification(150, 4)
+    pairs = pairs_from(TableReference(X, y), 150, "replace-one")
+    query = LinearSVCQuery((0, 1), loss="hinge")
+    expected = query.differences(pairs)
+    monkeypatch.setattr(_linear_svc_hinge, "_SPREADS", spreads)
+    counter = Counter(monkeypatch)
+    np.testing.assert_allclose(query.differences(pairs), expected, atol=1e-8)
+    assert counter.n_answers <= len(pairs) / 2
+    assert_block_is_right(query, pairs)
+
+
+def test_large_pools_are_solved_in_parts(monkeypatch):
+    X, y = classification(150, 4)
+    pairs = pairs_from(TableReference(X, y), 150, "replace-one")
+    query = LinearSVCQuery((0, 1))
+    expected = query.differences(pairs)
+    monkeypatch.setattr(module, "_CHUNK", 500)
+    np.testing.assert_allclose(query.differences(pairs), expected, atol=1e-8)
+    monkeypatch.setattr(module, "_MOST_PRODUCTS", 10)
+    np.testing.assert_allclose(query.differences(pairs), expected, atol=1e-8)
+
+
+def test_a_reference_without_labels_or_a_sample_without_a_class_is_refused():
+    X, _ = classification(60, 3)
+    query = LinearSVCQuery((0, 1))
+    pairs = pairs_from(TableReference(X), 60, "replace-one")
+    with pytest.raises(ValueError, match="labels"):
+        query.differences(pairs)
+    for scale in (1.0, 1e6):
+        table = TableReference(scale * X, np.arange(60) == 0)
+        with pytest.raises(ValueError, match="class 1"):
+            query.differences(pairs_from(table, 60, "replace-one"))
+
+
+# Bounds
+
+
+def worst_pairs(n, d, radius, seed=0):
+    """Yield pairs of databases: opposite, random, and of labels of one class."""
+    rng = np.random.default_rng(seed)
+    direction = np.full(d, radius / math.sqrt(d))
+    for X in (np.tile(direction, (n, 1)), rng.normal(size=(n, d))):
+        X = X * radius / np.linalg.norm(X, axis=1, keepdims=True)
+        for y in (np.zeros(n), np.ones(n), rng.integers(2, size=n)):
+            for x in (X[0], -X[0], X[-1]):
+                other, label = np.vstack([x, X[1:]]), np.append(1 - y[0], y[1:])
+                yield (X, y), (other, label)
+                yield (X, y), (X[1:], y[1:])
+
+
+@pytest.mark.parametrize(("radius", "scaling"), [(1.0, 0.0), (3.0, 0.5), (1.0, 4.0)])
+def test_bound_is_never_exceeded_and_nearly_attained(radius, scaling):
+    attained = {}
+    for n, C, d in itertools.product((2, 3, 10), (1e-3, 0.1, 10.0), (1, 3)):
+        query = LinearSVCQuery(
+            (0, 1),
+            C=C,
+            loss="hinge",
+            fit_intercept=scaling > 0,
+            intercept_scaling=scaling or 1.0,
+        )
+        for first, second in worst_pairs(n, d, radius):
+            relation = RELATIONS[len(first[0]) != len(second[0])]
+            bound = linear_svc_sensitivity_bound(
+                C, x_norm=radius, intercept_scaling=scaling, relation=relation
+            )
+            move = query(*first) - query(*second)
+            if scaling:
+                move[-1] /= scaling
+            ratio = np.linalg.norm(move) / bound
+            assert ratio <= 1 + 1e-9
+            attained[relation] = max(attained.get(relation, 0), ratio)
+    assert min(attained.values()) > 0.99
+
+
+def test_bound_is_in_units_of_its_parameters():
+    bound = linear_svc_sensitivity_bound(0.1, x_norm=3.0, intercept_scaling=4.0)
+    assert bound == pytest.approx(1.0)
+    assert linear_svc_sensitivity_bound(0.1, intercept_scaling=0) == 0.2
+    assert linear_svc_sensitivity_bound(0.1, relation="add-remove") == pytest.approx(
+        0.1 * math.sqrt(2)
+    )
+    for wrong in (
+        {"C": 0},
+        {"x_norm": -1},
+        {"intercept_scaling": -1},
+        {"relation": "?"},
+        {"C": 1e-300, "x_norm": 1e-300, "intercept_scaling": 0},
+    ):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            linear_svc_sensitivity_bound(**{"C": 1.0, **wrong})
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("scaling", [0.5, 1.0, 5.0])
+def test_bounded_problem_pays_for_all_that_is_released(
+    n_classes, fit_intercept, scaling
+):
+    C, n, d = 0.002, 6, 4
+    radius = math.sqrt(d)
+    query = LinearSVCQuery(
+        range(n_classes),
+        C=C,
+        loss="hinge",
+        fit_intercept=fit_intercept,
+        intercept_scaling=scaling,
+    )
+    largest = 0.0
+    X = np.full((n, d), 5.0)  # clipped to 1
+    labels = np.arange(n) % n_classes
+    for others in (X, -X, np.random.default_rng(0).normal(size=(n, d))):
+        for label in range(1, n_classes):
+            first = np.vstack([X[:1], others[1:]])
+            clipped, bounded, bound = bounded_linear_svc_problem(query, first, radius)
+            assert np.linalg.norm(clipped, axis=1).max() <= radius * (1 + 1e-15)
+            y = labels.copy()
+            y[0] = label
+            move = np.abs(bounded(clipped, labels) - bounded(clipped, y)).sum()
+            assert move <= bound
+            largest = max(largest, move / bound)
+    assert largest > 0.5 if n_classes == 2 else largest > 0.3
+    exact = query.n_problems * linear_svc_sensitivity_bound(
+        C, x_norm=radius, intercept_scaling=scaling if fit_intercept else 0
+    )
+    exact *= math.sqrt(d + (scaling**2 if fit_intercept else 0))
+    assert exact < bound < 1.001 * exact
+
+
+def test_bounded_problem_refuses_what_has_no_bound():
+    X = np.ones((10, 2))
+    with pytest.raises(ValueError, match="loss must be 'hinge'"):
+        bounded_linear_svc_problem(LinearSVCQuery((0, 1)), X, 1.0)
+    query = LinearSVCQuery((0, 1), loss="hinge", C=1e12)
+    with pytest.raises(ValueError, match="C must be at most"):
+        bounded_linear_svc_problem(query, X, 1.0)
+    with pytest.raises(ValueError, match="x_norm"):
+        bounded_linear_svc_problem(query, X, None)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 60),
+    exponent=st.floats(-5, 6),
+    decimals=st.integers(0, 4),
+)
+def test_duality_gap_is_below_what_the_bound_pays_for(seed, n, exponent, decimals):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)).round(decimals)
+    y, C = rng.integers(2, size=n), 10**exponent
+    query = LinearSVCQuery((0, 1), C=C, loss="hinge")
+    X, query, paid = bounded_linear_svc_problem(query, X, 2.0)
+    Z = signed(X, y)
+    rows, numbers = module.distinct_rows(Z)
+    counts = np.bincount(numbers).astype(float)
+    found = _linear_svc_hinge._minimize(
+        _linear_svc_solver.Rows(Z[rows]), counts[None], np.zeros((1, 4)), C, 1.0
+    )[0]
+    np.testing.assert_array_equal(found.w[:3], query(X, y)[:3])
+    bound = linear_svc_sensitivity_bound(C, x_norm=2.0)
+    assert 2 * math.sqrt(2 * found.gap) <= paid / math.sqrt(4) - bound
+
+
+def test_bounds_of_the_box_are_those_of_the_paper_and_the_proof():
+    printed = rubinstein_svm_sensitivity_bound(1000, 0.003, n_features=8)
+    assert printed == pytest.approx(2 + 2 * 3 * math.sqrt(8) + 4 * 3 * 8 / 1000)
+    proved = svm_sensitivity_bound(1000, 0.003, n_features=8)
+    assert proved == pytest.approx(2 + math.sqrt(24) + 4 * 3 * 8 / 1000)
+    few = svm_sensitivity_bound(10, 0.01, n_features=4)
+    assert few == pytest.approx(2 + 0.2 + 0.16)
+    for bound in (rubinstein_svm_sensitivity_bound, svm_sensitivity_bound):
+        for wrong in ({"n_records": 0}, {"C": 0}, {"n_features": 0}):
+            with pytest.raises(ValueError, match=next(iter(wrong))):
+                bound(**{"n_records": 5, "C": 1.0, "n_features": 2, **wrong})
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_bound_of_a_free_intercept_holds_for_corners_of_the_box(C):
+    rng = np.random.default_rng(0)
+    n, d, largest = 6, 2, 0.0
+
+    def answer(X, y):
+        svc = SVC(kernel="linear", C=C, tol=1e-8).fit(X, y)
+        return np.append(svc.coef_, svc.intercept_)
+
+    bound = svm_sensitivity_bound(n, C, n_features=d)
+    assert bound <= rubinstein_svm_sensitivity_bound(n, C, n_features=d)
+    for _ in range(40):
+        X = rng.integers(2, size=(n, d)).astype(float)
+        y = np.append([0, 1], rng.integers(2, size=n - 2))
+        other, label = X.copy(), y.copy()
+        other[-1], label[-1] = rng.integers(2, size=d), 1 - y[-1]
+        move = np.abs(answer(X, y) - answer(other, label)).sum()
+        assert move <= bound
+        largest = max(largest, move / bound)
+    assert largest > 0.05
