@@ -404,7 +404,7 @@ KEPT = [
 ]
 
 
-@pytest.mark.parametrize(("estimator", "kept"), KEPT, ids=repr)
+@pytest.mark.parametrize(("estimator", "kept"), KEPT, ids=[repr(e) for e, _ in KEPT])
 def test_served_clone_has_only_what_was_released_and_follows_from_it(estimator, kept):
     model = fit_declared(private(estimator))
     assert type(model.estimator_) is type(estimator)

@@ -149,7 +149,8 @@ def rubinstein_svm_sensitivity_bound(
     Rubinstein and Aldà, ICML 2017, Proposition 19, as far as it can be recovered from
     print: :math:`2 + 2 C_R \sqrt d + 4 C_R d / n` with :math:`C_R = n C`, for hinge
     loss, replace-one, records in [0, 1]^d and an intercept without penalty.
-    :func:`svm_sensitivity_bound` is less.
+    :func:`svm_sensitivity_bound` is less where n C is at least 1/4; below that the
+    formula is not proven.
 
     Examples
     --------
