@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from dataclasses import dataclass
 from typing import Any, Self
@@ -11,11 +12,12 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from skparisk._private import SensitivitySource
+from skparisk._private import PrivateMixin, SensitivitySource
+from skparisk.exceptions import warn_private_classes
 from skparisk.reference import TableReference
 from skparisk.sensitivity import SensitivitySampler
 
-__all__ = ["PublicClasses"]
+__all__ = ["PublicClasses", "tell_classes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +25,13 @@ class PublicClasses:
     """Sorted labels, and the numbers that stand for them in queries.
 
     Numeric labels stand for themselves, so that a reference of them needs no
-    translation; others are numbered 0, 1, ....
+    translation; others are numbered 0, 1, .... They are `private` if they are known
+    from private labels only.
     """
 
     labels: NDArray[Any]
     numbers: tuple[float, ...]
+    private: bool = False
 
     @classmethod
     def of(cls, labels: Any, name: str) -> Self:
@@ -66,7 +70,7 @@ class PublicClasses:
                     f"SensitivitySampler knows numbers only, {np.unique(known)}; got "
                     "None."
                 )
-        return cls.of(y, "y")
+        return dataclasses.replace(cls.of(y, "y"), private=True)
 
     def encode(self, labels: Any, name: str) -> NDArray[np.float64]:
         """Return the numbers that stand for labels; they are not told in an error."""
@@ -82,6 +86,17 @@ class PublicClasses:
                 f"{self.labels.tolist()}."
             )
         return np.asarray(self.numbers)[index]
+
+
+def tell_classes(model: PrivateMixin, classes: PublicClasses) -> None:
+    """Warn, and certify, that classes are known from private labels, if they are."""
+    if not classes.private:
+        return
+    if model.certificate_.private:  # else there is no guarantee, or a warning already
+        warn_private_classes()
+    model.certificate_ = dataclasses.replace(
+        model.certificate_, classes_are_private=True
+    )
 
 
 def _as_labels(labels: Any, name: str) -> NDArray[Any]:

@@ -24,7 +24,10 @@ from skparisk._validate import (
     check_verbose,
 )
 from skparisk.calibration import RiskCertificate
-from skparisk.exceptions import IncompatibleError, warn_if_seeded
+from skparisk.exceptions import (
+    IncompatibleError,
+    warn_if_seeded,
+)
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query, answer_private
@@ -158,6 +161,11 @@ class PrivateMixin:
                 "reference or is fitted already: there can be one reference only."
             )
         if fitted:
+            if source.reference_fingerprint_ == fingerprint(features):
+                raise ValueError(
+                    "sensitivity must not be a SensitivitySampler that was fitted on "
+                    "the training data, whose pairs would stay in the parameters."
+                )
             if source.query_ != query:
                 raise IncompatibleError(
                     f"The SensitivitySampler was fitted for {source.query_}, and "

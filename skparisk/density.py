@@ -14,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._fitted import forget_fit
 from skparisk._private import PrivateMixin, SensitivitySource
+from skparisk._private_data import validate_private
 from skparisk._validate import check_at_least, check_random_state
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.queries import DensityQuery
 from skparisk.queries._density import check_bounds
-from skparisk.reference import TableReference
+from skparisk.reference import TableReference, fingerprint
 from skparisk.sensitivity import SensitivitySampler
 
 __all__ = ["PrivateKernelDensity"]
@@ -230,7 +231,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         order = check_at_least(self.order, "order", 1)
         box = _check_box(self.bounds)
         table = None if X_reference is None else TableReference(X_reference)
-        records = validate_data(self, X, dtype=np.float64)
+        records = validate_private(self, X, dtype=np.float64)
         pairs = box * records.shape[1] if len(box) == 1 else box
         query = DensityQuery(pairs, self.bandwidth, self.kernel, self.lattice_size)
         clipped = query.clip(records)
@@ -239,8 +240,9 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
             bound = query.sup_bound(len(records)) * n_nodes
             released = self._release_known(query, records, None, bound, "bound")
         else:
-            # As a reference they have to be within the bounds; they need no names then.
-            if table is None and _samples_training_data(source):
+            # As a reference they are within the bounds; they need no names then.
+            own = table is not None and table.fingerprint == fingerprint(clipped)
+            if own or (table is None and _samples_training_data(source)):
                 X = clipped
             released = self._release(source, query, X, records, None, table)
         shape = (query.lattice_size + 1,) * len(query.bounds)

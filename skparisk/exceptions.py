@@ -13,6 +13,7 @@ __all__ = [
     "PrivacyLeakWarning",
     "warn_caller",
     "warn_if_seeded",
+    "warn_private_classes",
     "warn_private_reference",
 ]
 
@@ -79,6 +80,16 @@ def warn_if_seeded(noise_random_state: Any) -> None:
             "but for tests.",
             PrivacyLeakWarning,
         )
+
+
+def warn_private_classes() -> None:
+    """Warn that the classes are those of the data that are to be protected."""
+    warn_caller(
+        "The classes are those of the private labels, as none were declared: which "
+        "classes there are is released without noise. Give classes, or a reference "
+        "with labels.",
+        PrivacyLeakWarning,
+    )
 
 
 def warn_private_reference() -> None:

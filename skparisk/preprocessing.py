@@ -12,6 +12,7 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._fitted import forget_fit
+from skparisk._private_data import hide_values
 from skparisk._secure_noise import noise_source, sample_uniform_integers
 from skparisk._validate import check_choice, check_epsilon, check_random_state
 from skparisk.exceptions import PrivacyLeakWarning, warn_caller, warn_if_seeded
@@ -182,7 +183,7 @@ class RandomizedResponseTransformer(
             is seeded.
         """
         check_is_fitted(self, "categories_")
-        indices = _encode(self._columns(X, reset=False), self.categories_)
+        indices = _encode(hide_values(self._columns, X, reset=False), self.categories_)
         if self.reference_fingerprint_ == _fingerprint(indices):
             warn_caller(
                 "The categories were found in the very records that are transformed, "

@@ -100,6 +100,9 @@ class RiskCertificate:
     reference_is_private : bool, default=False
         Whether that is the private data themselves.
 
+    classes_are_private : bool, default=False
+        Whether the classes of a classifier were read off the private labels.
+
     seeded : bool, default=False
         Whether the noise can be repeated, and so removed.
 
@@ -139,6 +142,7 @@ class RiskCertificate:
     failure_prob: float | None = None
     reference: str | None = None
     reference_is_private: bool = False
+    classes_are_private: bool = False
     seeded: bool = False
     curve: tuple[tuple[float, float], ...] = field(default=(), repr=False)
 
@@ -159,6 +163,7 @@ class RiskCertificate:
             "n_records": check_at_least(self.n_records, "n_records", 1),
             "n_outputs": check_at_least(self.n_outputs, "n_outputs", 1),
             "reference_is_private": bool(self.reference_is_private),
+            "classes_are_private": bool(self.classes_are_private),
             "seeded": bool(self.seeded),
             "curve": tuple(
                 (_check_range(level, "curve"), _check_range(risk, "curve", 1.0))
@@ -260,10 +265,11 @@ class RiskCertificate:
     def private(self) -> bool:
         """Whether the guarantee stands as it is written.
 
-        That takes secret noise, a proof, and a reference other than the private
-        data.
+        That takes secret noise, a proof, a reference other than the private data, and
+        public classes.
         """
-        return not (self.voided or self.reference_is_private)
+        leaks = self.reference_is_private or self.classes_are_private
+        return not (self.voided or leaks)
 
     @property
     def voided(self) -> bool:

@@ -34,6 +34,10 @@ PRIVATE_REFERENCE = (
     "guarantee is over resamples of these data, and the sensitivity and the scale "
     "and shape of the noise depend on them without noise."
 )
+PRIVATE_CLASSES = (
+    "The classes were not declared and were read off the private labels: which classes "
+    "there are is released without noise."
+)
 DECLARED = "The sensitivity was declared by the caller and is not checked."
 
 NEIGHBORS = {
@@ -42,8 +46,8 @@ NEIGHBORS = {
 }
 KNOWN = {
     "declared": "provided that the declared sensitivity is a true bound",
-    "bound": "by a proven bound of the sensitivity, rows and targets being clipped to "
-    "their declared bounds",
+    "bound": "by a proven bound of the sensitivity, records being clipped to their "
+    "declared bounds",
 }
 
 
@@ -54,6 +58,7 @@ def caveats(certificate: RiskCertificate) -> tuple[str, ...]:
         NO_NOISE: math.isinf(certificate.epsilon),
         HEURISTIC_CLAIM: certificate.calibration == "bessel",
         PRIVATE_REFERENCE: certificate.reference_is_private,
+        PRIVATE_CLASSES: certificate.classes_are_private,
         DECLARED: certificate.calibration == "declared",
     }
     return tuple(text for text, applies in cases.items() if applies)
@@ -64,6 +69,8 @@ def guarantee(certificate: RiskCertificate) -> str:
     if certificate.voided:
         return f"There is no guarantee. {certificate.caveats[0]}"
     neighbors = NEIGHBORS[certificate.relation]
+    if certificate.classes_are_private:
+        neighbors += " and have the same classes"
     level = ceil_text(certificate.epsilon)
     if certificate.randomness == "explicit":
         whom = f"For any {neighbors}, {certificate.n_records} records:"
@@ -141,7 +148,7 @@ def _rows(certificate: RiskCertificate) -> list[tuple[str, str]]:
         ("risk is over", _risk_is_over(certificate)),
         ("relation", certificate.relation),
         ("records, outputs", f"{certificate.n_records}, {certificate.n_outputs}"),
-        ("sensitivity", f"{certificate.sensitivity:.6g}"),
+        ("sensitivity", f"{certificate.sensitivity:.6g} ({_norm(certificate)})"),
         ("noise", _noise(certificate)),
     ]
     if certificate.risk and certificate.randomness != "implicit":
@@ -160,6 +167,11 @@ def _rows(certificate: RiskCertificate) -> list[tuple[str, str]]:
         share = ceil_text(certificate.failure_prob)
         rows.append(("fails for a share of samples", share))
     return rows
+
+
+def _norm(certificate: RiskCertificate) -> str:
+    names = {"laplace": "l1 norm", "gaussian": "l2 norm", "exponential": "sup norm"}
+    return names[certificate.mechanism]
 
 
 def _risk_is_over(certificate: RiskCertificate) -> str:

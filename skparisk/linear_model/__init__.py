@@ -1,6 +1,7 @@
 """Private linear models."""
 
 from skparisk.linear_model._bounds import (
+    clip_rows,
     logistic_sensitivity_bound,
     ridge_sensitivity_bound,
 )
@@ -12,6 +13,7 @@ __all__ = [
     "PrivateLinearClassifier",
     "PrivateLogisticRegression",
     "PrivateRidge",
+    "clip_rows",
     "logistic_sensitivity_bound",
     "ridge_sensitivity_bound",
 ]

@@ -16,6 +16,7 @@ __all__ = [
     "bounded_logistic_problem",
     "bounded_ridge_problem",
     "check_y_bounds",
+    "clip_rows",
     "logistic_sensitivity_bound",
     "ridge_sensitivity_bound",
 ]
@@ -217,14 +218,21 @@ def bounded_logistic_problem(
     return X, query, math.sqrt(n_outputs) * bound * (1 + 2.0**-40)
 
 
+def clip_rows(X: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+    """Return rows that are no longer than a radius, of whatever size they are."""
+    sizes = np.abs(X).max(axis=1, keepdims=True)
+    with np.errstate(all="ignore"):  # a warning would be a release of its own
+        units = np.where(sizes > 0, X / sizes, 0.0)  # no square of these is lost
+        lengths = np.linalg.norm(units, axis=1, keepdims=True)
+        return np.where(lengths > radius / sizes, units * (radius / lengths), X)
+
+
 def _clipped_rows(
     X: NDArray[np.float64], x_norm: Any, fit_intercept: bool
 ) -> tuple[NDArray[np.float64], float]:
     """Return rows no longer than their bound, maybe with a constant, and that bound."""
     radius = check_positive(x_norm, "x_norm")
-    with np.errstate(over="ignore"):  # a warning would be a release of its own
-        norms = np.linalg.norm(X, axis=1, keepdims=True)
-    X = X * (radius / np.maximum(norms, radius))
+    X = clip_rows(X, radius)
     if fit_intercept:
         return np.column_stack([X, np.ones(len(X))]), math.hypot(radius, 1.0)
     return X, radius

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skparisk._classes import PublicClasses
+from skparisk._classes import PublicClasses, tell_classes
 from skparisk._fitted import forget_fit
 from skparisk._private import PrivateMixin, reference_table
+from skparisk._private_data import validate_private
 from skparisk._validate import check_positive
 from skparisk.queries import Query
 from skparisk.reference import TableReference
@@ -87,7 +88,7 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         """
         forget_fit(self)
         source = self._check_privacy({"x_norm": self.x_norm})
-        features, given = validate_data(self, X, y, dtype=np.float64)
+        features, given = validate_private(self, X, y, dtype=np.float64)
         labels = PublicClasses.find(self.classes, y_reference, source, given)
         query = self._make_query(labels.numbers)
         targets = labels.encode(given, "y")
@@ -158,3 +159,4 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         if self.fit_intercept:
             self.intercept_ = released[coef.size :]
         self.classes_ = labels.labels
+        tell_classes(self, labels)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._fitted import forget_fit
 from skparisk._private import PrivateMixin, reference_table
+from skparisk._private_data import validate_private
 from skparisk._validate import check_flag, check_positive
 from skparisk.exceptions import IncompatibleError
 from skparisk.linear_model._bounds import bounded_ridge_problem, check_y_bounds
@@ -222,7 +223,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
         query = RidgeQuery(self.alpha, fit_intercept=fit_intercept)
         table = reference_table(X_reference, y_reference)
-        features, targets = validate_data(
+        features, targets = validate_private(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
         )
         targets = np.asarray(targets, dtype=np.float64)

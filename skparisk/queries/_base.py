@@ -201,7 +201,9 @@ def answer_private(query: Query, X: Any, y: Any) -> NDArray[np.float64]:
     """Answer a query on private data: nothing but the answer may tell about them.
 
     Neither a warning nor the message of an error is shown, as both would be a release.
+    The query works on copies, so that it cannot change what it is asked about.
     """
+    X, y = np.array(X), None if y is None else np.array(y)
     failure = None
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from skparisk.neighbors import NeighborPairs
@@ -175,37 +178,45 @@ class EstimatorQuery(Query):
         return (
             isinstance(other, EstimatorQuery)
             and self.align == other.align
-            and self._question == other._question
+            and _are_alike(self._question, other._question)
         )
 
     __hash__ = None  # type: ignore[assignment]
 
     @property
-    def _question(self) -> str:
+    def _question(self) -> list[Any]:
         reader = self.reader
         what = [type(self.estimator), _plain_params(self.estimator)]
-        return joblib.hash([*what, type(reader), vars(reader), self.classes])
+        return [*what, type(reader), vars(reader), self.classes]
 
     def __str__(self) -> str:
         return f"{type(self.estimator).__name__} ({', '.join(self.shapes)})"
 
 
 def repeatable(estimator: Any) -> Any:
-    """Return a clone whose fit is a function of the database, and silent.
+    """Return a clone whose fit is a function of the database, and leaves no trace.
 
-    A `random_state` of None becomes 0: the randomness of a fit is public, as that of
-    sampled pairs, and the same for all databases. What `verbose` prints would be a
-    release of its own.
+    A `random_state` of None becomes 0, also that of a splitter: the randomness of a fit
+    is public, as that of sampled pairs, and the same for all databases. What `verbose`
+    prints, other processes warn of, and a cache on the disk keeps would be releases of
+    their own.
     """
-    copy = clone(estimator)
+    private = clone(estimator)
     fixed: dict[str, Any] = {}
-    for name, value in copy.get_params(deep=True).items():
+    for name, value in private.get_params(deep=True).items():
         last = name.rpartition("__")[2]
         if last == "random_state" and value is None:
             fixed[name] = 0
+        elif last in ("memory", "n_jobs"):
+            fixed[name] = None
         elif last == "verbose" and value:
             fixed[name] = type(value)(0)
-    return copy.set_params(**fixed)
+        elif getattr(value, "random_state", 0) is None and not hasattr(
+            value, "get_params"
+        ):
+            fixed[name] = copy.copy(value)
+            fixed[name].random_state = 0
+    return private.set_params(**fixed)
 
 
 def takes_targets(estimator: Any) -> bool:
@@ -253,8 +264,21 @@ def describe_candidates(fitted: Any) -> str:
 
 
 def _plain_params(estimator: Any) -> dict[str, Any]:
-    """Return parameters, with estimators among them as their types."""
+    """Return parameters, with estimators among them as their types.
+
+    Their own parameters follow, but for those of an estimator that stays fitted.
+    """
     return {
-        name: type(value) if hasattr(value, "get_params") else value
+        name: type(value)
+        if hasattr(value, "get_params") and not isinstance(value, FrozenEstimator)
+        else value
         for name, value in estimator.get_params(deep=True).items()
     }
+
+
+def _are_alike(one: Any, other: Any) -> bool:
+    """Tell if two objects have the same content; what has no pickle is like nothing."""
+    try:
+        return joblib.hash(one) == joblib.hash(other)
+    except pickle.PicklingError:
+        return False

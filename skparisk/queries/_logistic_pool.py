@@ -83,8 +83,8 @@ class PoolSolver:
         self._gain = np.linalg.norm(self._to_theta, axis=0).max()
         lengths = np.linalg.norm(Z, axis=1)
         canceling = (np.abs(theta[:, : len(center)]) @ np.abs(center)).max()
-        rounding = 2.0**-50 * (self._gain * share * lengths.sum() + canceling)
-        if not rounding < CLOSE * self._sizes(self._start):
+        self._rounding = 2.0**-50 * (self._gain * share * lengths.sum() + canceling)
+        if not self._rounding < CLOSE * self._sizes(self._start):
             raise np.linalg.LinAlgError("the rounding of answers")
         # A step of length 1 spreads the scores of a record by no more than that.
         self._reach = lengths.max() * np.sqrt(min(2, n_classes - 1))
@@ -177,7 +177,7 @@ class PoolSolver:
             change = np.expm1(self._reach * (moved + 2 * length))
             change += _SINGLE * curvature.largest_inverse
             v = v - steps
-            errors = self._gain * 2 * change * length
+            errors = self._gain * 2 * change * length + self._rounding
             proven = (change <= 0.5) & (errors <= CLOSE * self._sizes(v))
             if proven.all():
                 break

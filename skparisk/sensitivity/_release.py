@@ -11,6 +11,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skparisk._private_data import validate_private
 from skparisk.calibration import RiskCertificate
 from skparisk.exceptions import (
     IncompatibleError,
@@ -78,7 +79,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         if len(answer) != self.n_outputs_:
             raise IncompatibleError(
                 f"The query was sampled with {self.n_outputs_} outputs and returned "
-                f"{len(answer)} on the private data."
+                "another number of them on the private data."
             )
         self._withhold_own_reference(X)
         return self._add_noise(answer)
@@ -175,11 +176,13 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     def _check_data(
         self, query: Query, X: Any, y: Any, *, reset: bool
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        # The reference is public, unless an estimator has checked it before.
+        validate = validate_data if reset else validate_private
         if not query.needs_y:
-            return validate_data(self, X, dtype=np.float64, reset=reset), None
+            return validate(self, X, dtype=np.float64, reset=reset), None
         if y is None:
             raise ValueError(f"y must be given, as the query {query} takes targets.")
-        X, y = validate_data(
+        X, y = validate(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=reset
         )
         return X, np.asarray(y, dtype=np.float64)

@@ -370,6 +370,7 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         targets = {"epsilon": epsilon, "gamma": gamma}
         other.set_params(**{k: v for k, v in targets.items() if v is not None})
         plan = other._plan()
+        _check_scores(plan, self.query_)
         noise_source(other.noise_random_state)
         certificate = self.certificate_
         if plan.randomness == "explicit":
@@ -435,11 +436,7 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         query = as_query(self.query)
         plan.check_pairs(check_at_least(self.n_pairs, "n_pairs", 1))
         if isinstance(query, RecordQuery):
-            if plan.law == "exponential":
-                raise ValueError(
-                    "mechanism='exponential' chooses by the scores that a query "
-                    "returns, and query is None."
-                )
+            _check_scores(plan, query)
             if self.relation != "replace-one":
                 raise ValueError(
                     "relation must be 'replace-one' with query=None, as a record "
@@ -501,6 +498,15 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
+
+
+def _check_scores(plan: NoisePlan, query: Query) -> None:
+    """Refuse a choice by the scores of a query that has none."""
+    if plan.law == "exponential" and isinstance(query, RecordQuery):
+        raise ValueError(
+            "mechanism='exponential' chooses by the scores that a query returns, and "
+            "query is None."
+        )
 
 
 def _count_outputs(query: Query, X: Any, y: Any) -> int:

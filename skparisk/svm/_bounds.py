@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._validate import check_at_least, check_choice, check_positive
+from skparisk.linear_model import clip_rows
 from skparisk.neighbors import RELATIONS
 from skparisk.queries import LinearSVCQuery
 
@@ -94,9 +95,7 @@ def bounded_linear_svc_problem(
             f"{query.loss!r}."
         )
     radius = check_positive(x_norm, "x_norm")
-    with np.errstate(over="ignore"):  # a warning would be a release of its own
-        norms = np.linalg.norm(X, axis=1, keepdims=True)
-    X = X * (radius / np.maximum(norms, radius))
+    X = clip_rows(X, radius)
     scaling = query.intercept_scaling if query.fit_intercept else 0.0
     bound = linear_svc_sensitivity_bound(
         query.C, x_norm=radius, intercept_scaling=scaling

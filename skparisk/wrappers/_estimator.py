@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, check_array, get_tags
-from sklearn.utils.validation import validate_data
 
-from skparisk._classes import PublicClasses
+from skparisk._classes import PublicClasses, tell_classes
 from skparisk._fitted import forget_fit
 from skparisk._private import PrivateMixin, SensitivitySource, reference_table
+from skparisk._private_data import validate_private
 from skparisk._validate import check_at_least, check_random_state
 from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import sample_database
@@ -276,7 +276,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             table = None if X_reference is None else TableReference(X_reference)
         first = self._fit_first(estimator, source, table, features, targets, labels)
         recipe = find_recipe(estimator) or _UNKNOWN
-        query = self._make_query(estimator, recipe, first, labels)
+        query = self._make_query(estimator, recipe, first, labels, features)
         extra = self._read_public(first, query)
         # Whether it can be served is found out before anything is released.
         self._serve(first.read(query), recipe, extra, labels)
@@ -286,6 +286,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         self.estimator_ = self._serve(asked.split(released), recipe, extra, labels)
         if labels is not None:
             self.classes_ = labels.labels
+            tell_classes(self, labels)
         clusters = tags.estimator_type == "clusterer" and self.release == "auto"
         if clusters and math.isinf(self.epsilon):
             self.labels_ = self.predict(X)
@@ -296,11 +297,11 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
     ) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
         """Return private records, and targets or labels where they are taken."""
         if not takes_targets(self.estimator):
-            return validate_data(self, X, dtype=np.float64), None
+            return validate_private(self, X, dtype=np.float64), None
         if tags.estimator_type == "classifier":
-            features, labels = validate_data(self, X, y, dtype=np.float64)
+            features, labels = validate_private(self, X, y, dtype=np.float64)
             return features, labels
-        features, targets = validate_data(
+        features, targets = validate_private(
             self,
             X,
             y,
@@ -358,11 +359,12 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         recipe: Recipe,
         first: FirstFit,
         labels: PublicClasses | None,
+        features: NDArray[np.float64],
     ) -> EstimatorQuery:
         """Return what is asked of each database."""
         if releases_predictions(self):
             reader: Reader = PredictionReader(
-                self.release, self._check_points(estimator)
+                self.release, self._check_points(estimator, features)
             )
             align = None
         else:
@@ -379,6 +381,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
                 f"numbers; got {self.align!r}."
             )
         numbers = reader(first.fitted)
+        first.check_repeatable(reader)
         anchored = align is not None and math.isfinite(self.epsilon)
         return EstimatorQuery(
             estimator,
@@ -408,7 +411,9 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             return names
         return _check_names(names, "release", at_least=1)
 
-    def _check_points(self, estimator: Any) -> NDArray[np.float64]:
+    def _check_points(
+        self, estimator: Any, features: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         """Return the public points of predictions, for an estimator that has them."""
         kind = get_tags(estimator).estimator_type
         wanted = {"predict": "regressor", "predict_proba": "classifier"}[self.release]
@@ -425,6 +430,11 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             raise IncompatibleError(
                 f"X_public has {points.shape[1]} features, and X has "
                 f"{self.n_features_in_}: they must be the same."
+            )
+        if fingerprint(points) == fingerprint(features):
+            raise ValueError(
+                "X_public must be public, and not the training data, which would stay "
+                "in the parameters and in what serves predictions."
             )
         names = getattr(self, "feature_names_in_", None)
         columns = getattr(self.X_public, "columns", None)

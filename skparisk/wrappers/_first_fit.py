@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,10 +13,13 @@ from sklearn.base import clone
 
 from skparisk._classes import PublicClasses
 from skparisk.neighbors import Database
-from skparisk.queries import EstimatorQuery, Numbers, label_codes, takes_targets
+from skparisk.queries import EstimatorQuery, Numbers, Reader, label_codes, takes_targets
 from skparisk.reference import Reference, TableReference
 
 __all__ = ["FirstFit"]
+
+# Of the largest number: more than what rounding in another order changes.
+_SAME = 2.0**-20
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +35,14 @@ class FirstFit:
         The public reference that the records are from. None: they were made up, or
         resampled from private data for want of a reference, and nothing but shapes may
         be taken from them.
+
+    refit : callable
+        Returns what another fit to the same records has learned.
     """
 
     fitted: Any
     reference: Reference | None
+    refit: Callable[[], Any]
 
     @property
     def is_public(self) -> bool:
@@ -67,11 +75,14 @@ class FirstFit:
                     "how rare the class is in the reference."
                 )
             targets = labels.labels[codes]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fitted = clone(estimator)
-            fitted = fitted.fit(X, targets) if supervised else fitted.fit(X)
-        return cls(fitted, reference)
+
+        def fit() -> Any:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fresh = clone(estimator)
+                return fresh.fit(X, targets) if supervised else fresh.fit(X)
+
+        return cls(fit(), reference, fit)
 
     @classmethod
     def on_made_up(
@@ -101,6 +112,21 @@ class FirstFit:
                 "records that others are aligned to would be used twice."
             )
         return numbers if self.is_public else None
+
+    def check_repeatable(self, reader: Reader) -> None:
+        """Refuse a fit that is no function of the database, where that shows."""
+        first, second = reader(self.fitted), reader(self.refit())
+        for name, values in first.items():
+            size = np.abs(values).max(initial=0.0)
+            again = second[name]
+            if values.shape != again.shape or not np.allclose(
+                values, again, rtol=0.0, atol=_SAME * size, equal_nan=True
+            ):
+                raise ValueError(
+                    f"Two fits of {type(self.fitted).__name__} to the same records "
+                    f"differ in {name}: what is released must be a function of the "
+                    "database. Set every random_state in it."
+                )
 
     def read(self, query: EstimatorQuery) -> Numbers:
         """Return what the query would release of this fit."""

@@ -77,6 +77,8 @@ class ReleasedClassifier(ClassifierMixin, BaseEstimator):
         targets: NDArray[Any] = probabilities
         if is_classifier(model):
             targets = probabilities.argmax(axis=1)
+            if len(np.unique(targets)) == 1:  # nothing that a classifier could learn
+                model, targets = _nearest_point(), probabilities
         self.surrogate_ = model.fit(points, targets)
         return self
 
