@@ -63,7 +63,8 @@ class PredictionReader:
     points: NDArray[np.float64]
 
     def __call__(self, fitted: Any) -> dict[str, NDArray[np.float64]]:
-        answer = getattr(fitted, self.method)(self.points)
+        points = self.points.copy()  # a prediction may work in place
+        answer = getattr(fitted, self.method)(points)
         return {self.method: np.asarray(answer, dtype=np.float64)}
 
 

@@ -79,8 +79,8 @@ class FirstFit:
         def fit() -> Any:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                fresh = clone(estimator)
-                return fresh.fit(X, targets) if supervised else fresh.fit(X)
+                fresh, records = clone(estimator), X.copy()  # it may work in place
+                return fresh.fit(records, targets) if supervised else fresh.fit(records)
 
         return cls(fit(), reference, fit)
 
