@@ -22,7 +22,7 @@ __all__ = ["CLOSE", "PoolSolver"]
 # How close to the exact answer it is proven to be, of the largest output.
 CLOSE = 2.0**-34
 
-_POOL_CONDITION = 3e3
+_POOL_CONDITION = 1e3
 _MOST_EVALUATIONS = 8
 # Curvature is taken anew where that of a record may have changed by more.
 _FAR = 2.0**-4
