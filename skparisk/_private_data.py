@@ -19,7 +19,7 @@ def hide_values(check: Callable[..., Any], *data: Any, **parameters: Any) -> Any
     """Return what a check of private data returns, without values in its message.
 
     What messages of scikit-learn tell after a colon or on further lines may be values,
-    such as the text that is no number.
+    such as the text that is no number; but for the advice to reshape.
     """
     try:
         return check(*data, **parameters)
@@ -30,4 +30,6 @@ def hide_values(check: Callable[..., Any], *data: Any, **parameters: Any) -> Any
     told = message.partition("\n")[0].partition(": ")[0]
     if told != message:
         told = f"{told.rstrip(':')} (more is not shown, as it may tell about the data)"
+        if "\nReshape your data" in message:
+            told += ". Reshape your data: array.reshape(-1, 1) is a single feature."
     raise kind(told)

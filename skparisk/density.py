@@ -244,7 +244,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
             own = table is not None and table.fingerprint == fingerprint(clipped)
             if own or (table is None and _samples_training_data(source)):
                 X = clipped
-            released = self._release(source, query, X, records, None, table)
+            released = self._release(source, query, X, clipped, None, table)
         shape = (query.lattice_size + 1,) * len(query.bounds)
         self.bounds_ = np.array(query.bounds)
         self.polynomial_ = BernsteinPolynomial(released.reshape(shape), order)

@@ -62,6 +62,8 @@ CASES = {
     "seeded": certificate(seeded=True),
     "no noise": certificate(epsilon=math.inf, noise_scale=0.0, curve=()),
     "private reference": certificate(reference_is_private=True, curve=()),
+    "private classes": certificate(classes_are_private=True),
+    "private classes, bound": known(classes_are_private=True),
     "approximate": certificate(delta=1e-6),
     "bound": known(),
     "declared": known("declared"),
@@ -233,6 +235,8 @@ def test_a_known_sensitivity_has_a_risk_or_a_delta():
         ("approximate", (), True, False),
         ("declared", (texts.DECLARED,), True, False),
         ("private reference", (texts.PRIVATE_REFERENCE,), False, False),
+        ("private classes", (texts.PRIVATE_CLASSES,), False, False),
+        ("private classes, bound", (texts.PRIVATE_CLASSES,), False, False),
         ("seeded", (texts.SEEDED,), False, True),
         ("no noise", (texts.NO_NOISE,), False, True),
         ("bessel", (texts.HEURISTIC_CLAIM,), False, True),
@@ -256,12 +260,14 @@ def test_caveats_add_up():
         calibration="bessel",
         seeded=True,
         reference_is_private=True,
+        classes_are_private=True,
     )
     assert worst.caveats == (
         texts.SEEDED,
         texts.NO_NOISE,
         texts.HEURISTIC_CLAIM,
         texts.PRIVATE_REFERENCE,
+        texts.PRIVATE_CLASSES,
     )
     assert not worst.private
     assert all(f"Caveat: {text}" in str(worst) for text in worst.caveats)
@@ -285,11 +291,24 @@ def test_guarantee_of_a_known_sensitivity():
     """Without sampling the claim is for all neighbors, and says on what it rests."""
     assert known().guarantee == (
         "For any two databases that differ in one record, 900 records: the release "
-        "is 1-differentially private, by a proven bound of the sensitivity, rows and "
-        "targets being clipped to their declared bounds."
+        "is 1-differentially private, by a proven bound of the sensitivity, "
+        "records being clipped to their declared bounds."
     )
     declared = CASES["declared"].guarantee
     assert declared.endswith("provided that the declared sensitivity is a true bound.")
+
+
+def test_guarantee_is_for_neighbors_with_the_same_classes_where_these_are_private():
+    """Others differ in the classes, which are released without noise."""
+    assert CASES["private classes, bound"].guarantee.startswith(
+        "For any two databases that differ in one record and have the same classes, "
+        "900 records: the release is 1-differentially private"
+    )
+    assert CASES["private classes"].guarantee.startswith(
+        "For two databases that differ in one record and have the same classes (900 "
+        "records, the public table): with probability"
+    )
+    assert "classes" not in certificate().guarantee
 
 
 def test_guarantee_names_delta():
@@ -425,6 +444,8 @@ def test_whole_numbers_may_stand_for_floats():
         ({"sensitivity": 0.1}, "noise_epsilon"),
         ({"noise_scale": 10.0}, "noise_epsilon"),
         ({"seeded": True}, "private"),
+        ({"classes_are_private": True}, "private"),
+        ({"classes_are_private": True}, "guarantee"),
         ({"calibration": "bessel"}, "caveats"),
         ({"relation": "add-remove"}, "guarantee"),
         ({"reference": "another table"}, "guarantee"),
@@ -439,7 +460,9 @@ def test_edited_documents_are_refused(changes, wrong):
         RiskCertificate.from_dict(certificate().to_dict() | changes)
 
 
-@pytest.mark.parametrize("case", ["seeded", "no noise", "bessel", "private reference"])
+@pytest.mark.parametrize(
+    "case", ["seeded", "no noise", "bessel", "private reference", "private classes"]
+)
 def test_a_document_cannot_be_made_private(case):
     """Neither the flag nor the caveats can be taken off."""
     document = CASES[case].to_dict()
@@ -549,6 +572,17 @@ def test_text_says_what_the_risk_is_over_and_how_it_came_about(case, rows):
         assert row in str(CASES[case])
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "norm"),
+    [("laplace", "l1 norm"), ("gaussian", "l2 norm"), ("exponential", "sup norm")],
+)
+def test_text_says_in_which_norm_the_sensitivity_is(mechanism, norm):
+    """A number without its norm may be any of them."""
+    given_ = certificate(mechanism=mechanism, delta=1e-6 * (mechanism == "gaussian"))
+    assert f"sensitivity: 0.25 ({norm})\n" in str(given_)
+    assert f"0.25 ({norm})" in given_._repr_html_()
+
+
 def test_guarantee_over_pairs_and_noise():
     """A bounded loss, not differential privacy for all outputs."""
     assert both().guarantee == (
@@ -586,6 +620,8 @@ def test_html_escapes_and_says_the_same():
     assert "<script" not in page
     assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt; &amp; co" in page
     assert page.count(texts.PRIVATE_REFERENCE) == 1
+    assert texts.PRIVATE_CLASSES in CASES["private classes"]._repr_html_()
+    assert texts.PRIVATE_CLASSES not in page
     for line in str(certificate()).splitlines()[1:]:
         name, _, value = line.strip().partition(": ")
         assert html.escape(name) in page

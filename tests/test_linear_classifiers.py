@@ -70,13 +70,14 @@ def ways(shell, n_classes=2):
     """Return parameters and the public records, for each way that there is."""
     public = dict(zip(PUBLIC, make_data(150, n_classes, seed=1), strict=True))
     on_sampler = SensitivitySampler(n_pairs=19, reference=public_table(n_classes))
+    classes = list(range(n_classes))
     found = {
         "sampled": ({}, public),
         "on the sampler": ({"sensitivity": on_sampler}, {}),
-        "declared": ({"sensitivity": 0.5}, {}),
+        "declared": ({"sensitivity": 0.5, "classes": classes}, {}),
     }
     if shell is not SQUARED:
-        found["bound"] = (BOUND, {})
+        found["bound"] = (BOUND | {"classes": classes}, {})
     return found
 
 
@@ -265,7 +266,9 @@ def test_without_noise_it_is_scikit_learns_linear_svc(shell, n_classes, changed)
 @each_shell
 def test_scores_are_those_of_what_is_released(shell, n_classes, fit_intercept):
     X, y = make_data(40, n_classes)
-    model = make(shell, sensitivity=0.1, fit_intercept=fit_intercept).fit(X, y)
+    classes = list(range(n_classes))
+    model = make(shell, sensitivity=0.1, fit_intercept=fit_intercept, classes=classes)
+    model.fit(X, y)
     assert model.intercept_.any() == fit_intercept
     scores = model.decision_function(X)
     expected = X @ model.coef_.T + model.intercept_
@@ -280,7 +283,7 @@ def test_scores_are_those_of_what_is_released(shell, n_classes, fit_intercept):
 @classes_2_3
 def test_probabilities_sum_to_1_and_have_logarithms(n_classes, scale):
     X, y = make_data(60, n_classes)
-    model = make(LOGISTIC, sensitivity=0.1).fit(X, y)
+    model = make(LOGISTIC, sensitivity=0.1, classes=list(range(n_classes))).fit(X, y)
     chances = model.predict_proba(scale * X)
     logarithms = model.predict_log_proba(scale * X)
     assert chances.shape == logarithms.shape == (60, n_classes)
@@ -370,7 +373,10 @@ def test_training_data_given_as_the_reference_are_noticed(shell, where):
     if where == "fitted sampler":
         query = shell._make_query((0, 1))
         sampler = clone(FEW).set_params(query=query).fit(X.copy(), Y)
-        model, reference = make(shell, sensitivity=sampler), {}
+        for given in (sampler, FrozenEstimator(sampler)):
+            with pytest.raises(ValueError, match="was fitted on the training data"):
+                make(shell, sensitivity=given).fit(X, Y)
+        return
     if where == "sampler":
         table = TableReference(X.copy(), Y)
         model.set_params(sensitivity__reference=table)
@@ -401,7 +407,7 @@ def test_fit_never_touches_parameters():
 
 @each_shell
 def test_a_fit_that_fails_leaves_no_release_of_another_fit(shell):
-    model = make(shell, sensitivity=1.0).fit(X, Y)
+    model = make(shell, sensitivity=1.0, classes=[0, 1]).fit(X, Y)
     with pytest.raises(CalibrationError, match="n_pairs"):
         model.set_params(sensitivity=None, gamma=1e-9).fit(X, Y, **PUBLIC)
     with pytest.raises(NotFittedError):
@@ -593,7 +599,7 @@ def test_bounded_linear_svc_clips_rows(n_classes, scaling):
 def test_records_beyond_the_bound_are_clipped_without_a_word(shell, factor):
     far = X.copy()
     far[0] *= factor
-    model = make(shell, **BOUND).fit(far, Y)
+    model = make(shell, classes=[0, 1], **BOUND).fit(far, Y)
     assert model.certificate_.private
     near = exact(shell, **BOUND).fit(X[1:], Y[1:])
     moved = numbers_of(exact(shell, **BOUND).fit(far, Y)) - numbers_of(near)
@@ -736,7 +742,8 @@ def test_any_sampler_will_do(shell, parameters):
     _, public = ways(shell, 3)["sampled"]
     if "reference" in parameters:
         public = {}
-    model = make(shell, gamma=0.2, sensitivity=sampler).fit(X, y, **public)
+    model = make(shell, gamma=0.2, sensitivity=sampler, classes=[0, 1, 2])
+    model.fit(X, y, **public)
     certificate = model.certificate_
     assert certificate.private
     for name in {"randomness", "noise_shape", "delta"} & set(parameters):

@@ -209,21 +209,26 @@ def test_without_reference_it_warns_and_keeps_no_sampled_difference():
     assert "depend on them without noise" in str(model.certificate_)
 
 
-@pytest.mark.parametrize("where", ["fit", "fitted sampler"])
-def test_training_data_given_as_reference_are_noticed(where):
-    model, reference = PrivateRidge(), {"X_reference": X.tolist(), "y_reference": Y}
-    if where == "fitted sampler":
-        sampler = SensitivitySampler(RidgeQuery()).fit(X.copy(), Y)
-        model.set_params(sensitivity=sampler)
-        reference = {}
+def test_training_data_given_as_reference_are_noticed():
+    model = PrivateRidge()
     with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
-        model.fit(X, Y, **reference)
+        model.fit(X, Y, X_reference=X.tolist(), y_reference=Y)
     assert model.certificate_.reference_is_private
     assert not model.certificate_.private
     assert not hasattr(model.sampler_, "differences_")
     assert model.sampler_.reference is None
     values = numbers_in(pickle.dumps(model.sampler_))
     assert not values.intersection(X.ravel().tolist())
+
+
+def test_samplers_that_were_fitted_on_the_training_data_are_refused():
+    """Their pairs would stay in the parameters."""
+    sampler = SensitivitySampler(RidgeQuery(), random_state=0).fit(X.copy(), Y)
+    for given in (sampler, FrozenEstimator(sampler)):
+        model = PrivateRidge(sensitivity=given)
+        with pytest.raises(ValueError, match="was fitted on the training data"):
+            model.fit(X, Y)
+        assert not hasattr(model, "certificate_")
 
 
 def test_fitted_pairs_serve_every_target():

@@ -310,9 +310,12 @@ def refits(monkeypatch):
     return sizes
 
 
-def assert_contract(query, pairs):
+def assert_differences(query, pairs):
     """Never below the differences of the answers, and above by no more than said."""
     differences, errors = query.on_pool(pairs.pool, pairs.n_records)(pairs)
+    if errors is None:
+        errors = np.zeros_like(differences)
+    assert len(pairs)
     for i, (difference, error) in enumerate(zip(differences, errors, strict=True)):
         first, second = (query(*database) for database in pairs.databases(i))
         plain = first - second
@@ -320,6 +323,13 @@ def assert_contract(query, pairs):
         assert (abs(difference) >= abs(plain)).all()
         size = max(abs(first).max(), abs(second).max())
         assert error.max() <= 2.0**-31 * size * (1 + 1e-8)
+
+
+def assert_contract(query, pairs):
+    """Of differences that were not answered one by one."""
+    _, errors = query.on_pool(pairs.pool, pairs.n_records)(pairs)
+    assert errors is not None
+    assert_differences(query, pairs)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -363,6 +373,42 @@ def test_small_databases_keep_the_contract(seed, n_records, n_rows, log_C, relat
     labels = [y for i in range(3) for _, y in pairs.databases(i)]
     assume(all(len(np.unique(y)) == 2 for y in labels))
     assert_contract(make_query(2, 10.0**log_C), pairs)
+
+
+def with_all_classes(pairs):
+    """Return the pairs whose databases have all classes of the pool."""
+    n_classes = len(np.unique(pairs.pool.y))
+    keep = [
+        i
+        for i in range(len(pairs))
+        if all(len(np.unique(y)) == n_classes for _, y in pairs.databases(i))
+    ]
+    replacement = None if pairs.replacement is None else pairs.replacement[keep]
+    return NeighborPairs(
+        pairs.pool, pairs.records[keep], pairs.changed[keep], replacement
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("shape", [overlapping, far_from_zero])
+@pytest.mark.parametrize("C", [1e-9, 1e-7])
+def test_odds_near_one_keep_the_contract(C, shape, seed):
+    """Answers near 0 have the rounding of the two log odds that cancel in them."""
+    X, _ = make_data(2, 30, shape, seed=seed)
+    y = np.where(np.arange(30) < 11, 0.0, 2.0)
+    pairs = with_all_classes(pairs_from(X, y, n_records=6, size=60, seed=seed))
+    assert_contract(make_query(2, C), pairs)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("nearness", [1e-4, 1e-6, 1e-8])
+def test_features_that_are_nearly_the_same_keep_the_contract(nearness, seed, relation):
+    X, y = make_data(3, 12, seed=seed)
+    X = np.column_stack([X[:, 0], X[:, 0] + nearness * X[:, 1]])
+    y[:9] = np.repeat([0.0, 2.0, 4.0], 3)
+    pairs = pairs_from(X, y, n_records=10, relation=relation, size=24, seed=seed)
+    assert_differences(make_query(3, 3e5), with_all_classes(pairs))
 
 
 @pytest.mark.parametrize("n_rows", [1000, 4100])

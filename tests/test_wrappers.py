@@ -30,6 +30,7 @@ from sklearn.ensemble import (
     GradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
+    StackingRegressor,
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -60,12 +61,16 @@ from sklearn.linear_model import (
     TheilSenRegressor,
 )
 from sklearn.mixture import GaussianMixture
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    ShuffleSplit,
+    cross_val_score,
+)
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC, LinearSVR
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
@@ -116,6 +121,7 @@ TABLE = TableReference(X_PUBLIC, Y_PUBLIC)
 CHEAP = SensitivitySampler(n_pairs=4)
 POINTS = X_PUBLIC[:12]
 DECLARED = {"sensitivity": 1.0}
+CLASSES = ["ash", "beech", "cedar"]
 
 
 def private(estimator, release="auto", **parameters):
@@ -142,7 +148,12 @@ def fit_public(model):
 
 
 def fit_declared(model):
-    return model.set_params(sensitivity=1.0).fit(*data_for(model.estimator))
+    return declare_classes(model).set_params(**DECLARED).fit(*data_for(model.estimator))
+
+
+def declare_classes(model):
+    """Make the classes public, where there are any."""
+    return model.set_params(classes=CLASSES if is_classifier(model) else None)
 
 
 def fit_plain(estimator):
@@ -559,7 +570,7 @@ def test_nothing_without_noise_is_kept(estimator, release, way, monkeypatch):
         assert model.certificate_.reference_is_private
         assert not model.certificate_.private
     else:
-        model.set_params(**WAYS[way][0]).fit(*data_for(estimator))
+        declare_classes(model).set_params(**WAYS[way][0]).fit(*data_for(estimator))
         assert model.certificate_.private
     if way == "no reference":
         # Whatever was read is of fits on the private records or on resamples of them.
@@ -1057,8 +1068,8 @@ def test_strings_for_the_numbers_of_a_reference_on_the_sampler_are_declared():
     model = private(GaussianNB(), sensitivity=sampler)
     with pytest.raises(ValueError, match=r"classes must be given, .*\[0\. 1\. 2\.\]"):
         model.fit(X, LABELS)
-    model.set_params(classes=["ash", "beech", "cedar"]).fit(X, LABELS)
-    assert list(model.classes_) == ["ash", "beech", "cedar"]
+    model.set_params(classes=CLASSES).fit(X, LABELS)
+    assert list(model.classes_) == CLASSES
 
 
 def test_strings_for_the_numbers_that_a_function_makes():
@@ -1067,8 +1078,9 @@ def test_strings_for_the_numbers_that_a_function_makes():
             lambda n, rng: (rng.gamma(4.0, size=(n, 4)), rng.integers(3, size=n))
         )
     )
-    model = private(GaussianNB(), sensitivity=sampler).fit(X, LABELS)
-    assert list(model.classes_) == ["ash", "beech", "cedar"]
+    model = private(GaussianNB(), sensitivity=sampler, classes=CLASSES).fit(X, LABELS)
+    assert list(model.classes_) == CLASSES
+    assert model.certificate_.private
 
 
 def test_classes_of_the_reference_win_and_a_missing_one_is_answered_with_zeros():
@@ -1138,12 +1150,13 @@ def test_one_class_is_none(classes):
 
 
 def test_many_classes_for_few_records_are_no_warning():
-    private(GaussianNB(), **DECLARED).fit(X, np.arange(80))
+    model = private(GaussianNB(), classes=range(80), **DECLARED)
+    assert model.fit(X, np.arange(80)).certificate_.private
 
 
 def test_column_of_labels_warns_as_scikit_learn_does():
     with pytest.warns(sklearn.exceptions.DataConversionWarning, match="column-vector"):
-        private(GaussianNB(), **DECLARED).fit(X, LABELS[:, None])
+        private(GaussianNB(), classes=CLASSES, **DECLARED).fit(X, LABELS[:, None])
 
 
 def test_class_missing_in_the_first_sampled_database_is_named():
@@ -1315,6 +1328,23 @@ def test_classes_that_are_nowhere_the_likeliest_get_no_probability(surrogate):
     assert served.predict_log_proba([[-1.0]]).tolist() == [[0.0, -np.inf, -np.inf]]
 
 
+@pytest.mark.parametrize(
+    "surrogate", [LogisticRegression(), SVC(), DecisionTreeClassifier()]
+)
+def test_one_likeliest_class_is_served_by_the_nearest_point(surrogate):
+    """No classifier needs to learn it, and some cannot."""
+    probabilities = np.array([[0.6, 0.1, 0.3], [0.9, 0.1, 0.0]])
+    served = ReleasedClassifier(surrogate)
+    served.fit([[0.0], [1.0]], probabilities, np.array(["a", "b", "c"]))
+    answer = served.predict_proba([[-1.0], [2.0]])
+    np.testing.assert_array_equal(answer, probabilities)
+    assert served.predict([[-1.0], [2.0]]).tolist() == ["a", "a"]
+    model = private(GaussianNB(), "predict_proba", X_public=X_PUBLIC[:2])
+    model.set_params(surrogate=surrogate, epsilon=0.01)
+    for _ in range(8):  # with this noise one class is often the likeliest of both
+        assert fit_public(model).predict(X).shape == (80,)
+
+
 @settings(deadline=None, max_examples=100)
 @given(
     st.lists(st.lists(st.floats(-3, 3), min_size=3, max_size=3), min_size=1, max_size=5)
@@ -1366,6 +1396,7 @@ def test_data_frames(estimator, release, library):
     with pytest.raises(IncompatibleError, match=r"columns \['d', 'c', 'b', 'a'\]"):
         model.fit(columns(X), *y, **reference)
     if points is not None:
+        declare_classes(model)
         model.set_params(X_public=columns(POINTS, "dcba"), **DECLARED)
         with pytest.raises(IncompatibleError, match="X_public has the columns"):
             model.fit(columns(X), *y)
@@ -1805,6 +1836,26 @@ def test_random_state_of_none_is_fixed_and_fits_are_functions_of_the_data():
     assert repeatable(KMeans(random_state=7)).random_state == 7
 
 
+def test_splitters_caches_and_workers_leave_nothing_to_chance_and_no_trace():
+    splitter = ShuffleSplit(2)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), SVC(), memory="somewhere"),
+        {"svc__C": [1.0, 2.0]},
+        cv=splitter,
+        n_jobs=2,
+    )
+    fixed = repeatable(search).get_params()
+    assert fixed["cv"].random_state == 0
+    assert fixed["n_jobs"] is None
+    assert fixed["estimator__memory"] is None
+    assert fixed["estimator__svc__random_state"] == 0
+    assert splitter.random_state is None
+    assert (search.n_jobs, search.estimator.memory) == (2, "somewhere")
+    seeded = ShuffleSplit(2, random_state=7)
+    assert repeatable(search.set_params(cv=seeded)).cv.random_state == 7
+    assert repeatable(search.set_params(cv=3)).cv == 3
+
+
 def test_query_is_a_function_also_where_a_generator_is_given():
     state = np.random.RandomState(3)
     query = EstimatorQuery(
@@ -1869,6 +1920,34 @@ def test_queries_are_equal_if_they_ask_the_same():
     assert nested[0] == nested[1] != nested[2]
     with pytest.raises(TypeError, match="unhashable"):
         hash(query())
+
+
+def test_queries_of_differently_fitted_frozen_estimators_are_others():
+    final = [Ridge().fit(Y[:, None], slope * Y) for slope in (1.0, 1.0, -1.0)]
+    stacks = [
+        StackingRegressor([("ridge", Ridge())], FrozenEstimator(last), cv=2)
+        for last in final
+    ]
+    models = [private(stack, "predict", X_public=POINTS) for stack in stacks]
+    same, equal, other = (fit_public(model).sampler_.query_ for model in models)
+    assert same == equal != other
+    sampler = models[0].sampler_
+    again = models[1].set_params(sensitivity=sampler).fit(X, Y)
+    assert again.sensitivity_ == sampler.sensitivity_
+    with pytest.raises(IncompatibleError, match="was fitted for StackingRegressor"):
+        models[2].set_params(sensitivity=sampler).fit(X, Y)
+
+
+def test_queries_with_what_has_no_pickle_are_like_nothing():
+    """Not even like themselves: nobody can tell what a function does."""
+    pipeline = make_pipeline(FunctionTransformer(lambda X: 2 * X), Ridge())
+    model = private(pipeline, "predict", X_public=POINTS)
+    query = fit_public(model).sampler_.query_
+    assert query != query
+    assert query != MeanQuery()
+    again = clone(model).set_params(sensitivity=model.sampler_)
+    with pytest.raises(IncompatibleError, match="was fitted for Pipeline"):
+        again.fit(X, Y)
 
 
 def test_first_database_is_drawn_from_the_reference():

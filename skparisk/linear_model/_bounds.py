@@ -23,6 +23,8 @@ __all__ = [
 
 # Beyond this the solver is not exact enough for a bound on the exact minimizer.
 _LARGEST_CONDITION = 2.0**40
+# Below this the rounding of a clipped row may make it longer.
+_LEAST_RADIUS = 2.0**-1000
 
 
 def ridge_sensitivity_bound(
@@ -220,6 +222,8 @@ def bounded_logistic_problem(
 
 def clip_rows(X: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
     """Return rows that are no longer than a radius, of whatever size they are."""
+    if radius < _LEAST_RADIUS:
+        raise ValueError(f"x_norm must be at least 2**-1000, got {radius!r}.")
     sizes = np.abs(X).max(axis=1, keepdims=True)
     with np.errstate(all="ignore"):  # a warning would be a release of its own
         units = np.where(sizes > 0, X / sizes, 0.0)  # no square of these is lost

@@ -84,7 +84,8 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         Warns
         -----
         PrivacyLeakWarning
-            If there is no reference but the training data, or the noise is seeded.
+            If there is no reference but the training data, the classes are those of
+            private labels, or the noise is seeded.
         """
         forget_fit(self)
         source = self._check_privacy({"x_norm": self.x_norm})

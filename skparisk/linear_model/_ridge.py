@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._fitted import forget_fit
 from skparisk._private import PrivateMixin, reference_table
-from skparisk._private_data import validate_private
+from skparisk._private_data import hide_values, validate_private
 from skparisk._validate import check_flag, check_positive
 from skparisk.exceptions import IncompatibleError
 from skparisk.linear_model._bounds import bounded_ridge_problem, check_y_bounds
@@ -226,7 +226,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         features, targets = validate_private(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
         )
-        targets = np.asarray(targets, dtype=np.float64)
+        targets = hide_values(np.asarray, targets, dtype=np.float64)
         query.check_targets(targets)
         if table is not None and _n_targets(table.pool.y) != _n_targets(targets):
             raise IncompatibleError(

@@ -11,7 +11,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skparisk._private_data import validate_private
+from skparisk._private_data import hide_values, validate_private
 from skparisk.calibration import RiskCertificate
 from skparisk.exceptions import (
     IncompatibleError,
@@ -185,7 +185,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         X, y = validate(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=reset
         )
-        return X, np.asarray(y, dtype=np.float64)
+        return X, hide_values(np.asarray, y, dtype=np.float64)
 
     def _check_pairs_kept(self) -> None:
         check_is_fitted(self, "certificate_")

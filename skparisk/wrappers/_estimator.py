@@ -14,9 +14,13 @@ from sklearn.utils import Tags, check_array, get_tags
 from skparisk._classes import PublicClasses, tell_classes
 from skparisk._fitted import forget_fit
 from skparisk._private import PrivateMixin, SensitivitySource, reference_table
-from skparisk._private_data import validate_private
+from skparisk._private_data import hide_values, validate_private
 from skparisk._validate import check_at_least, check_random_state
-from skparisk.exceptions import IncompatibleError
+from skparisk.exceptions import (
+    IncompatibleError,
+    PrivacyLeakWarning,
+    warn_caller,
+)
 from skparisk.neighbors import sample_database
 from skparisk.queries import (
     AttributeReader,
@@ -257,7 +261,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         Warns
         -----
         PrivacyLeakWarning
-            If there is no reference but the training data, or the noise is seeded.
+            If there is no reference but the training data, the classes are those of
+            private labels, the noise is seeded, or `estimator` is fitted already.
         """
         forget_fit(self)
         source = self._check_privacy()
@@ -309,7 +314,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             multi_output=tags.target_tags.multi_output,
             y_numeric=True,
         )
-        return features, np.asarray(targets, dtype=np.float64)
+        return features, hide_values(np.asarray, targets, dtype=np.float64)
 
     def _fit_first(
         self,
@@ -531,6 +536,12 @@ def _check_estimator(estimator: Any) -> Any:
         raise ValueError(
             f"estimator must be an instance of a scikit-learn estimator, got "
             f"{estimator!r}."
+        )
+    if any(name.endswith("_") and name[0] != "_" for name in vars(estimator)):
+        warn_caller(
+            f"The {type(estimator).__name__} is fitted already: what it has learned "
+            "stays in the parameters of this model, without noise. Wrap a clone.",
+            PrivacyLeakWarning,
         )
     try:
         return repeatable(estimator)

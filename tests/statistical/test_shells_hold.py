@@ -42,11 +42,12 @@ def skewed(n_records, rng):
     return rng.beta(2, 5, size=(n_records, 1))
 
 
+TWO, THREE = {"classes": [0, 1]}, {"classes": [0, 1, 2]}
 CASES = {
-    "logistic, 2 classes": (PrivateLogisticRegression(), labeled(2)),
-    "logistic, 3 classes": (PrivateLogisticRegression(), labeled(3)),
-    "squared hinge": (PrivateLinearSVC(), labeled(2)),
-    "hinge": (PrivateLinearSVC(loss="hinge"), labeled(2)),
+    "logistic, 2 classes": (PrivateLogisticRegression(**TWO), labeled(2)),
+    "logistic, 3 classes": (PrivateLogisticRegression(**THREE), labeled(3)),
+    "squared hinge": (PrivateLinearSVC(**TWO), labeled(2)),
+    "hinge": (PrivateLinearSVC(loss="hinge", **TWO), labeled(2)),
     "density": (PrivateKernelDensity(0.1, lattice_size=5), skewed),
 }
 

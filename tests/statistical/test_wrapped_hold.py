@@ -8,6 +8,7 @@ its own, and labels are sampled with the records.
 import numpy as np
 import pytest
 from laws import SEEDS, exceeds
+from sklearn.base import is_classifier
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
@@ -62,6 +63,8 @@ def fresh_losses(case, seed, n_fits=120, n_records=40):
         model = PrivateEstimator(
             estimator, gamma=GAMMA, sensitivity=sampler, random_state=int(seeds[0])
         )
+        if is_classifier(estimator):
+            model.set_params(classes=[0.0, 1.0])
         drawn = draw(n_records, rng)
         model.fit(*(drawn if isinstance(drawn, tuple) else (drawn,)))
         fresh = sample_differences(

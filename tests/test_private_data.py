@@ -1,0 +1,77 @@
+"""Messages of checks of private data tell what is wrong, and no value."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.utils import check_array
+
+from skparisk._private_data import hide_values, validate_private
+
+SECRET = 91234.25
+
+
+def fail_with(error):
+    def check(*data, **parameters):
+        raise error
+
+    return check
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("Found array with 0 sample(s)", "Found array with 0 sample(s)"),
+        ("no number: 'HIV'", "no number (more is not shown, as it may tell about"),
+        ("no number:\n'HIV'", "no number (more is not shown"),
+        ("no number\n'HIV'", "no number (more is not shown"),
+        ("no: number: 'HIV'", "no (more is not shown"),
+        ("is 1D:\narray=['HIV']\nReshape your data with 'HIV'", "Reshape your data: "),
+    ],
+)
+@pytest.mark.parametrize("kind", [ValueError, TypeError])
+def test_what_may_be_a_value_is_cut_off(kind, message, told):
+    with pytest.raises(kind) as caught:
+        hide_values(fail_with(kind(message)))
+    shown = caught.value
+    assert told in str(shown)
+    assert "HIV" not in repr(shown)
+    assert shown.__context__ is None
+    assert shown.__cause__ is None
+    assert type(shown) is kind
+
+
+def test_kinds_of_errors_that_hold_values_become_plain_ones():
+    error = UnicodeEncodeError("ascii", "HIV\xe9", 3, 4, "ordinal not in range")
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        hide_values(fail_with(error))
+    assert type(caught.value) is ValueError
+    assert "HIV" not in repr(vars(caught.value))
+
+
+def test_other_errors_are_none_of_a_check():
+    with pytest.raises(MemoryError):
+        hide_values(fail_with(MemoryError()))
+
+
+def test_what_passes_is_returned_with_the_parameters():
+    X = hide_values(check_array, [[1, 2]], dtype=np.float32)
+    assert X.dtype == np.float32
+    model = Ridge()
+    X, _ = validate_private(model, [[1.0, 2.0]] * 3, [1, 2, 3], y_numeric=True)
+    assert X.shape == (3, 2)
+    assert model.n_features_in_ == 2
+    with pytest.raises(ValueError, match="X has 1 features, but Ridge is expecting 2"):
+        validate_private(model, X[:, :1], reset=False)
+
+
+def test_messages_of_scikit_learn_still_say_what_is_wrong():
+    for X, told in (
+        (np.full(3, SECRET), "Expected 2D array, got 1D array instead .*Reshape your"),
+        (np.full((3, 1), str(SECRET) + "x"), "could not convert string to float"),
+        (np.full((3, 1), SECRET * 1j), "Complex data not supported"),
+        (np.full((3, 1), np.nan), "Input X contains NaN"),
+        (np.zeros((0, 1)), r"Found array with 0 sample\(s\)"),
+    ):
+        with pytest.raises(ValueError, match=told) as caught:
+            validate_private(Ridge(), X, dtype=np.float64)
+        assert "91234" not in str(caught.value)
