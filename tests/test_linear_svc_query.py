@@ -3,6 +3,8 @@
 import itertools
 import math
 import pickle
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,7 +15,12 @@ from sklearn.datasets import make_classification
 from sklearn.svm import SVC, LinearSVC
 
 from skparisk.neighbors import draw_pairs, n_drawn
-from skparisk.queries import LinearSVCQuery, _linear_svc_hinge, _linear_svc_solver
+from skparisk.queries import (
+    LinearSVCQuery,
+    _linear_svc_exact,
+    _linear_svc_hinge,
+    _linear_svc_solver,
+)
 from skparisk.queries import _linear_svc as module
 from skparisk.reference import TableReference, as_reference
 from skparisk.svm import (
@@ -209,14 +216,213 @@ def test_numbers_near_overflow_are_no_answer_and_no_warning(loss):
     assert np.isfinite(query(np.array([[1e60], [1.0]]), y)).all()
 
 
+# Certificates
+
+
+def duality_gap(Z, w, C, loss):
+    """Return the gap, what rounding explains of it, and the objective."""
+    margins, norms = 1 - Z @ w, np.linalg.norm(Z, axis=1)
+    size, charged = np.linalg.norm(w), np.maximum(margins, 0)
+    unit = 2.0**-48 * (len(w) + 1)
+    rounding = unit * (1 + norms * size)
+    if loss == "squared_hinge":
+        charges = 2 * C * charged
+        gap = 0.5 * np.linalg.norm(w - charges @ Z) ** 2
+        off = unit * (size + charges @ norms) + 2 * C * (rounding @ norms)
+        return gap, off**2, 0.5 * size**2 + C * charged @ charged
+    near = np.abs(margins) <= 64 * rounding
+    duals = np.where(margins > 0, C, 0.0)
+    if near.any():
+        duals[near] = 0
+        scales = np.abs(Z[near]).max(axis=0)
+        scales[scales == 0] = 1
+        system, right = (Z[near] / scales).T, (w - duals @ Z) / scales
+        # Where C is huge, bounds are in the way of a solution's digits.
+        solution = lsq_linear(system * C, right, (0, 1), method="bvls", tol=1e-16)
+        duals[near] = C * solution.x
+    losses = C * charged - duals * margins
+    residual = np.linalg.norm(w - duals @ Z)
+    off = unit * (size + duals @ norms)
+    explained = C * rounding.sum() + off**2
+    return (
+        losses.sum() + 0.5 * residual**2,
+        explained,
+        0.5 * size**2 + C * charged.sum(),
+    )
+
+
+def assert_minimizes(query, X, y):
+    answer = query(X, y)
+    assert np.isfinite(answer).all()
+    k_problems, q = query.n_problems, X.shape[1]
+    for k, coefs in enumerate(answer[: k_problems * q].reshape(k_problems, q)):
+        Z, w = X, coefs
+        if query.fit_intercept:
+            s = query.intercept_scaling
+            Z = np.column_stack([X, np.full(len(X), s)])
+            w = np.append(coefs, answer[k_problems * q + k] / s)
+        Z = Z * np.where(y == (k if k_problems > 1 else 1), 1, -1)[:, None]
+        gap, explained, objective = duality_gap(Z, w, query.C, query.loss)
+        assert gap <= explained + 1e-12 * objective
+
+
+HARD = (
+    (
+        LinearSVCQuery((0, 1), C=1.5e6, loss="hinge", fit_intercept=False),
+        [
+            [-2.1, 0.0, 2.4, 0.7],
+            [0.6, 0.7, 0.9, -1.4],
+            [-1.2, 0.1, 0.9, 1.0],
+            [-2.1, 0.0, 2.4, 0.7],
+            [0.2, 0.3, 1.1, 0.2],
+        ],
+        [0, 1, 0, 0, 1],
+    ),
+    (
+        LinearSVCQuery((0, 1), C=5.6e7, loss="hinge", fit_intercept=False),
+        [
+            [-0.3226, 0.4869, 0.3792],
+            [-0.803, -1.6332, 2.1286],
+            [-0.803, -1.6332, 2.1286],
+            [-0.803, -1.6332, 2.1286],
+            [-0.7727, -1.8885, -2.2854],
+            [-0.7727, -1.8885, -2.2854],
+        ],
+        [1, 0, 1, 1, 1, 1],
+    ),
+    (
+        LinearSVCQuery((0, 1, 2), C=90882.6, loss="hinge"),
+        [
+            [0.1278, 1.6259, 0.1292],
+            [0.8432, -0.3508, 0.843],
+            [0.2802, 0.1128, 0.2812],
+            [-0.2624, 1.2212, -0.2617],
+            [0.1278, 1.6259, 0.1292],
+        ],
+        [1, 0, 0, 2, 1],
+    ),
+    (
+        LinearSVCQuery((0, 1), C=26650.3, loss="hinge", intercept_scaling=0.1),
+        [
+            [-6.1736e-01, -1.5880e-01, -1.5660e-02, -6.9951e-05, -5.5802e-03],
+            [7.7259e-02, 6.0943e-02, -4.9423e-02, -2.1431e-05, 4.9642e-03],
+            [-1.2883e00, -2.5493e-01, 1.9189e-03, 3.6302e-04, -2.3739e-03],
+            [-1.2211e00, -1.4671e-02, 4.2822e-02, -7.0816e-04, -1.7001e-03],
+            [-1.1051e-01, 1.8296e-02, 4.1187e-03, -3.4162e-04, 1.7443e-04],
+            [4.1557e-01, 1.6368e-01, -5.3543e-02, -1.6361e-05, 8.8354e-03],
+            [2.6067e-01, 5.2534e-01, -2.9995e-02, -4.8392e-04, -1.5241e-03],
+            [-1.4045e00, -3.3167e-01, 8.4413e-02, 1.9068e-04, -2.6437e-03],
+            [-3.2101e00, 2.4364e-02, 3.5162e-02, 1.3452e-03, -6.8962e-03],
+            [-7.4541e-01, 2.6755e-03, -4.2913e-03, -1.0801e-04, 9.3810e-03],
+        ],
+        [1, 1, 0, 0, 0, 1, 1, 0, 0, 0],
+    ),
+    (
+        LinearSVCQuery((0, 1), C=2.87e6, fit_intercept=False),
+        [
+            [2.3649e00, -2.0690e-01, 1.1764e-02, -6.4639e-01, 2.3843e-01],
+            [1.3244e00, -1.3116e00, -2.4759e00, -1.3697e-01, -3.0816e-01],
+            [-1.0833e03, 4.6706e02, 1.2473e03, 5.5841e02, 3.3234e03],
+        ],
+        [1, 1, 0],
+    ),
+)
+
+
+@pytest.mark.parametrize(("query", "X", "y"), HARD, ids=range(len(HARD)))
+def test_answer_minimizes_where_floating_point_solvers_stop_early(query, X, y):
+    X, y = np.array(X), np.array(y)
+    assert_minimizes(query, X, y)
+    assert_minimizes(replace(query, C=query.C / 1000), X, y)
+
+
+@pytest.mark.parametrize(("query", "X", "y"), HARD, ids=range(len(HARD)))
+def test_what_is_not_certified_is_not_released(monkeypatch, query, X, y):
+    for solver in (_linear_svc_solver, _linear_svc_hinge):
+        monkeypatch.setattr(solver, "MOST_STEPS", 1)
+    X, y = np.array(X), np.array(y)
+    assert_minimizes(query, X, y)
+    monkeypatch.setattr(_linear_svc_exact, "_MOST_CORNERS", 0)
+    assert np.isnan(query(X, y)).any()
+
+
 @pytest.mark.parametrize("loss", LOSSES)
-def test_few_steps_return_what_was_found(monkeypatch, loss):
+def test_answer_minimizes_after_too_few_steps(monkeypatch, loss):
     for solver in (_linear_svc_solver, _linear_svc_hinge):
         monkeypatch.setattr(solver, "MOST_STEPS", 1)
     X, y = classification(60, 3)
-    answer = LinearSVCQuery((0, 1), loss=loss)(X, y)
-    assert np.isfinite(answer).all()
-    assert not is_minimizer(signed(X, y), answer, 1.0, loss)
+    query = LinearSVCQuery((0, 1), loss=loss)
+    assert_minimizes(query, X, y)
+    monkeypatch.setattr(_linear_svc_exact, "_MOST_CORNERS", 0)
+    assert np.isnan(query(X, y)).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("seed", range(100))
+def test_answer_minimizes_at_any_weight_and_any_scales_of_columns(seed, loss):
+    rng = np.random.default_rng(seed)
+    n, d = rng.integers(2, 40), rng.integers(1, 6)
+    X = rng.normal(size=(n, d))
+    if seed % 4 == 1:
+        X = rng.integers(0, 3, size=(n, d)).astype(float)
+    if seed % 4 == 2:
+        X = X[rng.integers(0, max(2, n // 4), size=n)]
+    X *= 10.0 ** rng.uniform(-3, 3, size=d)
+    y = rng.integers(2, size=n)
+    if seed % 3:
+        y = np.where(
+            X / np.abs(X).max(axis=0).clip(1e-9) @ rng.normal(size=d) > 0, 1, 0
+        )
+    y[0] = 1 - y[1:].all()
+    query = LinearSVCQuery(
+        (0, 1), C=10.0 ** rng.uniform(-9, 9), loss=loss, fit_intercept=bool(seed % 2)
+    )
+    assert_minimizes(query, X, y)
+
+
+def found_exactly(Z, C, loss, guess):
+    counts = np.ones(len(Z))
+    if loss == "hinge":
+        alphas = np.where(1 - Z @ guess > 0, C, 0.0)
+        return _linear_svc_exact.exact_hinge(Z, counts, C, guess, alphas)
+    return _linear_svc_exact.exact_squared_hinge(Z, counts, C, guess)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("C", [1e-3, 1e4])
+@pytest.mark.parametrize("case", CASES)
+def test_exact_minimizer_is_found_from_any_guess(case, C, loss):
+    X, y = case(np.random.default_rng(7))
+    Z = signed(X, y)
+    Z = Z[module.distinct_rows(Z)[0]]
+    q = Z.shape[1]
+    wild = np.random.default_rng(0).normal(size=q) * 10
+    w, other = (found_exactly(Z, C, loss, w).w for w in (np.full(q, np.nan), wild))
+    np.testing.assert_array_equal(w, other)
+    gap, explained, objective = duality_gap(Z, w, C, loss)
+    assert gap <= explained + 1e-12 * objective
+    gap, explained, objective = duality_gap(Z, 1.001 * w + 1e-3, C, loss)
+    assert gap > explained + 1e-12 * objective
+
+
+def test_exact_minimizer_is_the_number_nearest_to_it():
+    # Of one record x, w is min(C, 1 / |x|**2) x.
+    for x, C in itertools.product((0.1, 1 / 3, 3e-100, 7e70), (1e-3, 1.0, 1e9)):
+        weight = min(Fraction(C), 1 / Fraction(x) ** 2)
+        for start in (0.0, 1.0, 1 / x):
+            found = found_exactly(np.array([[x]]), C, "hinge", np.array([start]))
+            assert found.w == float(weight * Fraction(x))
+        squared = found_exactly(np.array([[x]]), C, "squared_hinge", np.zeros(1))
+        exact = 2 * Fraction(C) * Fraction(x) / (1 + 2 * Fraction(C) * Fraction(x) ** 2)
+        assert squared.w == float(exact)
+
+
+def test_many_records_on_the_margin_need_no_path(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(500, 3)), np.arange(500) == 0
+    query = LinearSVCQuery((0, 1), C=300.0, loss="hinge")
+    monkeypatch.setattr(_linear_svc_exact, "_MOST_CORNERS", 0)
+    assert_minimizes(query, X, y)
 
 
 def test_parameters_are_checked():
@@ -544,12 +750,11 @@ def test_duality_gap_is_below_what_the_bound_pays_for(seed, n, exponent, decimal
     Z = signed(X, y)
     rows, numbers = module.distinct_rows(Z)
     counts = np.bincount(numbers).astype(float)
-    found = _linear_svc_hinge._minimize(
-        _linear_svc_solver.Rows(Z[rows]), counts[None], np.zeros((1, 4)), C, 1.0
-    )[0]
-    np.testing.assert_array_equal(found.w[:3], query(X, y)[:3])
+    found = _linear_svc_hinge.minimize_hinge(Z[rows], counts, C)
+    np.testing.assert_array_equal(found[:3], query(X, y)[:3])
+    gap, _, _ = duality_gap(Z, found, C, "hinge")
     bound = linear_svc_sensitivity_bound(C, x_norm=2.0)
-    assert 2 * math.sqrt(2 * found.gap) <= paid / math.sqrt(4) - bound
+    assert 2 * math.sqrt(2 * max(gap, 0.0)) <= paid / math.sqrt(4) - bound
 
 
 def test_bounds_of_the_box_are_those_of_the_paper_and_the_proof():
@@ -585,3 +790,27 @@ def test_bound_of_a_free_intercept_holds_for_corners_of_the_box(C):
         assert move <= bound
         largest = max(largest, move / bound)
     assert largest > 0.05
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize(
+    ("C", "size", "x_norm"), [(1e300, 1e-163, 1e-170), (1e-300, 1.0, 1.0)]
+)
+def test_bound_holds_for_weights_and_rows_of_extreme_sizes(
+    C, size, x_norm, fit_intercept
+):
+    """With no record on the margin, too, there is a proof."""
+    rng = np.random.default_rng(0)
+    X, y = size * rng.normal(size=(5, 2)), np.array([0.0, 1, 0, 1, 1])
+    neighbor = np.concatenate([-X[:1], X[1:]])
+    query = LinearSVCQuery((0, 1), C=C, loss="hinge", fit_intercept=fit_intercept)
+    if fit_intercept and C > 1:
+        with pytest.raises(ValueError, match="C must be at most"):
+            bounded_linear_svc_problem(query, X, x_norm)
+        return
+    answers = []
+    for records in (X, neighbor):
+        clipped, bounded, l1 = bounded_linear_svc_problem(query, records, x_norm)
+        answers.append(bounded(clipped, y))
+    assert np.isfinite(answers).all()
+    assert np.abs(answers[0] - answers[1]).sum() <= l1

@@ -13,10 +13,16 @@ from skparisk._validate import check_choice, check_flag, check_positive
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, Query, Rounded
 from skparisk.queries._labels import check_classes, check_classes_present, label_codes
-from skparisk.queries._linear_svc_hinge import Start, minimize_hinge, solve_hinge
+from skparisk.queries._linear_svc_hinge import (
+    Start,
+    approach_hinge,
+    minimize_hinge,
+    solve_hinge,
+)
 from skparisk.queries._linear_svc_solver import (
     Rows,
     Solved,
+    approach_squared_hinge,
     distinct_rows,
     minimize_squared_hinge,
     solve_squared_hinge,
@@ -57,8 +63,9 @@ class LinearSVCQuery(Query):
     the minimizer of :math:`\tfrac12\|w\|^2 + C \sum \ell(1 - y\,w \cdot x)`, the
     intercept's coefficient included. `LinearSVC` stops before that, wherever its random
     order leads it; here the answer is the minimizer but for rounding, and the same for
-    records in any order. Features whose squares nearly
-    overflow have no answer (NaN).
+    records in any order. Its duality gap is checked; where it is not down to rounding,
+    the minimizer is found in exact arithmetic. There is no answer (NaN) if that takes
+    too long, or for features whose squares nearly overflow.
 
     A database without one of the classes has an answer as any other, as an error would
     say so: penalized intercepts have a minimizer. *Sampled* databases without one of
@@ -130,10 +137,21 @@ class LinearSVCQuery(Query):
     def minimize(
         self, Z: NDArray[np.float64], counts: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Return the minimizer for distinct records and how often each occurs."""
+        """Return the minimizer for distinct records and how often each occurs.
+
+        It is proven to be that; if no proof is found, there is no answer (NaN).
+        """
         if self.loss == "hinge":
             return minimize_hinge(Z, counts, self.C)
         return minimize_squared_hinge(Z, counts, self.C)
+
+    def approach(
+        self, Z: NDArray[np.float64], counts: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the same, or something near it."""
+        if self.loss == "hinge":
+            return approach_hinge(Z, counts, self.C)
+        return approach_squared_hinge(Z, counts, self.C)
 
     def answers(self, solutions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return answers of shape (n, n_outputs) for (n, n_problems, q) solutions."""
@@ -219,8 +237,8 @@ class _LinearSVCOnPool:
 
     def _find_start(self, Z: NDArray[np.float64], counts: NDArray[np.float64]) -> Start:
         """Minimize for the pool; the minimizer of half of it moves as a resample's."""
-        w, half = self._query.minimize(Z, counts), slice(None, None, 2)
-        moves = Z @ (w - self._query.minimize(Z[half], 2 * counts[half]))
+        w, half = self._query.approach(Z, counts), slice(None, None, 2)
+        moves = Z @ (w - self._query.approach(Z[half], 2 * counts[half]))
         return Start(w, max(_LEAST_SPREAD, float(np.std(moves))))
 
     def __call__(self, pairs: NeighborPairs) -> Rounded:

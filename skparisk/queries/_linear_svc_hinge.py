@@ -13,15 +13,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.queries._linear_svc_exact import exact_hinge
 from skparisk.queries._linear_svc_solver import (
     EPS,
+    LARGEST_GAP,
     MOST_STEPS,
     Rows,
     Solved,
     solve_positive,
 )
 
-__all__ = ["Start", "gap_floor", "minimize_hinge", "solve_hinge"]
+__all__ = ["Start", "approach_hinge", "gap_floor", "minimize_hinge", "solve_hinge"]
 
 _Floats: TypeAlias = NDArray[np.float64]
 
@@ -42,9 +44,40 @@ class Start(NamedTuple):
 
 
 def minimize_hinge(Z: _Floats, counts: _Floats, C: float) -> _Floats:
-    """Return the minimizer for one database, of shape (q,)."""
-    start = np.zeros((1, Z.shape[1]))
-    return _minimize(Rows(Z), counts[None], start, C, 1.0)[0].w
+    """Return the minimizer for one database, of shape (q,), or NaN if it is not found.
+
+    Its duality gap is at most `gap_floor`, or it is exact but for rounding.
+    """
+    rows = Rows(Z)
+    found = _approach(rows, counts, C)
+    if _is_certified(found, rows, counts, C):
+        return found.w
+    alphas = np.where(found.margins > 0, C * counts, 0.0)
+    alphas[found.on] = found.alphas
+    exact = exact_hinge(Z, counts, C, found.w, alphas)
+    if exact is None:
+        return np.full(Z.shape[1], np.nan)
+    # Where possible, records beyond the margin make no difference to rounding.
+    above = np.flatnonzero(exact.charged)
+    polished = _polish(rows, counts, exact.on, above, alphas[exact.on], C)
+    return polished.w if _is_certified(polished, rows, counts, C) else exact.w
+
+
+def approach_hinge(Z: _Floats, counts: _Floats, C: float) -> _Floats:
+    """Return what interior points find for one database, of shape (q,)."""
+    return _approach(Rows(Z), counts, C).w
+
+
+def _approach(rows: Rows, counts: _Floats, C: float) -> _Polished:
+    start = np.zeros((1, rows.Z.shape[1]))
+    return _minimize(rows, counts[None], start, C, 1.0)[0]
+
+
+def _is_certified(found: _Polished, rows: Rows, counts: _Floats, C: float) -> bool:
+    losses = C * counts @ np.maximum(found.margins, 0.0)
+    objective = float(0.5 * found.w @ found.w + losses)
+    floor = gap_floor(rows, counts, found.w, C)
+    return found.gap <= min(floor, LARGEST_GAP * objective)
 
 
 def solve_hinge(
@@ -242,7 +275,7 @@ def _inverse(values: _Floats, used: NDArray[np.bool_]) -> _Floats:
 
 
 def _by_gap(polished: _Polished) -> float:
-    return polished.gap
+    return math.inf if math.isnan(polished.gap) else polished.gap
 
 
 def gap_floor(rows: Rows, counts: _Floats, w: _Floats, C: float) -> float:
