@@ -224,8 +224,8 @@ def test_training_data_given_as_reference_are_noticed():
 def test_samplers_that_were_fitted_on_the_training_data_are_refused():
     """Their pairs would stay in the parameters."""
     sampler = SensitivitySampler(RidgeQuery(), random_state=0).fit(X.copy(), Y)
-    for given in (sampler, FrozenEstimator(sampler)):
-        model = PrivateRidge(sensitivity=given)
+    for source in (sampler, FrozenEstimator(sampler)):
+        model = PrivateRidge(sensitivity=source)
         with pytest.raises(ValueError, match="was fitted on the training data"):
             model.fit(X, Y)
         assert not hasattr(model, "certificate_")

@@ -860,7 +860,7 @@ def test_known_sensitivity_does_not_warn_of_what_the_query_does():
 @pytest.mark.parametrize("wrong", [math.nan, math.inf])
 def test_answer_that_is_not_finite_is_refused_without_a_reference_too(wrong):
     sampler = make_sampler(query=lambda X: [1.0, wrong], **EXPLICIT)
-    with pytest.raises(ValueError, match="returned NaN or infinity on the private data"):
+    with pytest.raises(ValueError, match="NaN or infinity on the private data"):
         sampler.fit(PRIVATE)
     assert not hasattr(sampler, "certificate_")
 
