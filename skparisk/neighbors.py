@@ -16,6 +16,7 @@ __all__ = [
     "NeighborPairs",
     "block_size",
     "check_n_records",
+    "count_rows",
     "draw_pairs",
     "n_drawn",
     "sample_database",
@@ -27,6 +28,7 @@ Database = tuple[NDArray[np.float64], NDArray[np.float64] | None]
 
 _RECORDS_PER_BLOCK = 2**21
 _MOST_PAIRS_PER_BLOCK = 64
+_COUNTS_IN_CACHE = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,3 +143,15 @@ def sample_database(
     source = reference.bind(1, n_records, seed)
     pool, indices = source.draw(0, 1, np.random.default_rng(seed))
     return pool.X[indices[0]], None if pool.y is None else pool.y[indices[0]]
+
+
+def count_rows(indices: NDArray[np.intp], n_rows: int) -> NDArray[np.float64]:
+    """Return how often each index below `n_rows` stands in each line of `indices`."""
+    counts = np.empty((len(indices), n_rows))
+    step = max(1, _COUNTS_IN_CACHE // n_rows)
+    for start in range(0, len(indices), step):
+        block = indices[start : start + step]
+        flat = block + np.arange(0, len(block) * n_rows, n_rows)[:, None]
+        count = np.bincount(flat.ravel(), minlength=len(block) * n_rows)
+        counts[start : start + step] = count.reshape(len(block), n_rows)
+    return counts

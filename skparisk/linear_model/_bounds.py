@@ -19,6 +19,7 @@ __all__ = [
     "clip_rows",
     "logistic_sensitivity_bound",
     "ridge_sensitivity_bound",
+    "split_intercepts",
 ]
 
 # Beyond this the solver is not exact enough for a bound on the exact minimizer.
@@ -229,6 +230,14 @@ def clip_rows(X: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
         units = np.where(sizes > 0, X / sizes, 0.0)  # no square of these is lost
         lengths = np.linalg.norm(units, axis=1, keepdims=True)
         return np.where(lengths > radius / sizes, units * (radius / lengths), X)
+
+
+def split_intercepts(
+    answer: NDArray[np.float64], n_features: int
+) -> NDArray[np.float64]:
+    """Return an answer with the coefficients of a constant last column at its end."""
+    rows = answer.reshape(-1, n_features + 1)
+    return np.concatenate([rows[:, :n_features].ravel(), rows[:, n_features]])
 
 
 def _clipped_rows(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, softmax
 
 from skparisk._validate import check_flag
-from skparisk.linear_model._bounds import bounded_logistic_problem
+from skparisk.linear_model._bounds import bounded_logistic_problem, split_intercepts
 from skparisk.linear_model._linear_classifier import PrivateLinearClassifier
 from skparisk.queries import LogisticRegressionQuery
 
@@ -207,7 +207,6 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     ) -> NDArray[np.float64]:
         X, query, sensitivity = bounded_logistic_problem(query, X, self.x_norm)
         released = self._release_known(query, X, y, sensitivity, "bound")
-        # The intercept of a class is its last coefficient.
-        rows = released.reshape(-1, X.shape[1])
-        coef, intercept = np.split(rows, [self.n_features_in_], axis=1)
-        return np.concatenate([coef.ravel(), intercept.ravel()])
+        if not self.fit_intercept:
+            return released
+        return split_intercepts(released, self.n_features_in_)

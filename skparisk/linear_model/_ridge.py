@@ -16,7 +16,11 @@ from skparisk._private import PrivateMixin, reference_table
 from skparisk._private_data import hide_values, validate_private
 from skparisk._validate import check_flag, check_positive
 from skparisk.exceptions import IncompatibleError
-from skparisk.linear_model._bounds import bounded_ridge_problem, check_y_bounds
+from skparisk.linear_model._bounds import (
+    bounded_ridge_problem,
+    check_y_bounds,
+    split_intercepts,
+)
 from skparisk.queries import RidgeQuery
 
 __all__ = ["PrivateRidge"]
@@ -264,10 +268,9 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             query, X, y, x_norm=self.x_norm, y_bounds=self.y_bounds
         )
         released = self._release_known(query, X, y, sensitivity, "bound")
-        # The intercept of a target is its last coefficient.
-        rows = released.reshape(-1, X.shape[1])
-        coef, intercept = np.split(rows, [self.n_features_in_], axis=1)
-        return np.concatenate([coef.ravel(), intercept.ravel()])
+        if not self.fit_intercept:
+            return released
+        return split_intercepts(released, self.n_features_in_)
 
     def _unpack(self, released: NDArray[np.float64], targets: tuple[int, ...]) -> None:
         """Set coefficients and intercept, in the shapes that `Ridge` has."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.neighbors import NeighborPairs
+from skparisk.neighbors import NeighborPairs, count_rows
 
 __all__ = ["check_classes", "check_classes_present", "label_codes"]
 
@@ -51,11 +51,7 @@ def check_classes_present(
     # Two records of a class among a few are at least one in both databases.
     if all(((few == code).sum(axis=1) >= 2).all() for code in range(n_classes)):
         return
-    drawn = (
-        codes[pairs.records] + np.arange(0, len(pairs) * n_classes, n_classes)[:, None]
-    )
-    first = np.bincount(drawn.ravel(), minlength=len(pairs) * n_classes)
-    first = first.reshape(len(pairs), n_classes)
+    first = count_rows(codes[pairs.records], n_classes)
     second = first.copy()
     rows = np.arange(len(pairs))
     second[rows, codes[pairs.removed]] -= 1

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._validate import check_choice, check_flag, check_positive
-from skparisk.neighbors import NeighborPairs
+from skparisk.neighbors import NeighborPairs, count_rows
 from skparisk.queries._base import Differences, Query, Rounded
 from skparisk.queries._labels import check_classes, check_classes_present, label_codes
 from skparisk.queries._linear_svc_hinge import (
@@ -282,7 +282,7 @@ class _LinearSVCOnPool:
                 yield _Task(
                     part,
                     self._shared,
-                    _counts(records[part], n_rows),
+                    count_rows(records[part], n_rows),
                     removed[part],
                     None if added is None else added[part],
                 )
@@ -293,7 +293,7 @@ class _LinearSVCOnPool:
             yield _Task(
                 slice(i, i + 1),
                 [Rows(Z[rows]) for Z in self._signed],
-                _counts(numbers[None, : len(record)], len(rows)),
+                count_rows(numbers[None, : len(record)], len(rows)),
                 np.searchsorted(rows, removed[i : i + 1]),
                 None if added is None else numbers[-1:],
             )
@@ -330,10 +330,3 @@ class _LinearSVCOnPool:
         if self._query.loss == "hinge":
             return solve_hinge(rows, counts, starts, self._query.C, pool, closeness)
         return solve_squared_hinge(rows, counts, starts, self._query.C)
-
-
-def _counts(numbers: NDArray[np.intp], n_rows: int) -> NDArray[np.float64]:
-    """Return how often each number occurs in each row, of shape (len, n_rows)."""
-    flat = numbers + np.arange(0, len(numbers) * n_rows, n_rows)[:, None]
-    counts = np.bincount(flat.ravel(), minlength=len(numbers) * n_rows)
-    return counts.reshape(len(numbers), n_rows).astype(np.float64)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.neighbors import NeighborPairs
+from skparisk.neighbors import NeighborPairs, count_rows
 from skparisk.queries._logistic_records import (
     OwnRecords,
     Records,
@@ -27,7 +27,6 @@ _MOST_EVALUATIONS = 8
 # Curvature is taken anew where that of a record may have changed by more.
 _FAR = 2.0**-4
 _SINGLE = 2.0**-12  # more than single precision changes in sums of about 1
-_COUNTS_IN_CACHE = 2**16
 _GATHERED = 2**14
 _MOST_PRODUCTS = 2**25
 
@@ -108,7 +107,7 @@ class PoolSolver:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
         """Return the answers of both databases of each pair, and which are proven."""
         if isinstance(self._records, SharedRecords):
-            counts = _counts(pairs.records, len(self._records.Z))
+            counts = count_rows(pairs.records, len(self._records.Z))
             return self._solve(self._records, counts, pairs.removed, pairs.replacement)
         step = max(1, _GATHERED // pairs.n_records)
         solved = [
@@ -210,18 +209,6 @@ class _Curvature:
 
     def steps(self, slopes: NDArray[np.float64]) -> NDArray[np.float64]:
         return (self.inverse @ slopes[:, :, None]).reshape(self.at.shape)
-
-
-def _counts(records: NDArray[np.intp], n_rows: int) -> NDArray[np.float64]:
-    """Return how often each database has each record."""
-    counts = np.empty((len(records), n_rows))
-    step = max(1, _COUNTS_IN_CACHE // n_rows)
-    for start in range(0, len(records), step):
-        block = records[start : start + step]
-        flat = block + np.arange(0, len(block) * n_rows, n_rows)[:, None]
-        count = np.bincount(flat.ravel(), minlength=len(block) * n_rows)
-        counts[start : start + step] = count.reshape(len(block), n_rows)
-    return counts
 
 
 def _gathered(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgWarning, solve_triangular
 from sklearn.linear_model import Ridge
 
-from skparisk.neighbors import NeighborPairs
+from skparisk.neighbors import NeighborPairs, count_rows
 from skparisk.queries._base import Differences, Query, Rounded
 from skparisk.reference import RecordPool
 
@@ -121,7 +121,6 @@ _PAIR_CONDITION = 1e6
 _OUTWARD = 2.0**-32
 _MOST_PRODUCTS = 2**24
 _CHUNK = 2**22
-_COUNTS_IN_CACHE = 2**16
 
 
 class _RidgeOnPool:
@@ -228,15 +227,7 @@ class _RidgeOnPool:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Gram matrices of a block as counts x products."""
         m, q = len(records), self._Z.shape[1]
-        n_rows = len(products)
-        counts = np.empty((m, n_rows))
-        step = max(1, _COUNTS_IN_CACHE // n_rows)
-        for start in range(0, m, step):
-            block = records[start : start + step]
-            flat = block + np.arange(0, len(block) * n_rows, n_rows)[:, None]
-            count = np.bincount(flat.ravel(), minlength=len(block) * n_rows)
-            counts[start : start + step] = count.reshape(len(block), n_rows)
-        sums = counts @ products
+        sums = count_rows(records, len(products)) @ products
         gram = np.empty((m, q, q))
         n_upper = len(self._upper[0])
         gram[:, self._upper[0], self._upper[1]] = sums[:, :n_upper]
