@@ -34,7 +34,12 @@ from skparisk.queries import Query, answer_private
 from skparisk.reference import TableReference, fingerprint
 from skparisk.sensitivity import SensitivitySampler
 
-__all__ = ["PrivateMixin", "SensitivitySource", "reference_table"]
+__all__ = [
+    "PrivateMixin",
+    "SensitivitySource",
+    "reference_table",
+    "samples_training_data",
+]
 
 SensitivitySource: TypeAlias = SensitivitySampler | float | str
 
@@ -230,6 +235,16 @@ class PrivateMixin:
         if tags.classifier_tags is not None:
             tags.classifier_tags.poor_score |= noisy
         return tags
+
+
+def samples_training_data(source: SensitivitySource) -> bool:
+    """Tell if pairs will be sampled from the data that are fitted, but for a table."""
+    return (
+        isinstance(source, SensitivitySampler)
+        and source.reference is None
+        and source.randomness != "explicit"
+        and not hasattr(source, "certificate_")
+    )
 
 
 def reference_table(X: Any, y: Any) -> TableReference | None:

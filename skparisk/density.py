@@ -13,14 +13,13 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._fitted import forget_fit
-from skparisk._private import PrivateMixin, SensitivitySource
+from skparisk._private import PrivateMixin, samples_training_data
 from skparisk._private_data import validate_private
 from skparisk._validate import check_at_least, check_random_state
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.queries import DensityQuery
 from skparisk.queries._density import check_bounds
 from skparisk.reference import TableReference, fingerprint
-from skparisk.sensitivity import SensitivitySampler
 
 __all__ = ["PrivateKernelDensity"]
 
@@ -242,7 +241,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         else:
             # As a reference they are within the bounds; they need no names then.
             own = table is not None and table.fingerprint == fingerprint(clipped)
-            if own or (table is None and _samples_training_data(source)):
+            if own or (table is None and samples_training_data(source)):
                 X = clipped
             released = self._release(source, query, X, clipped, None, table)
         shape = (query.lattice_size + 1,) * len(query.bounds)
@@ -347,14 +346,6 @@ def _check_box(bounds: Any) -> tuple[tuple[float, float], ...]:
         np.isscalar(bound) for bound in bounds
     )
     return check_bounds([bounds] if single else bounds)
-
-
-def _samples_training_data(source: SensitivitySource) -> bool:
-    return (
-        isinstance(source, SensitivitySampler)
-        and source.reference is None
-        and not hasattr(source, "certificate_")
-    )
 
 
 def _positive_mass(polynomial: BernsteinPolynomial) -> float:

@@ -13,7 +13,12 @@ from sklearn.utils import Tags, check_array, get_tags
 
 from skparisk._classes import PublicClasses, tell_classes
 from skparisk._fitted import forget_fit
-from skparisk._private import PrivateMixin, SensitivitySource, reference_table
+from skparisk._private import (
+    PrivateMixin,
+    SensitivitySource,
+    reference_table,
+    samples_training_data,
+)
 from skparisk._private_data import hide_values, validate_private
 from skparisk._validate import check_at_least, check_random_state
 from skparisk.exceptions import (
@@ -331,9 +336,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         if reference is None and sampler is not None:
             if sampler.reference is not None:
                 reference = as_reference(sampler.reference)
-            elif not (
-                hasattr(sampler, "certificate_") or sampler.randomness == "explicit"
-            ):
+            elif samples_training_data(sampler):
                 reference = TableReference(X, y)  # as the sampler will do
         if reference is None:
             return FirstFit.on_made_up(estimator, X.shape, y, labels)
