@@ -51,7 +51,7 @@ from skparisk.calibration._order_statistics import (
     as_calibration,
     required_pairs,
 )
-from skparisk.calibration._wording import HEURISTIC_CLAIM, ceil_text
+from skparisk.calibration._wording import HEURISTIC_CLAIM
 
 __all__ = [
     "CALIBRATIONS",
@@ -78,7 +78,6 @@ __all__ = [
     "calibrate_known",
     "calibrate_order_statistic",
     "calibrate_risk_control",
-    "ceil_text",
     "check_risk_control",
     "dkw_fewest_pairs",
     "dkw_least_noise",

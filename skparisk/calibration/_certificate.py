@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import Any, Self
 
+from skparisk._text import NEIGHBORS
 from skparisk._validate import (
     check_at_least,
     check_choice,
@@ -15,7 +16,9 @@ from skparisk._validate import (
     check_probability,
 )
 from skparisk.calibration import _wording as wording
+from skparisk.composition import DominatingLoss, PrivacyGuarantee
 from skparisk.mechanisms import LAWS, NOISE_SHAPES
+from skparisk.mechanisms._grid_cost import GRID_SHARE
 
 __all__ = ["RANDOMNESS", "RiskCertificate"]
 
@@ -150,7 +153,7 @@ class RiskCertificate:
         check_choice(self.randomness, "randomness", RANDOMNESS)
         sampled = self.randomness != "explicit"
         check_choice(self.calibration, "calibration", _SAMPLED if sampled else _KNOWN)
-        check_choice(self.relation, "relation", wording.NEIGHBORS)
+        check_choice(self.relation, "relation", NEIGHBORS)
         check_choice(self.mechanism, "mechanism", (*LAWS, "exponential"))
         check_choice(self.noise_shape, "noise_shape", NOISE_SHAPES)
         plain: dict[str, Any] = {
@@ -268,18 +271,17 @@ class RiskCertificate:
         That takes secret noise, a proof, a reference other than the private data, and
         public classes.
         """
-        leaks = self.reference_is_private or self.classes_are_private
-        return not (self.voided or leaks)
+        return not (self.voided or wording.leaks(self))
 
     @property
     def voided(self) -> bool:
         """Whether there is no guarantee at all."""
-        return self.seeded or math.isinf(self.epsilon) or self.calibration == "bessel"
+        return bool(wording.void_reasons(self))
 
     @property
     def caveats(self) -> tuple[str, ...]:
         """What voids the guarantee, or makes it rest on the caller's word."""
-        return wording.caveats(self)
+        return wording.void_reasons(self) + wording.leaks(self) + wording.provisos(self)
 
     @property
     def guarantee(self) -> str:
@@ -325,6 +327,37 @@ class RiskCertificate:
     @property
     def _points(self) -> tuple[tuple[float, float], ...]:
         return (*self.curve, (self.epsilon, self.risk))
+
+    def as_guarantee(self) -> PrivacyGuarantee:
+        """Return what composition and budgets count of this release.
+
+        Returns
+        -------
+        guarantee : PrivacyGuarantee
+            With the law that the privacy loss stays below, where there is one for all
+            pairs outside the risk.
+        """
+        loss = None
+        finite = math.isfinite(self.epsilon) and not self.voided
+        if finite and self.mechanism in LAWS and self.randomness != "both":
+            # The grid costs a share 2**-20 of the shift, or of the level.
+            loss = DominatingLoss(
+                self.mechanism,
+                shift=self.noise_epsilon * (1 + 2 * GRID_SHARE),
+                excess=self.epsilon * 2 * GRID_SHARE,
+            )
+        return PrivacyGuarantee(
+            self.epsilon,
+            self.delta,
+            self.risk,
+            failure_prob=self.failure_prob or 0.0,
+            randomness=self.randomness,
+            relation=self.relation,
+            loss=loss,
+            void_reasons=wording.void_reasons(self),
+            leaks=wording.leaks(self),
+            provisos=wording.provisos(self),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, which survive JSON and YAML.

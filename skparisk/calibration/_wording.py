@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import math
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import Decimal
 from typing import TYPE_CHECKING
+
+from skparisk._text import NEIGHBORS, NO_NOISE, SEEDED, ceil_text
 
 if TYPE_CHECKING:
     from skparisk.calibration._certificate import RiskCertificate
@@ -14,17 +16,13 @@ __all__ = [
     "HEURISTIC_CLAIM",
     "as_html",
     "as_text",
-    "caveats",
-    "ceil_text",
     "guarantee",
+    "leaks",
+    "provisos",
+    "void_reasons",
 ]
 
 # Each caveat is one sentence.
-SEEDED = (
-    "The noise was drawn from a seed (noise_random_state), so it can be removed: "
-    "this release is NOT private."
-)
-NO_NOISE = "epsilon is infinite and no noise was added: this release is NOT private."
 HEURISTIC_CLAIM = (
     "The claimed risk reproduces a formula of Dandekar et al. whose proof does not "
     "hold: it is no guarantee."
@@ -40,10 +38,6 @@ PRIVATE_CLASSES = (
 )
 DECLARED = "The sensitivity was declared by the caller and is not checked."
 
-NEIGHBORS = {
-    "replace-one": "two databases that differ in one record",
-    "add-remove": "two databases of which one has one record more",
-}
 KNOWN = {
     "declared": "provided that the declared sensitivity is a true bound",
     "bound": "by a proven bound of the sensitivity, records being clipped to their "
@@ -51,17 +45,28 @@ KNOWN = {
 }
 
 
-def caveats(certificate: RiskCertificate) -> tuple[str, ...]:
-    """Return what voids the guarantee, or makes it rest on the caller's word."""
+def void_reasons(certificate: RiskCertificate) -> tuple[str, ...]:
+    """Return why there is no guarantee at all."""
     cases = {
         SEEDED: certificate.seeded,
         NO_NOISE: math.isinf(certificate.epsilon),
         HEURISTIC_CLAIM: certificate.calibration == "bessel",
-        PRIVATE_REFERENCE: certificate.reference_is_private,
-        PRIVATE_CLASSES: certificate.classes_are_private,
-        DECLARED: certificate.calibration == "declared",
     }
     return tuple(text for text, applies in cases.items() if applies)
+
+
+def leaks(certificate: RiskCertificate) -> tuple[str, ...]:
+    """Return what about the private data was released without noise."""
+    cases = {
+        PRIVATE_REFERENCE: certificate.reference_is_private,
+        PRIVATE_CLASSES: certificate.classes_are_private,
+    }
+    return tuple(text for text, applies in cases.items() if applies)
+
+
+def provisos(certificate: RiskCertificate) -> tuple[str, ...]:
+    """Return what else the guarantee rests on."""
+    return (DECLARED,) if certificate.calibration == "declared" else ()
 
 
 def guarantee(certificate: RiskCertificate) -> str:
@@ -212,11 +217,3 @@ def _calibration(certificate: RiskCertificate) -> str:
     if certificate.n_draws in (None, 1):
         return number
     return f"{number} pairs with {certificate.n_draws} draws of the noise each"
-
-
-def ceil_text(value: float, n_digits: int = 6) -> str:
-    """Write a number rounded up to some digits: it is never claimed too small."""
-    if math.isinf(value):
-        return "inf"
-    digits = Context(prec=n_digits, rounding=ROUND_CEILING)
-    return f"{float(digits.create_decimal(repr(value))):g}"

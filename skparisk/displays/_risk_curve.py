@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from skparisk._text import ceil_text
 from skparisk._validate import check_epsilon
-from skparisk.calibration import RiskCertificate, ceil_text
+from skparisk.calibration import RiskCertificate
 from skparisk.displays._steps import (
     NOT_FITTED,
     Floats,
