@@ -13,7 +13,10 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from skparisk._private import PrivateMixin, SensitivitySource
+from skparisk.calibration._wording import PRIVATE_CLASSES
+from skparisk.composition import PrivacyGuarantee
 from skparisk.exceptions import warn_private_classes
+from skparisk.ledger import spend
 from skparisk.reference import TableReference
 from skparisk.sensitivity import SensitivitySampler
 
@@ -94,6 +97,8 @@ def tell_classes(model: PrivateMixin, classes: PublicClasses) -> None:
         return
     if model.certificate_.private:  # else there is no guarantee, or a warning already
         warn_private_classes()
+    # Ledgers learn of it as of a release of its own, which costs no more than it says.
+    spend(PrivacyGuarantee(0.0, leaks=(PRIVATE_CLASSES,)))
     model.certificate_ = dataclasses.replace(
         model.certificate_, classes_are_private=True
     )

@@ -127,8 +127,6 @@ class PrivateMixin:
         """Answer with noise for a sensitivity that is known: risk 0."""
         answer = answer_private(query, X, y)
         mechanism = LaplaceMechanism(sensitivity, self.epsilon, len(answer))
-        warn_if_seeded(self.noise_random_state)
-        released = mechanism.release(answer, noise_random_state=self.noise_random_state)
         certificate = RiskCertificate(
             epsilon=float(self.epsilon),
             gamma=0.0,
@@ -140,6 +138,12 @@ class PrivateMixin:
             randomness="explicit",
             calibration=calibration,
             seeded=self.noise_random_state is not None,
+        )
+        warn_if_seeded(self.noise_random_state)
+        released = mechanism.noise.release(
+            answer,
+            charges=[certificate.as_guarantee()],
+            noise_random_state=self.noise_random_state,
         )
         self._keep_claim(certificate, None)
         return released

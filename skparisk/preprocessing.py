@@ -15,12 +15,19 @@ from skparisk._fitted import forget_fit
 from skparisk._private_data import hide_values
 from skparisk._secure_noise import noise_source, sample_uniform_integers
 from skparisk._validate import check_choice, check_epsilon, check_random_state
+from skparisk.composition import PrivacyGuarantee
 from skparisk.exceptions import PrivacyLeakWarning, warn_caller, warn_if_seeded
+from skparisk.ledger import spend, suspend_open
 from skparisk.mechanisms import RandomizedResponse
+from skparisk.mechanisms._charge import as_seeded
 from skparisk.reference import fingerprint
 
 __all__ = ["RandomizedResponseTransformer"]
 
+_PRIVATE_CATEGORIES = (
+    "The categories were found in the very records that are transformed, so they are "
+    "not protected."
+)
 # More than what rounding may take from a sum of privacy levels.
 _SUM_SLACK = 2.0**-50
 
@@ -184,10 +191,11 @@ class RandomizedResponseTransformer(
         """
         check_is_fitted(self, "categories_")
         indices = _encode(hide_values(self._columns, X, reset=False), self.categories_)
+        leaks: tuple[str, ...] = ()
         if self.reference_fingerprint_ == _fingerprint(indices):
+            leaks = (_PRIVATE_CATEGORIES,)
             warn_caller(
-                "The categories were found in the very records that are transformed, "
-                "so they are not protected: fit on a public sample, or give the "
+                f"{_PRIVATE_CATEGORIES} Fit on a public sample, or give the "
                 "categories.",
                 PrivacyLeakWarning,
             )
@@ -195,17 +203,10 @@ class RandomizedResponseTransformer(
         state = self.noise_random_state
         if state is not None:  # one stream for all columns
             state = check_random_state(state, "noise_random_state")
-        released = np.empty(indices.shape, dtype=_common_dtype(self.categories_))
-        for column, (values, mechanism) in enumerate(
-            zip(self.categories_, self.mechanisms_, strict=True)
-        ):
-            anything = sample_uniform_integers(
-                len(values), len(indices), noise_source(state)
-            ).astype(np.intp)
-            answers = np.where(indices[:, column] < 0, anything, indices[:, column])
-            responses = mechanism.randomize(answers, noise_random_state=state)
-            released[:, column] = values[responses]
-        return released
+        whole_record = PrivacyGuarantee(self.epsilon_, leaks=leaks)
+        spend(as_seeded(whole_record, self.noise_random_state))
+        with suspend_open():  # the columns' parts of it are paid for
+            return self._randomize(indices, state)
 
     def estimate_proportions(self, X: Any) -> list[NDArray[np.float64]]:
         """Estimate how frequent each category is, from transformed records.
@@ -263,6 +264,19 @@ class RandomizedResponseTransformer(
             mechanism.estimate_variances(column)
             for mechanism, column in zip(self.mechanisms_, responses.T, strict=True)
         ]
+
+    def _randomize(self, indices: NDArray[np.intp], state: Any) -> NDArray[Any]:
+        released = np.empty(indices.shape, dtype=_common_dtype(self.categories_))
+        for column, (values, mechanism) in enumerate(
+            zip(self.categories_, self.mechanisms_, strict=True)
+        ):
+            anything = sample_uniform_integers(
+                len(values), len(indices), noise_source(state)
+            ).astype(np.intp)
+            answers = np.where(indices[:, column] < 0, anything, indices[:, column])
+            responses = mechanism.randomize(answers, noise_random_state=state)
+            released[:, column] = values[responses]
+        return released
 
     def _columns(self, X: Any, *, reset: bool) -> list[NDArray[Any]]:
         """Return finite columns, each of its own type where `X` has such columns."""

@@ -25,6 +25,8 @@ __all__ = ["RANDOMNESS", "RiskCertificate"]
 _DERIVED = ("private", "guarantee", "caveats", "confidence", "noise_epsilon")
 _SAMPLED = ("exchangeable", "pac", "dkw", "bessel")
 _KNOWN = (*wording.KNOWN, "bessel")
+# Outputs over the level, for which the grid is next to nothing.
+_FINE_GRID = 2.0**30
 RANDOMNESS = ("implicit", "both", "explicit")
 
 
@@ -338,9 +340,10 @@ class RiskCertificate:
             pairs outside the risk.
         """
         loss = None
-        finite = math.isfinite(self.epsilon) and not self.voided
-        if finite and self.mechanism in LAWS and self.randomness != "both":
-            # The grid costs a share 2**-20 of the shift, or of the level.
+        known = self.mechanism in LAWS and self.randomness != "both"
+        # Then the grid costs a share 2**-20 of the shift, and of the level.
+        fine = self.n_outputs / self.epsilon <= _FINE_GRID
+        if known and fine and not self.voided:
             loss = DominatingLoss(
                 self.mechanism,
                 shift=self.noise_epsilon * (1 + 2 * GRID_SHARE),

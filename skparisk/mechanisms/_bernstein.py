@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, xlog1py, xlogy
 
 from skparisk._validate import check_at_least, check_epsilon
+from skparisk.composition import PrivacyGuarantee
 from skparisk.mechanisms._laplace import LaplaceMechanism, check_sensitivity
 
 __all__ = [
@@ -350,6 +351,15 @@ class BernsteinMechanism:
     def noise_scale(self) -> float:
         return self.laplace.noise_scale
 
+    def as_guarantee(self) -> PrivacyGuarantee:
+        """Return what composition and budgets count of one release.
+
+        Returns
+        -------
+        guarantee : PrivacyGuarantee
+        """
+        return self.laplace.as_guarantee()
+
     def release(
         self,
         function_or_values: Function | ArrayLike,
@@ -377,6 +387,9 @@ class BernsteinMechanism:
         ------
         ValueError
             If there are not `n_nodes` values, or one is NaN or infinite.
+
+        BudgetExceededError
+            If a ledger is open and refuses.
         """
         values = function_or_values
         if callable(values):

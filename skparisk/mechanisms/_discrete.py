@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk._secure_noise import noise_source, sample_uniform_integers
+from skparisk.composition import PrivacyGuarantee
+from skparisk.ledger import spend
+from skparisk.mechanisms._charge import as_seeded
 from skparisk.mechanisms._shapes import to_dyadic
 
 __all__ = ["TOTAL_WEIGHT", "DiscreteMechanism", "check_indices", "log_ratio"]
@@ -90,6 +93,15 @@ class DiscreteMechanism:
             object.__setattr__(self, name, array)
         object.__setattr__(self, "epsilon", epsilon)
 
+    def as_guarantee(self) -> PrivacyGuarantee:
+        """Return what composition and budgets count of one release.
+
+        Returns
+        -------
+        guarantee : PrivacyGuarantee
+        """
+        return PrivacyGuarantee(self.epsilon)
+
     def sample(
         self, inputs: ArrayLike, *, noise_random_state: Any = None
     ) -> NDArray[np.intp]:
@@ -113,10 +125,15 @@ class DiscreteMechanism:
         ------
         ValueError
             If an input is no row of the matrix.
+
+        BudgetExceededError
+            If a ledger is open and refuses; each input is charged.
         """
         n_inputs, n_outputs = self.weights.shape
         inputs = check_indices(inputs, "inputs", n_inputs)
         source = noise_source(noise_random_state)
+        charged = as_seeded(self.as_guarantee(), noise_random_state)
+        spend(*[charged] * inputs.size)
         uniform = sample_uniform_integers(TOTAL_WEIGHT, inputs.size, source)
         draws = uniform.astype(np.int64).reshape(inputs.shape)
         upper_ends = self.weights.cumsum(axis=1)

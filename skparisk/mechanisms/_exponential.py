@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -15,6 +16,8 @@ from skparisk._secure_noise import (
     sample_bernoulli_exp,
     sample_uniform_integers,
 )
+from skparisk.composition import PrivacyGuarantee
+from skparisk.mechanisms._charge import as_seeded, charge
 from skparisk.mechanisms._laplace import LaplaceMechanism
 from skparisk.mechanisms._noise import AdditiveNoise, round_to_grid, to_float
 from skparisk.mechanisms._shapes import to_dyadic
@@ -41,35 +44,15 @@ class _Chooser:
     def noise_scale(self) -> float:
         return to_float(self.steps, self.exponent)
 
-    def choose(
-        self, scores: ArrayLike, *, noise_random_state: Any = None
+    def _draw(
+        self,
+        scores: ArrayLike,
+        charges: Sequence[PrivacyGuarantee] | None,
+        noise_random_state: Any,
     ) -> int | NDArray[np.intp]:
-        """Choose a candidate at random, those of high scores more often.
-
-        The time it takes depends on the scores: about n_candidates times the
-        probability of the best one are tried.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_candidates,) or (n_rows, n_candidates)
-            Finite numbers. Each row is a release of its own.
-
-        noise_random_state : int, RandomState, Generator or None, default=None
-            None: the operating system's cryptographic source. Anything else is
-            for tests: a release whose noise can be repeated is not private.
-
-        Returns
-        -------
-        chosen : int or ndarray of shape (n_rows,)
-            Index of the candidate, for each row.
-
-        Raises
-        ------
-        ValueError
-            If a score is NaN or infinite, or there is no candidate.
-        """
         rows = _check_scores(scores)
         source = noise_source(noise_random_state)
+        charge(charges, "ExponentialChoice")
         if self.steps:
             chosen = _choose(self._steps_below_best(rows), 2 * self.steps, source)
         else:
@@ -200,6 +183,46 @@ class ExponentialChoice(_Chooser):
         noise = AdditiveNoise.at_least("laplace", noise_scale, least_steps=least_steps)
         return cls(noise.steps, noise.exponent)
 
+    def choose(
+        self,
+        scores: ArrayLike,
+        *,
+        charges: Sequence[PrivacyGuarantee] | None = None,
+        noise_random_state: Any = None,
+    ) -> int | NDArray[np.intp]:
+        """Choose a candidate at random, those of high scores more often.
+
+        The time it takes depends on the scores: about n_candidates times the
+        probability of the best one are tried.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_candidates,) or (n_rows, n_candidates)
+            Finite numbers. Each row is a release of its own.
+
+        charges : sequence of PrivacyGuarantee, default=None
+            What open ledgers are charged. None: it is not known, and refused where a
+            ledger is open.
+
+        noise_random_state : int, RandomState, Generator or None, default=None
+            None: the operating system's cryptographic source. Anything else is
+            for tests: a release whose noise can be repeated is not private.
+
+        Returns
+        -------
+        chosen : int or ndarray of shape (n_rows,)
+            Index of the candidate, for each row.
+
+        Raises
+        ------
+        ValueError
+            If a score is NaN or infinite, or there is no candidate.
+
+        BudgetExceededError, IncompatibleError
+            If a ledger is open and refuses.
+        """
+        return self._draw(scores, charges, noise_random_state)
+
 
 @dataclass(frozen=True)
 class ExponentialMechanism(_Chooser):
@@ -267,6 +290,49 @@ class ExponentialMechanism(_Chooser):
         object.__setattr__(self, "epsilon", known.epsilon)
         object.__setattr__(self, "steps", known.noise.steps)
         object.__setattr__(self, "exponent", known.noise.exponent)
+
+    def as_guarantee(self) -> PrivacyGuarantee:
+        """Return what composition and budgets count of one choice.
+
+        Returns
+        -------
+        guarantee : PrivacyGuarantee
+        """
+        return PrivacyGuarantee(self.epsilon)
+
+    def choose(
+        self, scores: ArrayLike, *, noise_random_state: Any = None
+    ) -> int | NDArray[np.intp]:
+        """Choose a candidate at random, those of high scores more often.
+
+        The time it takes depends on the scores: about n_candidates times the
+        probability of the best one are tried.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_candidates,) or (n_rows, n_candidates)
+            Finite numbers. Each row is a release of its own.
+
+        noise_random_state : int, RandomState, Generator or None, default=None
+            None: the operating system's cryptographic source. Anything else is
+            for tests: a release whose noise can be repeated is not private.
+
+        Returns
+        -------
+        chosen : int or ndarray of shape (n_rows,)
+            Index of the candidate, for each row.
+
+        Raises
+        ------
+        ValueError
+            If a score is NaN or infinite, or there is no candidate.
+
+        BudgetExceededError
+            If a ledger is open and refuses; each row is charged.
+        """
+        charged = as_seeded(self.as_guarantee(), noise_random_state)
+        n_rows = len(_check_scores(scores))
+        return self._draw(scores, [charged] * n_rows, noise_random_state)
 
 
 def _check_scores(scores: ArrayLike) -> NDArray[np.float64]:

@@ -12,7 +12,8 @@ from skparisk._validate import (
     check_epsilon,
     check_probability,
 )
-from skparisk.mechanisms._grid_cost import below, gaussian_steps
+from skparisk.composition import DominatingLoss, PrivacyGuarantee
+from skparisk.mechanisms._grid_cost import GRID_SHARE, below, gaussian_steps
 from skparisk.mechanisms._laplace import check_sensitivity
 from skparisk.mechanisms._noise import (
     ROUNDING_SLACK,
@@ -123,6 +124,24 @@ class GaussianMechanism(KnownMechanism):
                 "gaussian", scale, n_outputs=k, least_steps=least_steps
             )
         object.__setattr__(self, "noise", noise)
+
+    def as_guarantee(self) -> PrivacyGuarantee:
+        """Return what composition and budgets count of one release.
+
+        Returns
+        -------
+        guarantee : PrivacyGuarantee
+        """
+        loss = None
+        if self.noise.steps:
+            # The grid costs a share of the shift, and a share of the level.
+            shift = self.sensitivity / self.noise_scale
+            loss = DominatingLoss(
+                "gaussian",
+                shift=shift * (1 + 2 * GRID_SHARE),
+                excess=self.epsilon * 2 * GRID_SHARE,
+            )
+        return PrivacyGuarantee(self.epsilon, self.delta, loss=loss)
 
 
 def gaussian_scale(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk._validate import check_at_least, check_epsilon
+from skparisk.composition import DominatingLoss, PrivacyGuarantee
 from skparisk.mechanisms._noise import (
     MOST_STEPS,
     ROUNDING_SLACK,
@@ -107,6 +108,20 @@ class LaplaceMechanism(KnownMechanism):
                 f"sensitivity={self.sensitivity!r} and epsilon={epsilon!r} need a "
                 "noise scale beyond the largest number."
             )
+
+    def as_guarantee(self) -> PrivacyGuarantee:
+        """Return what composition and budgets count of one release.
+
+        Returns
+        -------
+        guarantee : PrivacyGuarantee
+        """
+        loss = None
+        if self.noise.steps:
+            # Continuous noise within a step of the discrete, at both ends.
+            excess = 2 * self.n_outputs / self.noise.steps
+            loss = DominatingLoss("laplace", self.epsilon, excess)
+        return PrivacyGuarantee(self.epsilon, loss=loss)
 
     def privacy_loss(self, distance: ArrayLike) -> NDArray[np.float64]:
         """Return the largest privacy loss of values that far apart, rounded up.

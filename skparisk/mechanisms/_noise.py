@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
@@ -18,6 +19,8 @@ from skparisk._secure_noise import (
     sample_discrete_laplace,
 )
 from skparisk._validate import check_at_least, check_choice, check_positive
+from skparisk.composition import PrivacyGuarantee
+from skparisk.mechanisms._charge import as_seeded, charge
 from skparisk.mechanisms._shapes import IsotropicShape, NoiseShape
 
 __all__ = [
@@ -198,7 +201,11 @@ class AdditiveNoise:
             return np.asarray(factor.T @ factor)
 
     def release(
-        self, values: ArrayLike, *, noise_random_state: Any = None
+        self,
+        values: ArrayLike,
+        *,
+        charges: Sequence[PrivacyGuarantee] | None = None,
+        noise_random_state: Any = None,
     ) -> NDArray[np.float64]:
         """Return the values with fresh noise.
 
@@ -206,6 +213,10 @@ class AdditiveNoise:
         ----------
         values : array-like, last axis of length `n_outputs`
             Finite numbers. Each row is a release of its own.
+
+        charges : sequence of PrivacyGuarantee, default=None
+            What open ledgers are charged. None: it is not known, and refused where a
+            ledger is open.
 
         noise_random_state : int, RandomState, Generator or None, default=None
             None: the operating system's cryptographic source. Anything else is
@@ -219,6 +230,9 @@ class AdditiveNoise:
         ------
         ValueError
             If a value is NaN or infinite, or the last axis has another length.
+
+        BudgetExceededError, IncompatibleError
+            If a ledger is open and refuses.
         """
         values = np.asarray(values, dtype=np.float64)
         if values.ndim == 0 or values.shape[-1] != self.n_outputs:
@@ -228,15 +242,15 @@ class AdditiveNoise:
             )
         if not np.isfinite(values).all():
             raise ValueError("values must be finite numbers, got NaN or infinity.")
+        source = noise_source(noise_random_state)
+        charge(charges, "AdditiveNoise")
         if not self.steps:
             return values.copy()
         numbers, exponent = self.shape.whiten_exactly(
             values.reshape(-1, self.n_outputs)
         )
         on_grid = round_to_grid(numbers, exponent - self.exponent)
-        noise = _SAMPLERS[self.law](
-            self.steps, values.size, noise_source(noise_random_state)
-        )
+        noise = _SAMPLERS[self.law](self.steps, values.size, source)
         noisy = on_grid + noise.astype(object).reshape(on_grid.shape)
         return self._from_grid(noisy).reshape(values.shape)
 
@@ -268,10 +282,19 @@ class AdditiveNoise:
         return np.array(floats, dtype=np.float64).reshape(steps.shape)
 
 
-class KnownMechanism:
+class KnownMechanism(ABC):
     """A mechanism that knows its sensitivity, and so its noise."""
 
     noise: AdditiveNoise
+
+    @abstractmethod
+    def as_guarantee(self) -> PrivacyGuarantee:
+        """Return what composition and budgets count of one release.
+
+        Returns
+        -------
+        guarantee : PrivacyGuarantee
+        """
 
     @property
     def grid(self) -> float:
@@ -303,8 +326,16 @@ class KnownMechanism:
         ------
         ValueError
             If a value is NaN or infinite, or the last axis has another length.
+
+        BudgetExceededError
+            If a ledger is open and refuses; each row is charged.
         """
-        return self.noise.release(values, noise_random_state=noise_random_state)
+        values = np.asarray(values, dtype=np.float64)
+        n_rows = values.size // self.noise.n_outputs
+        charged = as_seeded(self.as_guarantee(), noise_random_state)
+        return self.noise.release(
+            values, charges=[charged] * n_rows, noise_random_state=noise_random_state
+        )
 
 
 def floor_log2(value: Fraction) -> int:

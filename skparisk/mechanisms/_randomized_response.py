@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from skparisk._secure_noise import noise_source, sample_uniform_integers
 from skparisk._validate import check_at_least, check_epsilon
+from skparisk.composition import PrivacyGuarantee
+from skparisk.ledger import spend
+from skparisk.mechanisms._charge import as_seeded
 from skparisk.mechanisms._discrete import TOTAL_WEIGHT, check_indices, log_ratio
 
 __all__ = ["RandomizedResponse"]
@@ -117,6 +120,15 @@ class RandomizedResponse:
         np.fill_diagonal(matrix, truth / self._total)
         return matrix
 
+    def as_guarantee(self) -> PrivacyGuarantee:
+        """Return what composition and budgets count of one response of a person.
+
+        Returns
+        -------
+        guarantee : PrivacyGuarantee
+        """
+        return PrivacyGuarantee(self.epsilon)
+
     def randomize(
         self, answers: ArrayLike, *, noise_random_state: Any = None
     ) -> NDArray[np.intp]:
@@ -140,9 +152,14 @@ class RandomizedResponse:
         ------
         ValueError
             If an answer is out of range.
+
+        BudgetExceededError
+            If a ledger is open and refuses; a call is charged once, as its answers
+            are those of different people.
         """
         answers = check_indices(answers, "answers", self.n_answers)
         source = noise_source(noise_random_state)
+        spend(as_seeded(self.as_guarantee(), noise_random_state))
         _, other = self.weights
         if not other:
             return answers.copy()

@@ -66,6 +66,9 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             If the data have another number of records than was sampled for, the
             answer another number of outputs, or the noise was seeded after `fit`.
 
+        BudgetExceededError
+            If a ledger is open and refuses.
+
         Warns
         -----
         PrivacyLeakWarning
@@ -82,7 +85,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
                 "another number of them on the private data."
             )
         self._withhold_own_reference(X)
-        return self._add_noise(answer)
+        return self._add_noise(answer, self.certificate_)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Release each record by itself, with fresh noise (``query=None`` only).
@@ -111,9 +114,11 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
                 "records by themselves: fit again."
             )
         X, _ = self._check_data(self.query_, X, None, reset=False)
+        certificate = self.certificate_
         if self._is_own_reference(X):
             warn_private_reference()
-        return self._add_noise(X)
+            certificate = _over_private_data(certificate)
+        return self._add_noise(X, certificate)
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Sample from data and release the same data; warns, as they are private.
@@ -144,12 +149,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         self._check_pairs_kept()
         del self.differences_, self.difference_errors_, self.sensitivities_
         self.reference_fingerprint_ = None
-        self.certificate_ = dataclasses.replace(
-            self.certificate_,
-            reference="resamples of the private data themselves",
-            reference_is_private=True,
-            curve=(),
-        )
+        self.certificate_ = _over_private_data(self.certificate_)
         return self
 
     def _withhold_own_reference(self, X: Any) -> None:
@@ -161,17 +161,22 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         known = self.reference_fingerprint_
         return known is not None and known == fingerprint(np.asarray(X, np.float64))
 
-    def _add_noise(self, answers: NDArray[np.float64]) -> Any:
+    def _add_noise(
+        self, answers: NDArray[np.float64], certificate: RiskCertificate
+    ) -> Any:
         if (self.noise_random_state is not None) != self.certificate_.seeded:
             raise IncompatibleError(
                 f"noise_random_state={self.noise_random_state!r} was set after the "
                 "certificate was made, which does not say so: fit or calibrate again."
             )
         warn_if_seeded(self.noise_random_state)
-        seed = self.noise_random_state
-        if isinstance(self.mechanism_, ExponentialChoice):
-            return self.mechanism_.choose(answers, noise_random_state=seed)
-        return self.mechanism_.release(answers, noise_random_state=seed)
+        add = (
+            self.mechanism_.choose
+            if isinstance(self.mechanism_, ExponentialChoice)
+            else self.mechanism_.release
+        )
+        charges = [certificate.as_guarantee()]  # rows of records are different people's
+        return add(answers, charges=charges, noise_random_state=self.noise_random_state)
 
     def _check_data(
         self, query: Query, X: Any, y: Any, *, reset: bool
@@ -194,6 +199,15 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
                 "There are no sampled pairs: they came from private data and were not "
                 "kept, or the sensitivity was given. Sample from a public reference."
             )
+
+
+def _over_private_data(certificate: RiskCertificate) -> RiskCertificate:
+    return dataclasses.replace(
+        certificate,
+        reference="resamples of the private data themselves",
+        reference_is_private=True,
+        curve=(),
+    )
 
 
 def _has_transform(sampler: ReleaseMixin) -> bool:
