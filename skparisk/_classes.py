@@ -98,7 +98,7 @@ def tell_classes(model: PrivateMixin, classes: PublicClasses) -> None:
     if model.certificate_.private:  # else there is no guarantee, or a warning already
         warn_private_classes()
     # Ledgers learn of it as of a release of its own, which costs no more than it says.
-    spend(PrivacyGuarantee(0.0, leaks=(PRIVATE_CLASSES,)))
+    spend(PrivacyGuarantee(0.0, leaks=(PRIVATE_CLASSES,)), note="classes")
     model.certificate_ = dataclasses.replace(
         model.certificate_, classes_are_private=True
     )

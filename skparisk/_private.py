@@ -143,6 +143,7 @@ class PrivateMixin:
         released = mechanism.noise.release(
             answer,
             charges=[certificate.as_guarantee()],
+            note=str(query),
             noise_random_state=self.noise_random_state,
         )
         self._keep_claim(certificate, None)

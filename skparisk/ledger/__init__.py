@@ -1,5 +1,19 @@
-"""Budgets: what was released so far, and what still may be."""
+"""Budgets: what was released so far, and what still may be.
 
+A :class:`PrivacyLedger` that is open is charged for every release of the library, and
+refuses the one that would exceed its budget before any noise is drawn.
+"""
+
+from skparisk.ledger._book import LedgerEntry
+from skparisk.ledger._file import LedgerError
+from skparisk.ledger._ledger import PrivacyLedger
 from skparisk.ledger._open import refuse_without_level, spend, suspend_open
 
-__all__ = ["refuse_without_level", "spend", "suspend_open"]
+__all__ = [
+    "LedgerEntry",
+    "LedgerError",
+    "PrivacyLedger",
+    "refuse_without_level",
+    "spend",
+    "suspend_open",
+]

@@ -5,77 +5,68 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
 from skparisk.composition import PrivacyGuarantee, as_guarantees
 from skparisk.exceptions import IncompatibleError
-from skparisk.ledger._marker import Marker, open_in_a_parent
+from skparisk.ledger._book import Book
+from skparisk.ledger._marker import Marker, in_an_ancestor
 
-__all__ = ["charge", "refuse_without_level", "spend", "suspend_open"]
-
-
-class Ledger(Protocol):
-    """What is charged."""
-
-    @property
-    def order(self) -> tuple[str, int]:
-        """What it is: equal for two that are one, and the order of locking."""
-
-    def locked(self) -> AbstractContextManager[Any]:
-        """Lock it, and take in what others charged."""
-
-    def check(self, guarantees: list[PrivacyGuarantee]) -> None:
-        """Raise if these do not fit."""
-
-    def record(self, guarantees: list[PrivacyGuarantee], note: str) -> None:
-        """Write them down, for good."""
+__all__ = [
+    "charge",
+    "close_book",
+    "open_book",
+    "refuse_without_level",
+    "spend",
+    "suspend_open",
+]
 
 
-class _OpenLedgers:
+class _OpenBooks:
     """The ledgers that are open in this process."""
 
-    def __init__(self, inherited: bool = False) -> None:
-        # A fork leaves the ledgers of its parent open, but cannot write into them.
-        self.inherited = inherited
+    def __init__(self, inherited: tuple[str, ...] = ()) -> None:
         self.lock = threading.RLock()
-        # Once for each time that it was entered; read without the lock.
-        self.ledgers: tuple[Ledger, ...] = ()
+        # Once for each time that it was entered. Replaced, so read without the lock.
+        self.books: tuple[Book, ...] = ()
         self.marker = Marker()
+        # Of processes that this one was forked from.
+        self.inherited = inherited
 
 
-_here = _OpenLedgers()
-_suspended: ContextVar[tuple[Ledger, ...] | None] = ContextVar(
-    "suspended", default=None
-)
+_here = _OpenBooks()
+_suspended: ContextVar[tuple[Book, ...] | None] = ContextVar("suspended", default=None)
 
 
-def _after_fork() -> None:
+def _start_anew() -> None:
+    """Leave the ledgers to the process that this one was forked from."""
     global _here
-    _here = _OpenLedgers(inherited=_here.inherited or bool(_here.ledgers))
+    _here = _OpenBooks(inherited=(*_here.inherited, *_here.marker.leave()))
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_start_anew)
 
 
-def open_ledger(ledger: Ledger) -> None:
+def open_book(book: Book) -> None:
     """Charge a ledger for what is released from now on."""
     with _here.lock:
-        if not _here.ledgers:
+        if not _here.books:
             _here.marker.acquire()
-        _here.ledgers = (*_here.ledgers, ledger)
+        _here.books = (*_here.books, book)
 
 
-def close_ledger(ledger: Ledger) -> None:
-    """Undo one `open_ledger`."""
+def close_book(book: Book) -> None:
+    """Undo one `open_book`; nothing to do in a process that was forked since."""
     with _here.lock:
-        left = list(_here.ledgers)
-        left.remove(ledger)
-        _here.ledgers = tuple(left)
-        if not left:
-            _here.marker.release()
+        left = list(_here.books)
+        if book in left:
+            left.remove(book)
+            _here.books = tuple(left)
+            if not left:
+                _here.marker.release()
 
 
 def spend(*releases: Any, note: str = "") -> None:
@@ -127,8 +118,11 @@ def refuse_without_level(what: str) -> None:
 
 @contextmanager
 def suspend_open() -> Iterator[None]:
-    """Do not charge, for what this thread releases, the ledgers that are open now."""
-    token = _suspended.set((*(_suspended.get() or ()), *_here.ledgers))
+    """Do not charge, for what this thread releases, the ledgers that are open now.
+
+    For releases of public data. Ledgers that are opened inside are charged.
+    """
+    token = _suspended.set((*(_suspended.get() or ()), *_here.books))
     try:
         yield
     finally:
@@ -136,30 +130,33 @@ def suspend_open() -> Iterator[None]:
 
 
 def charge(
-    ledgers: Iterable[Ledger], guarantees: list[PrivacyGuarantee], note: str
+    books: Iterable[Book], guarantees: list[PrivacyGuarantee], note: str
 ) -> None:
     """Charge all ledgers, each once, or none."""
+    if not isinstance(note, str):
+        raise ValueError(f"note must be a str, got {note!r}.")
     if not guarantees:
         return
-    once = {ledger.order: ledger for ledger in ledgers}
+    once = {book.order: book for book in books}
     with ExitStack() as locks:
         for order in sorted(once):
             locks.enter_context(once[order].locked())
-        for ledger in once.values():
-            ledger.check(guarantees)
-        for ledger in once.values():
-            ledger.record(guarantees, note)
+        for book in once.values():
+            book.check(guarantees)
+        for book in once.values():
+            book.append(guarantees, note)
 
 
-def _charged(what: str) -> list[Ledger]:
+def _charged(what: str) -> list[Book]:
     """Return the ledgers that a release of this thread is charged to."""
     suspended = _suspended.get()
     if suspended is not None:
-        return [ledger for ledger in _here.ledgers if ledger not in suspended]
-    if not _here.ledgers and (_here.inherited or open_in_a_parent()):
+        return [book for book in _here.books if book not in suspended]
+    books = list(_here.books)
+    if not books and (any(map(os.path.exists, _here.inherited)) or in_an_ancestor()):
         raise IncompatibleError(
             f"{what} is refused: a ledger is open in the process that started this "
             "one, where it could not be recorded. Use n_jobs=1, or joblib's threading "
             "backend; or open a ledger in this process."
         )
-    return list(_here.ledgers)
+    return books

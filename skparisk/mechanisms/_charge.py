@@ -13,12 +13,12 @@ from skparisk.ledger import refuse_without_level, spend
 __all__ = ["as_seeded", "charge"]
 
 
-def charge(charges: Sequence[PrivacyGuarantee] | None, what: str) -> None:
+def charge(charges: Sequence[PrivacyGuarantee] | None, what: str, note: str) -> None:
     """Charge releases, or refuse one of unknown level where a ledger is open."""
     if charges is None:
         refuse_without_level(what)
     else:
-        spend(*charges)
+        spend(*charges, note=note)
 
 
 def as_seeded(guarantee: PrivacyGuarantee, noise_random_state: Any) -> PrivacyGuarantee:

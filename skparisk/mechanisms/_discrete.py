@@ -133,7 +133,7 @@ class DiscreteMechanism:
         inputs = check_indices(inputs, "inputs", n_inputs)
         source = noise_source(noise_random_state)
         charged = as_seeded(self.as_guarantee(), noise_random_state)
-        spend(*[charged] * inputs.size)
+        spend(*[charged] * inputs.size, note="DiscreteMechanism")
         uniform = sample_uniform_integers(TOTAL_WEIGHT, inputs.size, source)
         draws = uniform.astype(np.int64).reshape(inputs.shape)
         upper_ends = self.weights.cumsum(axis=1)

@@ -48,11 +48,12 @@ class _Chooser:
         self,
         scores: ArrayLike,
         charges: Sequence[PrivacyGuarantee] | None,
+        note: str,
         noise_random_state: Any,
     ) -> int | NDArray[np.intp]:
         rows = _check_scores(scores)
         source = noise_source(noise_random_state)
-        charge(charges, "ExponentialChoice")
+        charge(charges, "ExponentialChoice", note)
         if self.steps:
             chosen = _choose(self._steps_below_best(rows), 2 * self.steps, source)
         else:
@@ -188,6 +189,7 @@ class ExponentialChoice(_Chooser):
         scores: ArrayLike,
         *,
         charges: Sequence[PrivacyGuarantee] | None = None,
+        note: str = "",
         noise_random_state: Any = None,
     ) -> int | NDArray[np.intp]:
         """Choose a candidate at random, those of high scores more often.
@@ -203,6 +205,9 @@ class ExponentialChoice(_Chooser):
         charges : sequence of PrivacyGuarantee, default=None
             What open ledgers are charged. None: it is not known, and refused where a
             ledger is open.
+
+        note : str, default=""
+            What is released, for the ledgers: nothing private.
 
         noise_random_state : int, RandomState, Generator or None, default=None
             None: the operating system's cryptographic source. Anything else is
@@ -221,7 +226,7 @@ class ExponentialChoice(_Chooser):
         BudgetExceededError, IncompatibleError
             If a ledger is open and refuses.
         """
-        return self._draw(scores, charges, noise_random_state)
+        return self._draw(scores, charges, note, noise_random_state)
 
 
 @dataclass(frozen=True)
@@ -332,7 +337,7 @@ class ExponentialMechanism(_Chooser):
         """
         charged = as_seeded(self.as_guarantee(), noise_random_state)
         n_rows = len(_check_scores(scores))
-        return self._draw(scores, [charged] * n_rows, noise_random_state)
+        return self._draw(scores, [charged] * n_rows, str(self), noise_random_state)
 
 
 def _check_scores(scores: ArrayLike) -> NDArray[np.float64]:

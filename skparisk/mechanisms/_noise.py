@@ -205,6 +205,7 @@ class AdditiveNoise:
         values: ArrayLike,
         *,
         charges: Sequence[PrivacyGuarantee] | None = None,
+        note: str = "",
         noise_random_state: Any = None,
     ) -> NDArray[np.float64]:
         """Return the values with fresh noise.
@@ -217,6 +218,9 @@ class AdditiveNoise:
         charges : sequence of PrivacyGuarantee, default=None
             What open ledgers are charged. None: it is not known, and refused where a
             ledger is open.
+
+        note : str, default=""
+            What is released, for the ledgers: nothing private.
 
         noise_random_state : int, RandomState, Generator or None, default=None
             None: the operating system's cryptographic source. Anything else is
@@ -243,7 +247,7 @@ class AdditiveNoise:
         if not np.isfinite(values).all():
             raise ValueError("values must be finite numbers, got NaN or infinity.")
         source = noise_source(noise_random_state)
-        charge(charges, "AdditiveNoise")
+        charge(charges, "AdditiveNoise", note)
         if not self.steps:
             return values.copy()
         numbers, exponent = self.shape.whiten_exactly(
@@ -334,7 +338,10 @@ class KnownMechanism(ABC):
         n_rows = values.size // self.noise.n_outputs
         charged = as_seeded(self.as_guarantee(), noise_random_state)
         return self.noise.release(
-            values, charges=[charged] * n_rows, noise_random_state=noise_random_state
+            values,
+            charges=[charged] * n_rows,
+            note=str(self),
+            noise_random_state=noise_random_state,
         )
 
 

@@ -159,7 +159,7 @@ class RandomizedResponse:
         """
         answers = check_indices(answers, "answers", self.n_answers)
         source = noise_source(noise_random_state)
-        spend(as_seeded(self.as_guarantee(), noise_random_state))
+        spend(as_seeded(self.as_guarantee(), noise_random_state), note=str(self))
         _, other = self.weights
         if not other:
             return answers.copy()

@@ -176,7 +176,12 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             else self.mechanism_.release
         )
         charges = [certificate.as_guarantee()]  # rows of records are different people's
-        return add(answers, charges=charges, noise_random_state=self.noise_random_state)
+        return add(
+            answers,
+            charges=charges,
+            note=str(self.query_),
+            noise_random_state=self.noise_random_state,
+        )
 
     def _check_data(
         self, query: Query, X: Any, y: Any, *, reset: bool

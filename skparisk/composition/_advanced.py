@@ -1,0 +1,270 @@
+"""Advanced composition: levels grow with the square root of the number of releases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from numbers import Real
+from typing import Any
+
+from skparisk._validate import check_choice, check_probability
+from skparisk.composition._conversions import ROUNDING, known_level
+from skparisk.composition._guarantee import (
+    PrivacyGuarantee,
+    as_guarantees,
+    exact_sum,
+)
+from skparisk.composition._rules import add_up, combine, round_up
+from skparisk.exceptions import CalibrationError, IncompatibleError
+from skparisk.privacy_loss import laplace_loss_mean
+
+__all__ = [
+    "check_total_delta",
+    "compose_advanced",
+    "compose_filter",
+    "compose_laplace",
+    "concentrated",
+]
+
+
+def compose_advanced(
+    releases: Iterable[Any], *, delta: float, form: str = "lecture"
+) -> PrivacyGuarantee:
+    r"""Return what releases guarantee together, at a delta (advanced composition).
+
+    Parameters
+    ----------
+    releases : iterable of object with `as_guarantee`, float or tuple of float
+        Certificates, guarantees, mechanisms, or plain numbers. May be empty.
+
+    delta : float
+        Delta of all together, in (0, 1), above the sum of those of the releases.
+
+    form : {"lecture", "dwork-roth"}, default="lecture"
+        Bound of the mean loss at a level: :math:`\epsilon \tanh(\epsilon / 2)`, which
+        is attained, or :math:`\epsilon (e^\epsilon - 1)` as in the textbook.
+
+    Returns
+    -------
+    guarantee : PrivacyGuarantee
+        :math:`\epsilon = \sqrt{2 \ln(1/\delta') \sum \epsilon_i^2} + \sum \mu_i`, with
+        :math:`\delta'` what is left of `delta`, and :math:`\mu_i` the mean. Not the
+        smaller of this and `compose_basic`.
+
+    Raises
+    ------
+    CalibrationError
+        If the releases use up `delta`; ``best`` is the sum of theirs.
+    IncompatibleError
+        If the releases have different relations of neighboring databases.
+    ValueError
+        If `delta` or `form` is out of range, or a release is no release.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-composition`). Queries may depend on earlier releases; how
+    many there are, their levels and deltas may not, see `compose_filter`. Source:
+    Dwork and Roth (2014), Theorem 3.20; Kairouz, Oh, Viswanath (2017) for the mean.
+
+    Examples
+    --------
+    >>> from skparisk.composition import compose_advanced
+    >>> round(compose_advanced([0.1] * 100, delta=1e-5).epsilon, 4)
+    5.2981
+    """
+    check_choice(form, "form", ("lecture", "dwork-roth"))
+    parts = as_guarantees(releases)
+    total = check_probability(delta, "delta")
+    slack = _what_is_left(total, parts)
+    levels = [g.epsilon for g in parts]
+    mean = _mean_loss if form == "lecture" else textbook_mean
+    method = "advanced" if form == "lecture" else "dwork-roth"
+    epsilon = concentrated(levels, [mean(e) for e in levels], slack)
+    return combine(parts, method, epsilon, total)
+
+
+def compose_laplace(releases: Iterable[Any], *, delta: float) -> PrivacyGuarantee:
+    r"""Return what releases with Laplace noise guarantee together, at a delta.
+
+    Parameters
+    ----------
+    releases : iterable of object with `as_guarantee`
+        Certificates, guarantees or mechanisms whose `loss` is a
+        :class:`DominatingLoss` of law "laplace". May be empty.
+
+    delta : float
+        Delta of all together, in (0, 1). The releases' own are not needed.
+
+    Returns
+    -------
+    guarantee : PrivacyGuarantee
+        With :math:`a_i` the shifts, and all `excess` on top:
+        :math:`\epsilon = \min(\sum a_i, \sqrt{2 \ln(1/\delta) \sum a_i^2} +
+        \sum (a_i + e^{-a_i} - 1))`. Risks over the noise are gone.
+
+    Raises
+    ------
+    IncompatibleError
+        If the loss of a release is not known to be that of Laplace noise, or the
+        releases have different relations of neighboring databases.
+    ValueError
+        If `delta` is outside (0, 1), or a release is no release.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-laplace-composition`). Any number of outputs. Queries may
+    depend on earlier releases; how many there are, and their levels, may not. This
+    is what Theorem 3 of Dandekar et al. wants to be, with the true mean of the loss.
+    `compose_exact` is smaller still. Source: Hoeffding (1963).
+
+    Examples
+    --------
+    >>> from skparisk.composition import DominatingLoss, PrivacyGuarantee
+    >>> from skparisk.composition import compose_laplace
+    >>> release = PrivacyGuarantee(0.1, loss=DominatingLoss("laplace", shift=0.1))
+    >>> round(compose_laplace([release] * 100, delta=1e-5).epsilon, 4)
+    5.2823
+    """
+    total = check_probability(delta, "delta")
+    parts = [known_level(g) for g in as_guarantees(releases)]
+    for i, g in enumerate(parts):
+        if g.loss is None or g.loss.law != "laplace":
+            raise IncompatibleError(
+                "releases must have a loss that is known to be that of Laplace noise; "
+                f"release number {i} has loss={g.loss!r}. Use compose_exact or "
+                "compose_advanced."
+            )
+    laws = [g.loss for g in parts if g.loss is not None]
+    shifts = [law.shift for law in laws]
+    epsilon = concentrated(shifts, [laplace_loss_mean(a) for a in shifts], total)
+    epsilon = add_up([epsilon, *(law.excess for law in laws)])
+    certain = add_up(g.epsilon for g in parts)
+    return combine(parts, "laplace", min(certain, epsilon), total)
+
+
+def compose_filter(
+    releases: Iterable[Any], *, delta: float, slack: float | None = None
+) -> PrivacyGuarantee:
+    r"""Return what releases use up of a budget, their levels chosen on the way.
+
+    Parameters
+    ----------
+    releases : iterable of object with `as_guarantee`, float or tuple of float
+        Certificates, guarantees, mechanisms, or plain numbers. May be empty.
+
+    delta : float
+        Delta of the budget, in [0, 1). With 0 levels add up.
+
+    slack : float or None, default=None
+        Part of `delta` that is not for the releases' own, in (0, `delta`]. The rest is
+        the most that theirs may sum to. None: half.
+
+    Returns
+    -------
+    guarantee : PrivacyGuarantee
+        The smaller of the sum of levels and
+        :math:`\sqrt{2 \ln(1/\delta') V} + V/2`, with :math:`V = \sum \epsilon_i^2` and
+        :math:`\delta'` the slack. Its level is the least limit that these releases
+        fit into.
+
+    Raises
+    ------
+    CalibrationError
+        If deltas of the releases sum to more than `delta` - `slack`; ``best`` is the
+        `delta` they would fit into.
+    IncompatibleError
+        If the releases have different relations of neighboring databases.
+    ValueError
+        If `delta` or `slack` is out of range, or a release is no release.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-filter`). Each query, level and delta may depend on what
+    was released before, and so may the number of releases. What the caller must ensure
+    is that a limit of the level, `delta` and `slack` were fixed before the first
+    release, and that no release is made with which this rule would exceed the limit.
+    All releases together then have the *limit* as their level; the level returned here
+    is only their guarantee if all levels were fixed before. A slack that were what the
+    releases leave over would not do. Source: Whitehouse, Ramdas, Rogers, Wu (2023),
+    *Fully-adaptive composition in differential privacy*, Theorem 1.
+
+    Examples
+    --------
+    >>> from skparisk.composition import compose_filter
+    >>> round(compose_filter([0.1] * 100, delta=1e-5, slack=1e-5).epsilon, 4)
+    5.2985
+    """
+    parts = as_guarantees(releases)
+    total = check_total_delta(delta)
+    spare = total / 2 if slack is None else _check_slack(slack, total)
+    own = exact_sum(g.delta for g in parts)
+    if own > exact_sum([total]) - exact_sum([spare]):
+        raise CalibrationError(
+            f"releases must have deltas that sum to at most delta - slack, with "
+            f"delta={total!r} and slack={spare!r}, got {round_up(own)!r}.",
+            target=total,
+            best=round_up(own + exact_sum([spare])),
+        )
+    levels = [g.epsilon for g in parts]
+    epsilon = add_up(levels)
+    if spare:
+        halves = [0.5 * e * e for e in levels]
+        epsilon = min(epsilon, concentrated(levels, halves, spare))
+    return combine(parts, "filter", epsilon, total)
+
+
+def concentrated(
+    levels: Sequence[float], means: Sequence[float], delta: float
+) -> float:
+    """Return what a sum exceeds with probability delta at most (Hoeffding), rounded up.
+
+    `levels` bound the absolute values of the terms, `means` their means.
+    """
+    spread = math.sqrt(2 * -math.log(delta) * _total(e * e for e in levels))
+    return (spread + _total(means)) * (1 + ROUNDING)
+
+
+def check_total_delta(value: Any) -> float:
+    """Return a delta in [0, 1)."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0 <= value < 1:
+        raise ValueError(f"delta must be a number in [0, 1), got {value!r}.")
+    return float(value)
+
+
+def textbook_mean(epsilon: float) -> float:
+    """Return epsilon (exp(epsilon) - 1), inf where that is too large for a float."""
+    return epsilon * (math.expm1(epsilon) if epsilon < 700 else math.inf)
+
+
+def _mean_loss(epsilon: float) -> float:
+    return epsilon * math.tanh(epsilon / 2)
+
+
+def _what_is_left(total: float, parts: Iterable[PrivacyGuarantee]) -> float:
+    """Return delta less those of the releases, rounded down."""
+    own = exact_sum(g.delta for g in parts)
+    left = math.nextafter(float(exact_sum([total]) - own), 0.0)
+    if left <= 0:
+        raise CalibrationError(
+            "delta must be above the sum of those of the releases, "
+            f"{round_up(own)!r}, got {total!r}.",
+            target=total,
+            best=round_up(own),
+        )
+    return left
+
+
+def _check_slack(value: Any, total: float) -> float:
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0 < value <= total:
+        raise ValueError(f"slack must be None or in (0, {total!r}], got {value!r}.")
+    return float(value)
+
+
+def _total(numbers: Iterable[float]) -> float:
+    """Return the sum in whichever order, inf where it is too large for a float."""
+    try:
+        return math.fsum(numbers)
+    except OverflowError:
+        return math.inf

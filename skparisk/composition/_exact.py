@@ -1,0 +1,185 @@
+"""Exact composition: the laws of the privacy losses are convolved."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skparisk.composition._advanced import check_total_delta
+from skparisk.composition._conversions import known_level
+from skparisk.composition._guarantee import PrivacyGuarantee, as_guarantees
+from skparisk.composition._rules import add_up, combine, compose_basic
+from skparisk.exceptions import CalibrationError
+
+__all__ = ["compose_exact"]
+
+_DELTA_ERROR = 2.0**-48  # what each release may be off: see thm-exact
+_SUM_ERROR = 2.0**-30  # relative error of adding up probabilities, up to 2**22
+_POINTS = 2**20  # of the grid of losses, about
+_FINEST = 2.0**-22  # its step: differences of delta have to be larger than rounding
+_STAGE = 256  # releases at once, for which the bound of the tails is tight
+_LARGEST = 500.0  # level or shift whose exponential is a float
+
+
+class _Law(NamedTuple):
+    """A law of the loss: "laplace" and "gaussian" at a shift, "generic" at a level."""
+
+    name: str
+    scale: float
+    delta: float = 0.0
+
+
+def compose_exact(releases: Iterable[Any], *, delta: float) -> PrivacyGuarantee:
+    r"""Return the least level that releases guarantee together, at a delta.
+
+    Parameters
+    ----------
+    releases : iterable of object with `as_guarantee`, float or tuple of float
+        Certificates, guarantees, mechanisms, or plain numbers. May be empty.
+
+    delta : float
+        Delta of all together, in [0, 1).
+
+    Returns
+    -------
+    guarantee : PrivacyGuarantee
+        With the law of the loss where it is known (Laplace and Gaussian noise, with
+        `excess` on top), which takes neither their own delta nor a risk over the noise.
+        Other releases count as the worst that has their level and delta, and keep
+        their risk. Never above the sum of the levels, if their deltas fit.
+
+    Raises
+    ------
+    CalibrationError
+        If no level reaches `delta`; ``best`` is one that has a level.
+    ImportError
+        If dp-accounting is missing: ``pip install "skparisk[accounting]"``.
+    IncompatibleError
+        If the releases have different relations of neighboring databases.
+    ValueError
+        If `delta` is outside [0, 1), or a release is no release.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-exact`). Queries may depend on earlier releases; how many
+    there are, their levels and deltas may not. The losses are put on a grid by
+    dp-accounting such that the level only grows, by less than 1e-7 of itself for
+    hundreds of equal releases. It has at most some millions of points (0.6 GB), and is
+    coarser where that is too few, so more releases may seem to need less by the same
+    share. Rounding errors are not proven: delta is lowered by 4e-15 for each release,
+    25 times the largest error seen against closed forms. At a delta below that, levels
+    add up. Source: Meiser, Mohammadi (2018); Doroshenko, Ghazi, Kamath, Kumar,
+    Manurangsi (2022); Zhu, Dong, Wang (2022) for queries that depend on earlier ones.
+
+    Examples
+    --------
+    >>> from skparisk.composition import DominatingLoss, PrivacyGuarantee
+    >>> from skparisk.composition import compose_exact
+    >>> release = PrivacyGuarantee(0.1, loss=DominatingLoss("laplace", shift=0.1))
+    >>> round(compose_exact([release] * 100, delta=1e-5).epsilon, 4)
+    4.2203
+    >>> round(compose_exact([0.1] * 100, delta=1e-5).epsilon, 4)
+    4.3068
+    """
+    total = check_total_delta(delta)
+    parts = [known_level(g) for g in as_guarantees(releases)]
+    basic = compose_basic(parts)
+    epsilon = basic.epsilon if basic.delta <= total else math.inf
+    laws = Counter(_law(g) for g in parts)
+    laws = Counter({law: m for law, m in laws.items() if law.scale or law.delta})
+    if laws and not math.isinf(basic.epsilon):
+        excess = [g.loss.excess for g in parts if g.loss is not None]
+        epsilon = min(epsilon, add_up([_level_at(total, laws), *excess]))
+        if math.isinf(epsilon):
+            raise CalibrationError(
+                f"no level has delta={total!r}; the sum of the levels has "
+                f"{basic.delta!r}.",
+                target=total,
+                best=basic.delta,
+            )
+    return combine(parts, "exact", epsilon, total)
+
+
+def _law(release: PrivacyGuarantee) -> _Law:
+    if release.loss is not None:
+        return _Law(release.loss.law, release.loss.shift)
+    return _Law("generic", release.epsilon, release.delta)
+
+
+def _level_at(delta: float, laws: Mapping[_Law, int]) -> float:
+    """Return the level of laws, each so many times; inf where it is out of reach."""
+    reached = delta - _DELTA_ERROR * sum(laws.values())
+    if reached <= 0 or max(law.scale for law in laws) > _LARGEST:
+        return math.inf
+    step = _grid_step(laws)
+    with np.errstate(over="ignore"):
+        line = [_many(_distribution(law, step), laws[law]) for law in sorted(laws)]
+        while len(line) > 1:  # neighbors are of one size
+            pairs = zip(line[::2], line[1::2], strict=False)
+            line = [one.compose(other) for one, other in pairs] + line[
+                len(line) // 2 * 2 :
+            ]
+        return float(line[0].get_epsilon_for_delta(reached)) * (1 + _SUM_ERROR)
+
+
+def _many(distribution: Any, times: int) -> Any:
+    """Return the law of the sum of so many losses of one law."""
+    if times <= _STAGE:
+        return distribution.self_compose(times)
+    stages, rest = divmod(times, _STAGE)
+    total = _many(distribution.self_compose(_STAGE), stages)
+    return total.compose(distribution.self_compose(rest)) if rest else total
+
+
+def _grid_step(laws: Mapping[_Law, int]) -> float:
+    """Return a power of two: fine for a typical release, few points for the sum."""
+    widths = {"laplace": 2.0, "generic": 2.0, "gaussian": 20.0}
+    spread = math.sqrt(math.fsum(m * law.scale**2 for law, m in laws.items()))
+    step = max(
+        spread / math.sqrt(sum(laws.values())) / 2**11,
+        20 * spread / _POINTS,
+        math.fsum(widths[law.name] * law.scale for law in laws) / _POINTS,
+        _FINEST,
+    )
+    return 2.0 ** (math.frexp(step)[1] - 1)
+
+
+@lru_cache(maxsize=32)
+def _distribution(law: _Law, step: float) -> Any:
+    """Return the law on the grid: no delta is below what it is off the grid."""
+    try:
+        from dp_accounting.pld import pld_pmf
+        from dp_accounting.pld import privacy_loss_distribution as pld
+    except ImportError as error:
+        raise ImportError(
+            'compose_exact needs dp-accounting: pip install "skparisk[accounting]".'
+        ) from error
+    if law.name == "laplace":
+        return pld.from_laplace_mechanism(
+            1 / law.scale, value_discretization_interval=step
+        )
+    if law.name == "gaussian":
+        return pld.from_gaussian_mechanism(
+            1 / law.scale, value_discretization_interval=step
+        )
+    atoms = (-law.scale / step, law.scale / step)
+    grid = sorted({*map(math.floor, atoms), *map(math.ceil, atoms)})
+    deltas = [_generic_delta(i * step, law) for i in grid]
+    return pld.PrivacyLossDistribution(
+        pld_pmf.create_pmf_pessimistic_connect_dots(step, grid, deltas)
+    )
+
+
+def _generic_delta(epsilon: float, law: _Law) -> float:
+    """Return the largest delta there is at a level, of all (scale, delta)-private."""
+    if epsilon <= -law.scale:
+        inside = -math.expm1(epsilon)
+    else:
+        gap = min(0.0, epsilon - law.scale)
+        inside = -math.expm1(gap) / (1 + math.exp(-law.scale))
+    return law.delta + (1 - law.delta) * inside

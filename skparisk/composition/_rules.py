@@ -1,0 +1,177 @@
+"""What adds up, and what is a maximum: basic and parallel composition."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from skparisk._validate import check_choice
+from skparisk.composition._guarantee import (
+    PrivacyGuarantee,
+    as_guarantees,
+    ceil_float,
+    exact_sum,
+    merge,
+)
+from skparisk.exceptions import IncompatibleError
+
+__all__ = [
+    "add_up",
+    "combine",
+    "compose_basic",
+    "compose_parallel",
+    "keep_conditions",
+    "round_up",
+]
+
+_LARGEST = Fraction(sys.float_info.max)
+
+
+def compose_basic(releases: Iterable[Any]) -> PrivacyGuarantee:
+    """Return what releases guarantee together: everything adds up.
+
+    Parameters
+    ----------
+    releases : iterable of object with `as_guarantee`, float or tuple of float
+        Certificates, guarantees, mechanisms, or plain numbers: epsilon, (epsilon,
+        delta) or (epsilon, delta, risk). May be empty.
+
+    Returns
+    -------
+    guarantee : PrivacyGuarantee
+        `epsilon`, `delta` and `risk` are sums, at most 1 for the last two.
+
+    Raises
+    ------
+    IncompatibleError
+        If the releases have different relations of neighboring databases.
+    ValueError
+        If a release is none of these, or a number is out of range.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-composition`). Queries, levels and deltas may be chosen by
+    what was released before, if a limit of their sums was fixed. Risks over pairs add
+    up only if what is asked with a risk is not chosen so; the caller must ensure it.
+    Sums are those of the decimal numbers that the floats are written as, rounded up:
+    ten releases of 0.1 have the level 1.0. Source: Dwork and Roth (2014), Theorem 3.16.
+
+    Examples
+    --------
+    >>> from skparisk.composition import compose_basic
+    >>> together = compose_basic([(0.1, 0.0, 0.05)] * 10)
+    >>> together.epsilon, together.delta, together.risk
+    (1.0, 0.0, 0.5)
+    """
+    parts = as_guarantees(releases)
+    return combine(
+        parts,
+        "basic",
+        epsilon=add_up(g.epsilon for g in parts),
+        delta=min(1.0, add_up(g.delta for g in parts)),
+    )
+
+
+def compose_parallel(releases: Iterable[Any], *, partition: str) -> PrivacyGuarantee:
+    """Return what releases guarantee together, each about its own part of the records.
+
+    Parameters
+    ----------
+    releases : iterable of object with `as_guarantee`, float or tuple of float
+        One for each part, at most: a part with several releases is composed first.
+        Otherwise as for `compose_basic`.
+
+    partition : {"position", "value"}
+        What a record's part follows from. "position": who it is about, or where it
+        stands, whatever its values. "value": its values, as with one histogram bin or
+        one model for each region.
+
+    Returns
+    -------
+    guarantee : PrivacyGuarantee
+        `epsilon`, `delta` and `risk` are maxima; the shares `failure_prob` of samples
+        add up, as each part has its own sample.
+
+    Raises
+    ------
+    IncompatibleError
+        If the parts follow from values and a release is about replaced records, or
+        the releases have different relations of neighboring databases.
+    ValueError
+        If `partition` is none of these, or a release is no release.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-parallel`). Neighbors differ in one part only. The caller
+    must ensure that the parts are disjoint, and fixed without a look at the records;
+    for a risk over pairs, that the pairs were those of the part, not of all records.
+
+    With "value" a record that is replaced may leave one part and enter another, so two
+    parts differ and a maximum is false. Such releases are refused. Those without a
+    `relation` are taken to be about one record more, and so is the result; a
+    replacement is two such steps, see `group_privacy`. Source: McSherry (2009),
+    *Privacy integrated queries*, Theorem 4.
+
+    Examples
+    --------
+    >>> from skparisk.composition import compose_parallel
+    >>> compose_parallel([0.1, 0.5, 0.2], partition="position").epsilon
+    0.5
+    """
+    check_choice(partition, "partition", ("position", "value"))
+    parts = as_guarantees(releases)
+    if partition == "value":
+        if any(g.relation == "replace-one" for g in parts):
+            raise IncompatibleError(
+                "partition='value' needs releases for relation='add-remove', got "
+                "'replace-one': a record whose values are replaced may leave one part "
+                "and enter another, so that two parts differ. Calibrate for "
+                "'add-remove'; group_privacy(..., size=2) of the result is about "
+                "replaced records."
+            )
+        parts = [replace(g, relation="add-remove") for g in parts]
+    merged = combine(
+        parts,
+        "parallel",
+        epsilon=max((g.epsilon for g in parts), default=0.0),
+        delta=max((g.delta for g in parts), default=0.0),
+    )
+    # A share of samples that `merge` counted as risk is a part of each one's risk.
+    folded = merged.failure_prob == 0.0
+    risks = (add_up([g.risk, g.failure_prob if folded else 0.0]) for g in parts)
+    return replace(merged, risk=min(1.0, max(risks, default=0.0)))
+
+
+def combine(
+    parts: Sequence[PrivacyGuarantee], method: str, epsilon: float, delta: float
+) -> PrivacyGuarantee:
+    """Return a guarantee at a level that was found, with all else that parts bring."""
+    together = PrivacyGuarantee(epsilon, delta, method=method, **merge(parts))
+    return keep_conditions(together, parts)
+
+
+def keep_conditions(
+    guarantee: PrivacyGuarantee, parts: Iterable[PrivacyGuarantee]
+) -> PrivacyGuarantee:
+    """Return the guarantee with those conditions of its parts that it would lose."""
+    lost = {text for g in parts for text in g.conditions} - set(guarantee.conditions)
+    sentences = {f"This rests on the caller's word: {text}." for text in lost}
+    provisos = tuple(sorted({*guarantee.provisos, *sentences}))
+    return replace(guarantee, provisos=provisos)
+
+
+def add_up(numbers: Iterable[float]) -> float:
+    """Return the sum of the decimal numbers that floats are written as, rounded up."""
+    listed = list(numbers)
+    if math.inf in listed:
+        return math.inf
+    return round_up(exact_sum(listed))
+
+
+def round_up(value: Fraction) -> float:
+    """Return the least float that is written as a number >= `value`, maybe inf."""
+    return ceil_float(value) if value <= _LARGEST else math.inf

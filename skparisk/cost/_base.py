@@ -1,0 +1,438 @@
+"""What all costs of privacy levels share: budgets, and the level that is best."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skparisk._validate import check_at_least, check_choice, check_positive
+from skparisk.composition import as_guarantee
+from skparisk.cost._maximum import find_maximum
+from skparisk.exceptions import (
+    CalibrationError,
+    HeuristicGuaranteeWarning,
+    warn_caller,
+)
+from skparisk.privacy_loss import dandekar_confidence, laplace_loss_exceedance
+from skparisk.privacy_loss._numerics import check_floats, safe_root, unwrap
+
+__all__ = ["LAWS", "CostModel", "EpsilonRange"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+LAWS = ("exact", "bessel")
+
+_NOISE = "noise_epsilon"
+_TINY = math.ulp(0.0)
+_ROUNDING = 1e-12  # share by which costs may fall, of the largest
+
+
+@dataclass(frozen=True)
+class EpsilonRange:
+    """Privacy levels that keep to a tolerated error and to a budget.
+
+    Parameters
+    ----------
+    low : float
+        Least level, in (0, inf]: below it the noise is larger than tolerated.
+
+    high : float
+        Largest level, in [low, inf]: above it the budget is too small.
+
+    Examples
+    --------
+    >>> from skparisk.cost import EpsilonRange
+    >>> EpsilonRange(low=0.5, high=0.7)
+    EpsilonRange(low=0.5, high=0.7)
+    """
+
+    low: float
+    high: float
+
+
+class CostModel(ABC):
+    """What privacy levels cost: the common part of all models.
+
+    A subclass says what one person is to be paid, in `per_person`, and has `n_people`.
+    The costs are checked wherever they are used: they are not negative, do not fall
+    as the level rises, and are finite at finite levels.
+
+    Attributes
+    ----------
+    n_people : int
+        People who are to be paid, >= 1. Budgets are totals over them.
+
+    See Also
+    --------
+    CompensationModel : The costs of Dandekar, Basu and Bressan.
+    CustomCost : Any function.
+
+    Examples
+    --------
+    >>> from skparisk.cost import CostModel
+    >>> class Linear(CostModel):
+    ...     n_people = 10
+    ...     def per_person(self, epsilon):
+    ...         return 100 * epsilon
+    >>> Linear().budget([0.5, 1.0]).tolist()
+    [500.0, 1000.0]
+    """
+
+    n_people: int
+
+    @abstractmethod
+    def per_person(self, epsilon: Floats) -> Floats:
+        """Return what one person is to be paid at each privacy level.
+
+        Parameters
+        ----------
+        epsilon : ndarray of shape (n_levels,)
+            Privacy levels, in [0, inf].
+
+        Returns
+        -------
+        cost : ndarray of shape (n_levels,)
+            In units of money.
+        """
+
+    def budget(self, epsilon: ArrayLike) -> Any:
+        """Return what a differentially private release costs.
+
+        Parameters
+        ----------
+        epsilon : float or array
+            Privacy level, in [0, inf]. Infinite: no noise.
+
+        Returns
+        -------
+        budget : float or array
+            Total over all people, in units of money. A float for a scalar.
+
+        Raises
+        ------
+        ValueError
+            If a level is out of range, or a cost is negative, falls, or is infinite
+            at a finite level.
+        """
+        return unwrap(self._totals(_check_levels(epsilon)))
+
+    def budget_at_risk(
+        self,
+        epsilon: ArrayLike,
+        noise_epsilon: float,
+        n_outputs: int = 1,
+        law: str = "exact",
+    ) -> Any:
+        r"""Return what a release costs whose loss is often below that of its noise.
+
+        Parameters
+        ----------
+        epsilon : float or array
+            Privacy level that is counted with, in [0, inf]. Above `noise_epsilon`,
+            to which the noise keeps in any case, that one is.
+        noise_epsilon : float
+            Privacy level of the Laplace noise: sensitivity over noise scale, in
+            (0, inf).
+        n_outputs : int, default=1
+            Length of the query's answer, >= 1; 1 with the exact law.
+        law : {"exact", "bessel"}, default="exact"
+            Where the probability comes from with which the loss is within `epsilon`:
+            the exact law at the worst pair, or Dandekar's, which is no guarantee.
+
+        Returns
+        -------
+        budget : float or array
+            Total over all people, in units of money; at most that of `noise_epsilon`.
+            A float for a scalar.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range, or as in `budget`.
+
+        Warns
+        -----
+        HeuristicGuaranteeWarning
+            With ``law="bessel"``.
+
+        Notes
+        -----
+        :math:`p E_{dp}(\epsilon) + (1 - p) E_{dp}(\epsilon_0)` (Dandekar, Basu,
+        Bressan 2021, Eq. 9), p the probability.
+
+        **Guarantee** (:ref:`thm-cost`). With the exact law no less than the mean cost
+        of the privacy loss, at any `epsilon` and for any pair of neighbors. The caller
+        must ensure that the sensitivity holds. With "bessel" it may well be less.
+        """
+        levels, noise = _check_levels(epsilon), check_positive(noise_epsilon, _NOISE)
+        levels = np.minimum(levels, noise)
+        risk = _risk_function(noise, n_outputs, law)(levels)
+        return unwrap(self._mixed(levels, risk, noise))
+
+    def budget_with_risk(self, epsilon: ArrayLike, risk: ArrayLike) -> Any:
+        """Return what a release costs whose level holds outside of a risk.
+
+        Parameters
+        ----------
+        epsilon : float or array
+            Privacy level, in [0, inf].
+        risk : float or array, broadcast against `epsilon`
+            Probability that nothing is known of the privacy loss, in [0, 1].
+
+        Returns
+        -------
+        budget : float or array
+            Total over all people, in units of money. A float for scalars.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range, or as in `budget`.
+
+        Notes
+        -----
+        Eq. 9 of Dandekar, Basu and Bressan (2021), with the full compensation, that of
+        an infinite level, in place of that of the noise.
+
+        **Guarantee** (:ref:`thm-cost`). No less than the mean cost of the privacy loss,
+        over what the risk is over. The caller must ensure that the level holds outside
+        of the risk.
+        """
+        at = check_floats(risk, "risk", "[0, 1]", lambda x: (x >= 0) & (x <= 1))
+        return unwrap(self._mixed(_check_levels(epsilon), at, math.inf))
+
+    def budget_of(self, release: Any) -> float:
+        """Return what a release costs, by what it guarantees.
+
+        Parameters
+        ----------
+        release : object with `as_guarantee`, float or tuple of float
+            A :class:`~skparisk.RiskCertificate`, a
+            :class:`~skparisk.composition.PrivacyGuarantee`, a mechanism, or plain
+            numbers: `epsilon`, (epsilon, delta) or (epsilon, delta, risk).
+
+        Returns
+        -------
+        budget : float
+            Total over all people, in units of money.
+
+        Raises
+        ------
+        ValueError
+            If it is none of these, or as in `budget`.
+
+        Notes
+        -----
+        Risk, delta and `failure_prob` are counted alike, as probabilities that nothing
+        is known, and add up (:ref:`thm-cost`). A guarantee that does not stand as it
+        is written (``private`` is False) costs the full compensation.
+        """
+        guarantee = as_guarantee(release)
+        if not guarantee.private:
+            return float(self.budget(math.inf))
+        unknown = guarantee.risk + guarantee.delta + guarantee.failure_prob
+        return float(self.budget_with_risk(guarantee.epsilon, min(1.0, unknown)))
+
+    def optimal_epsilon(
+        self, noise_epsilon: float, n_outputs: int = 1, law: str = "exact"
+    ) -> float:
+        """Return the privacy level at which `budget_at_risk` is least.
+
+        Parameters
+        ----------
+        noise_epsilon, n_outputs, law
+            As in `budget_at_risk`.
+
+        Returns
+        -------
+        epsilon : float
+            In (0, noise_epsilon], to ten digits for a smooth cost; `noise_epsilon`
+            itself where no level costs less.
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range, or as in `budget`.
+
+        Warns
+        -----
+        HeuristicGuaranteeWarning
+            With ``law="bessel"``.
+
+        Notes
+        -----
+        The best of a grid, refined: there may be more than one minimum
+        (:ref:`thm-cost`), and one that is narrower than the grid may be missed. For
+        "bessel", one output and a :class:`CompensationModel` it is the one root of
+        Eq. 10 of Dandekar, Basu and Bressan (2021).
+        """
+        noise = check_positive(noise_epsilon, _NOISE)
+        risk = _risk_function(noise, n_outputs, law)
+
+        def saving(levels: Floats) -> Floats:
+            costs = self._totals(np.append(levels, noise))
+            return (1 - risk(levels)) * (costs[-1] - costs[:-1])  # by Eq. 9
+
+        return find_maximum(saving, noise)
+
+    def epsilon_range(
+        self,
+        budget: float,
+        max_error: float,
+        *,
+        noise_epsilon: float,
+        confidence: float,
+        sensitivity: float = 1.0,
+    ) -> EpsilonRange:
+        r"""Return the privacy levels that a budget and a tolerated error allow.
+
+        Parameters
+        ----------
+        budget : float
+            What there is for all people together, finite, > 0, in units of money.
+        max_error : float
+            Mean absolute error that is tolerated, finite, > 0, in units of the answer.
+        noise_epsilon : float
+            Privacy level that holds for sure, in (0, inf).
+        confidence : float
+            Probability of the level of the range, in (0, 1].
+        sensitivity : float, default=1.0
+            Sensitivity of the answer, finite, > 0, in its units.
+
+        Returns
+        -------
+        levels : EpsilonRange
+            Rounded inward. `high` is infinite if the budget is enough for any level.
+
+        Raises
+        ------
+        CalibrationError
+            If there is no such level; ``best`` is the least budget that would do.
+        ValueError
+            If an argument is out of range, or as in `budget`.
+
+        Notes
+        -----
+        Dandekar, Basu, Bressan (2021), Eq. 11, for any cost: the levels of
+        :math:`\Delta/T \le \epsilon`, T the error, whose
+        :math:`p E_{dp}(\epsilon) + (1 - p) E_{dp}(\epsilon_0)` is within the budget.
+        The caller must ensure that the confidence p holds at the level that is chosen.
+        """
+        money = check_positive(budget, "budget")
+        error = check_positive(max_error, "max_error")
+        noise = check_positive(noise_epsilon, _NOISE)
+        low = _ceil_ratio(check_positive(sensitivity, "sensitivity"), error)
+        if not isinstance(confidence, Real) or not 0 < confidence <= 1:
+            raise ValueError(
+                f"confidence must be a number in (0, 1], got {confidence!r}."
+            )
+        risk = np.array(1.0 - confidence)
+
+        def left(level: float) -> float:
+            return money - float(self._mixed(np.array(level), risk, noise))
+
+        if left(low) < 0:
+            best = float(self._mixed(np.array(low), risk, noise))
+            raise CalibrationError(
+                f"budget must be at least {best!r}, the cost of the least level with "
+                f"max_error={error!r}, which is {low!r}; got {money!r}.",
+                money,
+                best,
+            )
+        safe, unsafe = low, math.inf
+        if left(unsafe) >= 0:
+            return EpsilonRange(low, unsafe)
+        unsafe = 2 * safe
+        while left(unsafe) >= 0:
+            safe, unsafe = unsafe, 2 * unsafe
+        if unsafe < math.inf:
+            safe = safe_root(left, unsafe, safe, None)  # Eq. 11
+        return EpsilonRange(low, safe)
+
+    def _mixed(self, epsilon: Floats, risk: Floats, otherwise: float) -> Floats:
+        """Return the cost of one level and, with a risk, that of another (Eq. 9)."""
+        costs = self._totals(np.append(epsilon, otherwise))
+        at, plain = costs[:-1].reshape(epsilon.shape), costs[-1]
+        with np.errstate(invalid="ignore"):  # the product of 0 and inf is not used
+            mixed = (1 - risk) * at + risk * plain
+        return np.where(risk == 0, at, np.where(risk == 1, plain, mixed))
+
+    def _totals(self, epsilon: Floats) -> Floats:
+        """Return the costs of all people together, checked."""
+        levels = epsilon.ravel()
+        costs = np.asarray(self.per_person(levels), dtype=np.float64)
+        if costs.shape != levels.shape:
+            raise ValueError(
+                "per_person must return one cost for each level, got an array of "
+                f"shape {costs.shape} for {len(levels)} levels."
+            )
+        valid = (costs >= 0) & (np.isfinite(costs) | np.isinf(levels))
+        if not valid.all():
+            level, cost = _first(~valid, levels, costs)
+            raise ValueError(
+                "cost must be a number >= 0, and finite at a finite privacy level, "
+                f"got {cost!r} at {level!r}."
+            )
+        order = np.argsort(levels, kind="stable")
+        levels, rising = levels[order], costs[order]
+        slack = _ROUNDING * rising[np.isfinite(rising)].max(initial=0.0)
+        falls = rising[1:] + slack < rising[:-1]
+        if falls.any():
+            level, cost, lower, less = _first(
+                falls, levels[:-1], rising[:-1], levels[1:], rising[1:]
+            )
+            raise ValueError(
+                "cost must not fall as the privacy level rises, got "
+                f"{cost!r} at {level!r} and {less!r} at {lower!r}."
+            )
+        return self.n_people * costs.reshape(epsilon.shape)
+
+
+def _check_levels(epsilon: ArrayLike) -> Floats:
+    """Return privacy levels in [0, inf]."""
+    return check_floats(epsilon, "epsilon", "[0, inf]", lambda x: x >= 0)
+
+
+def _risk_function(
+    noise_epsilon: float, n_outputs: int, law: str
+) -> Callable[[Floats], Floats]:
+    """Return the probability that the loss exceeds a level, as a function of it."""
+    check_choice(law, "law", LAWS)
+    k = check_at_least(n_outputs, "n_outputs", 1)
+    if law == "bessel":
+        warn_caller(
+            "law='bessel' is Dandekar's Theorem 4, which does not hold: the release "
+            "may well cost more than this. law='exact' is what holds.",
+            HeuristicGuaranteeWarning,
+        )
+        # Its levels are above 0.
+        return lambda levels: np.asarray(
+            1 - dandekar_confidence(np.maximum(levels, _TINY), noise_epsilon, k)
+        )
+    if k > 1:
+        raise ValueError(
+            "n_outputs must be 1 with law='exact', as the worst case for several "
+            f"outputs is not known, got {k}."
+        )
+    return lambda levels: np.asarray(laplace_loss_exceedance(levels, noise_epsilon))
+
+
+def _ceil_ratio(dividend: float, divisor: float) -> float:
+    """Return the least float that is not below the ratio of two floats."""
+    ratio = dividend / divisor
+    if ratio < math.inf and Fraction(ratio) * Fraction(divisor) < Fraction(dividend):
+        ratio = math.nextafter(ratio, math.inf)
+    return ratio
+
+
+def _first(where: NDArray[np.bool_], *arrays: Floats) -> list[float]:
+    """Return the first values that are concerned, for a message."""
+    return [float(array[where.argmax()]) for array in arrays]

@@ -1,0 +1,309 @@
+"""What a privacy level, or an accuracy, costs, as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from skparisk._text import ceil_text
+from skparisk._validate import check_choice
+from skparisk.cost import CostModel, Frontier
+from skparisk.displays._steps import Floats, _new_axes, frozen_numbers, log_scale
+
+__all__ = ["CostCurve", "CostDisplay"]
+
+_AXES = {
+    "epsilon": "privacy level ε that is counted with",
+    "error": "error on public records",
+}
+_TEXTS: dict[str, dict[str, Any]] = {
+    "epsilon": {"xytext": (0, -6), "ha": "center", "va": "top"},
+    "error": {"xytext": (4, 4), "ha": "left", "va": "bottom", "rotation": 45},
+}
+_N_LEVELS = 400
+
+
+@dataclass(frozen=True, eq=False)
+class CostCurve:
+    """One line of a :class:`CostDisplay`, with the points of it that are marked.
+
+    Parameters
+    ----------
+    x : array-like of shape (n_points,)
+        Privacy levels or errors, finite.
+
+    cost : array-like of shape (n_points,)
+        Budgets, finite, >= 0, in units of money.
+
+    marked : sequence of int, default=()
+        Indices of the points that are marked.
+
+    texts : sequence of str, default=()
+        What is written beside the marked points, in their order; none if empty.
+
+    name : str, default=None
+        Name in the legend.
+
+    Raises
+    ------
+    ValueError
+        If the numbers are out of range, or the lengths do not fit.
+
+    Examples
+    --------
+    >>> from skparisk.displays import CostCurve
+    >>> curve = CostCurve([0.1, 0.2, 0.3], [9.0, 5.0, 7.0], marked=[1])
+    >>> curve.cost[list(curve.marked)].tolist()
+    [5.0]
+    """
+
+    x: Floats
+    cost: Floats
+    marked: Sequence[int] = ()
+    texts: Sequence[str] = ()
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        x, cost = np.array(self.x, dtype=np.float64), frozen_numbers(self.cost, "cost")
+        if x.shape != cost.shape or not np.isfinite(x).all():
+            raise ValueError(
+                f"x must be a vector of {len(cost)} finite numbers, got {self.x!r}."
+            )
+        x.flags.writeable = False
+        marked, texts = tuple(map(int, self.marked)), tuple(map(str, self.texts))
+        if not all(0 <= i < len(x) for i in marked):
+            raise ValueError(
+                f"marked must be whole numbers in [0, {len(x)}), got {self.marked!r}."
+            )
+        if texts and len(texts) != len(marked):
+            raise ValueError(
+                f"texts must be one for each of {len(marked)} marked points, got "
+                f"{self.texts!r}."
+            )
+        values = {"x": x, "cost": cost, "marked": marked, "texts": texts}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+
+class CostDisplay:
+    """What a privacy level, or an accuracy, costs.
+
+    Make it with `from_model` or `from_frontier`.
+
+    Parameters
+    ----------
+    curves : sequence of CostCurve
+        The lines.
+
+    against : {"epsilon", "error"}, default="epsilon"
+        What the horizontal axis is: privacy levels, for smooth lines, or errors that
+        were measured, for points that are joined.
+
+    caveat : str, default=None
+        What a reader must know; always in the legend.
+
+    Attributes
+    ----------
+    lines_ : list of matplotlib Line2D
+        One for each curve.
+
+    marks_ : list of matplotlib Line2D
+        The marked points of each curve.
+
+    ax_, figure_ : matplotlib Axes, Figure
+        Where the curves are.
+
+    See Also
+    --------
+    skparisk.cost.CostModel.budget_at_risk, skparisk.cost.frontier : The numbers.
+
+    Examples
+    --------
+    >>> from skparisk.cost import CompensationModel
+    >>> from skparisk.displays import CostDisplay
+    >>> display = CostDisplay.from_model(CompensationModel(5500.0, n_people=100))
+    >>> [line.get_label() for line in display.lines_]
+    ['noise ε₀ = 0.7', 'noise ε₀ = 0.6', 'noise ε₀ = 0.5']
+    >>> display.curves[-1].texts
+    ('43,479 at ε = 0.156',)
+    """
+
+    def __init__(
+        self,
+        curves: Sequence[CostCurve],
+        *,
+        against: str = "epsilon",
+        caveat: str | None = None,
+    ) -> None:
+        self.curves = tuple(curves)
+        if not all(isinstance(curve, CostCurve) for curve in self.curves):
+            raise ValueError(f"curves must be of type CostCurve, got {curves!r}.")
+        self.against = check_choice(against, "against", _AXES)
+        self.caveat = caveat
+
+    @classmethod
+    def from_model(
+        cls,
+        model: CostModel,
+        noise_epsilon: float | Sequence[float] = (0.7, 0.6, 0.5),
+        *,
+        n_outputs: int = 1,
+        law: str = "exact",
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw what each level costs to count with, and mark the cheapest.
+
+        Figure 4 of Dandekar, Basu and Bressan (2021), with ``law="bessel"``.
+
+        Parameters
+        ----------
+        model : CostModel
+            What a release costs, such as a :class:`~skparisk.cost.CompensationModel`.
+
+        noise_epsilon : float or sequence of float, default=(0.7, 0.6, 0.5)
+            Privacy levels of the Laplace noise, in (0, inf): one line for each, up to
+            there.
+
+        n_outputs, law
+            As in :meth:`~skparisk.cost.CostModel.budget_at_risk`.
+
+        ax, **kwargs
+            As in `plot`.
+
+        Returns
+        -------
+        display : CostDisplay
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of range.
+
+        Warns
+        -----
+        HeuristicGuaranteeWarning
+            With ``law="bessel"``; the legend says so as well.
+        """
+        curves = []
+        for level in np.atleast_1d(np.asarray(noise_epsilon)).tolist():
+            best = model.optimal_epsilon(level, n_outputs, law)
+            x = np.union1d(np.linspace(0.0, level, _N_LEVELS + 1)[1:], best)
+            cost = model.budget_at_risk(x, level, n_outputs, law)
+            at = int(np.searchsorted(x, best))
+            text = f"{_money(cost[at])} at ε = {best:.3g}"
+            name = f"noise ε₀ = {ceil_text(level, 3)}"
+            curves.append(CostCurve(x, cost, marked=[at], texts=[text], name=name))
+        caveat = None if law == "exact" else "not a guarantee"
+        return cls(curves, caveat=caveat).plot(ax, **kwargs)
+
+    @classmethod
+    def from_frontier(
+        cls, frontier: Frontier, *, ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Draw costs against errors, and mark the points that no other one beats.
+
+        Parameters
+        ----------
+        frontier : Frontier
+            From :func:`skparisk.cost.frontier`. Points of an infinite cost are left
+            out.
+
+        ax, **kwargs
+            As in `plot`.
+
+        Returns
+        -------
+        display : CostDisplay
+            With one line for each risk, from level to level.
+        """
+        curves = []
+        for gamma in np.unique(frontier.gamma):
+            rows = np.flatnonzero(
+                (frontier.gamma == gamma) & np.isfinite(frontier.cost)
+            )
+            rows = rows[np.argsort(frontier.epsilon[rows], kind="stable")]
+            marked = np.flatnonzero(frontier.efficient[rows])
+            curves.append(
+                CostCurve(
+                    frontier.error[rows],
+                    frontier.cost[rows],
+                    marked=marked.tolist(),
+                    texts=[f"ε = {e:.3g}" for e in frontier.epsilon[rows[marked]]],
+                    name=f"risk γ = {gamma:.3g}",
+                )
+            )
+        return cls(curves, against="error").plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the curves.
+
+        The axis of errors is logarithmic if they are positive and span more than a
+        decade.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw. None: a new figure.
+
+        **kwargs : dict
+            For matplotlib's `plot`, which draws each curve; not `label`.
+
+        Returns
+        -------
+        display : CostDisplay
+            This one.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        self.ax_ = _new_axes() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        style = {"marker": "." if self.against == "error" else ""} | kwargs
+        self.lines_, self.marks_ = [], []
+        for curve in self.curves:
+            label = curve.name
+            if self.caveat is not None:
+                label = self.caveat if label is None else f"{label} ({self.caveat})"
+            lines = self.ax_.plot(curve.x, curve.cost, label=label, **style)
+            marked = list(curve.marked)
+            x, cost, color = curve.x[marked], curve.cost[marked], lines[0].get_color()
+            self.marks_ += self.ax_.plot(x, cost, "o", color=color)
+            self.lines_ += lines
+            for *place, text in zip(x, cost, curve.texts, strict=False):
+                self.ax_.annotate(
+                    text,
+                    place,
+                    textcoords="offset points",
+                    color=color,
+                    fontsize="small",
+                    **_TEXTS[self.against],
+                )
+        self.ax_.set_xlabel(_AXES[self.against])
+        self.ax_.set_ylabel("budget for compensation")
+        self.ax_.margins(y=0.1)  # for the texts
+        self.ax_.yaxis.set_major_formatter("{x:,.10g}")
+        if self.against == "error":
+            self._fit_errors()
+        if self.ax_.get_legend_handles_labels()[0]:
+            self.ax_.legend()
+        return self
+
+    def _fit_errors(self) -> None:
+        """Scale the axis of errors logarithmically where that helps."""
+        errors = [x for curve in self.curves for x in curve.x.tolist()]
+        low, high = min(errors, default=0.0), max(errors, default=0.0)
+        if 0 < 10 * low < high:
+            log_scale(self.ax_, "x")
+            if high > 100 * low:
+                self.ax_.xaxis.set_minor_formatter("")
+
+
+def _money(value: float) -> str:
+    """Write a budget, in whole units where it is large."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -1,0 +1,278 @@
+"""A budget that releases are charged to before their noise is drawn."""
+
+from __future__ import annotations
+
+import os
+from numbers import Real
+from typing import Any, NoReturn, Self
+
+from skparisk._validate import check_at_least
+from skparisk.composition import PrivacyGuarantee, as_guarantees
+from skparisk.ledger._book import Book, LedgerEntry, MemoryBook
+from skparisk.ledger._budget import Budget
+from skparisk.ledger._file import FileBook, LedgerError
+from skparisk.ledger._open import charge, close_book, open_book
+from skparisk.ledger._wording import Report
+
+__all__ = ["PrivacyLedger"]
+
+
+class PrivacyLedger:
+    """A privacy budget: every release is recorded, and none may exceed it.
+
+    While a ledger is open (``with ledger:``), all releases of the library are charged
+    to it, in whatever thread they are made: it is not local to a thread. The one that
+    does not fit is refused before its noise is drawn. Ledgers may be nested; all that
+    are open are charged, or none.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy level that all releases together may have, in (0, inf]. Infinite: no
+        limit at all, releases are only recorded.
+
+    delta : float, default=0.0
+        Additive relaxation that they may have together, in [0, 1).
+
+    gamma : float, default=1.0
+        Risk that they may have together, including the probability that a certificate
+        fails, in [0, 1]. 1: any risk.
+
+    composition : {"basic", "advanced", "exact"}, default="basic"
+        How releases compose. "basic": levels, deltas and risks add up. "advanced":
+        that, or :func:`~skparisk.composition.compose_filter`; a half of `delta` is
+        for the composition, and the other half for the deltas of the releases.
+        "exact": that, or :func:`~skparisk.composition.compose_exact`. The last two
+        need a `delta` above 0.
+
+    path : str or path-like, default=None
+        A new file that the ledger is kept in, which outlives a crash, and which other
+        processes may use at the same time by :meth:`open`. None: it is kept in memory.
+
+    Attributes
+    ----------
+    limit : tuple of (float, float, float)
+        The budget: level, delta and risk.
+
+    spent : PrivacyGuarantee
+        What all releases so far guarantee together.
+
+    releases : tuple of LedgerEntry
+        Each release: its `guarantee`, `note` and `time`.
+
+    head : str or None
+        Hash of the last line of the file: filed elsewhere, it shows later that the
+        file was not rewritten. None in memory.
+
+    path : str or None
+        The file, without links.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    FileExistsError
+        If `path` exists, or the head of a ledger that was there.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-ledger`). Whatever is asked on the way, and with levels
+    that depend on earlier releases, all releases that were charged are together
+    (epsilon, delta)-differentially private, but for a risk of at most `gamma`; with
+    "exact", provided that how many there are, and their levels, were fixed before. A
+    risk over pairs adds up if what is asked does not depend on earlier releases. The
+    caller must ensure that all releases about the same people are charged: a ledger
+    knows nothing of those that were made while it was closed, on another machine, or
+    without the library. A release that is made in a process that cannot record it,
+    such as a worker of joblib, is refused.
+
+    A ledger is a handle: copies, and clones of scikit-learn, are the same ledger. It
+    cannot be pickled.
+
+    Examples
+    --------
+    >>> from skparisk.ledger import PrivacyLedger
+    >>> ledger = PrivacyLedger(epsilon=1.0)
+    >>> ledger.spend(0.4, note="mean age")
+    >>> ledger.spent.epsilon, ledger.remaining()
+    (0.4, 0.6)
+    >>> ledger.spend(0.7)
+    Traceback (most recent call last):
+    skparisk.exceptions.BudgetExceededError: the budget of the ledger has no room ...
+    """
+
+    _book: Book
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        gamma: float = 1.0,
+        *,
+        composition: str = "basic",
+        path: str | os.PathLike[str] | None = None,
+    ) -> None:
+        budget = Budget(epsilon, delta, gamma, composition)
+        self._book = (
+            MemoryBook(budget) if path is None else FileBook.create(path, budget)
+        )
+
+    @classmethod
+    def open(
+        cls, path: str | os.PathLike[str], *, head: str | None = None
+    ) -> PrivacyLedger:
+        """Return the ledger that a file holds, with its budget.
+
+        Parameters
+        ----------
+        path : str or path-like
+            As it was given to the ledger.
+
+        head : str, default=None
+            The `head` that was filed at any time before. Its line must still be there.
+
+        Returns
+        -------
+        ledger : PrivacyLedger
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no such file.
+
+        LedgerError
+            If the file, or its head, is not as the library wrote it.
+        """
+        ledger = cls.__new__(cls)
+        ledger._book = book = FileBook(path)
+        if head is not None and head not in book.hashes:
+            raise LedgerError(
+                f"{book.path} has no line with the hash head={head!r}: it is not the "
+                "ledger that this was filed of, or it was rewritten since."
+            )
+        return ledger
+
+    @property
+    def limit(self) -> tuple[float, float, float]:
+        """The budget: level, delta and risk."""
+        return self._book.budget.limit
+
+    @property
+    def spent(self) -> PrivacyGuarantee:
+        """What all releases so far guarantee together."""
+        return self._book.budget.spent(self._parts())
+
+    @property
+    def releases(self) -> tuple[LedgerEntry, ...]:
+        """Each release so far."""
+        with self._book.locked():
+            return tuple(self._book.entries)
+
+    @property
+    def head(self) -> str | None:
+        """Hash of the last line of the file."""
+        with self._book.locked():
+            return self._book.head
+
+    @property
+    def path(self) -> str | None:
+        """The file."""
+        return self._book.path
+
+    def remaining(self, n: int = 1) -> float:
+        """Return the largest privacy level that n more releases may have.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Releases of that level each, without delta and risk; >= 1.
+
+        Returns
+        -------
+        epsilon : float
+            Rounded down, so that they fit; in [0, inf]. 0: none of them fits.
+
+        Raises
+        ------
+        ValueError
+            If `n` is out of range.
+        """
+        n = check_at_least(n, "n", 1)
+        return self._book.budget.remaining(self._parts(), n)
+
+    def spend(self, *releases: Any, note: str = "") -> None:
+        """Charge this ledger for releases that are made elsewhere, open or not.
+
+        Parameters
+        ----------
+        *releases : certificates, guarantees, mechanisms or tuples of float
+            What :func:`~skparisk.composition.as_guarantee` takes, such as
+            (epsilon, delta, risk). All of them are charged, or none.
+
+        note : str, default=""
+            What is released: it is kept in the ledger, so nothing private.
+
+        Raises
+        ------
+        BudgetExceededError
+            If they do not fit into the budget. Nothing was charged.
+
+        IncompatibleError
+            If their relation of neighboring databases is not that of earlier ones, or
+            the ledger is that of another process. Nothing was charged.
+
+        ValueError
+            If a release is none, or several are given as numbers that are no tuples.
+        """
+        if len(releases) > 1 and any(isinstance(part, Real) for part in releases):
+            raise ValueError(
+                "several releases must not be given as bare numbers: write "
+                "(epsilon, delta, risk) for one, and (epsilon,) for each of several; "
+                f"got {releases!r}."
+            )
+        charge([self._book], as_guarantees(releases), note)
+
+    def __enter__(self) -> Self:
+        with self._book.locked():  # refuses in a process that was forked since
+            open_book(self._book)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        close_book(self._book)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a PrivacyLedger cannot be pickled: a copy in another process would not "
+            "know of what is charged here. Keep it in a file (path=...), and use "
+            "PrivacyLedger.open(path) there."
+        )
+
+    def __repr__(self) -> str:
+        epsilon, delta, gamma = self.limit
+        return (
+            f"PrivacyLedger(epsilon={epsilon!r}, delta={delta!r}, gamma={gamma!r}, "
+            f"composition={self._book.budget.composition!r}, path={self.path!r})"
+        )
+
+    def __str__(self) -> str:
+        return self._report().as_text()
+
+    def _repr_html_(self) -> str:
+        return self._report().as_html()
+
+    def _parts(self) -> list[PrivacyGuarantee]:
+        return [entry.guarantee for entry in self.releases]
+
+    def _report(self) -> Report:
+        with self._book.locked():
+            return self._book.report()

@@ -1,0 +1,254 @@
+"""What an estimator will spend when it is fitted, told from its parameters."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from sklearn.base import is_classifier
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from skparisk._private import PrivateMixin, samples_training_data
+from skparisk._text import SEEDED
+from skparisk.calibration import HEURISTIC_CLAIM
+from skparisk.calibration._wording import DECLARED
+from skparisk.composition import PrivacyGuarantee, compose_basic
+from skparisk.exceptions import IncompatibleError
+from skparisk.model_selection._candidates import configure, own_sampler
+from skparisk.preprocessing import RandomizedResponseTransformer
+from skparisk.sensitivity import SensitivitySampler
+
+__all__ = [
+    "Candidate",
+    "declared_guarantee",
+    "private_parts",
+    "search_certificate",
+]
+
+_PRIVATE = (PrivateMixin, SensitivitySampler, RandomizedResponseTransformer)
+_FITS_EACH_ONCE = (
+    ColumnTransformer,
+    FeatureUnion,
+    Pipeline,
+    TransformedTargetRegressor,
+)
+
+NOISELESS_CHOICE = (
+    "The candidates were scored on private records and one of them was chosen, without "
+    "noise: what is counted is the models alone."
+)
+LEARNS_MORE = (
+    "Parts that are not of skparisk, such as a scaler or an estimator of one's own, "
+    "may learn from the private data what is not counted."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One setting of parameters, and an estimator that has it and is not fitted."""
+
+    params: dict[str, Any]
+    estimator: Any
+
+    @property
+    def level(self) -> PrivacyGuarantee | None:
+        """What one fit spends at most; None if parameters do not tell."""
+        return declared_guarantee(self.estimator)
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether a fit without a reference takes pairs or classes from its data."""
+        return any(map(_needs_reference, private_parts(self.estimator)))
+
+    @property
+    def seeds(self) -> list[Any]:
+        """What noise is seeded with, if any is."""
+        nested = self.estimator.get_params(deep=True)
+        return [
+            value
+            for name, value in nested.items()
+            if name.rpartition("__")[2] == "noise_random_state" and value is not None
+        ]
+
+    @property
+    def provisos(self) -> tuple[str, ...]:
+        """What the guarantee of a fit rests on besides what the fit charges."""
+        more = any(
+            not isinstance(part, (*_PRIVATE, Pipeline))
+            and not type(part).__module__.startswith("skparisk.")
+            and get_tags(part).requires_fit
+            for part in _parts(self.estimator).values()
+        )
+        return (LEARNS_MORE,) if more else ()
+
+
+def search_certificate(search: Any) -> PrivacyGuarantee:
+    """Count what a search of scikit-learn has spent around private estimators.
+
+    Each candidate was fitted once for each split, and the best once more. The scores
+    and the choice have no noise, so that there is no guarantee, whatever the models
+    spent: choose with :class:`PrivateGridSearchCV`.
+
+    Parameters
+    ----------
+    search : GridSearchCV, RandomizedSearchCV or alike
+        Fitted, around a private estimator or a pipeline with one.
+
+    Returns
+    -------
+    guarantee : PrivacyGuarantee
+        The sum of all levels, deltas and risks, as they were asked for; always
+        ``voided``.
+
+    Raises
+    ------
+    ValueError
+        If it is no search, or has a certificate of its own.
+
+    IncompatibleError
+        If a candidate has no private estimator, or something around it that may fit it
+        more often than once, such as an ensemble or another search.
+
+    Notes
+    -----
+    **Guarantee**. None: see `void_reasons`. The count is basic composition of
+    ``n_splits_`` fits of each candidate, and the last fit, at the levels that their
+    parameters ask for. A :class:`~skparisk.ledger.PrivacyLedger` that is open while the
+    search is fitted with ``n_jobs=None`` counts what was spent in fact.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from skparisk import PrivateRidge
+    >>> from skparisk.datasets import load_census
+    >>> from skparisk.model_selection import search_certificate
+    >>> ridge = PrivateRidge(epsilon=0.5, sensitivity=1.0)
+    >>> search = GridSearchCV(ridge, {"alpha": [0.1, 1.0]}, cv=5)
+    >>> spent = search_certificate(search.fit(*load_census(return_X_y=True)))
+    >>> spent.epsilon, spent.private  # 2 candidates, 5 folds each, and the best
+    (5.5, False)
+    """
+    if hasattr(search, "certificate_"):
+        raise ValueError(
+            f"search must be one of scikit-learn; {type(search).__name__} has a "
+            "certificate_ of its own."
+        )
+    for name in ("estimator", "refit"):
+        if not hasattr(search, name):
+            raise ValueError(f"search must be a fitted search, got {search!r}.")
+    check_is_fitted(search, ("cv_results_", "n_splits_"))
+    candidates = [
+        Candidate(params, configure(search.estimator, params))
+        for params in search.cv_results_["params"]
+    ]
+    levels = [level for candidate in candidates if (level := candidate.level)]
+    if len(levels) < len(candidates):
+        raise IncompatibleError(
+            "search must be around a private estimator, or a pipeline that fits one "
+            f"once, got {search.estimator!r}; a PrivacyLedger that is open while it is "
+            "fitted counts anything."
+        )
+    spent = levels * search.n_splits_
+    if search.refit:
+        spent.append(levels[search.best_index_])
+    total = compose_basic(spent)
+    return dataclasses.replace(
+        total, void_reasons=(NOISELESS_CHOICE, *total.void_reasons)
+    )
+
+
+def private_parts(estimator: Any) -> list[Any]:
+    """Return what in an estimator releases something with noise when it is fitted."""
+    return [part for part in _parts(estimator).values() if isinstance(part, _PRIVATE)]
+
+
+def declared_guarantee(estimator: Any) -> PrivacyGuarantee | None:
+    """Return what one fit spends at most; None if parameters do not tell."""
+    parts = _parts(estimator)
+    private = [name for name, part in parts.items() if isinstance(part, _PRIVATE)]
+    # Anything else around them may fit them more often than once.
+    unclear = any(
+        _is_below(name, other) and not isinstance(part, _FITS_EACH_ONCE)
+        for name in private
+        for other, part in parts.items()
+    )
+    if unclear or not private:
+        return None
+    return compose_basic([_declared(parts[name]) for name in private])
+
+
+def _parts(estimator: Any) -> dict[str, Any]:
+    """Return an estimator and those in it, but not those in private or frozen ones."""
+    nested = {
+        name: value
+        for name, value in estimator.get_params(deep=True).items()
+        if hasattr(value, "fit") and hasattr(value, "get_params")
+    }
+    nested[""] = estimator
+    closed = [
+        name
+        for name, value in nested.items()
+        if isinstance(value, (*_PRIVATE, FrozenEstimator))
+    ]
+    return {
+        name: value
+        for name, value in nested.items()
+        if not isinstance(value, FrozenEstimator)
+        and not any(_is_below(name, other) for other in closed)
+    }
+
+
+def _is_below(name: str, other: str) -> bool:
+    return name.startswith(f"{other}__") if other else bool(name)
+
+
+def _declared(part: Any) -> PrivacyGuarantee:
+    """Return what a private estimator will spend at most."""
+    if isinstance(part, RandomizedResponseTransformer):
+        return PrivacyGuarantee(
+            part.epsilon, relation="replace-one", void_reasons=_void_reasons(part)
+        )
+    source = part if isinstance(part, SensitivitySampler) else own_sampler(part)
+    if isinstance(part, PrivateMixin) and isinstance(part.sensitivity, str | Real):
+        return PrivacyGuarantee(
+            part.epsilon,
+            relation="replace-one",
+            void_reasons=_void_reasons(part),
+            provisos=() if isinstance(part.sensitivity, str) else (DECLARED,),
+        )
+    sampler = SensitivitySampler() if source is None else source
+    known = sampler.randomness == "explicit"
+    return PrivacyGuarantee(
+        part.epsilon,
+        sampler.delta,
+        0.0 if known and sampler.delta else part.gamma,
+        failure_prob=sampler.failure_prob if sampler.calibration == "pac" else 0.0,
+        randomness=sampler.randomness,
+        relation=sampler.relation,
+        void_reasons=_void_reasons(part, sampler),
+        provisos=(DECLARED,) if known else (),
+    )
+
+
+def _needs_reference(part: Any) -> bool:
+    sampler = part if isinstance(part, SensitivitySampler) else own_sampler(part)
+    if sampler is not None and samples_training_data(sampler):
+        return True
+    knows_labels = sampler is not None and sampler.reference is not None
+    wants_labels = is_classifier(part) and getattr(part, "classes", None) is None
+    from_pairs = isinstance(part, PrivateMixin) and part.sensitivity is None
+    return from_pairs or (wants_labels and not knows_labels)
+
+
+def _void_reasons(*parts: Any) -> tuple[str, ...]:
+    """Return why nothing is guaranteed, but for an infinite level."""
+    seeded = any(part.noise_random_state is not None for part in parts)
+    heuristic = any(getattr(part, "calibration", None) == "bessel" for part in parts)
+    cases = {SEEDED: seeded, HEURISTIC_CLAIM: heuristic}
+    return tuple(text for text, applies in cases.items() if applies)

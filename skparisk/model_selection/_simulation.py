@@ -1,0 +1,184 @@
+"""How well private estimators would do, found out from public records alone."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_consistent_length
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from skparisk._validate import (
+    check_at_least,
+    check_n_jobs,
+    check_random_state,
+    check_verbose,
+)
+from skparisk.exceptions import PrivacyLeakWarning
+from skparisk.ledger import suspend_open
+from skparisk.model_selection._candidates import (
+    Records,
+    as_indexable,
+    fit_estimator,
+    take_rows,
+    with_seeds,
+)
+
+__all__ = ["check_single_scoring", "score_estimator", "simulate_scores"]
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+def simulate_scores(
+    estimators: Sequence[Any],
+    X: Any,
+    y: Any = None,
+    *,
+    n_records: int,
+    scoring: Any = None,
+    cv: Any = 5,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> NDArray[np.float64]:
+    """Score private estimators on databases that are drawn from public records.
+
+    For each split of the public records a database is drawn from the training part,
+    each estimator is fitted to it, with the training part as its reference, and scored
+    on the test part. So the scores tell how well an estimator would do on as many
+    private records, noise included, if these are like the public ones.
+
+    Parameters
+    ----------
+    estimators : sequence of estimator
+        Private estimators, or pipelines whose last step is one. They are cloned. An
+        estimator whose sampler has a reference of its own, or is fitted, keeps to it.
+
+    X : array-like of shape (n_rows, n_features)
+        Public records, in the units that private records will have.
+
+    y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
+        Their targets or labels.
+
+    n_records : int
+        Records of a private database, >= 1. They are drawn without replacement where
+        the training part has so many, else with replacement.
+
+    scoring : str, callable or None, default=None
+        One score, as in scikit-learn's `cross_val_score`; larger is better. None: the
+        `score` of the estimators.
+
+    cv : int, splitter or iterable, default=5
+        Splits of the public records, as in `cross_val_score`.
+
+    n_jobs : int, default=None
+        Workers of joblib. The result does not depend on it.
+
+    random_state : int, RandomState, Generator or None, default=None
+        Seeds the drawn databases, and each `random_state` and `noise_random_state`
+        that is None in the estimators: all of it is public.
+
+    verbose : int or None, default=0
+        Above 0: messages of joblib.
+
+    Returns
+    -------
+    scores : ndarray of shape (n_estimators, n_splits)
+        All estimators are fitted to the same database in a split.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or there are several scores.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-free-simulation`). No private record is used, so the scores
+    cost nothing, and an open ledger is not charged. The caller must ensure that `X` and
+    `y` are public.
+
+    Examples
+    --------
+    >>> from skparisk import PrivateRidge
+    >>> from skparisk.datasets import load_census
+    >>> from skparisk.model_selection import simulate_scores
+    >>> X, y = load_census(return_X_y=True)
+    >>> ridges = [PrivateRidge(epsilon=epsilon) for epsilon in (0.01, 1.0)]
+    >>> scores = simulate_scores(ridges, X[:900], y[:900], n_records=9000, cv=3)
+    >>> scores.shape
+    (2, 3)
+    """
+    check_at_least(n_records, "n_records", 1)
+    check_n_jobs(n_jobs)
+    check_single_scoring(scoring)
+    check_consistent_length(X, y)
+    X, y = as_indexable(X), as_indexable(y)
+    scorers = [check_scoring(estimator, scoring) for estimator in estimators]
+    splitter = check_cv(cv, y, classifier=all(map(is_classifier, estimators)))
+    splits: list[Split] = list(splitter.split(X, y))
+    entropy = check_random_state(random_state, "random_state").bytes(16)
+    root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
+    draws, fits = root.spawn(2)
+    tasks = [
+        delayed(_simulate)(
+            estimator, scorer, X, y, split, n_records, draw_seed, fit_seed
+        )
+        for estimator, scorer, seed in zip(
+            estimators, scorers, fits.spawn(len(scorers)), strict=True
+        )
+        for split, draw_seed, fit_seed in zip(
+            splits, draws.spawn(len(splits)), seed.spawn(len(splits)), strict=True
+        )
+    ]
+    scores = Parallel(n_jobs=n_jobs, verbose=check_verbose(verbose))(tasks)
+    return np.array(scores).reshape(len(scorers), len(splits))
+
+
+def check_single_scoring(scoring: Any) -> Any:
+    """Return one way of scoring: None, a name or a callable."""
+    if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
+        raise ValueError(
+            "scoring must be one score, that is None, a name or a callable; got "
+            f"{scoring!r}."
+        )
+    return scoring
+
+
+def score_estimator(
+    scorer: Callable[..., Any], estimator: Any, X: Any, y: Any
+) -> float:
+    """Return the score of a fitted estimator on public records."""
+    return float(scorer(estimator, X) if y is None else scorer(estimator, X, y))
+
+
+def _simulate(
+    estimator: Any,
+    scorer: Callable[..., Any],
+    X: Any,
+    y: Any,
+    split: Split,
+    n_records: int,
+    draw_seed: np.random.SeedSequence,
+    fit_seed: np.random.SeedSequence,
+) -> float:
+    """Return the score of one estimator in one split, in one worker."""
+    train, test = split
+    rows = np.random.default_rng(draw_seed).choice(
+        train, size=n_records, replace=len(train) < n_records
+    )
+    records = Records(
+        take_rows(X, rows), take_rows(y, rows), take_rows(X, train), take_rows(y, train)
+    )
+    candidate = with_seeds(estimator, fit_seed, ("random_state", "noise_random_state"))
+    # All of it is public: no ledger is charged, and seeded noise is no leak.
+    with suspend_open(), threadpool_limits(1, "blas"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        fitted = fit_estimator(candidate, records)
+        return score_estimator(scorer, fitted, take_rows(X, test), take_rows(y, test))

@@ -1,0 +1,257 @@
+"""Every release of the library is charged to open ledgers, before its noise."""
+
+import ast
+import math
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Lasso
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import skparisk
+from skparisk import (
+    BudgetExceededError,
+    IncompatibleError,
+    PrivateEstimator,
+    PrivateKernelDensity,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateRidge,
+    SensitivitySampler,
+    _secure_noise,
+)
+from skparisk.composition import PrivacyGuarantee, compose_basic
+from skparisk.ledger import PrivacyLedger
+from skparisk.mechanisms import (
+    AdditiveNoise,
+    BernsteinMechanism,
+    DiscreteMechanism,
+    ExponentialChoice,
+    ExponentialMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    RandomizedResponse,
+)
+from skparisk.preprocessing import RandomizedResponseTransformer
+
+rng = np.random.default_rng(0)
+X, X_public = rng.uniform(size=(2, 40, 2))
+y, y_public = rng.uniform(size=(2, 40))
+labels = np.tile([0, 1], 20)
+pairs = SensitivitySampler(n_pairs=19, random_state=0)
+fitted = SensitivitySampler(np.median, n_pairs=19, random_state=0).fit(X_public)
+local = SensitivitySampler(n_pairs=19, random_state=0).fit(X_public)
+gaussian = clone(fitted).set_params(mechanism="gaussian", delta=1e-5).fit(X_public)
+scores = clone(fitted).set_params(
+    query=lambda X: X.mean(axis=0), mechanism="exponential"
+)
+scores.fit(X_public)
+coin = DiscreteMechanism([[0.75, 0.25], [0.25, 0.75]])
+survey = RandomizedResponseTransformer(2.0, categories=[[0, 1], [0, 1, 2]]).fit(
+    [[0, 0]]
+)
+reference = {"X_reference": X_public, "y_reference": y_public}
+class_reference = {"X_reference": X_public, "y_reference": labels}
+
+
+def known(model):
+    return model.set_params(sensitivity=0.1)
+
+
+# What is released, and what it costs: privacy level, delta, risk.
+RELEASES = {
+    "laplace": (lambda: LaplaceMechanism(1, 0.5).release([1.0]), (0.5,)),
+    "laplace, 3 rows": (
+        lambda: LaplaceMechanism(1, 0.5).release(np.ones((3, 1))),
+        (1.5,),
+    ),
+    "laplace, infinite": (
+        lambda: LaplaceMechanism(1, math.inf).release([1.0]),
+        (math.inf,),
+    ),
+    "gaussian": (lambda: GaussianMechanism(1, 0.5, 1e-5).release([1.0]), (0.5, 1e-5)),
+    "exponential": (lambda: ExponentialMechanism(1, 0.5).choose([1.0, 2.0]), (0.5,)),
+    "exponential, 2 rows": (
+        lambda: ExponentialMechanism(1, 0.5).choose(np.eye(2)),
+        (1.0,),
+    ),
+    "discrete, 2 inputs": (lambda: coin.sample([0, 1]), (2 * coin.epsilon,)),
+    "randomized response": (
+        lambda: RandomizedResponse(epsilon=1.0).randomize([0, 1]),
+        (1.0,),
+    ),
+    "bernstein": (
+        lambda: BernsteinMechanism(1, 0.5, lattice_size=2).release(np.ones(3)),
+        (0.5,),
+    ),
+    "sampler": (lambda: fitted.release(X), (1.0, 0.0, 0.05)),
+    "sampler, gaussian": (lambda: gaussian.release(X), (1.0, 1e-5, 0.05)),
+    "sampler, exponential": (lambda: scores.release(X), (1.0, 0.0, 0.05)),
+    "records": (lambda: local.transform(X), (1.0, 0.0, 0.05)),
+    "survey": (lambda: survey.transform([[0, 0], [1, 2]]), (survey.epsilon_,)),
+    "ridge": (
+        lambda: PrivateRidge(sensitivity=pairs).fit(X, y, **reference),
+        (1.0, 0.0, 0.05),
+    ),
+    "ridge, known": (lambda: known(PrivateRidge(epsilon=0.5)).fit(X, y), (0.5,)),
+    "ridge, bound": (
+        lambda: PrivateRidge(
+            epsilon=0.5, sensitivity="bound", x_norm=1.0, y_bounds=(0, 1)
+        ).fit(X, y),
+        (0.5,),
+    ),
+    "logistic": (
+        lambda: PrivateLogisticRegression(sensitivity=pairs).fit(
+            X, labels, **class_reference
+        ),
+        (1.0, 0.0, 0.05),
+    ),
+    "svc": (
+        lambda: known(PrivateLinearSVC(classes=[0, 1])).fit(X, labels),
+        (1.0,),
+    ),
+    "density": (lambda: known(PrivateKernelDensity(lattice_size=2)).fit(X), (1.0,)),
+    "any estimator": (
+        lambda: known(PrivateEstimator(Lasso(0.1))).fit(X, y),
+        (1.0,),
+    ),
+    "pipeline": (
+        lambda: make_pipeline(StandardScaler(), known(PrivateRidge())).fit(X, y),
+        (1.0,),
+    ),
+    "cross-validation": (
+        lambda: cross_val_score(known(PrivateRidge(epsilon=0.5)), X, y, cv=5),
+        (2.5,),
+    ),
+    "search, threads": (
+        lambda: GridSearchCV(
+            known(PrivateRidge(epsilon=0.5)), {"alpha": [1, 2, 3]}, cv=4
+        ).fit(X, y),
+        (0.5 * 13,),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_release_is_charged_what_it_guarantees(name):
+    release, cost = RELEASES[name]
+    expected = PrivacyGuarantee(*cost)
+    with PrivacyLedger(math.inf, delta=0.5, gamma=1.0) as ledger:
+        release()
+    spent = ledger.spent
+    assert spent.epsilon == pytest.approx(expected.epsilon, rel=1e-12)
+    assert spent.delta == pytest.approx(expected.delta)
+    assert spent.risk <= expected.risk
+    assert (spent.risk > 0) == (expected.risk > 0)
+    assert spent.voided == expected.voided
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_refused_release_draws_no_noise(name, monkeypatch):
+    release, cost = RELEASES[name]
+    with PrivacyLedger(0.99 * min(cost[0], 0.5)) as ledger:
+        with monkeypatch.context() as patch:
+            patch.setattr(_secure_noise, "os", SimpleNamespace(urandom=_no_noise))
+            with pytest.raises((BudgetExceededError, ValueError)) as refused:
+                release()
+        assert ledger.spent.epsilon == 0
+    if not name.startswith(("cross", "search")):  # which turn it into a score of NaN
+        assert isinstance(refused.value, BudgetExceededError)
+        assert refused.value.limit[0] < cost[0]
+
+
+def _no_noise(size):
+    raise AssertionError("noise was drawn")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+def test_copies_spend_from_the_one_budget():
+    """A cap of 1 does not let five folds through at 1 each."""
+    with PrivacyLedger(1.0) as ledger:
+        found = cross_val_score(known(PrivateRidge()), X, y, cv=5)
+        assert np.isnan(found).sum() == 4
+        with pytest.raises(BudgetExceededError):
+            cross_val_score(known(PrivateRidge()), X, y, error_score="raise")
+        assert ledger.spent.epsilon == 1.0
+
+
+def test_threads_are_charged():
+    import joblib
+
+    with PrivacyLedger(2.0) as ledger:
+        with joblib.parallel_config(backend="threading"):
+            cross_val_score(known(PrivateRidge(epsilon=0.5)), X, y, cv=4, n_jobs=2)
+        assert ledger.spent.epsilon == 2.0
+        assert ledger.spent.n_releases == 4
+
+
+def test_seeded_noise_is_recorded_as_no_guarantee():
+    with PrivacyLedger(1.0) as ledger:
+        LaplaceMechanism(1, 0.5).release([1.0], noise_random_state=0)
+        assert ledger.spent.voided
+        assert not ledger.spent.private
+
+
+def test_leaks_are_recorded():
+    with pytest.warns(skparisk.PrivacyLeakWarning), PrivacyLedger(1.0) as ledger:
+        known(PrivateLinearSVC()).fit(X, labels)
+    assert "classes" in ledger.spent.leaks[0]
+    with pytest.warns(skparisk.PrivacyLeakWarning), PrivacyLedger(1.0) as ledger:
+        clone(local).fit_transform(X)
+    assert "private data themselves" in ledger.spent.leaks[0]
+    transformer = RandomizedResponseTransformer(0.5).fit([[0], [1]])
+    with pytest.warns(skparisk.PrivacyLeakWarning), PrivacyLedger(1.0) as ledger:
+        transformer.transform([[0], [1]])
+    assert "categories" in ledger.spent.leaks[0]
+
+
+def test_noise_without_a_level_is_refused_inside_only():
+    noise, choice = (
+        AdditiveNoise.at_least("laplace", 1.0),
+        ExponentialChoice.at_least(1.0),
+    )
+    with PrivacyLedger(math.inf):
+        for release in (noise.release, choice.choose, fitted.mechanism_.release):
+            with pytest.raises(IncompatibleError, match="level is not known"):
+                release([1.0])
+        noise.release([1.0], charges=[PrivacyGuarantee(0.5)])
+    noise.release([1.0])
+    choice.choose([1.0])
+
+
+def test_several_models_compose():
+    with PrivacyLedger(10.0) as ledger:
+        models = [
+            PrivateRidge(sensitivity=pairs, epsilon=level).fit(X, y, **reference)
+            for level in (0.5, 1.0)
+        ]
+    expected = compose_basic([model.certificate_ for model in models])
+    assert ledger.spent == expected
+    assert all("RidgeQuery" in entry.note for entry in ledger.releases)
+
+
+def test_noise_is_drawn_by_those_who_charge_only():
+    """What samples noise is imported by modules that charge for it."""
+    root = Path(skparisk.__file__).parent
+    importers = set()
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.ImportFrom)
+                and node.module == "skparisk._secure_noise"
+                and any(name.name.startswith("sample_") for name in node.names)
+            ):
+                importers.add(path.relative_to(root).as_posix())
+    assert importers == {
+        "mechanisms/_discrete.py",
+        "mechanisms/_exponential.py",
+        "mechanisms/_noise.py",
+        "mechanisms/_randomized_response.py",
+        "model_selection/_random_stopping.py",
+        "preprocessing.py",
+    }
