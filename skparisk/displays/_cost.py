@@ -11,7 +11,7 @@ import numpy as np
 from skparisk._text import ceil_text
 from skparisk._validate import check_choice
 from skparisk.cost import CostModel, Frontier
-from skparisk.displays._steps import Floats, _new_axes, frozen_numbers, log_scale
+from skparisk.displays._steps import Floats, frozen_numbers, log_scale, new_axes
 
 __all__ = ["CostCurve", "CostDisplay"]
 
@@ -262,7 +262,7 @@ class CostDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        self.ax_ = _new_axes() if ax is None else ax
+        self.ax_ = new_axes() if ax is None else ax
         self.figure_ = self.ax_.figure
         style = {"marker": "." if self.against == "error" else ""} | kwargs
         self.lines_, self.marks_ = [], []

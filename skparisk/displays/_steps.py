@@ -9,7 +9,14 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NOT_FITTED", "Floats", "StepDisplay", "frozen_numbers", "log_scale"]
+__all__ = [
+    "NOT_FITTED",
+    "Floats",
+    "StepDisplay",
+    "frozen_numbers",
+    "log_scale",
+    "new_axes",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -56,7 +63,7 @@ class StepDisplay(ABC):
         ImportError
             If matplotlib is not installed.
         """
-        self.ax_ = _new_axes() if ax is None else ax
+        self.ax_ = new_axes() if ax is None else ax
         self.figure_ = self.ax_.figure
         limits = self.ax_.get_xlim() if self.ax_.has_data() else (math.inf, 0.0)
         label = kwargs.pop("label", self.estimator_name if name is None else name)
@@ -98,7 +105,7 @@ def frozen_numbers(
     return array
 
 
-def _new_axes() -> Any:
+def new_axes() -> Any:
     """Return the axes of a new figure of pyplot."""
     try:
         import matplotlib.pyplot as plt

@@ -1,0 +1,1013 @@
+"""Budgets are those of the paper where it is right, and never less than what is due."""
+
+import copy
+import math
+import pickle
+import sys
+import warnings
+from fractions import Fraction
+
+import matplotlib.pyplot as plt
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+import skparisk.cost._frontier
+from skparisk.composition import PrivacyGuarantee
+from skparisk.cost import (
+    CompensationModel,
+    CostModel,
+    CustomCost,
+    EpsilonRange,
+    Frontier,
+    FrontierPoint,
+    frontier,
+)
+from skparisk.displays import CostCurve, CostDisplay
+from skparisk.exceptions import (
+    CalibrationError,
+    HeuristicGuaranteeWarning,
+    IncompatibleError,
+)
+from skparisk.linear_model import PrivateRidge
+from skparisk.mechanisms import LaplaceMechanism
+from skparisk.privacy_loss import dandekar_cdf
+from skparisk.sensitivity import SensitivitySampler
+
+STAFF = CompensationModel(5500.0, n_people=100)
+LEVELS = [0.01, 0.1, 0.5, 1.0, 3.0, 20.0]
+heuristic = pytest.mark.filterwarnings(
+    "ignore::skparisk.exceptions.HeuristicGuaranteeWarning"
+)
+LAWS = [("exact", 1), ("bessel", 1), ("bessel", 4)]
+positive = st.floats(0.05, 20)
+
+
+def refuses(make, expected):
+    with pytest.raises(ValueError, match=r".") as error:
+        make()
+    assert str(error.value) == expected
+
+
+def linear(epsilon):
+    return 200.0 * epsilon
+
+
+def same_as(model):
+    """Return the cost of one person of a model as a function."""
+    return lambda e: model.minimum + model.compensation * math.exp(-model.rate / e)
+
+
+@heuristic
+def test_numbers_of_the_paper():
+    assert STAFF.budget(0.5) == pytest.approx(74434.41, abs=0.005)
+    level = STAFF.optimal_epsilon(0.5, law="bessel")
+    assert round(level, 4) == 0.2741
+    least = STAFF.budget_at_risk(level, 0.5, law="bessel")
+    assert least == pytest.approx(37805.86, abs=0.005)
+    level = STAFF.optimal_epsilon(0.5)
+    assert round(level, 4) == 0.1556
+    least = STAFF.budget_at_risk(level, 0.5)
+    assert least == pytest.approx(43479.06, abs=0.005)
+    for noise, expected in (
+        (0.1, 0.0790469195),
+        (0.5, 0.2741152836),
+        (1, 0.4211620913),
+    ):
+        level = STAFF.optimal_epsilon(noise, law="bessel")
+        assert level == pytest.approx(expected, abs=6e-11)
+
+
+@heuristic
+@pytest.mark.parametrize("rate", [0.2, 1.0, 3.0])
+@pytest.mark.parametrize("noise", LEVELS)
+def test_optimum_is_the_root_of_equation_10(noise, rate):
+    """To ten digits, whatever it costs, and for how many."""
+    model = CompensationModel(3.0, n_people=7, rate=rate)
+    level = model.optimal_epsilon(noise, law="bessel")
+    with mp.workdps(40):
+        c, e0 = mp.mpf(rate), mp.mpf(noise)
+
+        def equation_10(e):
+            return c / e - mp.log(1 + c * mp.expm1(e) / e**2) - c / e0
+
+        below, above = (
+            equation_10(level * (1 - 1e-10)),
+            equation_10(level * (1 + 1e-10)),
+        )
+    assert below > 0 > above
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.1, 0.5, 1.0, 3.0, 7.0])
+def test_optimum_of_the_exact_law_is_the_root_of_its_equation(noise):
+    level = STAFF.optimal_epsilon(noise)
+    with mp.workdps(40):
+
+        def equation(e):
+            return 1 / e - mp.log(1 + 2 / e**2) - 1 / mp.mpf(noise)
+
+        below, above = equation(level * (1 - 1e-10)), equation(level * (1 + 1e-10))
+    assert below > 0 > above
+
+
+def test_exact_law_has_two_minima_at_a_large_level():
+    """A search that walks downhill would stay in the wrong one."""
+    for noise, expected in ((9.1, 0.318227), (9.2, 6.387933)):
+        assert STAFF.optimal_epsilon(noise) == pytest.approx(expected, abs=1e-6)
+        levels = np.linspace(0, noise, 4001)
+        budgets = STAFF.budget_at_risk(levels, noise)
+        turns = np.diff(np.sign(np.diff(budgets)))
+        assert (turns > 0).sum() == 2
+    levels = np.linspace(0, 7.4, 40001)[1:]
+    budgets = STAFF.budget_at_risk(levels, 7.4)
+    assert (np.diff(np.sign(np.diff(budgets))) > 0).sum() == 1
+
+
+@heuristic
+@settings(max_examples=25)
+@given(
+    positive, positive, st.sampled_from([("exact", 1), ("bessel", 1), ("bessel", 4)])
+)
+def test_optimum_is_not_beaten_by_a_fine_grid(noise, rate, law):
+    law, n_outputs = law
+    model = CompensationModel(1.0, rate=rate)
+    level = model.optimal_epsilon(noise, n_outputs, law)
+    assert 0 < level <= noise
+    least = model.budget_at_risk(level, noise, n_outputs, law)
+    grid = np.concatenate(
+        [np.linspace(0, noise, 20001), level * (1 + np.linspace(-1e-3, 1e-3, 501))]
+    )
+    others = model.budget_at_risk(grid, noise, n_outputs, law)
+    assert least <= others.min() + 4e-15 * model.budget(noise)
+
+
+@heuristic
+@settings(max_examples=25)
+@given(positive, st.floats(0, 30), st.floats(0, 5))
+def test_budget_at_risk_is_at_most_that_of_the_noise(noise, level, minimum):
+    model = CompensationModel(2.0, n_people=3, minimum=minimum)
+    plain = model.budget(noise)
+    for law, n_outputs in (("exact", 1), ("bessel", 1), ("bessel", 9)):
+        budget = model.budget_at_risk(level, noise, n_outputs, law)
+        assert 3 * minimum <= budget <= plain * (1 + 1e-15)
+        assert model.budget_at_risk(noise + level, noise, n_outputs, law) == plain
+
+
+@settings(max_examples=25)
+@given(positive, st.floats(0.01, 0.99))
+def test_budget_at_risk_is_the_mixture_of_the_exact_law(noise, share):
+    level = share * noise
+    p = math.exp(-(noise - level) / 2) / 2
+    expected = p * 5500 * math.exp(-1 / level) + (1 - p) * 5500 * math.exp(-1 / noise)
+    assert STAFF.budget_at_risk(level, noise) == pytest.approx(
+        100 * expected, rel=1e-13
+    )
+
+
+def mean_cost(noise, shift):
+    """Return the mean over the noise of what the privacy loss costs, by integration."""
+    e0 = mp.mpf(shift)
+
+    def part(loss):
+        return mp.exp((loss - e0) / 2) / 4 * mp.exp(-1 / loss) if loss else mp.mpf(0)
+
+    between = mp.quad(part, [0, e0 / 4, e0 / 2, e0])
+    return float(550_000 * (mp.exp(-1 / e0) / 2 + between))
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.5, 1.0, 3.0])
+def test_exact_budget_is_at_least_the_mean_cost(noise):
+    """At the worst pair, and at all others; a tenth less would not do."""
+    least = STAFF.budget_at_risk(STAFF.optimal_epsilon(noise), noise)
+    for shift in (0.1, 0.5, 0.9, 1.0):
+        assert least > mean_cost(noise, shift * noise)
+    budgets = STAFF.budget_at_risk(np.linspace(0, noise, 501), noise)
+    assert budgets.min() > mean_cost(noise, noise) > 0.87 * least
+
+
+@heuristic
+def test_budget_of_the_paper_is_less_than_the_mean_cost():
+    level = STAFF.optimal_epsilon(0.5, law="bessel")
+    budget = STAFF.budget_at_risk(level, 0.5, law="bessel")
+    assert mean_cost(0.5, 0.5) == pytest.approx(39675.25, abs=0.005)
+    assert mean_cost(0.5, 0.5) - budget == pytest.approx(1869.39, abs=0.005)
+
+
+def test_never_more_than_half_is_saved_with_the_exact_law():
+    for noise in LEVELS:
+        model = CompensationModel(1.0, minimum=0.5)
+        least = model.budget_at_risk(model.optimal_epsilon(noise), noise)
+        assert least >= (model.budget(0.0) + model.budget(noise)) / 2
+
+
+@heuristic
+def test_lemma_4_holds_up_to_a_level_only():
+    def bends(noise, law="bessel", n_outputs=1):
+        levels = np.linspace(noise / 1000, noise, 1001)
+        budgets = STAFF.budget_at_risk(levels, noise, n_outputs, law)
+        return (np.diff(budgets, 2) / budgets[-1]).min()
+
+    for noise in (0.1, 0.3, 0.5):
+        for n_outputs in (1, 2, 10):
+            assert bends(noise, n_outputs=n_outputs) > -1e-13
+        assert bends(noise, law="exact") < -1e-9
+    assert bends(1.1) > -1e-13
+    assert bends(1.11) < -1e-12
+
+
+def test_minimum_of_several_outputs_is_unique():
+    """What a stationary level of the noise is rises with the level."""
+    for n_outputs in (1, 2, 5, 30):
+        levels = np.geomspace(0.01, 20 + 4 * n_outputs, 4001)
+        levels = levels[dandekar_cdf(levels, n_outputs) < 1 - 1e-6]
+        middle = (levels[1:] + levels[:-1]) / 2
+        below = dandekar_cdf(levels, n_outputs)
+        ratio = (below[1:] + below[:-1]) / 2 / np.diff(below) * np.diff(levels)
+        stationary = np.log1p(ratio / middle**2) - 1 / middle
+        assert (np.diff(stationary) > 0).all()
+
+
+def test_law_of_the_paper_warns_here():
+    for call in (
+        STAFF.optimal_epsilon,
+        lambda *a, **k: STAFF.budget_at_risk(1, *a, **k),
+    ):
+        with pytest.warns(HeuristicGuaranteeWarning, match="does not hold") as caught:
+            call(0.5, law="bessel")
+        assert caught[0].filename == __file__
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call(0.5)
+
+
+def test_budget_at_the_ends():
+    model = CompensationModel(10.0, n_people=2, minimum=3.0, rate=2.0)
+    assert model.budget(0.0) == 6.0
+    assert model.budget(math.inf) == 26.0
+    assert model.budget(5e-324) == 6.0
+    assert model.budget(2.0) == pytest.approx(2 * (3 + 10 / math.e), rel=1e-15)
+    budgets = model.budget([[0.0, 2.0, math.inf]])
+    assert budgets.shape == (1, 3)
+    assert budgets[0, 1] == model.budget(2.0)
+
+
+def test_scalars_give_floats_and_arrays_arrays():
+    for call in (
+        STAFF.budget,
+        lambda e: STAFF.budget_at_risk(e, 0.5),
+        lambda e: STAFF.budget_with_risk(e, 0.1),
+    ):
+        assert type(call(0.3)) is float
+        many = call(np.array([[0.3, 0.4]]))
+        assert many.tolist() == [[call(0.3), call(0.4)]]
+        assert call([]).shape == (0,)
+    grid = STAFF.budget_with_risk(np.array([[0.3], [0.4]]), [0.0, 0.5, 1.0])
+    assert grid.shape == (2, 3)
+
+
+@settings(max_examples=25)
+@given(st.floats(0, 30), st.floats(0, 1))
+def test_outside_the_risk_the_full_compensation_is_counted(level, risk):
+    budget = STAFF.budget_with_risk(level, risk)
+    inside = (1 - risk) * STAFF.budget(level)
+    assert budget == pytest.approx(inside + risk * 550_000, rel=1e-14)
+    assert STAFF.budget_with_risk(level, 0) == STAFF.budget(level)
+    assert STAFF.budget_with_risk(level, 1) == 550_000
+
+
+def test_budget_of_a_release_is_that_of_its_guarantee():
+    full = STAFF.budget(math.inf)
+    assert STAFF.budget_of(0.5) == STAFF.budget(0.5)
+    assert STAFF.budget_of((0.5, 0.01)) == STAFF.budget_with_risk(0.5, 0.01)
+    assert STAFF.budget_of((0.5, 0.01, 0.1)) == STAFF.budget_with_risk(0.5, 0.11)
+    assert STAFF.budget_of(LaplaceMechanism(1.0, 0.5)) == STAFF.budget(0.5)
+    assert STAFF.budget_of(math.inf) == full
+    assert STAFF.budget_of((0.5, 0.7, 0.7)) == full
+    failing = PrivacyGuarantee(0.5, 0.01, 0.02, failure_prob=0.04)
+    expected = STAFF.budget_with_risk(0.5, 0.07)
+    assert STAFF.budget_of(failing) == pytest.approx(expected, rel=1e-15)
+    for words in ({"void_reasons": ("no",)}, {"leaks": ("a leak",)}):
+        assert STAFF.budget_of(PrivacyGuarantee(0.5, **words)) == full
+    proviso = PrivacyGuarantee(0.5, provisos=("a word",))
+    assert STAFF.budget_of(proviso) == STAFF.budget(0.5)
+
+
+def test_budget_of_a_certificate():
+    public = np.random.default_rng(0).normal(size=(200, 1))
+    sampler = SensitivitySampler(np.mean, n_pairs=100, random_state=0).fit(public)
+    certificate = sampler.certificate_
+    budget = STAFF.budget_of(certificate)
+    assert budget == STAFF.budget_with_risk(1.0, certificate.risk)
+    assert budget == STAFF.budget_of(certificate.as_guarantee())
+
+
+@heuristic
+@pytest.mark.parametrize(
+    "model",
+    [STAFF, CompensationModel(2.0, n_people=3, minimum=0.5, rate=0.3)],
+    ids=["plain", "general"],
+)
+def test_custom_cost_equals_the_built_in_one(model):
+    custom = CustomCost(same_as(model), n_people=model.n_people)
+    for noise in (0.05, 0.5, 3.0):
+        levels = np.linspace(0, noise, 50)[1:]
+        np.testing.assert_allclose(
+            custom.budget(levels), model.budget(levels), rtol=1e-14
+        )
+        for law, n_outputs in (("exact", 1), ("bessel", 1), ("bessel", 3)):
+            words = (noise, n_outputs, law)
+            assert custom.optimal_epsilon(*words) == pytest.approx(
+                model.optimal_epsilon(*words), rel=1e-10
+            )
+            np.testing.assert_allclose(
+                custom.budget_at_risk(levels, *words),
+                model.budget_at_risk(levels, *words),
+                rtol=1e-14,
+            )
+    words = {"noise_epsilon": 0.5, "confidence": 0.5}
+    budget = model.budget(0.4)
+    ours, theirs = (m.epsilon_range(budget, 9, **words) for m in (custom, model))
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), rel=1e-14)
+
+
+def test_optimum_of_costs_that_are_not_smooth_or_not_convex():
+    cases = {
+        "a kink": (lambda e: max(0.0, e - 0.3), 0.3),
+        "a jump": (lambda e: float(e > 0.4), 0.4),
+        "a jump at the end": (lambda e: float(e >= 1.0), 1.0),
+        "steep at zero": (lambda e: math.sqrt(e), 0.0),
+        "constant": (lambda e: 3, 1.0),
+        "zero": (lambda e: 0, 1.0),
+    }
+    for cost, expected in cases.values():
+        level = CustomCost(cost).optimal_epsilon(1.0)
+        assert level == pytest.approx(expected, rel=1e-10, abs=2e-9)
+        assert 0 < level <= 1
+    # (1 - e) exp(e / 2) falls from 0 on; (1 - e**2) exp(e / 2) has its top at √5 - 2.
+    assert CustomCost(linear).optimal_epsilon(1.0) == pytest.approx(0.0, abs=2e-9)
+    square = CustomCost(lambda e: e * e).optimal_epsilon(1.0)
+    assert square == pytest.approx(math.sqrt(5) - 2, rel=1e-10)
+
+
+def test_kink_is_found_to_many_digits():
+    cost = CustomCost(lambda e: max(0.0, 1e-3 * (e - 0.1), e - math.pi / 10))
+    level = cost.optimal_epsilon(1.0)
+    grid = np.linspace(level - 1e-6, level + 1e-6, 1001)
+    assert cost.budget_at_risk(level, 1.0) <= cost.budget_at_risk(grid, 1.0).min()
+
+
+def test_cost_without_a_limit_is_allowed():
+    """As every convex cost that rises at all."""
+    model = CustomCost(linear, n_people=10)
+    assert model.budget(math.inf) == math.inf
+    assert model.budget_with_risk(0.5, 0.01) == math.inf
+    assert model.budget_with_risk([0.5, math.inf], 0.0).tolist() == [1000, math.inf]
+    assert model.budget_with_risk(math.inf, 1.0) == math.inf
+    levels = model.epsilon_range(3000, 2, noise_epsilon=1.0, confidence=0.5)
+    assert levels == EpsilonRange(0.5, 2.0)
+
+
+@settings(max_examples=50)
+@given(
+    st.floats(0.05, 3),
+    st.floats(0.05, 1),
+    st.floats(1e-3, 0.999),
+    st.floats(0.01, 10),
+    st.floats(0.1, 50),
+)
+def test_range_ends_attain_the_error_and_the_budget(
+    noise, confidence, share, sensitivity, max_error
+):
+    """Rounded inward, and by no more than rounding."""
+    model = CompensationModel(5.0, n_people=4, minimum=0.3, rate=0.7)
+
+    def cost(level):
+        at, otherwise = model.budget([level, noise])
+        risk = 1 - confidence
+        return (1 - risk) * at + risk * otherwise
+
+    low = sensitivity / max_error
+    budget = cost(low) + share * (cost(math.inf) - cost(low))
+    levels = model.epsilon_range(
+        budget,
+        max_error,
+        noise_epsilon=noise,
+        confidence=confidence,
+        sensitivity=sensitivity,
+    )
+    tolerated = Fraction(max_error)
+    assert Fraction(sensitivity) <= tolerated * Fraction(levels.low)
+    below = Fraction(math.nextafter(levels.low, 0))
+    assert Fraction(sensitivity) > tolerated * below
+    assert cost(levels.high) == pytest.approx(budget, rel=1e-12)
+    assert cost(levels.high) <= budget
+    assert cost(levels.high * (1 + 1e-9)) > budget or levels.high > 1e3
+
+
+@pytest.mark.parametrize(("noise", "confidence"), [(0.5, 0.6), (1.0, 0.9), (0.2, 1.0)])
+def test_range_is_equation_11(noise, confidence):
+    budget = 74000.0
+    levels = STAFF.epsilon_range(budget, 4, noise_epsilon=noise, confidence=confidence)
+    with mp.workdps(30):
+        rest = (1 - mp.mpf(confidence)) * 550_000 * mp.exp(-1 / mp.mpf(noise))
+        high = 1 / mp.log(confidence * mp.mpf(550_000) / (budget - rest))
+    assert levels.low == 0.25
+    assert levels.high == pytest.approx(float(high), rel=1e-13)
+
+
+def test_range_without_a_level_says_which_budget_would_do():
+    words = {"noise_epsilon": 0.7, "confidence": 0.6}
+    with pytest.raises(CalibrationError) as error:
+        STAFF.epsilon_range(50_000, 2, **words)
+    best = 0.6 * STAFF.budget(0.5) + 0.4 * STAFF.budget(0.7)
+    assert error.value.target == 50_000
+    assert error.value.best == pytest.approx(best, rel=1e-15)
+    assert str(error.value) == (
+        f"budget must be at least {error.value.best!r}, the cost of the least level "
+        "with max_error=2.0, which is 0.5; got 50000.0."
+    )
+    levels = STAFF.epsilon_range(error.value.best, 2, **words)
+    assert levels.low == 0.5 == pytest.approx(levels.high, rel=1e-14)
+    assert levels.high >= 0.5
+    with pytest.raises(CalibrationError):
+        STAFF.epsilon_range(error.value.best * (1 - 1e-12), 2, **words)
+
+
+def test_range_has_no_upper_end_if_the_budget_is_enough():
+    words = {"noise_epsilon": 0.7, "confidence": 0.6}
+    enough = STAFF.budget_with_risk(0.7, 0.6)
+    levels = STAFF.epsilon_range(enough * (1 + 1e-15), 2, **words)
+    assert levels == EpsilonRange(0.5, math.inf)
+    assert STAFF.epsilon_range(enough * (1 - 1e-12), 2, **words).high < math.inf
+    # No finite level is too dear, an infinite one is.
+    steps = CustomCost(lambda e: 2.0 if e == math.inf else 1.0)
+    assert 1e307 < steps.epsilon_range(1.5, 2, **words).high < math.inf
+    # Least levels that are no floats any more.
+    huge = {"noise_epsilon": 1.0, "confidence": 1.0, "sensitivity": 1e300}
+    assert STAFF.epsilon_range(1e9, 1e-300, **huge).low == math.inf
+    tiny = {**huge, "sensitivity": 1e-300}
+    assert STAFF.epsilon_range(1e9, 1e300, **tiny).low == 5e-324
+
+
+def test_subclass_needs_the_cost_of_one_person_only():
+    class Square(CostModel):
+        n_people = 10
+
+        def per_person(self, epsilon):
+            return epsilon**2
+
+    assert Square().budget([1.0, 2.0]).tolist() == [10.0, 40.0]
+    assert Square().budget([[1.0, 2.0]]).tolist() == [[10.0, 40.0]]
+    with pytest.raises(TypeError, match="abstract"):
+        CostModel()
+
+    class Total(Square):
+        def per_person(self, epsilon):
+            return epsilon.sum()
+
+    refuses(
+        lambda: Total().budget([1.0, 2.0]),
+        "per_person must return one cost for each level, got an array of shape () for "
+        "2 levels.",
+    )
+
+
+def test_models_are_values():
+    model = CompensationModel(5500, 100, np.float32(0.5), 2)
+    assert model == CompensationModel(5500.0, n_people=100, minimum=0.5, rate=2.0)
+    assert [type(v) for v in vars(model).values()] == [float, int, float, float]
+    assert pickle.loads(pickle.dumps(model)) == model == copy.deepcopy(model)
+    assert hash(model) == hash(copy.copy(model))
+    custom = CustomCost(linear, np.int64(2))
+    assert pickle.loads(pickle.dumps(custom)) == custom
+    assert type(custom.n_people) is int
+    for value in (model, custom, EpsilonRange(0.1, 0.2)):
+        with pytest.raises(AttributeError, match="cannot assign"):
+            value.n_people = 3
+    first, second = (STAFF.optimal_epsilon(0.5) for _ in range(2))
+    assert first == second
+
+
+def test_costs_that_are_none_are_refused():
+    cases = {
+        "cost must return a number, got 'a' at 1.0.": lambda e: "a",
+        "cost must return a number, got None at 1.0.": lambda e: None,
+        "cost must return a number, got array([1.]) at 1.0.": lambda e: np.ones(1),
+        "cost must be a number >= 0, and finite at a finite privacy level, got nan at "
+        "1.0.": lambda e: math.nan,
+        "cost must be a number >= 0, and finite at a finite privacy level, got inf at "
+        "1.0.": lambda e: math.inf,
+        "cost must be a number >= 0, and finite at a finite privacy level, got -1.0 at "
+        "1.0.": lambda e: 1 if e < 0.7 else -1,
+        "cost must not fall as the privacy level rises, got 2.0 at 0.5 and 1.0 at "
+        "1.0.": lambda e: 1 / e,
+    }
+    for expected, cost in cases.items():
+        refuses(lambda cost=cost: CustomCost(cost).budget([1.0, 0.5, 0.5]), expected)
+    falling = CustomCost(lambda e: 1 / e)
+    for call in (
+        lambda: falling.optimal_epsilon(1.0),
+        lambda: falling.budget_at_risk(0.5, 1.0),
+        lambda: falling.budget_with_risk(0.5, 0.1),
+        lambda: falling.epsilon_range(9, 1, noise_epsilon=2.0, confidence=0.5),
+    ):
+        with pytest.raises(ValueError, match="cost must not fall"):
+            call()
+
+
+def test_cost_may_wiggle_by_rounding_only():
+    for size, fails in ((1e-14, False), (1e-9, True)):
+        model = CustomCost(lambda e, size=size: 1.0 - size * e)
+        if fails:
+            with pytest.raises(ValueError, match="must not fall"):
+                model.budget([1.0, 2.0])
+        else:
+            assert model.budget([1.0, 2.0]).shape == (2,)
+
+
+ERRORS = {
+    "compensation must be a finite number above 0, got 0.": (
+        lambda: CompensationModel(0)
+    ),
+    "compensation must be a finite number above 0, got inf.": (
+        lambda: CompensationModel(math.inf)
+    ),
+    "n_people must be a whole number >= 1, got 0.": lambda: CompensationModel(1.0, 0),
+    "n_people must be a whole number >= 1, got 1.5.": lambda: CustomCost(linear, 1.5),
+    "minimum must be a finite number >= 0, got -1.": (
+        lambda: CompensationModel(1.0, minimum=-1)
+    ),
+    "minimum must be a finite number >= 0, got inf.": (
+        lambda: CompensationModel(1.0, minimum=math.inf)
+    ),
+    "minimum must be a finite number >= 0, got True.": (
+        lambda: CompensationModel(1.0, minimum=True)
+    ),
+    "minimum must be a finite number >= 0, got 'a'.": (
+        lambda: CompensationModel(1.0, minimum="a")
+    ),
+    "rate must be a finite number above 0, got 0.": (
+        lambda: CompensationModel(1.0, rate=0)
+    ),
+    "cost must be a function of a level, got 3.": lambda: CustomCost(3),
+    "epsilon must be in [0, inf], got -1.": lambda: STAFF.budget(-1),
+    "epsilon must be in [0, inf], got nan.": lambda: STAFF.budget_at_risk(math.nan, 1),
+    "noise_epsilon must be a finite number above 0, got 0.": (
+        lambda: STAFF.budget_at_risk(0.5, 0)
+    ),
+    "noise_epsilon must be a finite number above 0, got inf.": (
+        lambda: STAFF.optimal_epsilon(math.inf)
+    ),
+    "law must be one of 'exact', 'bessel'; got 'gamma'.": (
+        lambda: STAFF.optimal_epsilon(1.0, law="gamma")
+    ),
+    "n_outputs must be 1 with law='exact', as the worst case for several outputs is "
+    "not known, got 2.": lambda: STAFF.budget_at_risk(0.5, 1.0, 2),
+    "n_outputs must be a whole number >= 1, got 0.": (
+        lambda: STAFF.optimal_epsilon(1.0, 0, "bessel")
+    ),
+    "risk must be in [0, 1], got 1.1.": lambda: STAFF.budget_with_risk(1.0, 1.1),
+    "budget must be a finite number above 0, got 0.": (
+        lambda: STAFF.epsilon_range(0, 1, noise_epsilon=1.0, confidence=0.5)
+    ),
+    "max_error must be a finite number above 0, got 0.": (
+        lambda: STAFF.epsilon_range(1, 0, noise_epsilon=1.0, confidence=0.5)
+    ),
+    "noise_epsilon must be a finite number above 0, got -1.": (
+        lambda: STAFF.epsilon_range(1, 1, noise_epsilon=-1, confidence=0.5)
+    ),
+    "confidence must be a number in (0, 1], got 0.": (
+        lambda: STAFF.epsilon_range(1, 1, noise_epsilon=1.0, confidence=0)
+    ),
+    "confidence must be a number in (0, 1], got None.": (
+        lambda: STAFF.epsilon_range(1, 1, noise_epsilon=1.0, confidence=None)
+    ),
+    "sensitivity must be a finite number above 0, got 0.": (
+        lambda: STAFF.epsilon_range(
+            1, 1, noise_epsilon=1.0, confidence=0.5, sensitivity=0
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("expected", ERRORS)
+def test_parameters_out_of_range_are_refused(expected):
+    refuses(ERRORS[expected], expected)
+
+
+# The frontier.
+
+POINTS = Frontier(
+    epsilon=[1.0, 2.0, 1.0, 2.0, math.inf],
+    gamma=[0.1, 0.1, 0.2, 0.2, 0.2],
+    cost=[10.0, 20.0, 10.0, 30.0, 40.0],
+    error=[5.0, 3.0, 4.0, 3.0, 2.0],
+    error_std=[0.1] * 5,
+)
+
+
+def test_efficient_points_are_beaten_by_none():
+    assert POINTS.efficient.tolist() == [False, True, True, False, True]
+    rng = np.random.default_rng(0)
+    cost, error = rng.integers(0, 6, size=(2, 40)).astype(float)
+    ones = np.ones(40)
+    points = Frontier(ones, ones / 2, cost, error, ones)
+    for i in range(40):
+        beaten = any(
+            (cost[j] <= cost[i] and error[j] < error[i])
+            or (cost[j] < cost[i] and error[j] <= error[i])
+            for j in range(40)
+        )
+        assert points.efficient[i] != beaten
+
+
+def test_cheapest_keeps_to_the_error():
+    assert POINTS.cheapest(9.0) == FrontierPoint(1.0, 0.2, 10.0, 4.0)
+    assert POINTS.cheapest(4.0) == FrontierPoint(1.0, 0.2, 10.0, 4.0)
+    assert POINTS.cheapest(3.9) == FrontierPoint(2.0, 0.1, 20.0, 3.0)
+    assert POINTS.cheapest(2) == FrontierPoint(math.inf, 0.2, 40.0, 2.0)
+    with pytest.raises(CalibrationError, match=r"at least 2\.0, the smallest") as error:
+        POINTS.cheapest(1.9)
+    assert (error.value.target, error.value.best) == (1.9, 2.0)
+    dear = Frontier([1.0], [0.5], [math.inf], [-1.0], [0.0])
+    assert dear.cheapest(0.0).cost == math.inf
+
+
+def test_frontier_is_frozen_and_copied():
+    given = np.ones(2)
+    points = Frontier(given, given / 2, given, given, given)
+    given[0] = 7
+    assert points.epsilon.tolist() == [1, 1]
+    with pytest.raises(ValueError, match="read-only"):
+        points.cost[0] = 1
+    with pytest.raises(AttributeError, match="cannot assign"):
+        points.cost = given
+
+
+FRONTIER_ERRORS = {
+    "epsilon must be a vector of some numbers in (0, inf], got [].": {"epsilon": []},
+    "epsilon must be a vector of 1 numbers in (0, inf], got [0].": {"epsilon": [0]},
+    "gamma must be a vector of 1 numbers in (0, 1), got [1].": {"gamma": [1]},
+    "cost must be a vector of 1 numbers in [0, inf], got [-1].": {"cost": [-1]},
+    "error must be a vector of 1 numbers in (-inf, inf), got [nan].": (
+        {"error": [math.nan]}
+    ),
+    "error must be a vector of 1 numbers in (-inf, inf), got [1, 2].": {
+        "error": [1, 2]
+    },
+    "error_std must be a vector of 1 numbers in [0, inf), got [inf].": (
+        {"error_std": [math.inf]}
+    ),
+}
+
+
+@pytest.mark.parametrize("expected", FRONTIER_ERRORS)
+def test_points_out_of_range_are_refused(expected):
+    words = {
+        "epsilon": [1],
+        "gamma": [0.5],
+        "cost": [1],
+        "error": [1],
+        "error_std": [0],
+    }
+    refuses(lambda: Frontier(**words | FRONTIER_ERRORS[expected]), expected)
+
+
+def test_cheapest_needs_a_number():
+    for wrong in (math.nan, "a", None, True):
+        expected = f"max_error must be a finite number, got {wrong!r}."
+        refuses(lambda wrong=wrong: POINTS.cheapest(wrong), expected)
+
+
+@pytest.fixture
+def simulated(monkeypatch):
+    """Return the calls of a simulation that scores minus (1 + split) / epsilon."""
+    calls = []
+
+    def simulate(estimators, X, y, **words):
+        calls.append((estimators, X, y, words))
+        levels = [e.get_params().get("ridge__epsilon", None) for e in estimators]
+        levels = [
+            e.epsilon if level is None else level
+            for e, level in zip(estimators, levels, strict=True)
+        ]
+        return -np.outer(1 / np.array(levels), [1.0, 2.0, 3.0])
+
+    monkeypatch.setattr(skparisk.cost._frontier, "simulate_scores", simulate)
+    return calls
+
+
+X, Y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
+
+
+def test_frontier_tries_each_level_with_each_risk(simulated):
+    model = PrivateRidge()
+    words = {
+        "scoring": "r2",
+        "cv": 3,
+        "n_jobs": 2,
+        "random_state": 5,
+        "verbose": 1,
+    }
+    points = frontier(
+        model, X, Y, epsilon=[1.0, 4.0], gamma=[0.1, 0.2], cost=STAFF, **words
+    )
+    assert points.epsilon.tolist() == [1, 4, 1, 4]
+    assert points.gamma.tolist() == [0.1, 0.1, 0.2, 0.2]
+    expected = STAFF.budget_with_risk(points.epsilon, points.gamma)
+    np.testing.assert_allclose(points.cost, expected, rtol=1e-15)
+    assert points.error.tolist() == [2.0, 0.5, 2.0, 0.5]
+    spread = math.sqrt(2 / 3)
+    np.testing.assert_allclose(points.error_std, [spread, spread / 4] * 2)
+    assert points.efficient.tolist() == [True, True, False, False]
+    ((estimators, X_given, y_given, given),) = simulated
+    assert X_given is X
+    assert y_given is Y
+    assert given == words | {"n_records": 6}
+    assert [(e.epsilon, e.gamma) for e in estimators] == [
+        (1.0, 0.1),
+        (4.0, 0.1),
+        (1.0, 0.2),
+        (4.0, 0.2),
+    ]
+    assert (model.epsilon, model.gamma) == (1.0, 0.05)
+
+
+def test_frontier_of_a_pipeline_and_of_plain_numbers(simulated):
+    pipeline = make_pipeline(FunctionTransformer(), PrivateRidge())
+    pipeline.steps[1] = ("ridge", pipeline.steps[1][1])
+    points = frontier(
+        pipeline,
+        X.tolist(),
+        Y.tolist(),
+        epsilon=2.0,
+        gamma=0.1,
+        cost=STAFF,
+        epsilon_param="ridge__epsilon",
+        gamma_param="ridge__gamma",
+    )
+    assert points.epsilon.tolist() == [2.0]
+    assert points.error.tolist() == [1.0]
+    assert simulated[0][3]["n_records"] == 6
+    frontier(PrivateRidge(), X, Y, epsilon=2.0, gamma=0.1, cost=STAFF, n_records=77)
+    assert simulated[1][3]["n_records"] == 77
+
+
+def test_frontier_counts_all_that_is_not_known(simulated):
+    """What delta, and samples of pairs that fail, add; nothing for a known bound."""
+
+    def cost(model):
+        points = frontier(model, X, Y, epsilon=1.0, gamma=0.1, cost=STAFF)
+        return points.cost[0]
+
+    gaussian = SensitivitySampler(mechanism="gaussian", delta=0.01)
+    pac = SensitivitySampler(calibration="pac", failure_prob=0.02)
+    heuristic = SensitivitySampler(calibration="bessel")
+    unknown = {gaussian: 0.11, pac: 0.12, heuristic: 1.0, 0.5: 0.0, None: 0.1}
+    for sensitivity, risk in unknown.items():
+        expected = STAFF.budget_with_risk(1.0, risk)
+        assert cost(PrivateRidge(sensitivity=sensitivity)) == pytest.approx(expected)
+
+
+def test_frontier_refuses_what_it_cannot_count(simulated):
+    words = {"epsilon": 1.0, "gamma": 0.1, "cost": STAFF}
+    with pytest.raises(IncompatibleError, match=r"must be private.* got Ridge\(\)"):
+        frontier(
+            Ridge(),
+            X,
+            Y,
+            epsilon_param="alpha",
+            gamma_param="tol",
+            **words,
+        )
+    cases = {
+        "cost must be a CostModel, got 5.": {"cost": 5},
+        "epsilon must be a number in (0, inf], got 0.": {"epsilon": 0},
+        "gamma must be a number in (0, 1), got 1.": {"gamma": [0.1, 1]},
+        "epsilon must be a number or a vector, got [].": {"epsilon": []},
+        "gamma must be a number or a vector, got [[0.1]].": {"gamma": [[0.1]]},
+    }
+    for expected, wrong in cases.items():
+        if "gamma must be a number in" in expected:
+            expected = "gamma must be a number in (0, 1), got 1.0."
+        refuses(lambda w=wrong: frontier(PrivateRidge(), X, Y, **words | w), expected)
+    with pytest.raises(ValueError, match="Invalid parameter 'nothing'"):
+        frontier(PrivateRidge(), X, Y, gamma_param="nothing", **words)
+    assert not simulated
+
+
+def test_measured_error_falls_as_the_cost_rises():
+    rng = np.random.default_rng(0)
+    features = rng.uniform(-1, 1, size=(200, 2))
+    targets = features @ [1.0, -1.0] + 0.1 * rng.normal(size=200)
+    words = {
+        "epsilon": [0.02, 1.0, 50.0],
+        "gamma": 0.1,
+        "cost": STAFF,
+        "n_records": 300,
+        "cv": 4,
+        "random_state": 0,
+        "scoring": "neg_mean_absolute_error",
+    }
+    sampler = SensitivitySampler(n_pairs=50)
+    points = frontier(PrivateRidge(sensitivity=sampler), features, targets, **words)
+    assert (np.diff(points.error) < 0).all()
+    assert (np.diff(points.cost) > 0).all()
+    assert points.efficient.all()
+    assert points.error[2] < 0.2 < points.error[0]
+    assert points.cheapest(0.2).epsilon in (1.0, 50.0)
+    again = frontier(PrivateRidge(sensitivity=sampler), features, targets, **words)
+    assert again.error.tolist() == points.error.tolist()
+
+
+# The pictures.
+
+
+@pytest.fixture(autouse=True)
+def _without_windows():
+    plt.switch_backend("Agg")
+    yield
+    plt.close("all")
+
+
+def legend(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+def texts(display):
+    return [text.get_text() for text in display.ax_.texts]
+
+
+def drawn(display):
+    return [np.asarray(line.get_data()).tolist() for line in display.ax_.lines]
+
+
+def data(display):
+    return [
+        (c.x.tolist(), c.cost.tolist(), c.marked, c.texts, c.name)
+        for c in display.curves
+    ] + [display.against, display.caveat]
+
+
+def test_budgets_are_drawn_as_they_are():
+    display = CostDisplay.from_model(STAFF)
+    for noise, line, marks in zip(
+        (0.7, 0.6, 0.5), display.lines_, display.marks_, strict=True
+    ):
+        x, y = line.get_data()
+        assert x[-1] == noise
+        assert y.tolist() == STAFF.budget_at_risk(x, noise).tolist()
+        best = STAFF.optimal_epsilon(noise)
+        assert marks.get_xdata().tolist() == [best]
+        assert marks.get_ydata().tolist() == [STAFF.budget_at_risk(best, noise)]
+        assert marks.get_color() == line.get_color()
+    assert legend(display) == ["noise ε₀ = 0.7", "noise ε₀ = 0.6", "noise ε₀ = 0.5"]
+    assert texts(display)[2] == "43,479 at ε = 0.156"
+    assert display.ax_.yaxis.get_major_formatter()(120000) == "120,000"
+    assert display.ax_.get_xscale() == "linear"
+    display.figure_.canvas.draw()
+
+
+def test_figure_4_of_the_paper_says_that_it_is_no_guarantee():
+    with pytest.warns(HeuristicGuaranteeWarning) as caught:
+        display = CostDisplay.from_model(STAFF, 0.5, law="bessel")
+    assert {warning.filename for warning in caught} == {__file__}
+    assert legend(display) == ["noise ε₀ = 0.5 (not a guarantee)"]
+    assert texts(display) == ["37,806 at ε = 0.274"]
+    with pytest.warns(HeuristicGuaranteeWarning):
+        several = CostDisplay.from_model(STAFF, [0.5], n_outputs=3, law="bessel")
+    assert drawn(several) != drawn(display)
+
+
+def test_small_budgets_are_written_with_digits():
+    display = CostDisplay.from_model(CompensationModel(1.0), 0.5)
+    assert texts(display) == ["0.0791 at ε = 0.156"]
+
+
+def test_frontier_is_drawn_risk_by_risk():
+    display = CostDisplay.from_frontier(POINTS)
+    assert legend(display) == ["risk γ = 0.1", "risk γ = 0.2"]
+    first, second = display.lines_
+    assert np.transpose(first.get_data()).tolist() == [[5, 10], [3, 20]]
+    assert np.transpose(second.get_data()).tolist() == [[4, 10], [3, 30], [2, 40]]
+    assert first.get_marker() == "."
+    marked = [np.transpose(m.get_data()).tolist() for m in display.marks_]
+    assert marked == [[[3, 20]], [[4, 10], [2, 40]]]
+    assert texts(display) == ["ε = 2", "ε = 1", "ε = inf"]
+    assert display.ax_.get_xlabel() == "error on public records"
+    display.figure_.canvas.draw()
+
+
+def test_points_that_cannot_be_paid_are_left_out():
+    points = Frontier([2, 1], [0.1] * 2, [math.inf, 3], [1, 2], [0, 0])
+    display = CostDisplay.from_frontier(points)
+    assert drawn(display)[0] == [[2], [3]]
+    none = Frontier([2], [0.1], [math.inf], [1], [0])
+    CostDisplay.from_frontier(none).figure_.canvas.draw()
+
+
+def test_errors_are_logarithmic_if_they_span_more_than_a_decade():
+    cases = (([1, 10], "linear"), ([1, 11], "log"), ([-1, 11], "linear"))
+    for errors, scale in (*cases, ([1, 101], "log")):
+        curve = CostCurve(errors, [2, 1])
+        display = CostDisplay([curve], against="error").plot()
+        assert display.ax_.get_xscale() == scale
+        display.figure_.canvas.draw()
+        assert CostDisplay([curve]).plot().ax_.get_xscale() == "linear"
+    assert display.ax_.xaxis.get_minor_formatter()(5) == ""
+
+
+def displays():
+    return [
+        CostDisplay.from_model(STAFF, 0.5),
+        CostDisplay.from_frontier(POINTS),
+        CostDisplay([CostCurve([0, 1], [1, 0])], caveat="not so"),
+        CostDisplay([CostCurve([0, 1], [1, 0], name="a")], caveat="not so"),
+        CostDisplay([]),
+    ]
+
+
+def test_drawing_twice_draws_the_same_and_leaves_the_data():
+    for display in displays():
+        before = data(display)
+        first = drawn(display.plot())
+        ax = display.ax_
+        assert display.plot(color="red", linewidth=3) is display
+        assert display.ax_ is not ax
+        assert drawn(display) == first
+        assert data(display) == before
+        for line in display.lines_:
+            assert line.get_color() == "red"
+            assert line.get_linewidth() == 3
+        for curve in display.curves:
+            with pytest.raises(ValueError, match="read-only"):
+                curve.x[0] = 1
+            with pytest.raises(ValueError, match="read-only"):
+                curve.cost[0] = 1
+
+
+def test_caveat_is_in_the_legend():
+    plain, caveat, named, empty = [display.plot() for display in displays()[1:]]
+    assert legend(caveat) == ["not so"]
+    assert legend(named) == ["a (not so)"]
+    assert len(legend(plain)) == 2
+    assert empty.ax_.get_legend() is None
+
+
+def test_draws_into_given_axes():
+    figure = Figure()
+    ax = figure.subplots()
+    for display in (
+        CostDisplay.from_model(STAFF, ax=ax, color="red"),
+        CostDisplay.from_frontier(POINTS, ax=ax, color="red"),
+    ):
+        assert (display.ax_, display.figure_) == (ax, figure)
+        assert display.lines_[0].get_color() == "red"
+    assert plt.get_fignums() == []
+
+
+def test_data_are_copied():
+    x, cost = np.ones(2), np.ones(2)
+    curve = CostCurve(x, cost)
+    x[0] = cost[0] = 7
+    assert curve.x.tolist() == curve.cost.tolist() == [1, 1]
+
+
+def test_without_matplotlib_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match="needs matplotlib"):
+        CostDisplay.from_model(STAFF)
+
+
+DISPLAY_ERRORS = {
+    "x must be a vector of 1 finite numbers, got [1, 2].": (
+        lambda: CostCurve([1, 2], [1])
+    ),
+    "x must be a vector of 1 finite numbers, got [nan].": (
+        lambda: CostCurve([math.nan], [1])
+    ),
+    "cost must be a vector of finite numbers >= 0, got [-1].": (
+        lambda: CostCurve([1], [-1])
+    ),
+    "marked must be whole numbers in [0, 1), got [1].": (
+        lambda: CostCurve([1], [1], marked=[1])
+    ),
+    "texts must be one for each of 1 marked points, got ['a', 'b'].": (
+        lambda: CostCurve([1], [1], marked=[0], texts=["a", "b"])
+    ),
+    "curves must be of type CostCurve, got [1].": lambda: CostDisplay([1]),
+    "against must be one of 'epsilon', 'error'; got 'x'.": (
+        lambda: CostDisplay([], against="x")
+    ),
+}
+
+
+@pytest.mark.parametrize("expected", DISPLAY_ERRORS)
+def test_curves_that_are_none_are_refused(expected):
+    refuses(DISPLAY_ERRORS[expected], expected)
