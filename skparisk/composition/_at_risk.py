@@ -100,7 +100,10 @@ def compose_privacy_at_risk(
     method, reason = _VERSIONS[version]
     warn_caller(f"{reason} Use compose_exact.", HeuristicGuaranteeWarning)
     claim = combine(
-        [_behind(release) for release in listed],
+        [
+            _behind(release, e0)
+            for release, (_, _, e0) in zip(listed, triples, strict=True)
+        ],
         method,
         concentrated([e0 for _, _, e0 in triples], [mean(*t) for t in triples], total),
         total,
@@ -128,11 +131,11 @@ def _as_triple(release: Any) -> tuple[float, float, float]:
     return epsilon, 1 - risk, noise_epsilon
 
 
-def _behind(release: Any) -> PrivacyGuarantee:
-    """Return what a certificate brings besides; plain numbers have a level alone."""
+def _behind(release: Any, noise_epsilon: float) -> PrivacyGuarantee:
+    """Return what a certificate brings besides; plain numbers bring nothing."""
     if hasattr(release, "as_guarantee"):
         return as_guarantee(release)
-    return PrivacyGuarantee(release[2])
+    return PrivacyGuarantee(noise_epsilon)
 
 
 def _mix(confidence: float, inside: float, outside: float) -> float:

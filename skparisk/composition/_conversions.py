@@ -94,8 +94,8 @@ def post_process(release: Any) -> PrivacyGuarantee:
     **Guarantee** (:ref:`thm-conversions`). What is computed must not look at the
     private records again. A release that is private for the pair at hand, whatever is
     released, stays so; a bound of how likely a large loss is does not survive, since
-    results with a small loss may be merged with others. Predictions are computed from
-    a released model. Source: Dandekar, Basu, Bressan (2021), Lemma 3.
+    a result of large loss may be merged with a likely one. Predictions are computed
+    from a released model. Source: Dandekar, Basu, Bressan (2021), Lemma 3.
 
     Examples
     --------

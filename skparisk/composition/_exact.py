@@ -23,7 +23,7 @@ _SUM_ERROR = 2.0**-30  # relative error of adding up probabilities, up to 2**22
 _POINTS = 2**20  # of the grid of losses, about
 _FINEST = 2.0**-22  # its step: differences of delta have to be larger than rounding
 _STAGE = 256  # releases at once, for which the bound of the tails is tight
-_LARGEST = 500.0  # level or shift whose exponential is a float
+_LARGEST = 100.0  # level or shift; sums of larger ones are hardly less than levels
 
 
 class _Law(NamedTuple):
@@ -69,12 +69,13 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> PrivacyGuarantee:
     **Guarantee** (:ref:`thm-exact`). Queries may depend on earlier releases; how many
     there are, their levels and deltas may not. The losses are put on a grid by
     dp-accounting such that the level only grows, by less than 1e-7 of itself for
-    hundreds of equal releases. It has at most some millions of points (0.6 GB), and is
+    hundreds of equal releases. It has some millions of points at most (1 GB), and is
     coarser where that is too few, so more releases may seem to need less by the same
     share. Rounding errors are not proven: delta is lowered by 4e-15 for each release,
-    25 times the largest error seen against closed forms. At a delta below that, levels
-    add up. Source: Meiser, Mohammadi (2018); Doroshenko, Ghazi, Kamath, Kumar,
-    Manurangsi (2022); Zhu, Dong, Wang (2022) for queries that depend on earlier ones.
+    25 times the largest error seen against closed forms. At a delta below that, or
+    where a level or shift is above 100, levels add up. Source: Meiser, Mohammadi
+    (2018); Doroshenko, Ghazi, Kamath, Kumar, Manurangsi (2022); Zhu, Dong, Wang (2022)
+    for queries that depend on earlier ones.
 
     Examples
     --------
@@ -120,10 +121,9 @@ def _level_at(delta: float, laws: Mapping[_Law, int]) -> float:
     with np.errstate(over="ignore"):
         line = [_many(_distribution(law, step), laws[law]) for law in sorted(laws)]
         while len(line) > 1:  # neighbors are of one size
+            unpaired = line[len(line) // 2 * 2 :]
             pairs = zip(line[::2], line[1::2], strict=False)
-            line = [one.compose(other) for one, other in pairs] + line[
-                len(line) // 2 * 2 :
-            ]
+            line = [*(one.compose(other) for one, other in pairs), *unpaired]
         return float(line[0].get_epsilon_for_delta(reached)) * (1 + _SUM_ERROR)
 
 

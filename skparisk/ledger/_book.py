@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ class LedgerEntry:
     time: str
 
 
-class Book:
+class Book(ABC):
     """A budget, and the releases that were charged to it."""
 
     budget: Budget
@@ -83,15 +84,15 @@ class Book:
         raise BudgetExceededError(
             f"the budget of the ledger has no room for {in_words(triple(asked))}. Its "
             f"limit is {in_words(limit)}, of which {in_words(spent)} is spent. What "
-            f"still fits: {left_in_words(largest)}. Nothing was released.",
+            f"still fits: {left_in_words(largest)}. Nothing was charged.",
             spent,
             limit,
             largest,
         )
 
+    @abstractmethod
     def append(self, guarantees: Sequence[PrivacyGuarantee], note: str) -> None:
         """Write releases down, all or none; the book is locked."""
-        raise NotImplementedError
 
     def report(self) -> Report:
         """Return what is filed of it; the book is locked."""

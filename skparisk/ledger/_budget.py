@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
+from operator import attrgetter
 from typing import Any
+
+from scipy.optimize import toms748
 
 from skparisk._validate import check_choice, check_epsilon
 from skparisk.composition import (
@@ -18,48 +20,58 @@ from skparisk.composition import (
     compose_filter,
 )
 from skparisk.composition._guarantee import ceil_float, exact_sum
+from skparisk.exceptions import CalibrationError
 
 __all__ = ["RULES", "Budget", "triple"]
 
+# How far the level that is left may be below the largest that fits, relatively; and
+# relative to the budget.
+_TOLERANCE = 2.0**-25
+_NOTHING = 2.0**-40
+
 Parts = Sequence[PrivacyGuarantee]
 
-# How far the level that is left may be below the largest that fits, relatively; and
-# which share of the budget is none.
-_TOLERANCE = 2.0**-24
-_NOTHING = 2.0**-40
+
+def _basic(parts: Parts, delta: float) -> Iterator[PrivacyGuarantee]:
+    yield compose_basic(parts)
+
+
+def _advanced(parts: Parts, delta: float) -> Iterator[PrivacyGuarantee]:
+    # What is kept of delta for the composition must not depend on the releases.
+    slack = delta / 2
+    if _own_delta(parts) <= _decimal(delta) - _decimal(slack):
+        yield compose_basic(parts)
+        yield compose_filter(parts, delta=delta, slack=slack)
+
+
+def _exact(parts: Parts, delta: float) -> Iterator[PrivacyGuarantee]:
+    yield compose_basic(parts)
+    try:
+        together = compose_exact(parts, delta=delta)
+    except CalibrationError:  # no level has this delta
+        return
+    yield together
 
 
 @dataclass(frozen=True)
 class Rule:
-    """How releases compose: basic composition, and what may be used beside it."""
+    """How releases compose."""
 
-    # Of delta, what is kept for the composition, fixed before the first release.
-    slack_share: float
-    # What else holds for releases together, given the delta and the slack.
-    other: Callable[[Parts, float, float], PrivacyGuarantee] | None
+    # What holds for releases together at a delta, in the order of what it costs to
+    # find; any of it may be used.
+    claims: Callable[[Parts, float], Iterator[PrivacyGuarantee]]
     text: str
-
-
-def _filter(parts: Parts, delta: float, slack: float) -> PrivacyGuarantee:
-    return compose_filter(parts, delta=delta, slack=slack)
-
-
-def _exact(parts: Parts, delta: float, slack: float) -> PrivacyGuarantee:
-    if _own_delta(parts) == _decimal(delta):  # nothing is left for the composition
-        return compose_basic(parts)
-    return compose_exact(parts, delta=delta)
 
 
 _ON_THE_WAY = "Levels may be chosen on the way: what holds in the end is the budget."
 
 RULES = {
-    "basic": Rule(0.0, None, f"basic. {_ON_THE_WAY}"),
-    "advanced": Rule(0.5, _filter, f"basic or advanced. {_ON_THE_WAY}"),
+    "basic": Rule(_basic, f"basic. {_ON_THE_WAY}"),
+    "advanced": Rule(_advanced, f"basic or advanced. {_ON_THE_WAY}"),
     "exact": Rule(
-        0.0,
         _exact,
-        "basic or by privacy loss distributions. How many releases there are, and "
-        "their levels, must not depend on earlier releases.",
+        "basic or exact. How many releases there are, and their levels, must not "
+        "depend on earlier releases.",
     ),
 }
 
@@ -96,60 +108,51 @@ class Budget:
 
     def spent(self, parts: Parts) -> PrivacyGuarantee:
         """Return what releases guarantee together."""
-        return min(self._totals(parts), key=lambda total: total.epsilon)
+        claims = RULES[self.composition].claims(parts, self.delta)
+        return min(claims, key=attrgetter("epsilon"), default=compose_basic(parts))
 
     def fits(self, parts: Parts) -> bool:
         """Tell if releases are within the budget, all of them together."""
         if math.isinf(self.epsilon):
             compose_basic(parts)  # refuses releases about different neighbors
             return True
-        within = any(map(self._holds, self._totals(parts)))
-        return within and self._own_deltas_fit(parts)
+        return any(level <= self.epsilon for level in self._levels(parts))
 
     def remaining(self, parts: Parts, n: int = 1) -> float:
         """Return the largest level that n more releases may have; 0 if none."""
         if math.isinf(self.epsilon):
             return math.inf
 
-        def fits(level: float) -> bool:
-            return self.fits([*parts, *[PrivacyGuarantee(level)] * n])
+        def after(level: float) -> list[PrivacyGuarantee]:
+            return [*parts, *[PrivacyGuarantee(level)] * n]
 
-        low = _floor_float(self._left_by_basic(parts) / n)
-        if RULES[self.composition].other is None or not fits(low):
-            return low
-        high = 2 * max(low, self.epsilon / n)
-        while fits(high):
-            low, high = high, 2 * high
-        while high - low > _TOLERANCE * high and high > _NOTHING * self.epsilon:
-            middle = (low + high) / 2
-            low, high = (middle, high) if fits(middle) else (low, middle)
-        return low
+        def excess(level: float) -> float:
+            least = min(self._levels(after(level)), default=math.inf)
+            if least <= self.epsilon:
+                fitting.append(float(level))
+            return min(least - self.epsilon, self.epsilon)
 
-    @property
-    def _slack(self) -> float:
-        return self.delta * RULES[self.composition].slack_share
-
-    def _own_deltas_fit(self, parts: Parts) -> bool:
-        return _own_delta(parts) + _decimal(self._slack) <= _decimal(self.delta)
-
-    def _left_by_basic(self, parts: Parts) -> Fraction:
         spent = compose_basic(parts).epsilon
-        if spent > self.epsilon:
-            return Fraction(0)
-        return _decimal(self.epsilon) - _decimal(spent)
+        left = _decimal(self.epsilon) - _decimal(min(spent, self.epsilon))
+        low = _floor_float(left / n)
+        if not self.fits(after(low)):
+            return 0.0
+        if self.composition == "basic":
+            return low
+        fitting = [low]
+        high = 2 * max(low, self.epsilon / n)
+        while excess(high) <= 0:
+            high *= 2
+        # It narrows down two levels, of which one fits and the other does not.
+        toms748(excess, low, high, xtol=_NOTHING * self.epsilon, rtol=_TOLERANCE)
+        return max(fitting)
 
-    def _totals(self, parts: Parts) -> Iterator[PrivacyGuarantee]:
-        """Yield what holds for releases together; the cheapest to find first."""
-        basic = compose_basic(parts)
-        yield basic
-        other = RULES[self.composition].other
-        valid = self._own_deltas_fit(parts) and 0 < basic.epsilon < math.inf
-        if other is not None and valid:
-            yield other(parts, self.delta, self._slack)
-
-    def _holds(self, total: PrivacyGuarantee) -> bool:
-        # The risk is at most 1, so that any is within gamma=1.
-        return all(map(operator.le, triple(total), self.limit))
+    def _levels(self, parts: Parts) -> Iterator[float]:
+        """Yield the levels that releases have together, at a delta and risk within."""
+        for claim in RULES[self.composition].claims(parts, self.delta):
+            epsilon, delta, risk = triple(claim)
+            if delta <= self.delta and risk <= self.gamma:
+                yield epsilon
 
 
 def triple(total: PrivacyGuarantee) -> tuple[float, float, float]:

@@ -40,10 +40,10 @@ class PrivacyLedger:
 
     composition : {"basic", "advanced", "exact"}, default="basic"
         How releases compose. "basic": levels, deltas and risks add up. "advanced":
-        that, or :func:`~skparisk.composition.compose_filter`; a half of `delta` is
-        for the composition, and the other half for the deltas of the releases.
-        "exact": that, or :func:`~skparisk.composition.compose_exact`. The last two
-        need a `delta` above 0.
+        that, or :func:`~skparisk.composition.compose_filter`, where one half of
+        `delta` is for the composition and the other for the deltas of the releases.
+        "exact": "basic", or :func:`~skparisk.composition.compose_exact`; slow for
+        hundreds of releases. The last two need a `delta` above 0.
 
     path : str or path-like, default=None
         A new file that the ledger is kept in, which outlives a crash, and which other
@@ -55,7 +55,8 @@ class PrivacyLedger:
         The budget: level, delta and risk.
 
     spent : PrivacyGuarantee
-        What all releases so far guarantee together.
+        What all releases so far guarantee together, if their levels were fixed before.
+        If they were chosen on the way, what holds is `limit`.
 
     releases : tuple of LedgerEntry
         Each release: its `guarantee`, `note` and `time`.
@@ -74,6 +75,9 @@ class PrivacyLedger:
 
     FileExistsError
         If `path` exists, or the head of a ledger that was there.
+
+    ImportError
+        If `composition` is "exact", and dp-accounting is missing.
 
     Notes
     -----
@@ -114,6 +118,7 @@ class PrivacyLedger:
         path: str | os.PathLike[str] | None = None,
     ) -> None:
         budget = Budget(epsilon, delta, gamma, composition)
+        budget.spent([PrivacyGuarantee(1.0)])  # imports what it will need
         self._book = (
             MemoryBook(budget) if path is None else FileBook.create(path, budget)
         )

@@ -22,53 +22,47 @@ class Marker:
     """A locked file that says: a ledger is open in this process."""
 
     def __init__(self) -> None:
-        self._held: tuple[int, str] | None = None
+        # None, or one.
+        self._held: list[tuple[int, str]] = []
 
     def acquire(self) -> None:
         """Tell the processes that this one started, or will start."""
         folder = _folder()
         folder.mkdir(mode=0o700, exist_ok=True)
-        if not _is_own(folder):
+        if _own_folder() is None:
             raise PermissionError(
-                f"{folder} belongs to someone else, so that other processes could not "
-                "be told that a ledger is open here: set TMPDIR to a directory of "
-                "your own."
+                f"{folder} is not a directory of this user, so that other processes "
+                "could not be told that a ledger is open here: set TMPDIR to a "
+                "directory of your own."
             )
         fd, path = tempfile.mkstemp(prefix=f"{os.getpid()}-", dir=folder)
         lock(fd)
-        self._held = (fd, path)
+        self._held.append((fd, path))
 
     def release(self) -> None:
         """No longer tell them."""
-        if self._held is not None:
-            fd, path = self._held
-            self._held = None
+        while self._held:
+            fd, path = self._held.pop()
             unlock(fd)
             os.close(fd)
             Path(path).unlink(missing_ok=True)
 
-    def leave(self) -> tuple[str, ...]:
+    def leave(self) -> list[str]:
         """Leave it to the process that this one was forked from; return where it is."""
-        if self._held is None:
-            return ()
-        fd, path = self._held
-        os.close(fd)
-        return (path,)
+        for fd, _ in self._held:
+            os.close(fd)
+        return [path for _, path in self._held]
 
 
 def in_an_ancestor() -> bool:
     """Tell if a process that this one descends from has an open ledger."""
-    folder = _folder()
-    if not _is_own(folder):
-        return False
-    markers = os.listdir(folder)
+    folder = _own_folder()
+    markers = [] if folder is None else list(folder.iterdir())
     if not markers:
         return False
     ancestors = _ancestors()
     return any(
-        _is_locked(folder / name)
-        for name in markers
-        if name.partition("-")[0] in ancestors
+        _is_locked(path) for path in markers if path.name.partition("-")[0] in ancestors
     )
 
 
@@ -76,17 +70,19 @@ def _folder() -> Path:
     return Path(tempfile.gettempdir(), f"skparisk-{_user()}")
 
 
-def _user() -> int:
-    return os.getuid() if hasattr(os, "getuid") else 0
-
-
-def _is_own(folder: Path) -> bool:
-    """Tell if it is a directory, and no link, that nobody else can have put there."""
+def _own_folder() -> Path | None:
+    """Return the folder if it is there, and nobody else can have put it there."""
     try:
+        folder = _folder()  # maybe there is no place for temporary files at all
         status = folder.lstat()
     except FileNotFoundError:
-        return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == _user()
+        return None
+    own = stat.S_ISDIR(status.st_mode) and status.st_uid == _user()
+    return folder if own else None
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
 
 
 def _is_locked(path: Path) -> bool:
@@ -114,8 +110,8 @@ def _ancestors() -> set[str]:
 
 def _parent(pid: str) -> str:
     try:
-        status = Path("/proc", pid, "stat").read_text()
+        status = Path("/proc", pid, "stat").read_bytes()
     except OSError:
         return ""
     # "pid (name) state parent ...", where the name may hold anything.
-    return status.rpartition(")")[2].split()[1]
+    return status.rpartition(b")")[2].split()[1].decode()

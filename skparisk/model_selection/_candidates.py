@@ -23,6 +23,7 @@ __all__ = [
     "as_indexable",
     "configure",
     "fit_estimator",
+    "has_pairs",
     "own_sampler",
     "take_rows",
     "with_seeds",
@@ -70,11 +71,16 @@ def configure(estimator: Any, params: dict[str, Any]) -> Any:
 
 
 def with_seeds(
-    estimator: Any, seed: np.random.SeedSequence, names: Container[str]
+    estimator: Any,
+    seed: np.random.SeedSequence,
+    names: Container[str],
+    *,
+    keep_given: bool,
 ) -> Any:
-    """Return a clone in which parameters of these names are a number if they are None.
+    """Return a clone in which the parameters of these names are numbers.
 
-    The same numbers for the same seed: what is random in it is one fixed thing then.
+    The same for the same seed: what is random in it is one fixed thing then. Those that
+    are not None may be kept.
     """
     rng = np.random.default_rng(seed)
     nested = estimator.get_params(deep=True)
@@ -82,7 +88,8 @@ def with_seeds(
         **{
             name: int(rng.integers(2**31))
             for name in sorted(nested)
-            if name.rpartition("__")[2] in names and nested[name] is None
+            if name.rpartition("__")[2] in names
+            and (nested[name] is None or not keep_given)
         }
     )
 
@@ -111,6 +118,11 @@ def own_sampler(estimator: Any) -> SensitivitySampler | None:
     return sampler if isinstance(sampler, SensitivitySampler) else None
 
 
+def has_pairs(sampler: SensitivitySampler) -> bool:
+    """Tell if a sampler is fitted, so that its pairs were drawn before."""
+    return hasattr(sampler, "certificate_")
+
+
 def _fit_pipeline(pipeline: Pipeline, X: Any, y: Any, given: dict[str, Any]) -> Any:
     """Fit a pipeline whose steps get the reference as the steps before transform it."""
     asked = set()
@@ -130,8 +142,7 @@ def _taken(estimator: Any, given: dict[str, Any]) -> set[str]:
     """Return the parts of a reference that the `fit` of an estimator wants."""
     sampler = own_sampler(estimator)
     if not hasattr(estimator, "fit") or (
-        sampler is not None
-        and (sampler.reference is not None or hasattr(sampler, "certificate_"))
+        sampler is not None and (sampler.reference is not None or has_pairs(sampler))
     ):
         return set()
     return {name for name in given if has_fit_parameter(estimator, name)}

@@ -20,7 +20,11 @@ from skparisk.calibration import HEURISTIC_CLAIM
 from skparisk.calibration._wording import DECLARED
 from skparisk.composition import PrivacyGuarantee, compose_basic
 from skparisk.exceptions import IncompatibleError
-from skparisk.model_selection._candidates import configure, own_sampler
+from skparisk.model_selection._candidates import (
+    configure,
+    has_pairs,
+    own_sampler,
+)
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.sensitivity import SensitivitySampler
 
@@ -65,6 +69,17 @@ class Candidate:
     def needs_reference(self) -> bool:
         """Whether a fit without a reference takes pairs or classes from its data."""
         return any(map(_needs_reference, private_parts(self.estimator)))
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether a choice by reference might look at pairs of the last fit."""
+        samplers = map(own_sampler, private_parts(self.estimator))
+        return any(
+            has_pairs(sampler)
+            or getattr(sampler.reference, "sampling", None) == "disjoint"
+            for sampler in samplers
+            if sampler is not None
+        )
 
     @property
     def seeds(self) -> list[Any]:

@@ -64,7 +64,8 @@ def tabulate_scores(
     params: Sequence[dict[str, Any]], scores: NDArray[np.float64]
 ) -> dict[str, Any]:
     """Return candidates and their scores as `cv_results_`, without times."""
-    means = scores.mean(axis=1)
+    with np.errstate(invalid="ignore"):  # infinite scores
+        means, deviations = scores.mean(axis=1), scores.std(axis=1)
     comparable = np.where(np.isnan(means), -np.inf, means)
     results: dict[str, Any] = {}
     for name in sorted({name for candidate in params for name in candidate}):
@@ -77,7 +78,7 @@ def tabulate_scores(
     for split, of_split in enumerate(scores.T):
         results[f"split{split}_test_score"] = of_split
     results["mean_test_score"] = means
-    results["std_test_score"] = scores.std(axis=1)
+    results["std_test_score"] = deviations
     above = comparable[None, :] > comparable[:, None]
     results["rank_test_score"] = 1 + above.sum(axis=1, dtype=np.int32)
     return results

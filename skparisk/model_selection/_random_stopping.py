@@ -106,7 +106,11 @@ class RandomStopping:
         about them but the time they take.
         """
         estimators = [
-            _silent(with_seeds(candidate.estimator, seed, ("random_state",)))
+            _silent(
+                with_seeds(
+                    candidate.estimator, seed, ("random_state",), keep_given=True
+                )
+            )
             for candidate, seed in zip(
                 self.candidates, seeds.spawn(len(self.candidates)), strict=True
             )

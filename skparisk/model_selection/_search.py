@@ -12,12 +12,14 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid
 from sklearn.utils import (
     Tags,
     assert_all_finite,
+    check_array,
     check_consistent_length,
     get_tags,
 )
 from sklearn.utils.metadata_routing import MetadataRouter
 
 from skparisk._fitted import forget_fit
+from skparisk._private import PrivateMixin
 from skparisk._private_data import hide_values
 from skparisk._secure_noise import noise_source
 from skparisk._validate import (
@@ -31,6 +33,7 @@ from skparisk._validate import (
 )
 from skparisk.composition import PrivacyGuarantee, compose_basic
 from skparisk.exceptions import (
+    IncompatibleError,
     PrivacyLeakWarning,
     warn_caller,
     warn_if_seeded,
@@ -209,7 +212,8 @@ class PrivateGridSearchCV(GridSearchCV):
     the search: what was charged stays charged, and nothing is kept.
 
     A `random_state` of None in a candidate is one fixed number in all of its runs of
-    "random-stopping", as its pairs are sampled once.
+    "random-stopping", which sample the same pairs each time. Searches in several
+    threads at once count each other's releases as well.
 
     Examples
     --------
@@ -295,7 +299,8 @@ class PrivateGridSearchCV(GridSearchCV):
 
         IncompatibleError
             If a candidate is not private, has another relation than "replace-one" and
-            records are held out, or a guarantee that random stopping does not keep.
+            records are held out, or a guarantee that random stopping does not keep; or
+            if one of several has pairs that were drawn before a choice by "reference".
 
         BudgetExceededError
             If an open ledger has not enough left, or a run of "random-stopping" asks
@@ -373,14 +378,13 @@ class PrivateGridSearchCV(GridSearchCV):
         noise_source(self.noise_random_state)
 
     def _check_records(self, records: Records) -> None:
-        """Refuse private numbers that are not finite before anything is released."""
-        tags = get_tags(self.estimator)
+        """Refuse what no fit would take before anything is released."""
         if records.y is not None:
             hide_values(assert_all_finite, records.y, input_name="y")
-        elif tags.target_tags.required:
+        elif get_tags(self.estimator).target_tags.required:
             raise ValueError("fit requires y to be passed, but the target y is None.")
-        if not tags.input_tags.allow_nan:
-            hide_values(assert_all_finite, records.X, input_name="X")
+        if isinstance(self.estimator, PrivateMixin):
+            hide_values(check_array, records.X, dtype=np.float64, input_name="X")
 
     def _choose_by_reference(
         self,
@@ -389,6 +393,12 @@ class PrivateGridSearchCV(GridSearchCV):
         seeds: np.random.SeedSequence,
     ) -> Choice:
         """Choose by simulation, and fit the best candidate to the private records."""
+        if len(candidates) > 1 and any(candidate.has_pairs for candidate in candidates):
+            raise IncompatibleError(
+                "selection='reference' must not look at the pairs that calibrate the "
+                "noise: a SensitivitySampler must not be fitted before, nor have a "
+                "reference of sampling='disjoint'."
+            )
         made, simulated = seeds.spawn(2)
         estimators = [candidate.estimator for candidate in candidates]
         n_records = count_public_records(estimators, len(records))

@@ -82,8 +82,9 @@ def simulate_scores(
         Workers of joblib. The result does not depend on it.
 
     random_state : int, RandomState, Generator or None, default=None
-        Seeds the drawn databases, and each `random_state` and `noise_random_state`
-        that is None in the estimators: all of it is public.
+        Seeds the drawn databases, and takes the place of each `random_state` and
+        `noise_random_state` in the estimators: all of it is public, and no pair of a
+        later fit is looked at.
 
     verbose : int or None, default=0
         Above 0: messages of joblib.
@@ -126,15 +127,15 @@ def simulate_scores(
     entropy = check_random_state(random_state, "random_state").bytes(16)
     root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
     draws, fits = root.spawn(2)
+    drawn = list(zip(splits, draws.spawn(len(splits)), strict=True))
+    seeds = fits.spawn(len(scorers))
     tasks = [
         delayed(_simulate)(
             estimator, scorer, X, y, split, n_records, draw_seed, fit_seed
         )
-        for estimator, scorer, seed in zip(
-            estimators, scorers, fits.spawn(len(scorers)), strict=True
-        )
-        for split, draw_seed, fit_seed in zip(
-            splits, draws.spawn(len(splits)), seed.spawn(len(splits)), strict=True
+        for estimator, scorer, seed in zip(estimators, scorers, seeds, strict=True)
+        for (split, draw_seed), fit_seed in zip(
+            drawn, seed.spawn(len(splits)), strict=True
         )
     ]
     scores = Parallel(n_jobs=n_jobs, verbose=check_verbose(verbose))(tasks)
@@ -176,7 +177,9 @@ def _simulate(
     records = Records(
         take_rows(X, rows), take_rows(y, rows), take_rows(X, train), take_rows(y, train)
     )
-    candidate = with_seeds(estimator, fit_seed, ("random_state", "noise_random_state"))
+    candidate = with_seeds(
+        estimator, fit_seed, ("random_state", "noise_random_state"), keep_given=False
+    )
     # All of it is public: no ledger is charged, and seeded noise is no leak.
     with suspend_open(), threadpool_limits(1, "blas"), warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)
