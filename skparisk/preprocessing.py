@@ -203,7 +203,9 @@ class RandomizedResponseTransformer(
         state = self.noise_random_state
         if state is not None:  # one stream for all columns
             state = check_random_state(state, "noise_random_state")
-        whole_record = PrivacyGuarantee(self.epsilon_, leaks=leaks)
+        whole_record = PrivacyGuarantee(
+            self.epsilon_, relation="replace-one", leaks=leaks
+        )
         spend(as_seeded(whole_record, self.noise_random_state), note=str(self))
         with suspend_open():  # the columns' parts of it are paid for
             return self._randomize(indices, state)

@@ -85,6 +85,10 @@ RELEASES = {
         lambda: RandomizedResponse(epsilon=1.0).randomize([0, 1]),
         (1.0,),
     ),
+    "randomized response, 3 questions": (
+        lambda: RandomizedResponse(epsilon=1.0).randomize(np.zeros((5, 3), dtype=int)),
+        (3.0,),
+    ),
     "bernstein": (
         lambda: BernsteinMechanism(1, 0.5, lattice_size=2).release(np.ones(3)),
         (0.5,),

@@ -90,6 +90,7 @@ def at_risk(noise_epsilon, n, version="journal", delta=DELTA):
 
 RULES = {
     "basic": compose_basic,
+    "owner": partial(compose_parallel, partition="owner"),
     "position": partial(compose_parallel, partition="position"),
     "value": partial(compose_parallel, partition="value"),
     "lecture": partial(compose_advanced, delta=DELTA),
@@ -101,7 +102,12 @@ RULES = {
     "exact, no delta": partial(compose_exact, delta=0),
 }
 # What each rule is called in the result.
-NAMES = {"position": "parallel", "value": "parallel", "lecture": "advanced"} | {
+NAMES = {
+    "owner": "parallel",
+    "position": "parallel",
+    "value": "parallel",
+    "lecture": "advanced",
+} | {
     "filter, no delta": "filter",
     "exact, no delta": "exact",
 }
@@ -377,7 +383,7 @@ def test_what_is_void_stays_void(name):
     assert not together.private
 
 
-@pytest.mark.parametrize("name", set(RULES) - {"laplace"})
+@pytest.mark.parametrize("name", sorted(set(RULES) - {"laplace"}))
 def test_without_noise_there_is_no_level(name):
     together = RULES[name]([laplace(0.2), math.inf])
     assert together.epsilon == math.inf
@@ -386,10 +392,13 @@ def test_without_noise_there_is_no_level(name):
 
 @pytest.mark.parametrize("name", RULES)
 def test_relations_have_to_agree(name):
-    one = laplace(0.1, relation="add-remove")
-    assert RULES[name]([one, laplace(0.1)]).relation == "add-remove"
+    own, other = "add-remove", "replace-one"
+    if name == "position":
+        own, other = other, own
+    one = laplace(0.1, relation=own)
+    assert RULES[name]([one, laplace(0.1)]).relation == own
     with pytest.raises(IncompatibleError):
-        RULES[name]([one, laplace(0.1, relation="replace-one")])
+        RULES[name]([one, laplace(0.1, relation=other)])
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -421,7 +430,7 @@ levels = st.lists(st.floats(0.001, 3.0), min_size=1, max_size=6)
 def test_order_is_no_matter(shifts, data):
     releases = [laplace(a, delta=i * 1e-9) for i, a in enumerate(shifts)]
     shuffled = data.draw(st.permutations(releases))
-    for name in set(RULES) - {"filter, no delta"}:
+    for name in sorted(set(RULES) - {"filter, no delta"}):
         assert RULES[name](shuffled) == RULES[name](releases)
 
 
@@ -631,12 +640,40 @@ def test_a_slack_that_releases_leave_over_would_not_do():
 
 def test_parts_have_the_largest_of_each():
     parts = [(0.1, 1e-6, 0.05), (0.3, 0.0, 0.2), (0.2, 1e-5, 0.1)]
-    together = compose_parallel(parts, partition="position")
-    assert (together.epsilon, together.delta, together.risk) == (0.3, 1e-5, 0.2)
-    assert together.randomness == "both"
-    assert together.n_releases == 3
-    assert together.relation is None
-    assert "disjoint" in " ".join(together.conditions)
+    for partition, relation in (
+        ("owner", None),
+        ("position", "replace-one"),
+        ("value", "add-remove"),
+    ):
+        together = compose_parallel(parts, partition=partition)
+        assert (together.epsilon, together.delta, together.risk) == (0.3, 1e-5, 0.2)
+        assert together.randomness == "both"
+        assert together.n_releases == 3
+        assert together.relation == relation
+        assert "disjoint" in " ".join(together.conditions)
+
+
+def test_a_record_that_is_removed_moves_those_behind_it():
+    release = laplace(0.5, relation="add-remove")
+    assert compose_parallel([release] * 2, partition="owner").epsilon == 0.5
+    with pytest.raises(IncompatibleError, match="moves those behind"):
+        compose_parallel([release] * 2, partition="position")
+    records, rest = np.array([0, 1, 0, 1]), np.array([1, 0, 1])  # without the first
+    moves = np.abs(records[:3] - rest)  # of three parts that have one record each
+    assert moves.sum() * 0.5 > release.epsilon
+
+
+def test_transfer_counts_the_records_of_all_steps():
+    release = PrivacyGuarantee(0.1, risk=0.05, randomness="implicit")
+    group = group_privacy(release, 10)
+    added = transfer(group, 5e-6, n_records=9).risk - group.risk
+    assert added == pytest.approx(math.sqrt(19 * 5e-6 / 2), rel=1e-9)
+
+
+def test_one_release_is_no_list_of_levels():
+    with pytest.raises(ValueError, match=r"goes into a list; got \(0.5, 1e-05\)"):
+        compose_basic((0.5, 1e-5))
+    assert compose_basic(((0.5, 1e-5),)).delta == 1e-5
 
 
 def test_replaced_records_may_change_their_part():
@@ -760,7 +797,7 @@ def test_a_risk_over_pairs_and_noise_is_a_delta_on_average_only():
     approximated = approximate(release)
     assert "(0.6, 0.05)-differentially private, on average" in approximated.guarantee
     assert (approximated.epsilon, approximated.risk) == (0.6, 0.05)
-    assert 0 < approximated.delta < 1e-300
+    assert (approximated.delta, approximated.post_processed) == (0.0, True)
     together = compose_basic([approximated, PrivacyGuarantee(0.1)])
     assert "on average" in together.guarantee
     assert approximate(approximated).guarantee == approximated.guarantee

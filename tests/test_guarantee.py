@@ -27,7 +27,7 @@ from skparisk.mechanisms import (
     LaplaceMechanism,
     RandomizedResponse,
 )
-from skparisk.privacy_loss import gaussian_delta
+from skparisk.privacy_loss import gaussian_delta, gaussian_loss_exceedance
 
 levels = st.floats(min_value=1e-300, max_value=1e300)
 
@@ -58,7 +58,7 @@ def test_a_guarantee_survives_json(method, randomness):
         0.01,
         randomness,
         "add-remove",
-        DominatingLoss("laplace", 0.2, 1e-9),
+        DominatingLoss("laplace", 0.1, 1e-9),
         method,
         3,
         leaks=("a leak",),
@@ -92,11 +92,18 @@ def test_a_guarantee_survives_json(method, randomness):
         ({"method": "magic"}, "method must be one of"),
         ({"loss": 0.5}, "loss must be None or a DominatingLoss"),
         ({"n_releases": -1}, "n_releases must be a whole number >= 0"),
+        ({"group_size": 0}, "group_size must be a whole number >= 1"),
     ],
 )
 def test_parameters_out_of_range_are_refused(parameters, message):
     with pytest.raises(ValueError, match=message):
         PrivacyGuarantee(**{"epsilon": 1.0} | parameters)
+
+
+def test_a_level_is_not_above_the_largest_loss():
+    with pytest.raises(ValueError, match="must be at most the largest loss"):
+        PrivacyGuarantee(1.0, loss=DominatingLoss("laplace", 0.5, 0.1))
+    PrivacyGuarantee(1.0, 1e-5, loss=DominatingLoss("gaussian", 0.01))
 
 
 def test_a_dominating_loss_is_finite():
@@ -151,6 +158,39 @@ def test_a_dominating_loss_is_finite():
             "exceeds 1 with probability at most 0.5 over the noise.",
         ),
         (
+            PrivacyGuarantee(1.0, 0.0, 0.5, randomness="both", post_processed=True),
+            "For two neighboring databases: the release is "
+            "(1, 0.5)-differentially private, on average over the fresh pair and the "
+            "sampled pairs.",
+        ),
+        (
+            PrivacyGuarantee(1.0, 0.0, 0.0, 0.1, randomness="implicit"),
+            "For two neighboring databases: with probability at least 1 over the fresh "
+            "pair, in all but a share 0.1 of all samples of pairs, the release is "
+            "1-differentially private for that pair, whatever is released.",
+        ),
+        (
+            PrivacyGuarantee(1.0, 0.0, 0.5, 0.1, randomness="explicit"),
+            "For any two neighboring databases: the privacy loss of the release "
+            "exceeds 1 with probability at most 0.5 over the noise, in all but a share "
+            "0.1 of all samples of pairs.",
+        ),
+        (
+            PrivacyGuarantee(1.0, group_size=3),
+            "For any two databases that are at most 3 neighbors apart: the release is "
+            "1-differentially private.",
+        ),
+        (
+            PrivacyGuarantee(1.0, group_size=2, relation="replace-one"),
+            "For any two databases that differ in at most 2 records: the release is "
+            "1-differentially private.",
+        ),
+        (
+            PrivacyGuarantee(1.0, group_size=2, relation="add-remove"),
+            "For any two databases that at most 2 added or removed records make equal: "
+            "the release is 1-differentially private.",
+        ),
+        (
             PrivacyGuarantee(1.0, 0.25, 0.5, randomness="explicit"),
             "For any two neighboring databases: the release is "
             "(1, 0.75)-differentially private.",
@@ -172,6 +212,7 @@ def test_what_voids_or_leaks_is_told_first():
     leaking = PrivacyGuarantee(1.0, leaks=("A & B.",), provisos=("If.",))
     assert not leaking.private
     assert not leaking.voided
+    assert leaking.guarantee.endswith("apart from what was released without noise.")
     assert str(leaking).endswith("Caveat: A & B.\nCaveat: If.")
     assert "A &amp; B." in leaking._repr_html_()
     given = dataclasses.replace(infinite, void_reasons=("Other.",))
@@ -185,8 +226,21 @@ def test_conditions_are_those_of_the_rule():
     assert len(several.conditions) == 2
     assert all(text in str(several) for text in several.conditions)
     every_pair = dataclasses.replace(several, randomness="explicit", method="basic")
-    assert every_pair.conditions == ()
-    assert "disjoint" in dataclasses.replace(alone, method="parallel").conditions[0]
+    assert every_pair.conditions == (
+        "levels, or a limit of their sum, were fixed before the first release",
+    )
+    filtered = dataclasses.replace(several, method="filter", risk=0.0)
+    assert "that limit is what all releases" in filtered.conditions[0]
+    parallel, group, transferred = (
+        dataclasses.replace(alone, method=method).conditions
+        for method in ("parallel", "group", "transferred")
+    )
+    assert "disjoint" in parallel[0]
+    assert "sampled as for that part" in parallel[1]
+    assert group == (
+        "each step from neighbor to neighbor in a group is as a sampled pair",
+    )
+    assert "divergence" in transferred[0]
 
 
 def test_risks_add_and_failures_of_samples_are_kept_apart_where_they_can_be():
@@ -214,6 +268,18 @@ def test_relations_do_not_mix():
     assert merge([one, PrivacyGuarantee(1.0)])["relation"] == "replace-one"
     with pytest.raises(IncompatibleError, match=r"'add-remove', 'replace-one'"):
         merge([one, other])
+
+
+def test_groups_of_different_sizes_do_not_mix():
+    pair, triple = (PrivacyGuarantee(1.0, group_size=size) for size in (2, 3))
+    assert merge([pair, pair])["group_size"] == 2
+    with pytest.raises(IncompatibleError, match=r"groups of one size, got \[2, 3\]"):
+        merge([pair, triple])
+
+
+def test_a_sum_that_is_too_large_says_so():
+    overflow = PrivacyGuarantee(math.inf, method="basic", n_releases=2)
+    assert overflow.void_reasons == ("epsilon is infinite: this is NOT private.",)
 
 
 def test_plain_numbers_are_releases():
@@ -253,20 +319,55 @@ def test_mechanisms_say_what_they_guarantee():
         assert free.as_guarantee().loss is None
 
 
-@pytest.mark.parametrize(("epsilon", "known"), [(1e-8, True), (1e-10, False)])
-def test_where_the_grid_counts_only_the_level_is_known(epsilon, known):
+@pytest.mark.parametrize(
+    ("epsilon", "sensitivity", "known"),
+    [(1e-8, 1.0, True), (1e-10, 1.0, False), (1.0, 1e-280, True), (1.0, 1e-300, False)],
+)
+def test_where_the_grid_counts_only_the_level_is_known(epsilon, sensitivity, known):
     certificate = RiskCertificate(
         epsilon=epsilon,
         gamma=0.0,
         risk=0.0,
-        sensitivity=1.0,
-        noise_scale=1 / epsilon,
+        sensitivity=sensitivity,
+        noise_scale=sensitivity / epsilon,
         n_records=10,
         n_outputs=1,
         calibration="declared",
         randomness="explicit",
     )
     assert (certificate.as_guarantee().loss is not None) == known
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        {},
+        {"mechanism": "gaussian", "delta": 1e-5},
+        {"mechanism": "gaussian", "delta": 1e-5, "epsilon": 2.0},
+        {"mechanism": "gaussian", "gamma": 0.1, "risk": 0.1},
+    ],
+)
+def test_noise_that_a_document_makes_up_is_not_believed(claim):
+    """The law is never that of less loss than the level and delta say."""
+    claim = {"epsilon": 1.0, "gamma": 0.0, "risk": 0.0} | claim
+    certificate = RiskCertificate(
+        sensitivity=1e-9,
+        noise_scale=1.0,
+        n_records=10,
+        n_outputs=1,
+        calibration="declared",
+        randomness="explicit",
+        **claim,
+    )
+    loss = certificate.as_guarantee().loss
+    if loss.law == "laplace":
+        assert loss.shift >= 1.0
+    else:
+        delta = gaussian_delta(claim["epsilon"] - loss.excess, loss.shift)
+        risk = gaussian_loss_exceedance(claim["epsilon"] - loss.excess, loss.shift)
+        # Up to a level of 1 the noise may be the textbook's, which is larger.
+        assert delta >= (4e-8 if claim["epsilon"] <= 1 else 0.999e-5)
+        assert risk >= claim["risk"]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,12 @@ from skparisk._validate import (
 from skparisk.calibration import _wording as wording
 from skparisk.composition import DominatingLoss, PrivacyGuarantee
 from skparisk.mechanisms import LAWS, NOISE_SHAPES
-from skparisk.mechanisms._grid_cost import GRID_SHARE
+from skparisk.mechanisms import _grid_cost as grid_cost
+from skparisk.privacy_loss import (
+    gaussian_classical_shift,
+    gaussian_explicit_shift,
+    gaussian_shift,
+)
 
 __all__ = ["RANDOMNESS", "RiskCertificate"]
 
@@ -27,6 +32,8 @@ _SAMPLED = ("exchangeable", "pac", "dkw", "bessel")
 _KNOWN = (*wording.KNOWN, "bessel")
 # Outputs over the level, for which the grid is next to nothing.
 _FINE_GRID = 2.0**30
+# A noise scale that is too small for a fine grid.
+_COARSE_SCALE = 2.0**-960
 RANDOMNESS = ("implicit", "both", "explicit")
 
 
@@ -342,12 +349,16 @@ class RiskCertificate:
         loss = None
         known = self.mechanism in LAWS and self.randomness != "both"
         # Then the grid costs a share 2**-20 of the shift, and of the level.
-        fine = self.n_outputs / self.epsilon <= _FINE_GRID
+        fine = (
+            self.n_outputs / self.epsilon <= _FINE_GRID
+            and self.noise_scale >= _COARSE_SCALE
+        )
         if known and fine and not self.voided:
             loss = DominatingLoss(
                 self.mechanism,
-                shift=self.noise_epsilon * (1 + 2 * GRID_SHARE),
-                excess=self.epsilon * 2 * GRID_SHARE,
+                shift=max(self.noise_epsilon, self._least_shift)
+                * (1 + 2 * grid_cost.GRID_SHARE),
+                excess=self.epsilon * 2 * grid_cost.GRID_SHARE,
             )
         return PrivacyGuarantee(
             self.epsilon,
@@ -361,6 +372,17 @@ class RiskCertificate:
             leaks=wording.leaks(self),
             provisos=wording.provisos(self),
         )
+
+    @property
+    def _least_shift(self) -> float:
+        """Shift that no calibration is below, whatever a document may say."""
+        if self.mechanism == "laplace":
+            return self.epsilon
+        level = grid_cost.below(self.epsilon)
+        if not self.delta:
+            return gaussian_explicit_shift(level, self.risk)
+        textbook = gaussian_classical_shift if self.epsilon <= 1 else gaussian_shift
+        return min(textbook(level, self.delta), gaussian_shift(level, self.delta))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers, strings and lists, which survive JSON and YAML.

@@ -38,9 +38,9 @@ def approximate(release: Any) -> PrivacyGuarantee:
     -------
     guarantee : PrivacyGuarantee
         "explicit": `delta` has grown by the risk, which is 0 now. "both": the numbers
-        stay, as the sum of `delta` and `risk` holds on average over pairs only; `delta`
-        is above 0, the least float if need be, and so the words are about events, not
-        about the loss. A release without a risk over the noise: as it was.
+        stay, as the sum of `delta` and `risk` holds on average over pairs only; it is
+        `post_processed`, so that the words are about events, not about the loss. A
+        release without a risk over the noise: as it was.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def approximate(release: Any) -> PrivacyGuarantee:
     if g.randomness == "explicit":
         delta = min(1.0, add_up([g.delta, g.risk, g.failure_prob]))
         return _convert(g, "approximate", delta=delta, risk=0.0, failure_prob=0.0)
-    return _convert(g, "approximate", delta=g.delta or math.ulp(0.0))
+    return _convert(g, "approximate", post_processed=True)
 
 
 def post_process(release: Any) -> PrivacyGuarantee:
@@ -122,8 +122,8 @@ def group_privacy(release: Any, size: int) -> PrivacyGuarantee:
     -------
     guarantee : PrivacyGuarantee
         Level :math:`k\epsilon`; delta, and a risk that is a part of it, times
-        :math:`\sum_{j<k} e^{j\epsilon}`; a risk over pairs alone times k. Where it says
-        *differ in one record*, k records may. The law of the loss is not kept.
+        :math:`\sum_{j<k} e^{j\epsilon}`; a risk over pairs alone times k. Its
+        `group_size` is k times what it was. The law of the loss is not kept.
 
     Raises
     ------
@@ -148,8 +148,10 @@ def group_privacy(release: Any, size: int) -> PrivacyGuarantee:
     """
     g = as_guarantee(release)
     k = check_at_least(size, "size", 1)
-    about_loss = g.randomness == "explicit" or (g.randomness == "both" and not g.delta)
-    if about_loss and (g.risk or g.failure_prob):
+    about_events = g.randomness == "implicit" or (
+        g.randomness == "both" and (g.delta > 0 or g.post_processed)
+    )
+    if (g.risk or g.failure_prob) and not about_events:
         raise IncompatibleError(
             f"release has a risk over the noise (randomness={g.randomness!r}), which "
             "says nothing of groups: give approximate(release)."
@@ -165,6 +167,7 @@ def group_privacy(release: Any, size: int) -> PrivacyGuarantee:
         delta=_group_delta(g.epsilon, g.delta, k),
         risk=risk,
         loss=None,
+        group_size=k * g.group_size,
     )
 
 
@@ -198,9 +201,10 @@ def transfer(release: Any, kl_divergence: float, n_records: int) -> PrivacyGuara
     Notes
     -----
     **Guarantee** (:ref:`thm-conversions`). The records of a pair are independent, so
-    the laws of its n + 1 records are at most :math:`\sqrt{(n + 1) \tau / 2}` apart in
-    total variation, which the risk grows by. The caller must ensure the bound, which
-    has to be tiny: 0.05 more at 1000 records takes 5e-6 nats. Source: Rubinstein and
+    the laws of its n + 1 records (n + k for groups of k) are at most
+    :math:`\sqrt{(n + 1) \tau / 2}` apart in total variation, which the risk grows by.
+    The caller must ensure the bound, which has to be tiny: 0.05 more at 1000 records
+    takes 5e-6 nats. Source: Rubinstein and
     Aldà (2017), Proposition 8; Pinsker's inequality.
 
     Examples
@@ -219,7 +223,8 @@ def transfer(release: Any, kl_divergence: float, n_records: int) -> PrivacyGuara
     n = check_at_least(n_records, "n_records", 1)
     if g.randomness == "explicit" or not (g.risk or g.failure_prob):
         return g
-    apart = math.sqrt((n + 1) * float(kl_divergence) / 2) * (1 + ROUNDING)  # Prop. 8
+    n_drawn = n + g.group_size
+    apart = math.sqrt(n_drawn * float(kl_divergence) / 2) * (1 + ROUNDING)  # Prop. 8
     return _convert(g, "transferred", risk=min(1.0, add_up([g.risk, min(1.0, apart)])))
 
 

@@ -47,6 +47,7 @@ METHODS = {
 }
 # Valid only if how many releases there are, and their levels, were fixed before.
 _FIXED_LEVELS = ("advanced", "dwork-roth", "laplace", "exact")
+_INFINITE = "epsilon is infinite: this is NOT private."
 _SENTENCES = ("void_reasons", "leaks", "provisos")
 _DERIVED = ("private", "guarantee", "conditions")
 
@@ -86,6 +87,12 @@ class DominatingLoss:
             if math.isinf(value):
                 raise ValueError(f"{name} must be a finite number, got {value!r}.")
             object.__setattr__(self, name, value)
+
+    @property
+    def largest(self) -> float:
+        """Largest loss that there is; infinite for Gaussian noise."""
+        bounded = self.law == "laplace"
+        return self.shift + self.excess if bounded else math.inf
 
 
 @dataclass(frozen=True)
@@ -127,6 +134,14 @@ class PrivacyGuarantee:
     n_releases : int, default=1
         Releases that it is about, >= 0.
 
+    group_size : int, default=1
+        Steps from one neighbor to the next that it is about, >= 1: see
+        :func:`group_privacy`.
+
+    post_processed : bool, default=False
+        Whether a risk over pair and noise is a part of delta, on average over pairs,
+        and no longer one of the loss: see :func:`post_process`.
+
     void_reasons, leaks, provisos : tuple of str, default=()
         Sentences: why there is no guarantee at all; what about the private data was
         released without noise; what else the guarantee rests on.
@@ -153,6 +168,8 @@ class PrivacyGuarantee:
     loss: DominatingLoss | None = None
     method: str = "single"
     n_releases: int = 1
+    group_size: int = 1
+    post_processed: bool = False
     void_reasons: tuple[str, ...] = ()
     leaks: tuple[str, ...] = ()
     provisos: tuple[str, ...] = ()
@@ -161,6 +178,8 @@ class PrivacyGuarantee:
         plain: dict[str, Any] = {
             "epsilon": _check_range(self.epsilon, "epsilon", math.inf),
             "n_releases": check_at_least(self.n_releases, "n_releases", 0),
+            "group_size": check_at_least(self.group_size, "group_size", 1),
+            "post_processed": bool(self.post_processed),
         }
         for name in _SENTENCES:
             plain[name] = tuple(str(text) for text in getattr(self, name))
@@ -174,8 +193,15 @@ class PrivacyGuarantee:
             raise ValueError(
                 f"loss must be None or a DominatingLoss, got {self.loss!r}."
             )
+        if self.loss is not None and self.loss.largest < plain["epsilon"]:
+            raise ValueError(
+                f"epsilon={self.epsilon!r} must be at most the largest loss of "
+                f"{self.loss!r}, {self.loss.largest!r}."
+            )
         if math.isinf(plain["epsilon"]) and not plain["void_reasons"]:
-            plain["void_reasons"] = (NO_NOISE,)
+            plain["void_reasons"] = (
+                NO_NOISE if self.method == "single" else _INFINITE,
+            )
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 
@@ -208,14 +234,31 @@ class PrivacyGuarantee:
     def conditions(self) -> tuple[str, ...]:
         """What is taken on the caller's word."""
         several = self.n_releases > 1
+        sampled = self.risk > 0 and self.randomness != "explicit"
         cases = {
             "what was asked with a risk did not depend on earlier releases": (
-                several and self.risk > 0 and self.randomness != "explicit"
+                several and sampled
+            ),
+            "levels, or a limit of their sum, were fixed before the first release": (
+                several and self.method == "basic"
             ),
             "how many releases there are, and their levels, did not depend on earlier "
             "releases": several and self.method in _FIXED_LEVELS,
+            "a limit of the level, delta and slack were fixed before the first "
+            "release, and that limit is what all releases together guarantee": (
+                several and self.method == "filter"
+            ),
             "the parts are disjoint, and which record is in which is fixed": (
                 self.method == "parallel"
+            ),
+            "pairs for the release of a part were sampled as for that part": (
+                self.method == "parallel" and sampled
+            ),
+            "each step from neighbor to neighbor in a group is as a sampled pair": (
+                self.method == "group" and sampled
+            ),
+            "the divergence of the populations is at most what was given": (
+                self.method == "transferred"
             ),
         }
         return tuple(text for text, applies in cases.items() if applies)
@@ -342,7 +385,14 @@ def as_guarantees(releases: Iterable[Any]) -> list[PrivacyGuarantee]:
     """Return what each release of a list guarantees."""
     if isinstance(releases, str | Mapping) or not isinstance(releases, Iterable):
         raise ValueError(f"releases must be a list of releases, got {releases!r}.")
-    return [as_guarantee(release) for release in releases]
+    listed = list(releases)
+    if isinstance(releases, tuple) and any(isinstance(x, Real) for x in listed):
+        raise ValueError(
+            "releases must be a list, or have no bare numbers: a tuple of numbers is "
+            "one release (epsilon, delta, risk), which goes into a list; got "
+            f"{releases!r}."
+        )
+    return [as_guarantee(release) for release in listed]
 
 
 def merge(guarantees: Iterable[PrivacyGuarantee]) -> dict[str, Any]:
@@ -358,6 +408,11 @@ def merge(guarantees: Iterable[PrivacyGuarantee]) -> dict[str, Any]:
             "releases must have one relation of neighboring databases, got "
             f"{sorted(map(str, relations))}."
         )
+    sizes = {g.group_size for g in all_of_them} or {1}
+    if len(sizes) > 1:
+        raise IncompatibleError(
+            f"releases must be about groups of one size, got {sorted(sizes)}."
+        )
     risky = [g for g in all_of_them if g.risk or g.failure_prob]
     kinds = {g.randomness for g in risky}
     risk = exact_sum(g.risk for g in risky)
@@ -370,6 +425,8 @@ def merge(guarantees: Iterable[PrivacyGuarantee]) -> dict[str, Any]:
         "randomness": kinds.pop() if len(kinds) == 1 else "both",
         "relation": relations.pop() if relations else None,
         "n_releases": sum(g.n_releases for g in all_of_them),
+        "group_size": sizes.pop(),
+        "post_processed": any(g.post_processed for g in all_of_them),
         **{
             name: tuple(
                 sorted({text for g in all_of_them for text in getattr(g, name)})
@@ -403,13 +460,18 @@ def _check_range(value: Any, name: str, most: float) -> float:
 def _in_words(claim: PrivacyGuarantee) -> str:
     if claim.voided:
         return f"There is no guarantee. {claim.caveats[0]}"
-    neighbors = "two neighboring databases"
-    if claim.relation is not None:
-        neighbors = NEIGHBORS[claim.relation]
+    words = _claim_in_words(claim)
+    if claim.leaks:
+        words += " This is apart from what was released without noise."
+    return words
+
+
+def _claim_in_words(claim: PrivacyGuarantee) -> str:
+    neighbors = _neighbors(claim)
     several = claim.n_releases > 1
     what = f"{claim.n_releases} releases together" if several else "release"
     are = "are" if several else "is"
-    if not claim.risk:
+    if not (claim.risk or claim.failure_prob):
         return f"For any {neighbors}: the {what} {are} {_private_at(claim)}."
     if claim.randomness == "implicit":
         return (
@@ -419,17 +481,25 @@ def _in_words(claim: PrivacyGuarantee) -> str:
         )
     every = claim.randomness == "explicit"
     whom = f"For {'any ' if every else ''}{neighbors}:"
-    if claim.delta:
+    if claim.delta or (claim.post_processed and not every):
         average = "" if every else ", on average over " + _over(claim, "the fresh pair")
         level = _private_at(claim, claim.delta + claim.risk)
         return f"{whom} the {what} {are} {level}{average}."
-    over = "the noise"
-    if not every:
-        over = _over(claim, "the fresh pair and the noise")
+    over = _over(claim, "the noise" if every else "the fresh pair and the noise")
     return (
         f"{whom} the privacy loss of the {what} exceeds {ceil_text(claim.epsilon)} "
         f"with probability at most {ceil_text(claim.risk)} over {over}."
     )
+
+
+def _neighbors(claim: PrivacyGuarantee) -> str:
+    if claim.group_size == 1:
+        return NEIGHBORS.get(claim.relation or "", "two neighboring databases")
+    steps = {
+        "replace-one": "that differ in at most {} records",
+        "add-remove": "that at most {} added or removed records make equal",
+    }.get(claim.relation or "", "that are at most {} neighbors apart")
+    return f"two databases {steps.format(claim.group_size)}"
 
 
 def _private_at(claim: PrivacyGuarantee, delta: float | None = None) -> str:
@@ -448,7 +518,7 @@ def _over(claim: PrivacyGuarantee, what: str) -> str:
     if claim.failure_prob:
         share = ceil_text(claim.failure_prob)
         return f"{what}, in all but a share {share} of all samples of pairs"
-    return f"{what} and the sampled pairs"
+    return what if claim.randomness == "explicit" else f"{what} and the sampled pairs"
 
 
 def _rows(claim: PrivacyGuarantee) -> list[tuple[str, str]]:

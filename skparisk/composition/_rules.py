@@ -28,6 +28,19 @@ __all__ = [
     "round_up",
 ]
 
+# What neighbors differ in, where a record's part follows from this.
+_RELATIONS = {
+    "position": (
+        "replace-one",
+        "a record that is removed moves those behind it into other parts.",
+    ),
+    "value": (
+        "add-remove",
+        "a record whose values are replaced may leave one part and enter another, so "
+        "that two parts differ. Calibrate for 'add-remove'; group_privacy(..., size=2) "
+        "of the result is about replaced records.",
+    ),
+}
 _LARGEST = Fraction(sys.float_info.max)
 
 
@@ -85,10 +98,10 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> PrivacyGuara
         One for each part, at most: a part with several releases is composed first.
         Otherwise as for `compose_basic`.
 
-    partition : {"position", "value"}
-        What a record's part follows from. "position": who it is about, or where it
-        stands, whatever its values. "value": its values, as with one histogram bin or
-        one model for each region.
+    partition : {"owner", "position", "value"}
+        What a record's part follows from. "owner": who it is about, whatever its
+        values. "position": where it stands, as with the folds of a cross-validation.
+        "value": its values, as with one histogram bin or one model for each region.
 
     Returns
     -------
@@ -99,7 +112,8 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> PrivacyGuara
     Raises
     ------
     IncompatibleError
-        If the parts follow from values and a release is about replaced records, or
+        If the parts follow from values and a release is about replaced records; if
+        they follow from positions and a release is about added or removed ones; or if
         the releases have different relations of neighboring databases.
     ValueError
         If `partition` is none of these, or a release is no release.
@@ -111,10 +125,11 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> PrivacyGuara
     for a risk over pairs, that the pairs were those of the part, not of all records.
 
     With "value" a record that is replaced may leave one part and enter another, so two
-    parts differ and a maximum is false. Such releases are refused. Those without a
-    `relation` are taken to be about one record more, and so is the result; a
-    replacement is two such steps, see `group_privacy`. Source: McSherry (2009),
-    *Privacy integrated queries*, Theorem 4.
+    parts differ and a maximum is false; with "position" a record that is removed moves
+    all that stand behind it. Such releases are refused. Those without a `relation` are
+    taken to be about the other one, and so is the result; a replacement is two steps of
+    "add-remove", see `group_privacy`. Source: McSherry (2009), *Privacy integrated
+    queries*, Theorem 4.
 
     Examples
     --------
@@ -122,18 +137,17 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> PrivacyGuara
     >>> compose_parallel([0.1, 0.5, 0.2], partition="position").epsilon
     0.5
     """
-    check_choice(partition, "partition", ("position", "value"))
+    check_choice(partition, "partition", ("owner", *_RELATIONS))
     parts = as_guarantees(releases)
-    if partition == "value":
-        if any(g.relation == "replace-one" for g in parts):
+    if partition in _RELATIONS:
+        relation, reason = _RELATIONS[partition]
+        others = {g.relation for g in parts} - {None, relation}
+        if others:
             raise IncompatibleError(
-                "partition='value' needs releases for relation='add-remove', got "
-                "'replace-one': a record whose values are replaced may leave one part "
-                "and enter another, so that two parts differ. Calibrate for "
-                "'add-remove'; group_privacy(..., size=2) of the result is about "
-                "replaced records."
+                f"partition={partition!r} needs releases for relation={relation!r}, "
+                f"got {sorted(map(str, others))}: {reason}"
             )
-        parts = [replace(g, relation="add-remove") for g in parts]
+        parts = [replace(g, relation=relation) for g in parts]
     merged = combine(
         parts,
         "parallel",

@@ -127,7 +127,7 @@ class RandomizedResponse:
         -------
         guarantee : PrivacyGuarantee
         """
-        return PrivacyGuarantee(self.epsilon)
+        return PrivacyGuarantee(self.epsilon, relation="replace-one")
 
     def randomize(
         self, answers: ArrayLike, *, noise_random_state: Any = None
@@ -137,7 +137,8 @@ class RandomizedResponse:
         Parameters
         ----------
         answers : array-like of int, of any shape
-            In [0, n_answers). Each is a release of its own.
+            In [0, n_answers). Each is a release of its own. The first axis is over
+            people; further ones are over questions that each of them is asked.
 
         noise_random_state : int, RandomState, Generator or None, default=None
             None: the operating system's cryptographic source. Anything else is
@@ -154,12 +155,13 @@ class RandomizedResponse:
             If an answer is out of range.
 
         BudgetExceededError
-            If a ledger is open and refuses; a call is charged once, as its answers
-            are those of different people.
+            If a ledger is open and refuses; each question is charged once, as its
+            answers are those of different people.
         """
         answers = check_indices(answers, "answers", self.n_answers)
         source = noise_source(noise_random_state)
-        spend(as_seeded(self.as_guarantee(), noise_random_state), note=str(self))
+        charged = as_seeded(self.as_guarantee(), noise_random_state)
+        spend(*[charged] * math.prod(answers.shape[1:]), note=str(self))
         _, other = self.weights
         if not other:
             return answers.copy()
