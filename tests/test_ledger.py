@@ -802,6 +802,15 @@ def test_lines_that_the_head_does_not_tell_of_are_noticed(filed):
         PrivacyLedger.open(path)
 
 
+def test_a_line_ahead_and_a_part_of_another_are_no_trace_of_a_crash(filed):
+    path, lines, _ = filed
+    first = lines.splitlines(keepends=True)[:2]
+    digest = json.loads(first[1])["sha256"]
+    write(path, lines + b"{", f"2 {digest}\n".encode())
+    with pytest.raises(LedgerError, match="3 complete lines, and its head tells of 2"):
+        PrivacyLedger.open(path)
+
+
 def resealed(lines, change):
     """Return lines after a change by someone who knows how the hashes are made."""
     documents = [json.loads(line) for line in lines.splitlines()]
@@ -811,7 +820,7 @@ def resealed(lines, change):
         document.pop("sha256")
         if "previous" in document and sealed:
             document["previous"] = sealed[-1]["sha256"]
-        sealed.append(_file._seal(document))
+        sealed.append(_file._seal(document | document.pop("forged", {})))
     head = f"{len(sealed)} {sealed[-1]['sha256']}\n".encode()
     return b"".join(map(_file._as_line, sealed)), head
 
@@ -854,8 +863,10 @@ def set_in(number, **entries):
         (set_in(0, epsilon=-1.0), "no valid budget: epsilon"),
         (set_in(0, composition="other"), "no valid budget: composition"),
         (set_in(2, index=1), "line 3 of .* does not follow"),
+        (set_in(2, forged={"previous": "0" * 64}), "line 3 of .* does not follow"),
         (set_in(1, releases=5), "line 2 of .* holds no releases"),
-        (set_in(1, releases=[{"epsilon": 0.1}]), "line 2 of .* holds no releases"),
+        (set_in(1, releases=[{"risk": 0.1}]), "line 2 of .* holds no releases"),
+        (lambda d: d[1]["releases"][0].update(new=1), r"unknown entries \['new'\]"),
         (lambda d: d[1]["releases"][0].update(epsilon=-1), "holds no releases"),
         (lambda d: d[1]["releases"][0].update(loss=3), "holds no releases"),
     ],
@@ -888,6 +899,7 @@ def test_words_of_another_version_do_not_make_a_file_unreadable(filed):
 
     def reword(documents):
         documents[1]["releases"][0]["guarantee"] = "The same in other words."
+        del documents[2]["releases"][0]["leaks"]  # a version that knew of none
 
     write(path, *resealed(lines, reword))
     assert levels(PrivacyLedger.open(path)) == [0.1, 0.2, 0.3]
@@ -1005,8 +1017,8 @@ def test_a_disk_that_is_full_releases_nothing(tmp_path, monkeypatch):
         def write(self, content):
             return self.file.write(content[:10])
 
-    def write_on_full_disk(file, content, size):
-        original(FullDisk(file), content, size)
+    def write_on_full_disk(file, content):
+        original(FullDisk(file), content)
 
     with monkeypatch.context() as patch:
         patch.setattr(_file, "_write", write_on_full_disk)

@@ -34,6 +34,7 @@ _HEADER = {*_FORMAT, *_BUDGET, "created"}
 _CHARGE = {"index", "note", "previous", "releases", "time"}
 _HEAD = re.compile(rb"([1-9][0-9]{0,15}) ([0-9a-f]{64})\n")
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_KNOWN = set(PrivacyGuarantee(0.0).to_dict())
 _GUARANTEE = [field.name for field in dataclasses.fields(PrivacyGuarantee)]
 
 
@@ -67,7 +68,7 @@ class FileBook(Book):
             )
         header = _seal(_FORMAT | dataclasses.asdict(budget) | {"created": now()})
         with open(path, "xb", buffering=0, opener=_open_privately) as file:
-            _write(file, _as_line(header), 0)
+            _write(file, _as_line(header))
         _write_head(path, 1, header["sha256"])
         return cls(path)
 
@@ -98,7 +99,7 @@ class FileBook(Book):
                 "time": now(),
             }
         )
-        _write(self._file, _as_line(charge), self._size)
+        _write(self._file, _as_line(charge))
         _write_head(self.path, len(self.hashes) + 1, charge["sha256"])
         self._catch_up()
 
@@ -195,9 +196,12 @@ def _as_entries(
 
 
 def _as_guarantee(document: dict[str, Any]) -> PrivacyGuarantee:
-    """Read the numbers; the words may be those of another version."""
-    plain = {name: document[name] for name in _GUARANTEE}
-    if plain["loss"] is not None:
+    """Read the numbers, also of a version that had fewer; the words follow."""
+    unknown = set(document) - _KNOWN
+    if unknown:
+        raise ValueError(f"unknown entries {sorted(unknown)}.")
+    plain = {name: document[name] for name in _GUARANTEE if name in document}
+    if plain.get("loss") is not None:
         plain["loss"] = DominatingLoss(**plain["loss"])
     return PrivacyGuarantee(**plain)
 
@@ -226,7 +230,7 @@ def _write_head(path: str, n_lines: int, digest: str) -> None:
     """Replace the head, at once and for good."""
     head_path = _head_path(path)
     with open(f"{head_path}.new", "wb", buffering=0, opener=_open_privately) as file:
-        _write(file, f"{n_lines} {digest}\n".encode(), 0)
+        _write(file, f"{n_lines} {digest}\n".encode())
     os.replace(f"{head_path}.new", head_path)
     if os.name == "posix":  # pragma: no branch
         folder = os.open(os.path.dirname(path), os.O_RDONLY)
@@ -236,21 +240,17 @@ def _write_head(path: str, n_lines: int, digest: str) -> None:
             os.close(folder)
 
 
-def _write(file: FileIO, content: bytes, size: int) -> None:
-    """Append to a file of some size, for good, or leave it as it was."""
-    file.seek(size)
-    try:
-        n_written = file.write(content)
-        if n_written != len(content):
-            raise OSError(
-                errno.ENOSPC,
-                f"only {n_written} of {len(content)} bytes could be written",
-                file.name,
-            )
-        os.fsync(file.fileno())
-    except BaseException:
-        file.truncate(size)
-        raise
+def _write(file: FileIO, content: bytes) -> None:
+    """Write to the end of a file, for good."""
+    file.seek(0, os.SEEK_END)
+    n_written = file.write(content)
+    if n_written != len(content):
+        raise OSError(
+            errno.ENOSPC,
+            f"only {n_written} of {len(content)} bytes could be written",
+            file.name,
+        )
+    os.fsync(file.fileno())
 
 
 def _open_privately(path: str, flags: int) -> int:

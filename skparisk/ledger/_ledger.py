@@ -236,7 +236,7 @@ class PrivacyLedger:
                 "(epsilon, delta, risk) for one, and (epsilon,) for each of several; "
                 f"got {releases!r}."
             )
-        charge([self._book], as_guarantees(releases), note)
+        charge([self._book], as_guarantees([*releases]), note)
 
     def __enter__(self) -> Self:
         with self._book.locked():  # refuses in a process that was forked since

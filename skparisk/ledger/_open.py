@@ -91,7 +91,7 @@ def spend(*releases: Any, note: str = "") -> None:
         here, but one is in the process that started this one, where it cannot be
         recorded. Nothing was charged.
     """
-    guarantees = as_guarantees(releases)
+    guarantees = as_guarantees([*releases])
     charge(_charged("a release"), guarantees, note)
 
 
@@ -122,7 +122,7 @@ def suspend_open() -> Iterator[None]:
 
     For releases of public data. Ledgers that are opened inside are charged.
     """
-    token = _suspended.set((*(_suspended.get() or ()), *_here.books))
+    token = _suspended.set(_here.books)
     try:
         yield
     finally:
