@@ -224,6 +224,15 @@ def test_noise_without_a_level_is_refused_inside_only():
             with pytest.raises(IncompatibleError, match="level is not known"):
                 release([1.0])
         noise.release([1.0], charges=[PrivacyGuarantee(0.5)])
+        for n_charges in (0, 2):
+            with pytest.raises(ValueError, match=f"each of 3; got {n_charges}"):
+                noise.release(
+                    np.ones((3, 1)), charges=[PrivacyGuarantee(1)] * n_charges
+                )
+            with pytest.raises(ValueError, match=f"each of 3; got {n_charges}"):
+                choice.choose(
+                    np.ones((3, 2)), charges=[PrivacyGuarantee(1)] * n_charges
+                )
     noise.release([1.0])
     choice.choose([1.0])
 

@@ -670,6 +670,12 @@ def test_transfer_counts_the_records_of_all_steps():
     assert added == pytest.approx(math.sqrt(19 * 5e-6 / 2), rel=1e-9)
 
 
+def test_a_tiny_shift_of_gaussian_noise_is_counted_by_its_level():
+    release = PrivacyGuarantee(0.1, 1e-9, loss=DominatingLoss("gaussian", 5e-302))
+    together = compose_exact([release] * 3, delta=1e-5)
+    assert together.epsilon == compose_exact([(0.1, 1e-9)] * 3, delta=1e-5).epsilon
+
+
 def test_one_release_is_no_list_of_levels():
     with pytest.raises(ValueError, match=r"goes into a list; got \(0.5, 1e-05\)"):
         compose_basic((0.5, 1e-5))

@@ -282,6 +282,38 @@ def test_a_sum_that_is_too_large_says_so():
     assert overflow.void_reasons == ("epsilon is infinite: this is NOT private.",)
 
 
+def test_numbers_are_rounded_up():
+    assert PrivacyGuarantee(Fraction(1, 10**400)).epsilon == 5e-324
+    third = PrivacyGuarantee(Fraction(1, 3)).epsilon
+    assert third > Fraction(1, 3)
+    assert merge([PrivacyGuarantee(1.0, 0, Fraction(1, 3))] * 3)["risk"] == 1.0
+    assert PrivacyGuarantee(10**400).epsilon == math.inf
+
+
+def test_a_risk_of_one_is_no_guarantee():
+    for guarantee in (PrivacyGuarantee(0.1, 0.0, 1.0), PrivacyGuarantee(0.1, 1.0)):
+        assert guarantee.guarantee.startswith(
+            "There is no guarantee. The risk, or delta"
+        )
+    assert PrivacyGuarantee(0.1, 0.0, 0.999).private
+
+
+def test_what_others_call_a_guarantee_is_checked():
+    class Other:
+        def __init__(self, says):
+            self.as_guarantee = lambda: says
+
+    class Fickle(PrivacyGuarantee):
+        @property
+        def risk_(self):
+            return 0
+
+    assert type(as_guarantee(Other(Fickle(0.9)))) is PrivacyGuarantee
+    for wrong in ([0.9], 0.9, None):
+        with pytest.raises(ValueError, match="must return a PrivacyGuarantee"):
+            as_guarantee(Other(wrong))
+
+
 def test_plain_numbers_are_releases():
     assert as_guarantee(0.5) == PrivacyGuarantee(0.5)
     assert as_guarantee((0.5, 1e-5, 0.1)) == PrivacyGuarantee(0.5, 1e-5, 0.1)

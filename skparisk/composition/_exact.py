@@ -23,6 +23,7 @@ _SUM_ERROR = 2.0**-30  # relative error of adding up probabilities, up to 2**22
 _POINTS = 2**20  # of the grid of losses, about
 _FINEST = 2.0**-22  # its step: differences of delta have to be larger than rounding
 _STAGE = 256  # releases at once, for which the bound of the tails is tight
+_SMALLEST_SHIFT = 1e-100  # of Gaussian noise; below it is the worst of its level
 _LARGEST = 100.0  # level or shift; sums of larger ones are hardly less than levels
 
 
@@ -107,8 +108,9 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> PrivacyGuarantee:
 
 
 def _law(release: PrivacyGuarantee) -> _Law:
-    if release.loss is not None:
-        return _Law(release.loss.law, release.loss.shift)
+    loss = release.loss
+    if loss is not None and (loss.law == "laplace" or loss.shift >= _SMALLEST_SHIFT):
+        return _Law(loss.law, loss.shift)
     return _Law("generic", release.epsilon, release.delta)
 
 

@@ -48,6 +48,7 @@ METHODS = {
 # Valid only if how many releases there are, and their levels, were fixed before.
 _FIXED_LEVELS = ("advanced", "dwork-roth", "laplace", "exact")
 _INFINITE = "epsilon is infinite: this is NOT private."
+_CERTAIN = "The risk, or delta, is 1: this says nothing."
 _SENTENCES = ("void_reasons", "leaks", "provisos")
 _DERIVED = ("private", "guarantee", "conditions")
 
@@ -202,6 +203,8 @@ class PrivacyGuarantee:
             plain["void_reasons"] = (
                 NO_NOISE if self.method == "single" else _INFINITE,
             )
+        elif max(plain["risk"], plain["delta"]) == 1 and not plain["void_reasons"]:
+            plain["void_reasons"] = (_CERTAIN,)
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 
@@ -369,8 +372,7 @@ def as_guarantee(release: Any) -> PrivacyGuarantee:
         If it is none of these, or a number is out of range.
     """
     if hasattr(release, "as_guarantee"):
-        guarantee: PrivacyGuarantee = release.as_guarantee()
-        return guarantee
+        return _as_plain(release.as_guarantee())
     numbers = release if isinstance(release, tuple | list) else (release,)
     plain = all(isinstance(x, Real) and not isinstance(x, bool) for x in numbers)
     if not plain or not 1 <= len(numbers) <= 3:
@@ -379,6 +381,18 @@ def as_guarantee(release: Any) -> PrivacyGuarantee:
             f"numbers (epsilon, delta, risk), got {release!r}."
         )
     return PrivacyGuarantee(*numbers)
+
+
+def _as_plain(guarantee: Any) -> PrivacyGuarantee:
+    """Return a guarantee of no subclass, which cannot say something else later."""
+    if not isinstance(guarantee, PrivacyGuarantee):
+        raise ValueError(
+            f"as_guarantee must return a PrivacyGuarantee, got {guarantee!r}."
+        )
+    if type(guarantee) is PrivacyGuarantee:
+        return guarantee
+    names = [f.name for f in fields(PrivacyGuarantee)]
+    return PrivacyGuarantee(**{name: getattr(guarantee, name) for name in names})
 
 
 def as_guarantees(releases: Iterable[Any]) -> list[PrivacyGuarantee]:
@@ -450,11 +464,15 @@ def ceil_float(value: Fraction) -> float:
 
 
 def _check_range(value: Any, name: str, most: float) -> float:
-    """Return a number in [0, most]."""
+    """Return a number in [0, most], rounded up."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not 0 <= value <= most:
         raise ValueError(f"{name} must be a number in [0, {most:g}], got {value!r}.")
-    return float(value)
+    try:
+        rounded = float(value)
+    except OverflowError:
+        return math.inf
+    return math.nextafter(rounded, math.inf) if rounded < value else rounded
 
 
 def _in_words(claim: PrivacyGuarantee) -> str:

@@ -13,10 +13,17 @@ from skparisk.ledger import refuse_without_level, spend
 __all__ = ["as_seeded", "charge"]
 
 
-def charge(charges: Sequence[PrivacyGuarantee] | None, what: str, note: str) -> None:
+def charge(
+    charges: Sequence[PrivacyGuarantee] | None, n_rows: int, what: str, note: str
+) -> None:
     """Charge releases, or refuse one of unknown level where a ledger is open."""
     if charges is None:
         refuse_without_level(what)
+    elif n_rows and len(charges) not in (1, n_rows):
+        raise ValueError(
+            f"charges must be one guarantee for all rows, which must then be about "
+            f"different people, or one for each of {n_rows}; got {len(charges)}."
+        )
     else:
         spend(*charges, note=note)
 

@@ -53,7 +53,7 @@ class _Chooser:
     ) -> int | NDArray[np.intp]:
         rows = _check_scores(scores)
         source = noise_source(noise_random_state)
-        charge(charges, "ExponentialChoice", note)
+        charge(charges, len(rows), "ExponentialChoice", note)
         if self.steps:
             chosen = _choose(self._steps_below_best(rows), 2 * self.steps, source)
         else:
@@ -203,8 +203,9 @@ class ExponentialChoice(_Chooser):
             Finite numbers. Each row is a release of its own.
 
         charges : sequence of PrivacyGuarantee, default=None
-            What open ledgers are charged. None: it is not known, and refused where a
-            ledger is open.
+            What open ledgers are charged: one for each row, or one for all rows, which
+            must then be about different people. None: it is not known, and refused
+            where a ledger is open.
 
         note : str, default=""
             What is released, for the ledgers: nothing private.

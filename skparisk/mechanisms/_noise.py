@@ -216,8 +216,9 @@ class AdditiveNoise:
             Finite numbers. Each row is a release of its own.
 
         charges : sequence of PrivacyGuarantee, default=None
-            What open ledgers are charged. None: it is not known, and refused where a
-            ledger is open.
+            What open ledgers are charged: one for each row, or one for all rows, which
+            must then be about different people. None: it is not known, and refused
+            where a ledger is open.
 
         note : str, default=""
             What is released, for the ledgers: nothing private.
@@ -247,7 +248,8 @@ class AdditiveNoise:
         if not np.isfinite(values).all():
             raise ValueError("values must be finite numbers, got NaN or infinity.")
         source = noise_source(noise_random_state)
-        charge(charges, "AdditiveNoise", note)
+        n_rows = values.size // self.n_outputs
+        charge(charges, n_rows, "AdditiveNoise", note)
         if not self.steps:
             return values.copy()
         numbers, exponent = self.shape.whiten_exactly(
