@@ -232,8 +232,10 @@ class CostModel(ABC):
         Notes
         -----
         Risk, delta and `failure_prob` are counted alike, as probabilities that nothing
-        is known, and add up (:ref:`thm-cost`). A guarantee that does not stand as it
-        is written (``private`` is False) costs the full compensation.
+        is known, and add up (:ref:`thm-cost`). With a delta that is no bound of the
+        mean cost of the privacy loss, which may exceed `epsilon` more often than that.
+        A guarantee that does not stand as it is written (``private`` is False) costs
+        the full compensation.
         """
         guarantee = as_guarantee(release)
         if not guarantee.private:
