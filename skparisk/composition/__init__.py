@@ -19,13 +19,13 @@ from skparisk.composition._conversions import (
 )
 from skparisk.composition._exact import compose_exact
 from skparisk.composition._guarantee import (
-    METHODS,
     DominatingLoss,
     PrivacyGuarantee,
     as_guarantee,
     as_guarantees,
 )
 from skparisk.composition._rules import compose_basic, compose_parallel
+from skparisk.composition._wording import METHODS
 
 __all__ = [
     "METHODS",

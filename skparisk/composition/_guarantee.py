@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from decimal import Decimal
 from fractions import Fraction
 from numbers import Real
 from typing import Any, Self
 
-from skparisk._text import NEIGHBORS, NO_NOISE, ceil_text
+from skparisk._text import NEIGHBORS, NO_NOISE
 from skparisk._validate import check_at_least, check_choice
+from skparisk.composition import _wording as wording
 from skparisk.exceptions import IncompatibleError
 
 __all__ = [
-    "METHODS",
     "DominatingLoss",
     "PrivacyGuarantee",
     "as_guarantee",
@@ -28,25 +26,6 @@ __all__ = [
 
 RANDOMNESS = ("implicit", "both", "explicit")
 
-# How a guarantee was found, in words.
-METHODS = {
-    "single": "one release",
-    "basic": "levels, deltas and risks add up",
-    "parallel": "the largest of disjoint parts",
-    "advanced": "advanced composition, tight mean of the loss",
-    "dwork-roth": "advanced composition (Dwork and Roth 2014, Theorem 3.20)",
-    "laplace": "advanced composition with the mean loss of Laplace noise",
-    "privacy-at-risk": "Dandekar et al. 2021, Theorem 3",
-    "privacy-at-risk-preprint": "Dandekar et al. (preprint), Theorem 3",
-    "exact": "privacy loss distributions",
-    "filter": "advanced composition with levels chosen on the way",
-    "group": "group privacy",
-    "approximate": "risk turned into delta",
-    "transferred": "another population",
-    "random-stopping": "random stopping: three times the level of one run",
-}
-# Valid only if how many releases there are, and their levels, were fixed before.
-_FIXED_LEVELS = ("advanced", "dwork-roth", "laplace", "exact")
 _INFINITE = "epsilon is infinite: this is NOT private."
 _CERTAIN = "The risk, or delta, is 1: this says nothing."
 _SENTENCES = ("void_reasons", "leaks", "provisos")
@@ -189,7 +168,7 @@ class PrivacyGuarantee:
         check_choice(self.randomness, "randomness", RANDOMNESS)
         if self.relation is not None:
             check_choice(self.relation, "relation", NEIGHBORS)
-        check_choice(self.method, "method", METHODS)
+        check_choice(self.method, "method", wording.METHODS)
         if self.loss is not None and not isinstance(self.loss, DominatingLoss):
             raise ValueError(
                 f"loss must be None or a DominatingLoss, got {self.loss!r}."
@@ -231,40 +210,12 @@ class PrivacyGuarantee:
     @property
     def guarantee(self) -> str:
         """The claim in words."""
-        return _in_words(self)
+        return wording.in_words(self)
 
     @property
     def conditions(self) -> tuple[str, ...]:
         """What is taken on the caller's word."""
-        several = self.n_releases > 1
-        sampled = self.risk > 0 and self.randomness != "explicit"
-        cases = {
-            "what was asked with a risk did not depend on earlier releases": (
-                several and sampled
-            ),
-            "levels, or a limit of their sum, were fixed before the first release": (
-                several and self.method == "basic"
-            ),
-            "how many releases there are, and their levels, did not depend on earlier "
-            "releases": several and self.method in _FIXED_LEVELS,
-            "a limit of the level, delta and slack were fixed before the first "
-            "release, and that limit is what all releases together guarantee": (
-                several and self.method == "filter"
-            ),
-            "the parts are disjoint, and which record is in which is fixed": (
-                self.method == "parallel"
-            ),
-            "pairs for the release of a part were sampled as for that part": (
-                self.method == "parallel" and sampled
-            ),
-            "each step from neighbor to neighbor in a group is as a sampled pair": (
-                self.method == "group" and sampled
-            ),
-            "the divergence of the populations is at most what was given": (
-                self.method == "transferred"
-            ),
-        }
-        return tuple(text for text, applies in cases.items() if applies)
+        return wording.conditions(self)
 
     def as_guarantee(self) -> PrivacyGuarantee:
         """Return itself: what composition takes may be composed already."""
@@ -331,24 +282,10 @@ class PrivacyGuarantee:
         return guarantee
 
     def __str__(self) -> str:
-        rows = "\n".join(f"  {name}: {value}" for name, value in _rows(self))
-        notes = "".join(f"\nCaveat: {text}" for text in self.caveats)
-        return f"{self.guarantee}\n{rows}{notes}"
+        return wording.as_text(self)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
-            for name, value in _rows(self)
-        )
-        notes = "".join(
-            f"<p><strong>Caveat.</strong> {html.escape(text)}</p>"
-            for text in self.caveats
-        )
-        return (
-            f"<div><p>{html.escape(self.guarantee)}</p>{notes}"
-            f"<table>{rows}</table></div>"
-        )
+        return wording.as_html(self)
 
 
 def as_guarantee(release: Any) -> PrivacyGuarantee:
@@ -473,91 +410,3 @@ def _check_range(value: Any, name: str, most: float) -> float:
     except OverflowError:
         return math.inf
     return math.nextafter(rounded, math.inf) if rounded < value else rounded
-
-
-def _in_words(claim: PrivacyGuarantee) -> str:
-    if claim.voided:
-        return f"There is no guarantee. {claim.caveats[0]}"
-    words = _claim_in_words(claim)
-    if claim.leaks:
-        words += " This is apart from what was released without noise."
-    return words
-
-
-def _claim_in_words(claim: PrivacyGuarantee) -> str:
-    neighbors = _neighbors(claim)
-    several = claim.n_releases > 1
-    what = f"{claim.n_releases} releases together" if several else "release"
-    are = "are" if several else "is"
-    if not (claim.risk or claim.failure_prob):
-        return f"For any {neighbors}: the {what} {are} {_private_at(claim)}."
-    if claim.randomness == "implicit":
-        return (
-            f"For {neighbors}: with probability at least {_confidence(claim)} over "
-            f"{_over(claim, 'the fresh pair')}, the {what} {are} {_private_at(claim)} "
-            "for that pair, whatever is released."
-        )
-    every = claim.randomness == "explicit"
-    whom = f"For {'any ' if every else ''}{neighbors}:"
-    if claim.delta or (claim.post_processed and not every):
-        average = "" if every else ", on average over " + _over(claim, "the fresh pair")
-        level = _private_at(claim, claim.delta + claim.risk)
-        return f"{whom} the {what} {are} {level}{average}."
-    over = _over(claim, "the noise" if every else "the fresh pair and the noise")
-    return (
-        f"{whom} the privacy loss of the {what} exceeds {ceil_text(claim.epsilon)} "
-        f"with probability at most {ceil_text(claim.risk)} over {over}."
-    )
-
-
-def _neighbors(claim: PrivacyGuarantee) -> str:
-    if claim.group_size == 1:
-        return NEIGHBORS.get(claim.relation or "", "two neighboring databases")
-    steps = {
-        "replace-one": "that differ in at most {} records",
-        "add-remove": "that at most {} added or removed records make equal",
-    }.get(claim.relation or "", "that are at most {} neighbors apart")
-    return f"two databases {steps.format(claim.group_size)}"
-
-
-def _private_at(claim: PrivacyGuarantee, delta: float | None = None) -> str:
-    level = ceil_text(claim.epsilon)
-    delta = claim.delta if delta is None else delta
-    if delta:
-        level = f"({level}, {ceil_text(min(1.0, delta))})"
-    return f"{level}-differentially private"
-
-
-def _confidence(claim: PrivacyGuarantee) -> str:
-    return str(1 - Decimal(ceil_text(claim.risk)))
-
-
-def _over(claim: PrivacyGuarantee, what: str) -> str:
-    if claim.failure_prob:
-        share = ceil_text(claim.failure_prob)
-        return f"{what}, in all but a share {share} of all samples of pairs"
-    return what if claim.randomness == "explicit" else f"{what} and the sampled pairs"
-
-
-def _rows(claim: PrivacyGuarantee) -> list[tuple[str, str]]:
-    over = {
-        "implicit": "the pair of databases",
-        "both": "the pair of databases and the noise together",
-        "explicit": "the noise, for every pair",
-    }
-    rows = [
-        ("privacy level epsilon", ceil_text(claim.epsilon)),
-        ("delta", ceil_text(claim.delta)),
-        ("risk", ceil_text(claim.risk)),
-    ]
-    if claim.risk:
-        rows.append(("risk is over", over[claim.randomness]))
-    if claim.failure_prob:
-        rows.append(("fails for a share of samples", ceil_text(claim.failure_prob)))
-    rows += [
-        ("relation", claim.relation or "not said"),
-        ("releases", str(claim.n_releases)),
-        ("composition", METHODS[claim.method]),
-    ]
-    rows += [("taken on the caller's word", text) for text in claim.conditions]
-    return rows
