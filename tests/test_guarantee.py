@@ -92,6 +92,8 @@ def test_a_guarantee_survives_json(method, randomness):
         ({"method": "magic"}, "method must be one of"),
         ({"loss": 0.5}, "loss must be None or a DominatingLoss"),
         ({"n_releases": -1}, "n_releases must be a whole number >= 0"),
+        ({"leaks": "One sentence."}, "leaks must be a tuple of sentences"),
+        ({"void_reasons": (1,)}, "void_reasons must be a tuple of sentences"),
         ({"group_size": 0}, "group_size must be a whole number >= 1"),
     ],
 )

@@ -162,7 +162,7 @@ class PrivacyGuarantee:
             "post_processed": bool(self.post_processed),
         }
         for name in _SENTENCES:
-            plain[name] = tuple(str(text) for text in getattr(self, name))
+            plain[name] = _check_sentences(getattr(self, name), name)
         for name in ("delta", "risk", "failure_prob"):
             plain[name] = _check_range(getattr(self, name), name, 1.0)
         check_choice(self.randomness, "randomness", RANDOMNESS)
@@ -398,6 +398,13 @@ def ceil_float(value: Fraction) -> float:
     while Fraction(repr(nearest)) < value:
         nearest = math.nextafter(nearest, math.inf)
     return nearest
+
+
+def _check_sentences(value: Any, name: str) -> tuple[str, ...]:
+    listed = isinstance(value, tuple | list)
+    if not listed or not all(isinstance(text, str) and text for text in value):
+        raise ValueError(f"{name} must be a tuple of sentences, got {value!r}.")
+    return tuple(value)
 
 
 def _check_range(value: Any, name: str, most: float) -> float:
