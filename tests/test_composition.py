@@ -676,6 +676,12 @@ def test_a_tiny_shift_of_gaussian_noise_is_counted_by_its_level():
     assert together.epsilon == compose_exact([(0.1, 1e-9)] * 3, delta=1e-5).epsilon
 
 
+def test_tiny_levels_are_not_lost():
+    for level in (1e-155, 1e-200, 5e-324):
+        for rule in (compose_filter, compose_advanced):
+            assert rule([level] * 2, delta=1e-5).epsilon >= level
+
+
 def test_one_release_is_no_list_of_levels():
     with pytest.raises(ValueError, match=r"goes into a list; got \(0.5, 1e-05\)"):
         compose_basic((0.5, 1e-5))
@@ -704,6 +710,15 @@ def test_shares_of_samples_that_fail_add_up_over_parts():
     assert (mixed.risk, mixed.failure_prob) == (0.06, 0.0)
     noise = replace(average, randomness="explicit")
     assert compose_parallel([noise, sampled], partition="position").randomness == "both"
+
+
+def test_many_parts_have_the_risk_of_one():
+    """Their risks would add up to 1, which would be no guarantee."""
+    release = PrivacyGuarantee(0.1, risk=0.05, randomness="implicit")
+    together = compose_parallel([release] * 30, partition="owner")
+    assert together.private
+    assert together.risk == 0.05
+    assert not compose_basic([release] * 30).private
 
 
 def test_partition_is_named():

@@ -17,8 +17,9 @@ from skparisk.composition import (
     PrivacyGuarantee,
     as_guarantee,
     as_guarantees,
+    compose_basic,
 )
-from skparisk.composition._guarantee import ceil_float, exact_sum, merge
+from skparisk.composition._sums import ceil_float, exact_sum
 from skparisk.mechanisms import (
     BernsteinMechanism,
     DiscreteMechanism,
@@ -250,33 +251,33 @@ def test_risks_add_and_failures_of_samples_are_kept_apart_where_they_can_be():
     average = PrivacyGuarantee(1.0, 0.0, 0.1, randomness="implicit")
     noise = PrivacyGuarantee(1.0, 0.0, 0.2, randomness="explicit")
     certain = PrivacyGuarantee(1.0)
-    two = merge([pac, pac, certain])
-    assert (two["risk"], two["failure_prob"]) == (0.1, 0.02)
-    mixed = merge([pac, average])
-    assert (mixed["risk"], mixed["failure_prob"]) == (0.16, 0.0)
-    assert mixed["randomness"] == "implicit"
-    apart = merge([pac, noise])
-    assert (apart["risk"], apart["failure_prob"]) == (0.25, 0.01)
-    assert apart["randomness"] == "both"
-    assert merge([noise, certain])["randomness"] == "explicit"
-    assert merge([average] * 11)["risk"] == 1.0
-    assert merge([])["n_releases"] == 0
+    two = compose_basic([pac, pac, certain])
+    assert (two.risk, two.failure_prob) == (0.1, 0.02)
+    mixed = compose_basic([pac, average])
+    assert (mixed.risk, mixed.failure_prob) == (0.16, 0.0)
+    assert mixed.randomness == "implicit"
+    apart = compose_basic([pac, noise])
+    assert (apart.risk, apart.failure_prob) == (0.25, 0.01)
+    assert apart.randomness == "both"
+    assert compose_basic([noise, certain]).randomness == "explicit"
+    assert compose_basic([average] * 11).risk == 1.0
+    assert compose_basic([]).n_releases == 0
 
 
 def test_relations_do_not_mix():
     one, other = (
         PrivacyGuarantee(1.0, relation=name) for name in ("replace-one", "add-remove")
     )
-    assert merge([one, PrivacyGuarantee(1.0)])["relation"] == "replace-one"
+    assert compose_basic([one, PrivacyGuarantee(1.0)]).relation == "replace-one"
     with pytest.raises(IncompatibleError, match=r"'add-remove', 'replace-one'"):
-        merge([one, other])
+        compose_basic([one, other])
 
 
 def test_groups_of_different_sizes_do_not_mix():
     pair, triple = (PrivacyGuarantee(1.0, group_size=size) for size in (2, 3))
-    assert merge([pair, pair])["group_size"] == 2
+    assert compose_basic([pair, pair]).group_size == 2
     with pytest.raises(IncompatibleError, match=r"groups of one size, got \[2, 3\]"):
-        merge([pair, triple])
+        compose_basic([pair, triple])
 
 
 def test_a_sum_that_is_too_large_says_so():
@@ -288,8 +289,10 @@ def test_numbers_are_rounded_up():
     assert PrivacyGuarantee(Fraction(1, 10**400)).epsilon == 5e-324
     third = PrivacyGuarantee(Fraction(1, 3)).epsilon
     assert third > Fraction(1, 3)
-    assert merge([PrivacyGuarantee(1.0, 0, Fraction(1, 3))] * 3)["risk"] == 1.0
+    assert compose_basic([PrivacyGuarantee(1.0, 0, Fraction(1, 3))] * 3).risk == 1.0
     assert PrivacyGuarantee(10**400).epsilon == math.inf
+    long = np.longdouble(1) / 3
+    assert PrivacyGuarantee(long).epsilon >= long
 
 
 def test_a_risk_of_one_is_no_guarantee():

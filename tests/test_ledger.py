@@ -1,5 +1,8 @@
 """A ledger holds every release, and never more than its budget."""
 
+import asyncio
+import contextlib
+import contextvars
 import copy
 import dataclasses
 import fcntl
@@ -44,15 +47,22 @@ from skparisk.composition import (
     compose_exact,
     compose_filter,
 )
-from skparisk.exceptions import BudgetExceededError, IncompatibleError
+from skparisk.composition._totals import Totals
+from skparisk.exceptions import (
+    BudgetExceededError,
+    CalibrationError,
+    IncompatibleError,
+)
 from skparisk.ledger import (
     LedgerEntry,
     LedgerError,
     PrivacyLedger,
     _budget,
     _file,
+    _locks,
     _marker,
     _open,
+    check_room,
     refuse_without_level,
     spend,
     suspend_open,
@@ -196,7 +206,26 @@ def test_an_infinite_budget_only_records(make):
     assert ledger.spent.epsilon == ledger.remaining() == math.inf
     assert not ledger.spent.private
     assert len(ledger.releases) == 2
-    assert "left: one release at epsilon inf" in str(ledger)
+    assert "left: no limit" in str(ledger)
+
+
+def test_a_limit_that_is_not_enforced_is_not_shown(make):
+    ledger = make(math.inf, 1e-5, 0.1, composition="exact")
+    ledger.spend((0.1, 0.5, 0.5))
+    assert ledger.limit == (math.inf, 1.0, 1.0)
+    assert repr(ledger).startswith("PrivacyLedger(epsilon=inf, composition='exact'")
+    assert "budget: no limit: releases are recorded only" in str(ledger)
+
+
+def test_a_release_of_which_nothing_is_certain_is_not_private():
+    ledger = PrivacyLedger(1.0)
+    ledger.spend((0.1, 0.0, 0.9))
+    assert ledger.spent.private
+    ledger.spend((0.1, 0.0, 0.9))
+    assert not ledger.spent.private
+    assert "spent: epsilon 0.2, any risk, NOT private" in str(ledger)
+    ledger.spend((0.1, 0.0, 1.0))
+    assert "epsilon 0.1, any risk, NOT private" in str(ledger)
 
 
 def test_a_release_that_is_not_private_is_recorded_as_such(make):
@@ -252,6 +281,12 @@ def test_what_is_no_release_is_refused(make, release):
         ((1.0,), {"composition": "other"}, "composition must be"),
         ((1.0,), {"composition": "exact"}, "needs a delta above 0"),
         ((1.0,), {"composition": "advanced"}, "needs a delta above 0"),
+        ((1.0, 5e-324), {"composition": "advanced"}, "needs a delta above 0"),
+        (("1",), {}, "epsilon must be"),
+        ((10**400,), {}, "epsilon must be"),
+        ((Fraction(1, 10**400),), {}, "epsilon must be"),
+        ((1.0, 10**400), {}, "delta must be"),
+        ((1.0, 0.0, -(10**400)), {}, "gamma must be"),
     ],
 )
 def test_a_budget_out_of_range_is_refused(tmp_path, budget, options, message):
@@ -260,7 +295,119 @@ def test_a_budget_out_of_range_is_refused(tmp_path, budget, options, message):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    "share",
+    [*(Fraction(k, 30) for k in range(1, 30)), np.longdouble(2) / 3, np.float32(0.1)],
+)
+def test_limits_are_rounded_down(share):
+    for limit in PrivacyLedger(share, share, share).limit:
+        assert type(limit) is float
+        above = math.nextafter(limit, 1.0)
+        exact = Fraction(*share.as_integer_ratio())
+        assert limit == share or (
+            Fraction(repr(limit)) <= exact < Fraction(repr(above))
+        )
+
+
 # Composition
+
+
+fractions_of_one = st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.0, 0.0, 0.1, 0.7])
+guarantees = st.builds(
+    PrivacyGuarantee,
+    st.floats(0.0) | st.sampled_from([0.0, 0.1, 1e-300, 1e154, 1.7e308]),
+    fractions_of_one,
+    fractions_of_one,
+    fractions_of_one,
+    randomness=st.sampled_from(["implicit", "both", "explicit"]),
+    relation=st.sampled_from([None, None, "replace-one", "add-remove"]),
+    method=st.sampled_from(["single", "basic", "exact", "filter", "parallel"]),
+    n_releases=st.integers(0, 3),
+    group_size=st.sampled_from([1, 1, 1, 2]),
+    post_processed=st.booleans(),
+    void_reasons=st.lists(st.sampled_from(["Void.", "Empty."]), max_size=1),
+    leaks=st.lists(st.sampled_from(["A leak.", "Another."]), max_size=2),
+    provisos=st.lists(st.sampled_from(["If it rains.", "If not."]), max_size=1),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    parts=st.lists(st.tuples(guarantees, st.integers(1, 3)), max_size=4),
+    delta=st.floats(1e-300, 0.999),
+    share=st.floats(1e-3, 1.0),
+)
+def test_sums_that_are_kept_are_those_of_the_whole_list(parts, delta, share):
+    listed = [release for release, times in parts for _ in range(times)]
+    slack = delta * share
+
+    def kept():
+        totals = Totals()
+        for release, times in parts:
+            totals = totals.plus(release, times)
+        return totals
+
+    def filtered():
+        totals = kept()
+        limit = Fraction(repr(delta)) - Fraction(repr(slack))
+        return totals.filter(delta, slack) if totals.deltas <= limit else "refused"
+
+    def outcome(compose):
+        try:
+            return compose()
+        except (IncompatibleError, CalibrationError):
+            return "refused"
+
+    assert outcome(lambda: kept().basic()) == outcome(lambda: compose_basic(listed))
+    assert outcome(filtered) == outcome(
+        lambda: compose_filter(listed, delta=delta, slack=slack)
+    )
+
+
+@pytest.mark.parametrize("name", ["basic", "advanced"])
+def test_a_charge_adds_up_what_is_new_only(make, name, monkeypatch):
+    ledger = make(**COMPOSITIONS[name] | {"epsilon": 9.0})
+    ledger.spend(*[(0.01,)] * 500)
+    added = []
+    plus = Totals.plus
+
+    def count(*arguments):
+        added.append(1)
+        return plus(*arguments)
+
+    monkeypatch.setattr(Totals, "plus", count)
+    for _ in range(5):
+        ledger.spend(0.01)
+    assert len(added) == 10  # when it is checked, and when it is written
+    assert ledger.remaining(10**6) > 0
+    assert len(added) < 100
+
+
+def test_what_remains_by_exact_composition_is_for_so_many_at_most():
+    ledger = PrivacyLedger(**COMPOSITIONS["exact"])
+    with pytest.raises(ValueError, match="n must be at most 10000"):
+        ledger.remaining(10_001)
+    assert PrivacyLedger(1.0).remaining(10_001) > 0
+
+
+def test_nobody_waits_until_it_is_known_what_still_fits(make, monkeypatch):
+    ledger = make(**COMPOSITIONS["exact"])
+    remaining = _budget.Budget.remaining
+
+    def look(*arguments):
+        thread = threading.Thread(target=ledger.spend, args=(0.25,))
+        thread.start()
+        thread.join(20)
+        assert not thread.is_alive()
+        return remaining(*arguments)
+
+    monkeypatch.setattr(_budget.Budget, "remaining", look)
+    ledger.spend(0.5)
+    with pytest.raises(BudgetExceededError) as info:
+        ledger.spend(3.0)
+    assert info.value.spent[0] <= 0.5
+    assert info.value.largest_epsilon == pytest.approx(0.5, rel=1e-3)
+    assert levels(ledger) == [0.5, 0.25]
 
 
 def test_what_is_missing_for_a_rule_is_noticed_at_once(monkeypatch):
@@ -398,7 +545,7 @@ def test_a_ledger_that_is_over_its_budget_has_nothing_left(tmp_path, monkeypatch
     """Such as one that another version of the library wrote."""
     ledger = PrivacyLedger(1.0, 1e-5, composition="advanced", path=tmp_path / "ledger")
     with monkeypatch.context() as patch:
-        patch.setattr(_file.FileBook, "check", lambda *_: None)
+        patch.setattr(_budget.Budget, "fits", lambda *_: True)
         ledger.spend((1.5, 1e-5))
     assert ledger.remaining() == 0.0
     assert ledger.spent.epsilon == 1.5
@@ -475,6 +622,190 @@ def test_what_is_suspended_is_not_charged_and_what_is_opened_inside_is(make):
         spend(0.4)
     assert levels(outer) == [0.4]
     assert levels(inner) == [0.2]
+
+
+def test_what_is_opened_again_inside_is_charged(make):
+    ledger = make(1.0)
+    with ledger, suspend_open():
+        spend(0.1)
+        with ledger:
+            spend(0.2)
+            with suspend_open(), ledger, ledger:
+                spend(0.3)
+        spend(0.1)
+    assert levels(ledger) == [0.2, 0.3]
+
+
+def test_a_ledger_that_is_closed_elsewhere_stays_open_where_it_is_charged():
+    ledger = PrivacyLedger(1.0)
+    ledger.__enter__()
+    inside = contextvars.copy_context()
+    suspension = suspend_open()
+    inside.run(suspension.__enter__)
+    inside.run(ledger.__enter__)
+    ledger.__exit__()
+    inside.run(spend, 0.1)
+    inside.run(suspension.__exit__, None, None, None)
+    inside.run(ledger.__exit__)
+    spend(0.2)
+    assert levels(ledger) == [0.1]
+
+
+def test_a_ledger_that_outlives_a_suspension_is_charged():
+    ledger = PrivacyLedger(1.0)
+    with suspend_open():
+        ledger.__enter__()
+    spend(0.1)
+    ledger.__exit__()
+    spend(0.2)
+    assert levels(ledger) == [0.1]
+
+
+def suspended():
+    """Yield inside of a suspension."""
+    with suspend_open():
+        yield
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_generators_that_end_in_any_order_leave_nothing_suspended(order):
+    with PrivacyLedger(1.0) as ledger:
+        generators = suspended(), suspended()
+        for generator in generators:
+            next(generator)
+        generators[order[0]].close()
+        spend(0.1)
+        generators[order[1]].close()
+        spend(0.2)
+    assert levels(ledger) == [0.2]
+
+
+def test_tasks_are_charged_when_the_block_that_started_them_is_over():
+    async def work(ready):
+        spend(0.1)
+        await ready.wait()
+        spend(0.2)
+
+    async def main():
+        ready = asyncio.Event()
+        with suspend_open():
+            task = asyncio.create_task(work(ready))
+            await asyncio.sleep(0)
+        ready.set()
+        await task
+
+    with PrivacyLedger(1.0) as ledger:
+        asyncio.run(main())
+    assert levels(ledger) == [0.2]
+
+
+def test_a_context_that_is_copied_to_another_thread_is_not_suspended():
+    async def main():
+        with suspend_open():
+            await asyncio.to_thread(spend, 0.1)
+
+    with PrivacyLedger(1.0) as ledger:
+        asyncio.run(main())
+    assert levels(ledger) == [0.1]
+
+
+def test_a_suspension_ends_in_other_contexts_as_well():
+    with PrivacyLedger(1.0) as ledger:
+        generator = suspended()
+        contextvars.copy_context().run(next, generator)
+        spend(0.1)
+        contextvars.copy_context().run(generator.close)
+        spend(0.2)
+    assert levels(ledger) == [0.1, 0.2]
+
+
+def interrupt(monkeypatch, target, name, handler):
+    """Call what a signal handler would do, once, when a function is called."""
+    original, calls = getattr(target, name), []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 1:
+            handler()
+        return original(*arguments)
+
+    monkeypatch.setattr(target, name, interrupted)
+
+
+def test_who_interrupts_a_charge_can_neither_release_nor_look(make, monkeypatch):
+    ledger, other = make(1.0), make(1.0)
+    refused = []
+
+    def handler():
+        actions = [
+            lambda: spend(0.6),
+            ledger.remaining,
+            ledger.__enter__,
+            lambda: refuse_without_level("a release"),
+        ]
+        for action in actions:
+            with pytest.raises(IncompatibleError):
+                action()
+            refused.append(1)
+        other.spend(0.3)
+
+    interrupt(monkeypatch, _budget.Budget, "fits", handler)
+    with ledger:
+        spend(0.6)
+    assert len(refused) == 4
+    assert levels(ledger) == [0.6]
+    assert levels(other) == [0.3]
+    ledger.spend(0.4)  # it is free again
+
+
+@pytest.mark.parametrize("function", ["_sweep", "lock"])
+def test_who_interrupts_the_opening_may_open_a_ledger(
+    monkeypatch, marker_folder, function
+):
+    inner = PrivacyLedger(1.0)
+
+    def handler():
+        with inner:
+            spend(0.1)
+
+    interrupt(monkeypatch, _marker, function, handler)
+    with PrivacyLedger(1.0) as outer:
+        spend(0.2)
+        assert any(map(_marker._is_held, map(str, marker_folder.iterdir())))
+    assert levels(inner) == [0.1]
+    assert levels(outer) == [0.1, 0.2]
+    assert list(marker_folder.iterdir()) == []
+    assert "SKPARISK_LEDGER" not in os.environ
+
+
+def test_room_is_looked_for_without_a_charge(make):
+    outer, inner = make(1.0), make(0.5)
+    with outer, inner:
+        check_room(0.2, 0.3)
+        with pytest.raises(BudgetExceededError, match="Nothing was charged") as info:
+            check_room(0.3, 0.3)
+        assert info.value.largest_epsilon == 0.5
+        spend(0.5)
+        with suspend_open():
+            check_room(0.3)
+    assert levels(outer) == levels(inner) == [0.5]
+
+
+def test_all_that_open_ledgers_hold_is_counted(make):
+    outer, inner = make(1.0), make(1.0)
+    with outer:
+        spend(0.1)
+        with inner, suspend_open():
+            assert _open.count_recorded() == 1
+            inner.spend(0.1)
+            assert _open.count_recorded() == 2
+    assert _open.count_recorded() == 0
+
+
+def test_a_ledger_does_not_tell_how_many_were_made():
+    orders = {PrivacyLedger(1.0)._book.order for _ in range(20)}
+    assert len(orders) == 20
+    assert all(re.fullmatch("[0-9a-f]{32}", number) for _, number in orders)
 
 
 def test_other_threads_are_not_suspended(make):
@@ -629,6 +960,18 @@ def test_a_ledger_is_filed_in_words(budget, tmp_path):
     assert repr(ledger).startswith("PrivacyLedger(epsilon=1.0, delta=")
 
 
+def test_a_note_cannot_act_on_a_terminal(make):
+    ledger = make(1.0)
+    note = "\x1b[2J\ud800\u202eü\u2028end"
+    leak = PrivacyGuarantee(0.1, leaks=("A leak\x1b[2J.",))
+    ledger.spend(leak, note=note)
+    assert ledger.releases[0].note == note
+    for text in (str(ledger), ledger._repr_html_()):
+        assert "\\x1b[2J\\ud800\\u202eü end" in text
+        assert "A leak\\x1b[2J." in text
+        assert all(line.isprintable() for line in text.splitlines())
+
+
 def test_numbers_in_words_are_rounded_to_the_safe_side():
     ledger = PrivacyLedger(1.0)
     ledger.spend(0.12345671)
@@ -697,6 +1040,84 @@ def test_a_ledger_is_not_written_over(tmp_path):
     path.unlink()
     with pytest.raises(FileExistsError, match="there was a ledger"):
         PrivacyLedger(1.0, path=path)
+
+
+@pytest.mark.parametrize("name", ["a.head", "a.head.new", "A.HEAD"])
+def test_a_ledger_is_not_named_as_the_head_of_another(tmp_path, name):
+    for use in (PrivacyLedger.open, lambda path: PrivacyLedger(1.0, path=path)):
+        with pytest.raises(ValueError, match=r"path must not end in \.head"):
+            use(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_in_the_way_of_a_new_head_is_removed_and_not_written_to(tmp_path):
+    ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
+    other = tmp_path / "other"
+    other.write_text("precious")
+    Path(f"{ledger.path}.head.new").symlink_to(other)
+    ledger.spend(0.1)
+    assert other.read_text() == "precious"
+    assert levels(reopened(ledger)) == [0.1]
+
+
+def test_a_ledger_has_one_name(tmp_path):
+    """Two would have two heads, and be two ledgers to whoever locks them."""
+    ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
+    other = tmp_path / "other"
+    other.hardlink_to(ledger.path)
+    shutil.copy(f"{ledger.path}.head", f"{other}.head")
+    for use in (lambda: ledger.spend(0.1), lambda: PrivacyLedger.open(other)):
+        with pytest.raises(LedgerError, match="2 names"):
+            use()
+    other.unlink()
+    ledger.spend(0.2)
+    assert levels(ledger) == [0.2]
+
+
+def test_a_path_may_be_bytes(tmp_path):
+    path = os.fsencode(tmp_path / "ledger")
+    PrivacyLedger(1.0, path=path).spend(0.1)
+    assert levels(PrivacyLedger.open(path)) == [0.1]
+
+
+@pytest.mark.parametrize("content", [b"", b'{"comp', b'{"composition":"basic","de'])
+def test_what_is_left_of_the_first_line_does_not_hinder(tmp_path, content):
+    path = tmp_path / "ledger"
+    path.write_bytes(content)
+    with pytest.raises(LedgerError, match="head is missing"):
+        PrivacyLedger.open(path)
+    PrivacyLedger(1.0, path=path).spend(0.1)
+    assert levels(PrivacyLedger.open(path)) == [0.1]
+
+
+@pytest.mark.parametrize(
+    "content", [b"text", b"\n", b'{"comp\n', b'{"composition":"basic"}\n']
+)
+def test_a_file_with_something_else_is_not_written_over(tmp_path, content):
+    path = tmp_path / "ledger"
+    path.write_bytes(content)
+    with pytest.raises(FileExistsError, match="exists"):
+        PrivacyLedger(1.0, path=path)
+    assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_pipe_is_no_place_for_a_ledger(tmp_path):
+    os.mkfifo(tmp_path / "ledger")
+    with pytest.raises(FileExistsError):
+        PrivacyLedger(1.0, path=tmp_path / "ledger")
+
+
+def test_a_budget_whose_head_was_not_yet_written_is_a_new_ledger(tmp_path):
+    path = tmp_path / "ledger"
+    PrivacyLedger(1.0, path=path)
+    Path(f"{path}.head").unlink()
+    with pytest.raises(FileExistsError):
+        PrivacyLedger(2.0, path=path)
+    ledger = PrivacyLedger.open(path)
+    assert ledger.limit[0] == 1.0
+    ledger.spend(0.1)
+    assert levels(reopened(ledger)) == [0.1]
 
 
 def test_there_must_be_a_file_to_open(tmp_path):
@@ -802,6 +1223,18 @@ def test_lines_that_the_head_does_not_tell_of_are_noticed(filed):
         PrivacyLedger.open(path)
 
 
+def test_a_head_that_is_put_back_while_it_is_in_use_is_no_more_than_a_crash(filed):
+    path, lines, _ = filed
+    ledger = PrivacyLedger.open(path)
+    digests = [json.loads(line)["sha256"] for line in lines.splitlines()]
+    Path(f"{path}.head").write_text(f"2 {digests[1]}\n")
+    ledger.spend(0.1)
+    assert levels(reopened(ledger)) == levels(ledger) == [0.1, 0.2, 0.3, 0.1]
+    Path(f"{path}.head").write_text(f"2 {digests[1]}\n")
+    with pytest.raises(LedgerError, match="4 complete lines, and its head tells of 2"):
+        ledger.spend(0.1)
+
+
 def test_a_line_ahead_and_a_part_of_another_are_no_trace_of_a_crash(filed):
     path, lines, _ = filed
     first = lines.splitlines(keepends=True)[:2]
@@ -869,6 +1302,7 @@ def set_in(number, **entries):
         (lambda d: d[1]["releases"][0].update(new=1), r"unknown entries \['new'\]"),
         (lambda d: d[1]["releases"][0].update(epsilon=-1), "holds no releases"),
         (lambda d: d[1]["releases"][0].update(loss=3), "holds no releases"),
+        (lambda d: d[2]["releases"][0].update(group_size=2), "groups of one size"),
     ],
 )
 def test_forged_lines_are_refused(filed, forge, message):
@@ -931,8 +1365,8 @@ def test_a_file_that_is_replaced_while_its_lock_is_waited_for_is_noticed(
         shutil.copy(path, f"{path}.copy")
         os.replace(f"{path}.copy", path)
 
-    monkeypatch.setattr(_file, "lock", replace)
-    monkeypatch.setattr(_file, "unlock", lambda _: None)
+    monkeypatch.setattr(_locks, "lock", replace)
+    monkeypatch.setattr(_locks, "unlock", lambda _: None)
     with pytest.raises(LedgerError, match="was replaced"):
         ledger.spend(0.1)
 
@@ -1001,6 +1435,40 @@ def test_an_error_on_the_way_releases_nothing_and_forgets_nothing(
     assert held in ([0.1], [0.1, 0.2])
     ledger.spend(0.3)
     assert levels(reopened(ledger)) == [*held, 0.3]
+
+
+@pytest.mark.parametrize("function", ["fsync", "replace", "open"])
+@pytest.mark.parametrize("nth", range(4))
+def test_a_ledger_that_is_not_wholly_made_can_be_opened_or_made_again(
+    tmp_path, monkeypatch, function, nth
+):
+    path, original, calls = tmp_path / "ledger", getattr(os, function), []
+
+    def fail(*arguments, **options):
+        calls.append(1)
+        if len(calls) == nth + 1:
+            raise Crash
+        return original(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, function, fail)
+        with contextlib.suppress(Crash):
+            PrivacyLedger(1.0, path=path)
+    try:
+        ledger = PrivacyLedger.open(path)
+    except FileNotFoundError:
+        ledger = PrivacyLedger(1.0, path=path)
+    ledger.spend(0.1)
+    assert levels(reopened(ledger)) == [0.1]
+
+
+def test_a_process_that_is_forked_does_not_hold_the_lock(tmp_path):
+    """As in a process that was forked; that is tried with kills as well."""
+    file = (tmp_path / "file").open("xb", buffering=0)
+    with pytest.raises(ValueError, match="closed file"), _locks.hold(file):
+        _locks._close_in_child()
+    with (tmp_path / "file").open("r+b", buffering=0) as file:
+        assert _locks.try_lock(file.fileno())
 
 
 def test_a_disk_that_is_full_releases_nothing(tmp_path, monkeypatch):
@@ -1096,6 +1564,23 @@ def orphaned(action):
     with os.fdopen(reading) as pipe:
         return pipe.read()
 
+def exec_orphan(**environment):
+    # What it returns in a new program whose parent is gone.
+    code = (
+        "import os, time, workers\\n"
+        "while os.getppid() == int(os.environ['PARENT']): time.sleep(0.001)\\n"
+        "print(workers.release())"
+    )
+    start = (
+        "import os, subprocess, sys\\n"
+        "env = os.environ | {'PARENT': str(os.getpid())}\\n"
+        "subprocess.Popen([sys.executable, '-c', sys.argv[1]], env=env)"
+    )
+    command = [sys.executable, "-S", "-c", start, code]
+    environment = os.environ | environment
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment)
+    return done.stdout.strip()
+
 def in_a_grandchild():
     command = [sys.executable, "-c", "import workers; print(workers.release())"]
     code = f"import subprocess; subprocess.run({command!r}, check=True)"
@@ -1108,7 +1593,9 @@ import json, multiprocessing, os, sys, tempfile
 from pathlib import Path
 from joblib import Parallel, delayed
 from skparisk.ledger import PrivacyLedger, _marker
-from workers import HOWS, forked, in_a_grandchild, orphaned, outcome, release
+from workers import HOWS, exec_orphan, forked, in_a_grandchild, orphaned
+from workers import outcome, release
+from skparisk.ledger import suspend_open
 
 if __name__ == "__main__":
     found = {}
@@ -1116,9 +1603,12 @@ if __name__ == "__main__":
     with PrivacyLedger(1.0) as ledger:
         # It ends as scripts do, which must not free the lock of the marker.
         found["fork that exits"] = forked(release, leave=sys.exit)
-        found["marker held"] = [_marker._is_locked(path) for path in folder.iterdir()]
+        found["marker held"] = [_marker._is_held(str(p)) for p in folder.iterdir()]
         found["orphan"] = orphaned(release)
         found["grandchild"] = in_a_grandchild()
+        found["new program"] = exec_orphan(TMPDIR=os.getcwd())
+        with suspend_open():
+            found["fork, suspended"] = forked(release)
     loky = Parallel(n_jobs=2, backend="loky")
     threads = Parallel(n_jobs=2, backend="threading")
     tasks = [delayed(release)(how) for how in HOWS]
@@ -1168,6 +1658,8 @@ def test_what_cannot_be_recorded_in_another_process_is_refused(tmp_path):
         "marker held": [True],
         "orphan": refused,
         "grandchild": refused,
+        "new program": refused,
+        "fork, suspended": refused,
         "loky, before": outside,
         "loky, inside": inside,
         "threads, inside": ["released"] * 3,
@@ -1198,14 +1690,14 @@ def test_a_marker_of_an_ancestor_counts_while_it_is_locked(marker_folder):
     for path, held in ((other, False), (parent, True)):
         with path.open("r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            assert _marker.in_an_ancestor() == held
+            assert _marker.Marker().in_an_ancestor() == held
             if held:
                 with pytest.raises(IncompatibleError, match="n_jobs=1"):
                     spend(0.1)
                 with PrivacyLedger(1.0) as ledger:
                     spend(0.1)
                 assert levels(ledger) == [0.1]
-        assert not _marker.in_an_ancestor()
+        assert not _marker.Marker().in_an_ancestor()
 
 
 def test_the_process_that_asked_for_a_worker_counts_as_well(monkeypatch, marker_folder):
@@ -1215,7 +1707,7 @@ def test_the_process_that_asked_for_a_worker_counts_as_well(monkeypatch, marker_
     marker_folder.mkdir()
     with (marker_folder / f"{2**30}-x").open("xb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert _marker.in_an_ancestor()
+        assert _marker.Marker().in_an_ancestor()
 
 
 def test_ancestors_are_known_as_far_as_the_system_tells(monkeypatch):
@@ -1235,7 +1727,61 @@ def test_without_a_place_for_temporary_files_no_marker_is_there(monkeypatch):
 
 
 def test_a_marker_that_is_gone_does_not_count(tmp_path):
-    assert not _marker._is_locked(tmp_path / "gone")
+    assert not _marker._is_held(str(tmp_path / "gone"))
+
+
+def test_the_marker_is_in_the_environment_while_a_ledger_is_open(
+    monkeypatch, marker_folder, tmp_path
+):
+    """Which new programs inherit, wherever they look for temporary files."""
+    with PrivacyLedger(1.0), PrivacyLedger(1.0):
+        (path,) = marker_folder.iterdir()
+        assert os.environ["SKPARISK_LEDGER"] == str(path)
+        assert not _open._here.marker.in_an_ancestor()  # this process itself
+        assert _marker.Marker().in_an_ancestor()
+    assert "SKPARISK_LEDGER" not in os.environ
+    other = tmp_path / "other"
+    monkeypatch.setenv("SKPARISK_LEDGER", f"{other}")
+    spend(0.1)  # it is gone
+    with other.open("xb") as file:
+        spend(0.1)  # nobody holds it
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(IncompatibleError, match="in the process that started"):
+            spend(0.1)
+        with PrivacyLedger(1.0) as ledger:
+            (path,) = marker_folder.iterdir()
+            assert os.environ["SKPARISK_LEDGER"] == f"{path}\n{other}"
+            spend(0.1)
+        assert os.environ["SKPARISK_LEDGER"] == f"{other}"
+    assert levels(ledger) == [0.1]
+    assert other.exists()
+    monkeypatch.setenv("SKPARISK_LEDGER", f"{tmp_path}")
+    with pytest.raises(IncompatibleError):
+        spend(0.1)  # who knows
+
+
+def test_markers_of_processes_that_were_killed_are_removed(marker_folder):
+    marker_folder.mkdir()
+    stale, held = marker_folder / "1-x", marker_folder / "2-x"
+    stale.touch()
+    with held.open("xb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with PrivacyLedger(1.0):
+            assert len(list(marker_folder.iterdir())) == 2
+        assert list(marker_folder.iterdir()) == [held]
+
+
+def test_a_marker_that_is_removed_before_it_is_locked_is_made_again(
+    monkeypatch, marker_folder
+):
+    def remove():
+        for path in marker_folder.iterdir():
+            path.unlink()
+
+    interrupt(monkeypatch, _marker, "lock", remove)
+    with PrivacyLedger(1.0):
+        (path,) = marker_folder.iterdir()
+        assert _marker._is_held(str(path))
 
 
 def test_the_marker_is_there_while_any_ledger_is_open(marker_folder):
@@ -1245,7 +1791,7 @@ def test_the_marker_is_there_while_any_ledger_is_open(marker_folder):
         with second, first:
             assert list(marker_folder.iterdir()) == [path]
         assert list(marker_folder.iterdir()) == [path]
-        assert _marker._is_locked(path)
+        assert _marker._is_held(str(path))
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert list(marker_folder.iterdir()) == []
     assert stat.S_IMODE(marker_folder.stat().st_mode) == 0o700
@@ -1265,7 +1811,7 @@ def test_a_folder_of_someone_else_is_not_used(
         monkeypatch.setattr(_marker, "_folder", lambda: marker_folder)
         monkeypatch.setattr(_marker, "_user", lambda: user + 1)
     ledger = PrivacyLedger(1.0)
-    with pytest.raises(OSError, match="skparisk-"), ledger:
+    with pytest.raises(PermissionError, match="set TMPDIR"), ledger:
         pass
     spend(0.1)
     assert ledger.releases == ()
@@ -1273,24 +1819,23 @@ def test_a_folder_of_someone_else_is_not_used(
 
 def test_a_fork_leaves_the_ledgers_to_its_parent(monkeypatch, marker_folder):
     """As in a process that was forked; that is tried above as well."""
-    with PrivacyLedger(1.0) as ledger:
+    with PrivacyLedger(1.0) as ledger, suspend_open():
         monkeypatch.setattr(_open, "_here", _open._here)
-        before = _open._here
-        ((fd, path),) = held = before.marker._held
-        before.marker._held = [(os.dup(fd), path)]
+        monkeypatch.setattr(os, "getpid", lambda: 2**30)
         _open._start_anew()
-        before.marker._held = held
-        assert _open._here.books == ()
+        assert not _open._here.open
         with pytest.raises(IncompatibleError, match="in the process that started"):
             spend(0.1)
-        monkeypatch.setattr(os, "getpid", lambda: 2**30)
         with pytest.raises(IncompatibleError, match="forked from"):
             ledger.spend(0.1)
         with pytest.raises(IncompatibleError, match="forked from"), ledger:
             pass
+        with PrivacyLedger(1.0) as own:
+            spend(0.3)
+        assert levels(own) == [0.3]
         monkeypatch.undo()
         spend(0.2)
-    assert levels(ledger) == [0.2]
+    assert levels(ledger) == []
     assert list(marker_folder.iterdir()) == []
 
 

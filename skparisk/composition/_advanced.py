@@ -8,22 +8,19 @@ from numbers import Real
 from typing import Any
 
 from skparisk._validate import check_choice, check_probability
-from skparisk.composition._conversions import ROUNDING, known_level
-from skparisk.composition._guarantee import (
-    PrivacyGuarantee,
-    as_guarantees,
-    exact_sum,
-)
-from skparisk.composition._rules import add_up, combine, round_up
+from skparisk.composition._conversions import known_level
+from skparisk.composition._guarantee import PrivacyGuarantee, as_guarantees
+from skparisk.composition._sums import add_up, concentrated, exact_sum, round_up
+from skparisk.composition._totals import Totals
 from skparisk.exceptions import CalibrationError, IncompatibleError
 from skparisk.privacy_loss import laplace_loss_mean
 
 __all__ = [
+    "bound_sum",
     "check_total_delta",
     "compose_advanced",
     "compose_filter",
     "compose_laplace",
-    "concentrated",
 ]
 
 
@@ -79,8 +76,8 @@ def compose_advanced(
     levels = [g.epsilon for g in parts]
     mean = _mean_loss if form == "lecture" else textbook_mean
     method = "advanced" if form == "lecture" else "dwork-roth"
-    epsilon = concentrated(levels, [mean(e) for e in levels], slack)
-    return combine(parts, method, epsilon, total)
+    epsilon = bound_sum(levels, [mean(e) for e in levels], slack)
+    return Totals.of(parts).combine(method, epsilon, total)
 
 
 def compose_laplace(releases: Iterable[Any], *, delta: float) -> PrivacyGuarantee:
@@ -136,10 +133,10 @@ def compose_laplace(releases: Iterable[Any], *, delta: float) -> PrivacyGuarante
             )
     laws = [g.loss for g in parts if g.loss is not None]
     shifts = [law.shift for law in laws]
-    epsilon = concentrated(shifts, [laplace_loss_mean(a) for a in shifts], total)
+    epsilon = bound_sum(shifts, [laplace_loss_mean(a) for a in shifts], total)
     epsilon = add_up([epsilon, *(law.excess for law in laws)])
     certain = add_up(g.epsilon for g in parts)
-    return combine(parts, "laplace", min(certain, epsilon), total)
+    return Totals.of(parts).combine("laplace", min(certain, epsilon), total)
 
 
 def compose_filter(
@@ -197,7 +194,8 @@ def compose_filter(
     parts = as_guarantees(releases)
     total = check_total_delta(delta)
     spare = total / 2 if slack is None else _check_slack(slack, total)
-    own = exact_sum(g.delta for g in parts)
+    totals = Totals.of(parts)
+    own = totals.deltas
     if own > exact_sum([total]) - exact_sum([spare]):
         raise CalibrationError(
             f"releases must have deltas that sum to at most delta - slack, with "
@@ -205,23 +203,19 @@ def compose_filter(
             target=total,
             best=round_up(own + exact_sum([spare])),
         )
-    levels = [g.epsilon for g in parts]
-    epsilon = add_up(levels)
     if spare:
-        halves = [0.5 * e * e for e in levels]
-        epsilon = min(epsilon, concentrated(levels, halves, spare))
-    return combine(parts, "filter", epsilon, total)
+        return totals.filter(total, spare)
+    return totals.combine("filter", add_up(g.epsilon for g in parts), total)
 
 
-def concentrated(
-    levels: Sequence[float], means: Sequence[float], delta: float
-) -> float:
-    """Return what a sum exceeds with probability delta at most (Hoeffding), rounded up.
+def bound_sum(levels: Sequence[float], means: Sequence[float], delta: float) -> float:
+    """Return what a sum exceeds with probability delta at most, rounded up.
 
     `levels` bound the absolute values of the terms, `means` their means.
     """
-    spread = math.sqrt(2 * -math.log(delta) * _total(e * e for e in levels))
-    return (spread + _total(means)) * (1 + ROUNDING)
+    if not any(levels):
+        return 0.0
+    return concentrated(_total(e * e for e in levels), _total(means), delta)
 
 
 def check_total_delta(value: Any) -> float:

@@ -11,9 +11,9 @@ from numbers import Real
 from typing import Any
 
 from skparisk._validate import check_choice, check_probability
-from skparisk.composition._advanced import concentrated, textbook_mean
+from skparisk.composition._advanced import bound_sum, textbook_mean
 from skparisk.composition._guarantee import PrivacyGuarantee, as_guarantee
-from skparisk.composition._rules import combine
+from skparisk.composition._totals import Totals
 from skparisk.exceptions import HeuristicGuaranteeWarning, warn_caller
 
 __all__ = ["compose_privacy_at_risk"]
@@ -99,15 +99,11 @@ def compose_privacy_at_risk(
     mean = _journal_mean if version == "journal" else _preprint_mean
     method, reason = _VERSIONS[version]
     warn_caller(f"{reason} Use compose_exact.", HeuristicGuaranteeWarning)
-    claim = combine(
-        [
-            _behind(release, e0)
-            for release, (_, _, e0) in zip(listed, triples, strict=True)
-        ],
-        method,
-        concentrated([e0 for _, _, e0 in triples], [mean(*t) for t in triples], total),
-        total,
+    epsilon = bound_sum(
+        [e0 for _, _, e0 in triples], [mean(*triple) for triple in triples], total
     )
+    behind = map(_behind, listed, [e0 for _, _, e0 in triples])
+    claim = Totals.of(behind).combine(method, epsilon, total)
     return replace(claim, void_reasons=(reason, *claim.void_reasons))
 
 

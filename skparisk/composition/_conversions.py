@@ -10,20 +10,17 @@ from typing import Any
 
 from skparisk._validate import check_at_least
 from skparisk.composition._guarantee import PrivacyGuarantee, as_guarantee
-from skparisk.composition._rules import add_up, keep_conditions, round_up
+from skparisk.composition._sums import ROUNDING, add_up, round_up
+from skparisk.composition._totals import keep_conditions
 from skparisk.exceptions import IncompatibleError
 
 __all__ = [
-    "ROUNDING",
     "approximate",
     "group_privacy",
     "known_level",
     "post_process",
     "transfer",
 ]
-
-# Relative error of a few operations in double precision, with a margin of 2**8.
-ROUNDING = 2.0**-40
 
 
 def approximate(release: Any) -> PrivacyGuarantee:
@@ -252,7 +249,7 @@ def _convert(
     release: PrivacyGuarantee, method: str, **changes: Any
 ) -> PrivacyGuarantee:
     converted = replace(release, method=method, **changes)
-    return keep_conditions(converted, [release])
+    return keep_conditions(converted, release.conditions)
 
 
 def _times(number: float, k: int) -> float:

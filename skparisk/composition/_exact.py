@@ -13,7 +13,8 @@ import numpy as np
 from skparisk.composition._advanced import check_total_delta
 from skparisk.composition._conversions import known_level
 from skparisk.composition._guarantee import PrivacyGuarantee, as_guarantees
-from skparisk.composition._rules import add_up, combine, compose_basic
+from skparisk.composition._sums import add_up
+from skparisk.composition._totals import Totals
 from skparisk.exceptions import CalibrationError
 
 __all__ = ["compose_exact"]
@@ -90,7 +91,8 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> PrivacyGuarantee:
     """
     total = check_total_delta(delta)
     parts = [known_level(g) for g in as_guarantees(releases)]
-    basic = compose_basic(parts)
+    totals = Totals.of(parts)
+    basic = totals.basic()
     epsilon = basic.epsilon if basic.delta <= total else math.inf
     laws = Counter(_law(g) for g in parts)
     laws = Counter({law: m for law, m in laws.items() if law.scale or law.delta})
@@ -104,7 +106,7 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> PrivacyGuarantee:
                 target=total,
                 best=basic.delta,
             )
-    return combine(parts, "exact", epsilon, total)
+    return totals.combine("exact", epsilon, total)
 
 
 def _law(release: PrivacyGuarantee) -> _Law:

@@ -6,22 +6,19 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from numbers import Real
+from numbers import Rational, Real
 from typing import Any, Self
 
 from skparisk._text import NEIGHBORS, NO_NOISE
 from skparisk._validate import check_at_least, check_choice
 from skparisk.composition import _wording as wording
-from skparisk.exceptions import IncompatibleError
+from skparisk.composition._sums import round_up
 
 __all__ = [
     "DominatingLoss",
     "PrivacyGuarantee",
     "as_guarantee",
     "as_guarantees",
-    "ceil_float",
-    "exact_sum",
-    "merge",
 ]
 
 RANDOMNESS = ("implicit", "both", "explicit")
@@ -346,60 +343,6 @@ def as_guarantees(releases: Iterable[Any]) -> list[PrivacyGuarantee]:
     return [as_guarantee(release) for release in listed]
 
 
-def merge(guarantees: Iterable[PrivacyGuarantee]) -> dict[str, Any]:
-    """Return what all rules of composition do alike: risks, caveats, relation.
-
-    Risks add up (union bound). So does the share of samples that fail; it becomes a
-    part of the risk unless all risks that are over pairs come with such a share.
-    """
-    all_of_them = list(guarantees)
-    relations = {g.relation for g in all_of_them} - {None}
-    if len(relations) > 1:
-        raise IncompatibleError(
-            "releases must have one relation of neighboring databases, got "
-            f"{sorted(map(str, relations))}."
-        )
-    sizes = {g.group_size for g in all_of_them} or {1}
-    if len(sizes) > 1:
-        raise IncompatibleError(
-            f"releases must be about groups of one size, got {sorted(sizes)}."
-        )
-    risky = [g for g in all_of_them if g.risk or g.failure_prob]
-    kinds = {g.randomness for g in risky}
-    risk = exact_sum(g.risk for g in risky)
-    failure_prob = exact_sum(g.failure_prob for g in risky)
-    if any(g.failure_prob == 0 and g.randomness != "explicit" for g in risky):
-        risk, failure_prob = risk + failure_prob, Fraction(0)
-    return {
-        "risk": min(1.0, ceil_float(risk)),
-        "failure_prob": min(1.0, ceil_float(failure_prob)),
-        "randomness": kinds.pop() if len(kinds) == 1 else "both",
-        "relation": relations.pop() if relations else None,
-        "n_releases": sum(g.n_releases for g in all_of_them),
-        "group_size": sizes.pop(),
-        "post_processed": any(g.post_processed for g in all_of_them),
-        **{
-            name: tuple(
-                sorted({text for g in all_of_them for text in getattr(g, name)})
-            )
-            for name in _SENTENCES
-        },
-    }
-
-
-def exact_sum(numbers: Iterable[float]) -> Fraction:
-    """Return the sum of the decimal numbers that floats are written as."""
-    return sum((Fraction(repr(float(number))) for number in numbers), Fraction(0))
-
-
-def ceil_float(value: Fraction) -> float:
-    """Return the least float that is written as a decimal number >= `value`."""
-    nearest = float(value)
-    while Fraction(repr(nearest)) < value:
-        nearest = math.nextafter(nearest, math.inf)
-    return nearest
-
-
 def _check_sentences(value: Any, name: str) -> tuple[str, ...]:
     listed = isinstance(value, tuple | list)
     if not listed or not all(isinstance(text, str) and text for text in value):
@@ -412,8 +355,7 @@ def _check_range(value: Any, name: str, most: float) -> float:
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not 0 <= value <= most:
         raise ValueError(f"{name} must be a number in [0, {most:g}], got {value!r}.")
-    try:
-        rounded = float(value)
-    except OverflowError:
-        return math.inf
+    if isinstance(value, Rational):
+        return round_up(Fraction(value))
+    rounded = float(value)  # of a number that may have more digits
     return math.nextafter(rounded, math.inf) if rounded < value else rounded

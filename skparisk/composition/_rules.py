@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import math
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 from skparisk._validate import check_choice
-from skparisk.composition._guarantee import (
-    PrivacyGuarantee,
-    as_guarantees,
-    ceil_float,
-    exact_sum,
-    merge,
-)
+from skparisk.composition._guarantee import PrivacyGuarantee, as_guarantees
+from skparisk.composition._sums import add_up
+from skparisk.composition._totals import Totals
 from skparisk.exceptions import IncompatibleError
 
-__all__ = [
-    "add_up",
-    "combine",
-    "compose_basic",
-    "compose_parallel",
-    "keep_conditions",
-    "round_up",
-]
+__all__ = ["compose_basic", "compose_parallel"]
 
 # What neighbors differ in, where a record's part follows from this.
 _RELATIONS = {
@@ -41,7 +27,6 @@ _RELATIONS = {
         "of the result is about replaced records.",
     ),
 }
-_LARGEST = Fraction(sys.float_info.max)
 
 
 def compose_basic(releases: Iterable[Any]) -> PrivacyGuarantee:
@@ -80,13 +65,7 @@ def compose_basic(releases: Iterable[Any]) -> PrivacyGuarantee:
     >>> together.epsilon, together.delta, together.risk
     (1.0, 0.0, 0.5)
     """
-    parts = as_guarantees(releases)
-    return combine(
-        parts,
-        "basic",
-        epsilon=add_up(g.epsilon for g in parts),
-        delta=min(1.0, add_up(g.delta for g in parts)),
-    )
+    return Totals.of(as_guarantees(releases)).basic()
 
 
 def compose_parallel(releases: Iterable[Any], *, partition: str) -> PrivacyGuarantee:
@@ -148,44 +127,13 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> PrivacyGuara
                 f"got {sorted(map(str, others))}: {reason}"
             )
         parts = [replace(g, relation=relation) for g in parts]
-    merged = combine(
-        parts,
+    totals = Totals.of(parts)
+    # A share of samples that counts as risk is a part of each one's risk.
+    shares = [g.failure_prob if totals.folded else 0.0 for g in parts]
+    risks = [add_up([g.risk, share]) for g, share in zip(parts, shares, strict=True)]
+    return totals.combine(
         "parallel",
         epsilon=max((g.epsilon for g in parts), default=0.0),
         delta=max((g.delta for g in parts), default=0.0),
+        risk=min(1.0, max(risks, default=0.0)),
     )
-    # A share of samples that `merge` counted as risk is a part of each one's risk.
-    folded = merged.failure_prob == 0.0
-    risks = (add_up([g.risk, g.failure_prob if folded else 0.0]) for g in parts)
-    return replace(merged, risk=min(1.0, max(risks, default=0.0)))
-
-
-def combine(
-    parts: Sequence[PrivacyGuarantee], method: str, epsilon: float, delta: float
-) -> PrivacyGuarantee:
-    """Return a guarantee at a level that was found, with all else that parts bring."""
-    together = PrivacyGuarantee(epsilon, delta, method=method, **merge(parts))
-    return keep_conditions(together, parts)
-
-
-def keep_conditions(
-    guarantee: PrivacyGuarantee, parts: Iterable[PrivacyGuarantee]
-) -> PrivacyGuarantee:
-    """Return the guarantee with those conditions of its parts that it would lose."""
-    lost = {text for g in parts for text in g.conditions} - set(guarantee.conditions)
-    sentences = {f"This rests on the caller's word: {text}." for text in lost}
-    provisos = tuple(sorted({*guarantee.provisos, *sentences}))
-    return replace(guarantee, provisos=provisos)
-
-
-def add_up(numbers: Iterable[float]) -> float:
-    """Return the sum of the decimal numbers that floats are written as, rounded up."""
-    listed = list(numbers)
-    if math.inf in listed:
-        return math.inf
-    return round_up(exact_sum(listed))
-
-
-def round_up(value: Fraction) -> float:
-    """Return the least float that is written as a number >= `value`, maybe inf."""
-    return ceil_float(value) if value <= _LARGEST else math.inf

@@ -4,15 +4,21 @@ A :class:`PrivacyLedger` that is open is charged for every release of the librar
 refuses the one that would exceed its budget before any noise is drawn.
 """
 
-from skparisk.ledger._book import LedgerEntry
 from skparisk.ledger._file import LedgerError
+from skparisk.ledger._history import LedgerEntry
 from skparisk.ledger._ledger import PrivacyLedger
-from skparisk.ledger._open import refuse_without_level, spend, suspend_open
+from skparisk.ledger._open import (
+    check_room,
+    refuse_without_level,
+    spend,
+    suspend_open,
+)
 
 __all__ = [
     "LedgerEntry",
     "LedgerError",
     "PrivacyLedger",
+    "check_room",
     "refuse_without_level",
     "spend",
     "suspend_open",

@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from uuid import uuid4
 
 from skparisk.composition import PrivacyGuarantee, compose_basic
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger._budget import Budget, triple
-from skparisk.ledger._wording import Report, in_words, left_in_words
+from skparisk.ledger._history import History, LedgerEntry
+from skparisk.ledger._wording import in_words, left_in_words, limit_in_words
 
-__all__ = ["Book", "LedgerEntry", "MemoryBook", "now"]
-
-_serial = itertools.count()
-
-
-@dataclass(frozen=True)
-class LedgerEntry:
-    """One release that was charged to a ledger.
-
-    Parameters
-    ----------
-    guarantee : PrivacyGuarantee
-        What it guarantees by itself.
-
-    note : str
-        What was released.
-
-    time : str
-        When it was charged: ISO 8601, UTC.
-    """
-
-    guarantee: PrivacyGuarantee
-    note: str
-    time: str
+__all__ = ["Book", "MemoryBook", "now", "refusal"]
 
 
 class Book(ABC):
@@ -48,12 +25,13 @@ class Book(ABC):
     budget: Budget
     path: str | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, order: tuple[str, str]) -> None:
         # Equal for two books that are one, and the order of locking, everywhere.
-        self.order: tuple[str, int] = ("", next(_serial))
-        self.entries: list[LedgerEntry] = []
+        self.order = order
+        self.history = History()
         self._pid = os.getpid()
         self._thread_lock = threading.RLock()
+        self._busy = False
 
     @property
     def head(self) -> str | None:
@@ -62,7 +40,7 @@ class Book(ABC):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock it for this thread."""
+        """Lock it for this thread, which must not have locked it already."""
         # First of all, as a fork may have left the lock locked for good.
         if self._pid != os.getpid():
             raise IncompatibleError(
@@ -70,48 +48,55 @@ class Book(ABC):
                 "where a release of this one could not be recorded. Use n_jobs=1, or "
                 "joblib's threading backend; or open a ledger in this process."
             )
+        # With a plain lock, who interrupts this thread would wait for it forever.
         with self._thread_lock:
-            yield
-
-    def check(self, guarantees: Sequence[PrivacyGuarantee]) -> None:
-        """Refuse releases that do not fit; the book is locked."""
-        past = [entry.guarantee for entry in self.entries]
-        if self.budget.fits([*past, *guarantees]):
-            return
-        asked = compose_basic(guarantees)
-        spent, limit = triple(self.budget.spent(past)), self.budget.limit
-        largest = self.budget.remaining(past)
-        raise BudgetExceededError(
-            f"the budget of the ledger has no room for {in_words(triple(asked))}. Its "
-            f"limit is {in_words(limit)}, of which {in_words(spent)} is spent. What "
-            f"still fits: {left_in_words(largest)}. Nothing was charged.",
-            spent,
-            limit,
-            largest,
-        )
+            if self._busy:
+                raise IncompatibleError(
+                    "a charge is being made by this very thread, which a signal "
+                    "handler or a finalizer has interrupted: neither release nor use "
+                    "the ledger there."
+                )
+            try:
+                self._busy = True
+                yield
+            finally:
+                self._busy = False
 
     @abstractmethod
     def append(self, guarantees: Sequence[PrivacyGuarantee], note: str) -> None:
         """Write releases down, all or none; the book is locked."""
-
-    def report(self) -> Report:
-        """Return what is filed of it; the book is locked."""
-        kept = {"file": self.path, "head": self.head}
-        known = {name: text for name, text in kept.items() if text is not None}
-        return Report(self.budget, self.entries, known)
 
 
 class MemoryBook(Book):
     """A book that lasts as long as the process."""
 
     def __init__(self, budget: Budget) -> None:
-        super().__init__()
+        # A number in order would tell how many runs of a private search there were.
+        super().__init__(("", uuid4().hex))
         self.budget = budget
 
     def append(self, guarantees: Sequence[PrivacyGuarantee], note: str) -> None:
         """Write releases down, all or none; the book is locked."""
         time = now()
-        self.entries += [LedgerEntry(g, note, time) for g in guarantees]
+        entries = [LedgerEntry(guarantee, note, time) for guarantee in guarantees]
+        self.history = self.history.extended(entries)
+
+
+def refusal(
+    budget: Budget, history: History, guarantees: Sequence[PrivacyGuarantee]
+) -> BudgetExceededError:
+    """Return the error for releases that do not fit; it may take long to find."""
+    asked = compose_basic(guarantees)
+    spent = triple(budget.spent(history))
+    largest = budget.remaining(history)
+    return BudgetExceededError(
+        f"the budget of the ledger has no room for {in_words(triple(asked))}. Its "
+        f"limit is {limit_in_words(budget.limit)}, of which {in_words(spent)} is "
+        f"spent. What still fits: {left_in_words(largest)}. Nothing was charged.",
+        spent,
+        budget.limit,
+        largest,
+    )
 
 
 def now() -> str:

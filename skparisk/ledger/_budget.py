@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
@@ -12,15 +12,11 @@ from typing import Any
 
 from scipy.optimize import toms748
 
-from skparisk._validate import check_choice, check_epsilon
-from skparisk.composition import (
-    PrivacyGuarantee,
-    compose_basic,
-    compose_exact,
-    compose_filter,
-)
-from skparisk.composition._guarantee import ceil_float, exact_sum
+from skparisk._validate import check_choice
+from skparisk.composition import PrivacyGuarantee, compose_exact
+from skparisk.composition._sums import ceil_float, exact_sum
 from skparisk.exceptions import CalibrationError
+from skparisk.ledger._history import History
 
 __all__ = ["RULES", "Budget", "triple"]
 
@@ -29,25 +25,27 @@ __all__ = ["RULES", "Budget", "triple"]
 _TOLERANCE = 2.0**-25
 _NOTHING = 2.0**-40
 
-Parts = Sequence[PrivacyGuarantee]
+_ALLOWED = {"epsilon": "(0, inf]", "delta": "[0, 1)", "gamma": "[0, 1]"}
+# Of equal releases that "exact" composes; it takes as much memory as time.
+_MOST = 10_000
 
 
-def _basic(parts: Parts, delta: float) -> Iterator[PrivacyGuarantee]:
-    yield compose_basic(parts)
+def _basic(history: History, delta: float) -> Iterator[PrivacyGuarantee]:
+    yield history.totals.basic()
 
 
-def _advanced(parts: Parts, delta: float) -> Iterator[PrivacyGuarantee]:
+def _advanced(history: History, delta: float) -> Iterator[PrivacyGuarantee]:
     # What is kept of delta for the composition must not depend on the releases.
     slack = delta / 2
-    if _own_delta(parts) <= _decimal(delta) - _decimal(slack):
-        yield compose_basic(parts)
-        yield compose_filter(parts, delta=delta, slack=slack)
+    if history.totals.deltas <= _decimal(delta) - _decimal(slack):
+        yield history.totals.basic()
+        yield history.totals.filter(delta, slack)
 
 
-def _exact(parts: Parts, delta: float) -> Iterator[PrivacyGuarantee]:
-    yield compose_basic(parts)
+def _exact(history: History, delta: float) -> Iterator[PrivacyGuarantee]:
+    yield history.totals.basic()
     try:
-        together = compose_exact(parts, delta=delta)
+        together = compose_exact(history.parts, delta=delta)
     except CalibrationError:  # no level has this delta
         return
     yield together
@@ -59,7 +57,7 @@ class Rule:
 
     # What holds for releases together at a delta, in the order of what it costs to
     # find; any of it may be used.
-    claims: Callable[[Parts, float], Iterator[PrivacyGuarantee]]
+    claims: Callable[[History, float], Iterator[PrivacyGuarantee]]
     text: str
 
 
@@ -87,44 +85,44 @@ class Budget:
 
     def __post_init__(self) -> None:
         check_choice(self.composition, "composition", RULES)
-        plain = {
-            "epsilon": check_epsilon(self.epsilon),
-            "delta": _check_share(self.delta, "delta"),
-            "gamma": _check_share(self.gamma, "gamma"),
-        }
-        if plain["delta"] == 1:
-            raise ValueError("delta must be a number in [0, 1), got 1.")
-        if self.composition != "basic" and plain["delta"] == 0:
+        for name in _ALLOWED:
+            object.__setattr__(self, name, _check_limit(getattr(self, name), name))
+        if self.composition != "basic" and not self.delta / 2:
             raise ValueError(
-                f"composition={self.composition!r} needs a delta above 0, got 0."
+                f"composition={self.composition!r} needs a delta above 0, got "
+                f"{self.delta!r}."
             )
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
 
     @property
     def limit(self) -> tuple[float, float, float]:
-        """Largest level, delta and risk."""
+        """Largest level, delta and risk; without one of the level there is none."""
+        if math.isinf(self.epsilon):
+            return math.inf, 1.0, 1.0
         return self.epsilon, self.delta, self.gamma
 
-    def spent(self, parts: Parts) -> PrivacyGuarantee:
+    def spent(self, history: History) -> PrivacyGuarantee:
         """Return what releases guarantee together."""
-        claims = RULES[self.composition].claims(parts, self.delta)
-        return min(claims, key=attrgetter("epsilon"), default=compose_basic(parts))
+        claims = RULES[self.composition].claims(history, self.delta)
+        basic = history.totals.basic()
+        return min(claims, key=attrgetter("epsilon"), default=basic)
 
-    def fits(self, parts: Parts) -> bool:
+    def fits(self, history: History) -> bool:
         """Tell if releases are within the budget, all of them together."""
         if math.isinf(self.epsilon):
-            compose_basic(parts)  # refuses releases about different neighbors
             return True
-        return any(level <= self.epsilon for level in self._levels(parts))
+        return any(level <= self.epsilon for level in self._levels(history))
 
-    def remaining(self, parts: Parts, n: int = 1) -> float:
+    def remaining(self, history: History, n: int = 1) -> float:
         """Return the largest level that n more releases may have; 0 if none."""
         if math.isinf(self.epsilon):
             return math.inf
+        if self.composition == "exact" and n > _MOST:
+            raise ValueError(
+                f"n must be at most {_MOST} with composition='exact', got {n}."
+            )
 
-        def after(level: float) -> list[PrivacyGuarantee]:
-            return [*parts, *[PrivacyGuarantee(level)] * n]
+        def after(level: float) -> History:
+            return history.plus([PrivacyGuarantee(level)], n)
 
         def excess(level: float) -> float:
             least = min(self._levels(after(level)), default=math.inf)
@@ -132,7 +130,7 @@ class Budget:
                 fitting.append(float(level))
             return min(least - self.epsilon, self.epsilon)
 
-        spent = compose_basic(parts).epsilon
+        spent = history.totals.basic().epsilon
         left = _decimal(self.epsilon) - _decimal(min(spent, self.epsilon))
         low = _floor_float(left / n)
         if not self.fits(after(low)):
@@ -147,9 +145,9 @@ class Budget:
         toms748(excess, low, high, xtol=_NOTHING * self.epsilon, rtol=_TOLERANCE)
         return max(fitting)
 
-    def _levels(self, parts: Parts) -> Iterator[float]:
+    def _levels(self, history: History) -> Iterator[float]:
         """Yield the levels that releases have together, at a delta and risk within."""
-        for claim in RULES[self.composition].claims(parts, self.delta):
+        for claim in RULES[self.composition].claims(history, self.delta):
             epsilon, delta, risk = triple(claim)
             if delta <= self.delta and risk <= self.gamma:
                 yield epsilon
@@ -161,10 +159,6 @@ def triple(total: PrivacyGuarantee) -> tuple[float, float, float]:
     return total.epsilon, total.delta, min(1.0, risk)
 
 
-def _own_delta(parts: Parts) -> Fraction:
-    return exact_sum(part.delta for part in parts)
-
-
 def _decimal(number: float) -> Fraction:
     return Fraction(repr(number))
 
@@ -174,8 +168,27 @@ def _floor_float(value: Fraction) -> float:
     return 0.0 - ceil_float(-value)
 
 
-def _check_share(value: Any, name: str) -> float:
+def _check_limit(value: Any, name: str) -> float:
+    """Return a limit, rounded down to a float."""
+    rounded = _round_down(value)
+    inside = {
+        "epsilon": rounded > 0,
+        "delta": 0 <= rounded < 1,
+        "gamma": 0 <= rounded <= 1,
+    }
+    if not inside[name]:
+        raise ValueError(f"{name} must be a number in {_ALLOWED[name]}, got {value!r}.")
+    return rounded
+
+
+def _round_down(value: Any) -> float:
     number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0 <= value <= 1:
-        raise ValueError(f"{name} must be a number in [0, 1], got {value!r}.")
-    return float(value)
+    if not number:
+        return math.nan
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.nan
+    if nearest == value or math.isnan(nearest):
+        return nearest
+    return _floor_float(Fraction(*value.as_integer_ratio()))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 from numbers import Real
 from typing import Any, NoReturn, Self
 
 from skparisk._validate import check_at_least
 from skparisk.composition import PrivacyGuarantee, as_guarantees
-from skparisk.ledger._book import Book, LedgerEntry, MemoryBook
+from skparisk.ledger._book import Book, MemoryBook
 from skparisk.ledger._budget import Budget
 from skparisk.ledger._file import FileBook, LedgerError
+from skparisk.ledger._history import History, LedgerEntry
 from skparisk.ledger._open import charge, close_book, open_book
 from skparisk.ledger._wording import Report
 
@@ -28,8 +30,9 @@ class PrivacyLedger:
     Parameters
     ----------
     epsilon : float
-        Privacy level that all releases together may have, in (0, inf]. Infinite: no
-        limit at all, releases are only recorded.
+        Privacy level that all releases together may have, in (0, inf], rounded down to
+        a float as all limits are. Infinite: no limit at all, neither of delta nor of
+        risk; releases are only recorded.
 
     delta : float, default=0.0
         Additive relaxation that they may have together, in [0, 1).
@@ -43,16 +46,17 @@ class PrivacyLedger:
         that, or :func:`~skparisk.composition.compose_filter`, where one half of
         `delta` is for the composition and the other for the deltas of the releases.
         "exact": "basic", or :func:`~skparisk.composition.compose_exact`; slow for
-        hundreds of releases. The last two need a `delta` above 0.
+        hundreds of releases, the others are not. The last two need a `delta` above 0.
 
     path : str or path-like, default=None
         A new file that the ledger is kept in, which outlives a crash, and which other
-        processes may use at the same time by :meth:`open`. None: it is kept in memory.
+        processes may use at the same time by :meth:`open`. A second file, `path` and
+        ".head", belongs to it. None: it is kept in memory.
 
     Attributes
     ----------
     limit : tuple of (float, float, float)
-        The budget: level, delta and risk.
+        The budget: level, delta and risk; (inf, 1, 1) if it has no limit.
 
     spent : PrivacyGuarantee
         What all releases so far guarantee together, if their levels were fixed before.
@@ -71,10 +75,10 @@ class PrivacyLedger:
     Raises
     ------
     ValueError
-        If a parameter is out of range.
+        If a parameter is out of range, or `path` ends in ".head".
 
     FileExistsError
-        If `path` exists, or the head of a ledger that was there.
+        If `path` exists and is not empty, or the head of a ledger that was there does.
 
     ImportError
         If `composition` is "exact", and dp-accounting is missing.
@@ -89,7 +93,9 @@ class PrivacyLedger:
     caller must ensure that all releases about the same people are charged: a ledger
     knows nothing of those that were made while it was closed, on another machine, or
     without the library. A release that is made in a process that cannot record it,
-    such as a worker of joblib, is refused.
+    such as a worker of joblib, is refused. What is released inside of
+    :func:`~skparisk.ledger.suspend_open` is not charged; what is released with
+    ``charges=`` of one's own is charged as these say.
 
     A ledger is a handle: copies, and clones of scikit-learn, are the same ledger. It
     cannot be pickled.
@@ -118,7 +124,8 @@ class PrivacyLedger:
         path: str | os.PathLike[str] | None = None,
     ) -> None:
         budget = Budget(epsilon, delta, gamma, composition)
-        budget.spent([PrivacyGuarantee(1.0)])  # imports what it will need
+        # Imports what it will need.
+        budget.spent(History().plus([PrivacyGuarantee(1.0)]))
         self._book = (
             MemoryBook(budget) if path is None else FileBook.create(path, budget)
         )
@@ -128,6 +135,9 @@ class PrivacyLedger:
         cls, path: str | os.PathLike[str], *, head: str | None = None
     ) -> PrivacyLedger:
         """Return the ledger that a file holds, with its budget.
+
+        Both files are checked from the first byte to the last; later on only what is
+        new. They must be writable, also to look at: what a crash left is mended.
 
         Parameters
         ----------
@@ -145,6 +155,10 @@ class PrivacyLedger:
         ------
         FileNotFoundError
             If there is no such file.
+
+        PermissionError
+            If it cannot be written to. Who may only read it can open a copy of both
+            files, which is a ledger of its own.
 
         LedgerError
             If the file, or its head, is not as the library wrote it.
@@ -166,13 +180,12 @@ class PrivacyLedger:
     @property
     def spent(self) -> PrivacyGuarantee:
         """What all releases so far guarantee together."""
-        return self._book.budget.spent(self._parts())
+        return self._book.budget.spent(self._history())
 
     @property
     def releases(self) -> tuple[LedgerEntry, ...]:
         """Each release so far."""
-        with self._book.locked():
-            return tuple(self._book.entries)
+        return self._history().entries
 
     @property
     def head(self) -> str | None:
@@ -191,7 +204,8 @@ class PrivacyLedger:
         Parameters
         ----------
         n : int, default=1
-            Releases of that level each, without delta and risk; >= 1.
+            Releases of that level each, without delta and risk; >= 1, and at most
+            10000 with "exact".
 
         Returns
         -------
@@ -204,7 +218,7 @@ class PrivacyLedger:
             If `n` is out of range.
         """
         n = check_at_least(n, "n", 1)
-        return self._book.budget.remaining(self._parts(), n)
+        return self._book.budget.remaining(self._history(), n)
 
     def spend(self, *releases: Any, note: str = "") -> None:
         """Charge this ledger for releases that are made elsewhere, open or not.
@@ -239,8 +253,9 @@ class PrivacyLedger:
         charge([self._book], as_guarantees([*releases]), note)
 
     def __enter__(self) -> Self:
-        with self._book.locked():  # refuses in a process that was forked since
-            open_book(self._book)
+        with self._book.locked():
+            pass  # refuses in a process that was forked since
+        open_book(self._book)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -263,10 +278,13 @@ class PrivacyLedger:
         )
 
     def __repr__(self) -> str:
-        epsilon, delta, gamma = self.limit
+        budget = self._book.budget
+        limit = f"epsilon={budget.epsilon!r}"
+        if math.isfinite(budget.epsilon):
+            limit += f", delta={budget.delta!r}, gamma={budget.gamma!r}"
         return (
-            f"PrivacyLedger(epsilon={epsilon!r}, delta={delta!r}, gamma={gamma!r}, "
-            f"composition={self._book.budget.composition!r}, path={self.path!r})"
+            f"PrivacyLedger({limit}, composition={budget.composition!r}, "
+            f"path={self.path!r})"
         )
 
     def __str__(self) -> str:
@@ -275,9 +293,13 @@ class PrivacyLedger:
     def _repr_html_(self) -> str:
         return self._report().as_html()
 
-    def _parts(self) -> list[PrivacyGuarantee]:
-        return [entry.guarantee for entry in self.releases]
+    def _history(self) -> History:
+        with self._book.locked():
+            return self._book.history
 
     def _report(self) -> Report:
         with self._book.locked():
-            return self._book.report()
+            history, head = self._book.history, self._book.head
+        kept = {"file": self.path, "head": head}
+        known = {name: text for name, text in kept.items() if text is not None}
+        return Report(self._book.budget, history, known)

@@ -2,68 +2,101 @@
 
 A worker of joblib may be older than the ledger, so nothing can be handed to it. The
 process with the ledger holds a lock on a file that is named after it, and the others
-look for the names of those that they descend from.
+look for the names of those that they descend from. Those that are started while it is
+open also find the file's path in their environment, wherever they look for others.
 """
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 from skparisk.ledger._locks import lock, try_lock, unlock
 
-__all__ = ["Marker", "in_an_ancestor"]
+__all__ = ["Marker"]
+
+# Paths of markers, one a line.
+_VARIABLE = "SKPARISK_LEDGER"
 
 
 class Marker:
     """A locked file that says: a ledger is open in this process."""
 
     def __init__(self) -> None:
-        # None, or one.
+        # Of this process alone, also where another machine shares the files.
+        self._prefix = f"{os.getpid()}-{uuid4().hex}-"
+        # None, or one; one more where a signal handler interrupts what acquires it.
         self._held: list[tuple[int, str]] = []
 
     def acquire(self) -> None:
-        """Tell the processes that this one started, or will start."""
+        """Tell the processes that this one started, or will start, if not told yet."""
+        if self._held:
+            return
         folder = _folder()
-        folder.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
         if _own_folder() is None:
             raise PermissionError(
                 f"{folder} is not a directory of this user, so that other processes "
                 "could not be told that a ledger is open here: set TMPDIR to a "
                 "directory of your own."
             )
-        fd, path = tempfile.mkstemp(prefix=f"{os.getpid()}-", dir=folder)
-        lock(fd)
+        if os.name == "posix":  # pragma: no branch
+            _sweep(folder)
+        fd, path = self._make(folder)
         self._held.append((fd, path))
+        os.environ[_VARIABLE] = "\n".join([path, *self._of_others()])
 
     def release(self) -> None:
         """No longer tell them."""
         while self._held:
             fd, path = self._held.pop()
+            others = self._of_others()
+            if others:
+                os.environ[_VARIABLE] = "\n".join(others)
+            else:
+                os.environ.pop(_VARIABLE, None)
             unlock(fd)
             os.close(fd)
             Path(path).unlink(missing_ok=True)
 
-    def leave(self) -> list[str]:
-        """Leave it to the process that this one was forked from; return where it is."""
-        for fd, _ in self._held:
-            os.close(fd)
-        return [path for _, path in self._held]
+    def leave(self) -> tuple[str, ...]:
+        """Leave it to the process that this one was forked from; return where it is.
+
+        It stays open, and so locked even if that process is killed.
+        """
+        return tuple(path for _, path in self._held)
+
+    def in_an_ancestor(self) -> bool:
+        """Tell if a process that this one descends from has an open ledger."""
+        return any(map(_is_held, self._of_others())) or any(map(_is_held, _named()))
+
+    def _make(self, folder: Path) -> tuple[int, str]:
+        while True:
+            fd, path = tempfile.mkstemp(prefix=self._prefix, dir=folder)
+            lock(fd)
+            if os.path.exists(path):
+                return fd, path
+            os.close(fd)  # it was swept away before it was locked
+
+    def _of_others(self) -> list[str]:
+        """Return the markers in the environment that are not of this process."""
+        paths = os.environ.get(_VARIABLE, "").split("\n")
+        return [path for path in paths if path and self._prefix not in path]
 
 
-def in_an_ancestor() -> bool:
-    """Tell if a process that this one descends from has an open ledger."""
+def _named() -> list[str]:
+    """Return the markers that are named after a process this one descends from."""
     folder = _own_folder()
-    markers = [] if folder is None else list(folder.iterdir())
-    if not markers:
-        return False
-    ancestors = _ancestors()
-    return any(
-        _is_locked(path) for path in markers if path.name.partition("-")[0] in ancestors
-    )
+    paths = [] if folder is None else list(folder.iterdir())
+    ancestors = _ancestors() if paths else set()
+    return [str(p) for p in paths if p.name.partition("-")[0] in ancestors]
 
 
 def _folder() -> Path:
@@ -85,14 +118,34 @@ def _user() -> int:
     return os.getuid() if hasattr(os, "getuid") else 0
 
 
-def _is_locked(path: Path) -> bool:
+def _is_held(path: str) -> bool:
+    with _tried(path) as free:
+        return not free
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the markers that nobody holds: of processes that were killed."""
+    for path in folder.iterdir():
+        with _tried(str(path)) as free:
+            if free:  # and nobody else can lock it until it is gone
+                path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _tried(path: str) -> Iterator[bool]:
+    """Lock a marker if nobody holds it, and tell if so."""
     try:
         fd = os.open(path, os.O_RDWR)
     except FileNotFoundError:  # released since it was listed
-        return False
-    free = try_lock(fd)
-    os.close(fd)  # unlocks
-    return not free
+        yield True
+        return
+    except OSError:  # it is of another user
+        yield False
+        return
+    try:
+        yield try_lock(fd)
+    finally:
+        os.close(fd)  # unlocks
 
 
 def _ancestors() -> set[str]:

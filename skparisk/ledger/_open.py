@@ -7,16 +7,19 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from skparisk.composition import PrivacyGuarantee, as_guarantees
 from skparisk.exceptions import IncompatibleError
-from skparisk.ledger._book import Book
-from skparisk.ledger._marker import Marker, in_an_ancestor
+from skparisk.ledger._book import Book, refusal
+from skparisk.ledger._marker import Marker
 
 __all__ = [
     "charge",
+    "check_room",
     "close_book",
+    "count_recorded",
     "open_book",
     "refuse_without_level",
     "spend",
@@ -24,26 +27,53 @@ __all__ = [
 ]
 
 
-class _OpenBooks:
-    """The ledgers that are open in this process."""
+@dataclass(eq=False)
+class _Suspension:
+    """Openings that are not charged for what a thread releases, until it is over."""
+
+    openings: frozenset[_Opening]
+    pid: int
+    thread: int
+    over: bool = False
+
+    @property
+    def applies(self) -> bool:
+        """Whether it is that of this thread: a context may be copied."""
+        here = (os.getpid(), threading.get_ident())
+        return not self.over and (self.pid, self.thread) == here
+
+
+@dataclass(frozen=True, eq=False)
+class _Opening:
+    """One time that a ledger was opened."""
+
+    book: Book
+    inside: tuple[_Suspension, ...]
+
+
+class _Openings:
+    """What is open in this process."""
 
     def __init__(self, inherited: tuple[str, ...] = ()) -> None:
         self.lock = threading.RLock()
-        # Once for each time that it was entered. Replaced, so read without the lock.
-        self.books: tuple[Book, ...] = ()
+        # In order. Each change is a single step, as a signal handler, which the lock
+        # does not keep out, may open and close a ledger in between.
+        self.open: dict[_Opening, None] = {}
         self.marker = Marker()
-        # Of processes that this one was forked from.
+        # Markers of processes that this one was forked from.
         self.inherited = inherited
 
 
-_here = _OpenBooks()
-_suspended: ContextVar[tuple[Book, ...] | None] = ContextVar("suspended", default=None)
+_here = _Openings()
+_suspensions: ContextVar[tuple[_Suspension, ...]] = ContextVar(
+    "suspensions", default=()
+)
 
 
 def _start_anew() -> None:
     """Leave the ledgers to the process that this one was forked from."""
     global _here
-    _here = _OpenBooks(inherited=(*_here.inherited, *_here.marker.leave()))
+    _here = _Openings(inherited=(*_here.inherited, *_here.marker.leave()))
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch
@@ -52,21 +82,26 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch
 
 def open_book(book: Book) -> None:
     """Charge a ledger for what is released from now on."""
+    opening = _Opening(book, _suspended())
     with _here.lock:
-        if not _here.books:
+        _here.open[opening] = None
+        try:
             _here.marker.acquire()
-        _here.books = (*_here.books, book)
+        except BaseException:
+            del _here.open[opening]
+            raise
 
 
 def close_book(book: Book) -> None:
     """Undo one `open_book`; nothing to do in a process that was forked since."""
     with _here.lock:
-        left = list(_here.books)
-        if book in left:
-            left.remove(book)
-            _here.books = tuple(left)
-            if not left:
-                _here.marker.release()
+        openings = [opening for opening in list(_here.open) if opening.book is book]
+        # The one of this block; else the first, which most suspensions are about.
+        here = [opening for opening in openings if opening.inside == _suspended()]
+        for opening in here[-1:] or openings[:1]:
+            del _here.open[opening]
+        if not _here.open:
+            _here.marker.release()
 
 
 def spend(*releases: Any, note: str = "") -> None:
@@ -87,12 +122,41 @@ def spend(*releases: Any, note: str = "") -> None:
         If they do not fit into the budget of an open ledger. Nothing was charged.
 
     IncompatibleError
-        If their relation is not that of what a ledger holds; or if no ledger is open
+        If their relation is not that of what a ledger holds; if no ledger is open
         here, but one is in the process that started this one, where it cannot be
-        recorded. Nothing was charged.
+        recorded; or if a charge of this very thread was interrupted, as by a signal
+        handler. Nothing was charged.
     """
     guarantees = as_guarantees([*releases])
     charge(_charged("a release"), guarantees, note)
+
+
+def check_room(*releases: Any) -> None:
+    """Refuse, as `spend` would, releases that do not fit; charge nothing.
+
+    They may not fit any more when they are charged, if others release as well.
+
+    Parameters
+    ----------
+    *releases : certificates, guarantees, mechanisms or numbers
+        What :func:`~skparisk.composition.as_guarantee` takes.
+
+    Raises
+    ------
+    BudgetExceededError, IncompatibleError
+        As for `spend`.
+    """
+    guarantees = as_guarantees([*releases])
+    for book in _charged("a release"):
+        with book.locked():
+            history = book.history
+        if not book.budget.fits(history.plus(guarantees)):
+            raise refusal(book.budget, history, guarantees)
+
+
+def count_recorded() -> int:
+    """Return how many releases the open ledgers hold, whether suspended or not."""
+    return sum(opening.book.history.n_entries for opening in list(_here.open))
 
 
 def refuse_without_level(what: str) -> None:
@@ -120,13 +184,19 @@ def refuse_without_level(what: str) -> None:
 def suspend_open() -> Iterator[None]:
     """Do not charge, for what this thread releases, the ledgers that are open now.
 
-    For releases of public data. Ledgers that are opened inside are charged.
+    For releases of public data. Ledgers that are opened inside are charged, also those
+    that were open before. A generator that yields inside suspends its caller as well,
+    until it goes on: do not yield there.
     """
-    token = _suspended.set(_here.books)
+    here = (os.getpid(), threading.get_ident())
+    suspension = _Suspension(frozenset(list(_here.open)), *here)
     try:
+        _suspensions.set((*_suspended(), suspension))
         yield
     finally:
-        _suspended.reset(token)
+        # First of all, as other contexts may have a copy.
+        suspension.over = True
+        _suspensions.set(_suspended())
 
 
 def charge(
@@ -141,22 +211,36 @@ def charge(
     with ExitStack() as locks:
         for order in sorted(once):
             locks.enter_context(once[order].locked())
-        for book in once.values():
-            book.check(guarantees)
-        for book in once.values():
-            book.append(guarantees, note)
+        histories = {book: book.history for book in once.values()}
+        full = [
+            book
+            for book, history in histories.items()
+            if not book.budget.fits(history.plus(guarantees))
+        ]
+        if not full:
+            for book in histories:
+                book.append(guarantees, note)
+    for book in full:  # what still fits takes time to find: nobody waits for it
+        raise refusal(book.budget, histories[book], guarantees)
+
+
+def _suspended() -> tuple[_Suspension, ...]:
+    """Return the suspensions that this thread is inside of."""
+    return tuple(s for s in _suspensions.get() if s.applies)
 
 
 def _charged(what: str) -> list[Book]:
     """Return the ledgers that a release of this thread is charged to."""
-    suspended = _suspended.get()
-    if suspended is not None:
-        return [book for book in _here.books if book not in suspended]
-    books = list(_here.books)
-    if not books and (any(map(os.path.exists, _here.inherited)) or in_an_ancestor()):
+    suspensions, openings = _suspended(), list(_here.open)
+    if suspensions:
+        left_out = frozenset().union(*(s.openings for s in suspensions))
+        return [opening.book for opening in openings if opening not in left_out]
+    if not openings and (
+        any(map(os.path.exists, _here.inherited)) or _here.marker.in_an_ancestor()
+    ):
         raise IncompatibleError(
             f"{what} is refused: a ledger is open in the process that started this "
             "one, where it could not be recorded. Use n_jobs=1, or joblib's threading "
             "backend; or open a ledger in this process."
         )
-    return books
+    return [opening.book for opening in openings]

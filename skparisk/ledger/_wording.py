@@ -4,48 +4,42 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from decimal import ROUND_FLOOR, Context
-from typing import TYPE_CHECKING
 
 from skparisk._text import ceil_text
 from skparisk.composition import PrivacyGuarantee
 from skparisk.ledger._budget import RULES, Budget, triple
+from skparisk.ledger._history import History
 
-if TYPE_CHECKING:
-    from skparisk.ledger._book import LedgerEntry
-
-__all__ = ["Report", "in_words", "left_in_words"]
+__all__ = ["Report", "in_words", "left_in_words", "limit_in_words"]
 
 
 class Report:
     """What is filed of a ledger: the budget, what is spent and left, each release."""
 
-    def __init__(
-        self, budget: Budget, entries: Sequence[LedgerEntry], kept: dict[str, str]
-    ) -> None:
-        parts = [entry.guarantee for entry in entries]
-        spent = budget.spent(parts)
+    def __init__(self, budget: Budget, history: History, kept: dict[str, str]) -> None:
+        spent = budget.spent(history)
         self.rows = {
-            "budget": in_words(budget.limit),
+            "budget": limit_in_words(budget.limit),
             "composition": RULES[budget.composition].text,
-            "spent": in_words(triple(spent)),
-            "left": left_in_words(budget.remaining(parts)),
-            "releases": str(len(entries)),
-            **kept,
+            "spent": _level(spent),
+            "left": left_in_words(budget.remaining(history)),
+            "releases": str(history.n_entries),
+            **{name: _printable(text) for name, text in kept.items()},
         }
         self.releases = [
             (
                 str(number),
                 entry.time,
                 _level(entry.guarantee),
-                " ".join(entry.note.split()),
+                _printable(entry.note),
             )
-            for number, entry in enumerate(entries, 1)
+            for number, entry in enumerate(history.entries, 1)
         ]
-        self.claim = spent.guarantee
+        self.claim = _printable(spent.guarantee)
         self.caveats = [
-            *(f"Caveat: {text}" for text in spent.caveats),
+            *(f"Caveat: {_printable(text)}" for text in spent.caveats),
             *(f"On the caller's word: {text}." for text in spent.conditions),
         ]
 
@@ -85,15 +79,28 @@ def in_words(numbers: tuple[float, float, float]) -> str:
     return f"epsilon {epsilon}{more}"
 
 
+def limit_in_words(limit: tuple[float, float, float]) -> str:
+    """Write a budget."""
+    unlimited = math.isinf(limit[0])
+    return "no limit: releases are recorded only" if unlimited else in_words(limit)
+
+
 def left_in_words(epsilon: float) -> str:
     """Write the level that one more release may have, rounded down."""
     if epsilon == 0:
         return "nothing"
-    text = f"{epsilon:g}"
-    if math.isfinite(epsilon):
-        down = Context(prec=6, rounding=ROUND_FLOOR)
-        text = f"{float(down.create_decimal(repr(epsilon))):g}"
-    return f"one release at epsilon {text}, without delta and risk"
+    if math.isinf(epsilon):
+        return "no limit"
+    down = Context(prec=6, rounding=ROUND_FLOOR).create_decimal(repr(epsilon))
+    return f"one release at epsilon {float(down):g}, without delta and risk"
+
+
+def _printable(text: str) -> str:
+    """Write a text as one line, whatever it does to a terminal or a file."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode()
+        for char in " ".join(text.split())
+    )
 
 
 def _row(cells: Iterable[str], tag: str) -> str:

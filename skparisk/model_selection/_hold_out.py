@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 
-from skparisk.composition._guarantee import exact_sum
+from skparisk.composition._sums import exact_sum
 from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.model_selection._candidates import Records
 

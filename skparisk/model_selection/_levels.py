@@ -7,16 +7,22 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
-from sklearn.base import is_classifier
-from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+import numpy as np
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.compose import (
+    ColumnTransformer,
+    TransformedTargetRegressor,
+    make_column_selector,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._private import PrivateMixin, samples_training_data
 from skparisk._text import SEEDED
-from skparisk.calibration import HEURISTIC_CLAIM
+from skparisk.calibration import HEURISTIC_CLAIM, RiskCertificate
 from skparisk.calibration._wording import DECLARED
 from skparisk.composition import PrivacyGuarantee, compose_basic
 from skparisk.exceptions import IncompatibleError
@@ -31,6 +37,7 @@ from skparisk.sensitivity import SensitivitySampler
 __all__ = [
     "Candidate",
     "declared_guarantee",
+    "find_certificates",
     "private_parts",
     "search_certificate",
 ]
@@ -48,8 +55,8 @@ NOISELESS_CHOICE = (
     "noise: what is counted is the models alone."
 )
 LEARNS_MORE = (
-    "Parts that are not of skparisk, such as a scaler or an estimator of one's own, "
-    "may learn from the private data what is not counted."
+    "Parts of the estimator that are not of skparisk were fitted to the private data, "
+    "and may hold what they learned without noise."
 )
 
 
@@ -92,15 +99,9 @@ class Candidate:
         ]
 
     @property
-    def provisos(self) -> tuple[str, ...]:
-        """What the guarantee of a fit rests on besides what the fit charges."""
-        more = any(
-            not isinstance(part, (*_PRIVATE, Pipeline))
-            and not type(part).__module__.startswith("skparisk.")
-            and get_tags(part).requires_fit
-            for part in _parts(self.estimator).values()
-        )
-        return (LEARNS_MORE,) if more else ()
+    def learns_more(self) -> bool:
+        """Whether a fit may hold something of the data that has no noise."""
+        return any(map(_may_learn, _parts(self.estimator).values()))
 
 
 def search_certificate(search: Any) -> PrivacyGuarantee:
@@ -119,12 +120,13 @@ def search_certificate(search: Any) -> PrivacyGuarantee:
     -------
     guarantee : PrivacyGuarantee
         The sum of all levels, deltas and risks, as they were asked for; always
-        ``voided``.
+        ``voided``, and with a leak if parts that are not of skparisk were fitted too.
 
     Raises
     ------
     ValueError
-        If it is no search, or has a certificate of its own.
+        If it is no search, has a certificate of its own, or its `estimator` asks for
+        another level by now than when it was fitted, as `best_estimator_` tells.
 
     IncompatibleError
         If a candidate has no private estimator, or something around it that may fit it
@@ -171,16 +173,39 @@ def search_certificate(search: Any) -> PrivacyGuarantee:
         )
     spent = levels * search.n_splits_
     if search.refit:
-        spent.append(levels[search.best_index_])
+        best = levels[search.best_index_]
+        if declared_guarantee(search.best_estimator_) != best:
+            raise ValueError(
+                "search must have the estimator that it was fitted with: the levels "
+                "that its parameters ask for are not those of best_estimator_."
+            )
+        spent.append(best)
     total = compose_basic(spent)
+    more = any(candidate.learns_more for candidate in candidates)
     return dataclasses.replace(
-        total, void_reasons=(NOISELESS_CHOICE, *total.void_reasons)
+        total,
+        void_reasons=(NOISELESS_CHOICE, *total.void_reasons),
+        leaks=(LEARNS_MORE,) if more else (),
     )
 
 
 def private_parts(estimator: Any) -> list[Any]:
     """Return what in an estimator releases something with noise when it is fitted."""
     return [part for part in _parts(estimator).values() if isinstance(part, _PRIVATE)]
+
+
+def find_certificates(fitted: Any) -> list[RiskCertificate]:
+    """Return the claims of private parts, however they are put together."""
+    found, left = [], [fitted]
+    while left:
+        value = left.pop()
+        if hasattr(value, "certificate_"):
+            found.append(value.certificate_)
+        elif isinstance(value, list | tuple):
+            left += value
+        elif isinstance(value, BaseEstimator):
+            left += vars(value).values()
+    return found
 
 
 def declared_guarantee(estimator: Any) -> PrivacyGuarantee | None:
@@ -203,7 +228,7 @@ def _parts(estimator: Any) -> dict[str, Any]:
     nested = {
         name: value
         for name, value in estimator.get_params(deep=True).items()
-        if hasattr(value, "fit") and hasattr(value, "get_params")
+        if hasattr(value, "fit")
     }
     nested[""] = estimator
     closed = [
@@ -223,6 +248,35 @@ def _is_below(name: str, other: str) -> bool:
     return name.startswith(f"{other}__") if other else bool(name)
 
 
+def _may_learn(part: Any) -> bool:
+    """Tell if a part may keep something of what it is fitted to, without noise.
+
+    Not what has noise of its own, what puts parts together, and transformers that have
+    nothing to learn. Functions of one's own may look at all records at once.
+    """
+    if isinstance(part, _PRIVATE) or type(part).__module__.startswith("skparisk."):
+        return False
+    if isinstance(part, FunctionTransformer):
+        return not _is_elementwise(part.func)
+    if type(part) is TransformedTargetRegressor:
+        return part.regressor is None or not _is_elementwise(part.func)
+    if type(part) is Pipeline:
+        return part.memory is not None
+    if type(part) is ColumnTransformer:
+        return any(
+            callable(columns) and not isinstance(columns, make_column_selector)
+            for _, _, columns in part.transformers
+        )
+    if type(part) is FeatureUnion:
+        return False
+    tags = get_tags(part) if isinstance(part, BaseEstimator) else None
+    return tags is None or tags.requires_fit or tags.transformer_tags is None
+
+
+def _is_elementwise(func: Any) -> bool:
+    return func is None or (isinstance(func, np.ufunc) and func.signature is None)
+
+
 def _declared(part: Any) -> PrivacyGuarantee:
     """Return what a private estimator will spend at most."""
     if isinstance(part, RandomizedResponseTransformer):
@@ -239,16 +293,27 @@ def _declared(part: Any) -> PrivacyGuarantee:
         )
     sampler = SensitivitySampler() if source is None else source
     known = sampler.randomness == "explicit"
+    pac = sampler.calibration == "pac" and not known
     return PrivacyGuarantee(
         part.epsilon,
-        sampler.delta,
-        0.0 if known and sampler.delta else part.gamma,
-        failure_prob=sampler.failure_prob if sampler.calibration == "pac" else 0.0,
+        0.0 if sampler.randomness == "both" else sampler.delta,
+        _risk_over_noise(part, sampler) if known else part.gamma,
+        failure_prob=sampler.failure_prob if pac else 0.0,
         randomness=sampler.randomness,
         relation=sampler.relation,
         void_reasons=_void_reasons(part, sampler),
         provisos=(DECLARED,) if known else (),
     )
+
+
+def _risk_over_noise(part: Any, sampler: SensitivitySampler) -> float:
+    """Return the risk at a known sensitivity, as `calibrate_known` has it.
+
+    With Laplace noise and a risk of 1/2 or more it is that of one output.
+    """
+    exact = sampler.mechanism == "laplace" and sampler.calibration != "bessel"
+    no_risk = sampler.mechanism == "exponential" or (exact and part.gamma < 0.5)
+    return 0.0 if sampler.delta or no_risk else part.gamma
 
 
 def _needs_reference(part: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 import warnings
@@ -14,14 +15,34 @@ import numpy as np
 from skparisk._secure_noise import noise_source, sample_uniform_integers
 from skparisk._text import SEEDED
 from skparisk.composition import PrivacyGuarantee, compose_basic
-from skparisk.composition._rules import add_up, keep_conditions
-from skparisk.exceptions import IncompatibleError
+from skparisk.composition._sums import add_up
+from skparisk.composition._totals import keep_conditions
+from skparisk.exceptions import (
+    BudgetExceededError,
+    CalibrationError,
+    IncompatibleError,
+)
 from skparisk.ledger import spend, suspend_open
+from skparisk.ledger._open import count_recorded
 from skparisk.model_selection._candidates import Records, with_seeds
-from skparisk.model_selection._levels import Candidate
+from skparisk.model_selection._levels import (
+    LEARNS_MORE,
+    Candidate,
+    find_certificates,
+    private_parts,
+)
 from skparisk.model_selection._recorded import Choice, add_provisos, fit_recorded
 
 __all__ = ["RandomStopping"]
+
+# Errors that are told as they are: they hold nothing but what they say.
+_PLAIN_ERRORS = (
+    BudgetExceededError,
+    CalibrationError,
+    IncompatibleError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +57,8 @@ class RandomStopping:
         What one run may spend at most.
 
     risks : tuple of float
-        The risk that a run may have at most, for each candidate.
+        The risk that a run may have at most, for each candidate; 0 where parameters do
+        not tell.
 
     total : PrivacyGuarantee
     """
@@ -59,27 +81,25 @@ class RandomStopping:
     ) -> Self:
         """Check what is known before of the candidates, and add it up.
 
-        One whose level is known may take no more risk than it will, so that the risks
-        of all add up to less.
+        A union bound over candidates, and not over runs, needs that all runs of a
+        candidate with a risk are calibrated alike.
         """
         known = [candidate.level for candidate in candidates]
         levels = [level for level in known if level is not None]
-        for level in levels:
-            _check_level(level, epsilon)
-        risks = [
-            min(gamma, add_up([level.risk, level.failure_prob])) if level else gamma
-            for level in known
-        ]
+        for candidate, level in zip(candidates, known, strict=True):
+            _check_candidate(candidate, level, epsilon, gamma)
+        risks = [0.0 if level is None else _whole_risk(level) for level in known]
         risk = add_up(risks)
         if risk >= 1:
             raise ValueError(
                 f"gamma={gamma!r} is too large for {len(candidates)} candidates: their "
                 f"risks add up to {risk:g}."
             )
+        if len(levels) < len(known):  # runs with another relation are refused
+            relation = "replace-one"
         # Relations that do not go together are refused here.
         together = compose_basic([PrivacyGuarantee(0.0, relation=relation), *levels])
         rests_on = {*provisos, *together.provisos}
-        rests_on.update(*(candidate.provisos for candidate in candidates))
         total = PrivacyGuarantee(
             add_up([epsilon] * 3),
             risk=risk,
@@ -103,7 +123,7 @@ class RandomStopping:
         """Fit random candidates, a random number of times, and keep the best.
 
         The number of runs, and all of them but the best, are secret: nothing may tell
-        about them but the time they take.
+        about them but the time they take, and no error holds what they released.
         """
         estimators = [
             _silent(
@@ -117,20 +137,48 @@ class RandomStopping:
         ]
         source = noise_source(noise_random_state)
         spend(self.total, note="a choice by random stopping")
+        failure: BaseException
+        try:
+            return self._run(estimators, records, score, n_runs, source)
+        except BaseException as error:  # an interruption has frames as well
+            failure = _without_results(error)
+        raise failure  # outside, so that no frame of a run comes along
+
+    def _run(
+        self,
+        estimators: Sequence[Any],
+        records: Records,
+        score: Callable[[Any], float],
+        n_runs: int,
+        source: Any,
+    ) -> Choice:
+        """Return the best run."""
         best: tuple[float, Choice] | None = None
+        calibrated: dict[int, list[Any]] = {}
+        recorded = count_recorded()
         more = True
         with suspend_open(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             while more or best is None:
                 index = int(sample_uniform_integers(len(estimators), 1, source)[0])
                 fitted, releases = fit_recorded(
-                    estimators[index],
-                    records,
-                    epsilon=self.epsilon,
-                    gamma=self.risks[index],
+                    estimators[index], records, epsilon=self.epsilon
                 )
+                if count_recorded() != recorded:
+                    raise IncompatibleError(
+                        "selection='random-stopping' does not hold if open ledgers are "
+                        "charged for single runs, as they tell how many there were: "
+                        "the estimator must not fit in threads, nor may other threads "
+                        "release anything; use n_jobs=None in the estimator."
+                    )
                 run = compose_basic(releases)
-                self._check_run(run)
+                self._check_run(run, self.risks[index])
+                claims = [*releases, *find_certificates(fitted)]
+                if run.risk and calibrated.setdefault(index, claims) != claims:
+                    raise IncompatibleError(
+                        "selection='random-stopping' does not hold for a candidate "
+                        "with a risk whose runs are not calibrated alike."
+                    )
                 reached = score(fitted)
                 reached = -math.inf if math.isnan(reached) else reached
                 if best is None or reached > best[0]:
@@ -138,17 +186,21 @@ class RandomStopping:
                 # One more with a probability of 1 - 1 / n_runs.
                 more = sample_uniform_integers(n_runs, 1, source)[0] > 0
         choice, run = best[1], best[1].certificate
-        certificate = keep_conditions(add_provisos(self.total, run.provisos), [run])
+        certificate = keep_conditions(
+            add_provisos(self.total, run.provisos), run.conditions
+        )
         return dataclasses.replace(choice, certificate=certificate)
 
-    def _check_run(self, run: PrivacyGuarantee) -> None:
+    def _check_run(self, run: PrivacyGuarantee, risk: float) -> None:
         """Refuse a run for which the total does not hold."""
         cases = {
             f"relation={run.relation!r}, and not {self.total.relation!r}": (
-                len({self.total.relation, run.relation} - {None}) > 1
+                run.relation not in (None, self.total.relation)
             ),
             "a delta": run.delta > 0,
             "a risk over the noise": run.risk > 0 and run.randomness != "implicit",
+            "a risk that its parameters do not tell, so that its runs need not be "
+            "calibrated alike": _whole_risk(run) > risk,
             "no guarantee": run.voided and not self.total.voided,
             "a leak": bool(run.leaks),
         }
@@ -160,19 +212,63 @@ class RandomStopping:
                 )
 
 
-def _check_level(level: PrivacyGuarantee, epsilon: float) -> None:
-    """Refuse a candidate that asks for more than one run may spend."""
+def _check_candidate(
+    candidate: Candidate,
+    level: PrivacyGuarantee | None,
+    epsilon: float,
+    gamma: float,
+) -> None:
+    """Refuse a candidate that random stopping does not hold for, as far as is told."""
+    if candidate.learns_more:
+        raise IncompatibleError(
+            "selection='random-stopping' does not hold for a candidate with a leak. "
+            f"{LEARNS_MORE} Fit them to public data before, in a FrozenEstimator, or "
+            "put each in a PrivateEstimator."
+        )
+    if level is None:
+        return
     if level.epsilon > epsilon:
         raise ValueError(
             f"epsilon={epsilon!r} is what one run may spend, and a candidate asks for "
             f"{level.epsilon!r}."
         )
-    if level.delta or (level.risk and level.randomness == "both"):
+    risk = _whole_risk(level)
+    if level.delta or (risk and level.randomness != "implicit"):
         raise IncompatibleError(
             "selection='random-stopping' does not hold for a candidate with a delta or "
             f"a risk over the noise; got delta={level.delta!r}, risk={level.risk!r} "
             f"and randomness={level.randomness!r}."
         )
+    if risk > gamma:
+        raise ValueError(
+            f"gamma={gamma!r} is the risk that a candidate may have, and one asks for "
+            f"{risk!r}."
+        )
+    n_private = len(private_parts(candidate.estimator))
+    if risk and n_private > 1:
+        raise IncompatibleError(
+            "selection='random-stopping' does not hold for a candidate with a risk "
+            "whose runs are not calibrated alike, as the noise of one private part "
+            "changes what another is calibrated to; got a candidate with "
+            f"{n_private} private parts and risk={risk!r}."
+        )
+
+
+def _whole_risk(level: PrivacyGuarantee) -> float:
+    return add_up([level.risk, level.failure_prob])
+
+
+def _without_results(error: BaseException) -> BaseException:
+    """Return an error that says the same, without frames that hold what was released.
+
+    Others than plain ones may hold the objects that they are about.
+    """
+    if type(error) in _PLAIN_ERRORS or not isinstance(error, Exception):
+        return copy.copy(error)
+    return ValueError(
+        f"A run of selection='random-stopping' failed with {type(error).__name__}: "
+        f"{error}"
+    )
 
 
 def _silent(estimator: Any) -> Any:

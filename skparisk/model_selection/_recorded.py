@@ -10,18 +10,38 @@ from typing import Any
 
 from skparisk._text import SEEDED
 from skparisk.composition import (
+    DominatingLoss,
     PrivacyGuarantee,
     compose_basic,
     compose_parallel,
     post_process,
 )
-from skparisk.exceptions import IncompatibleError
-from skparisk.ledger import PrivacyLedger
+from skparisk.exceptions import (
+    IncompatibleError,
+    PrivacyLeakWarning,
+    warn_caller,
+)
+from skparisk.ledger import PrivacyLedger, spend
+from skparisk.ledger._open import check_room
 from skparisk.mechanisms import ExponentialMechanism
 from skparisk.model_selection._candidates import Records, fit_estimator
-from skparisk.model_selection._levels import Candidate
+from skparisk.model_selection._levels import LEARNS_MORE, Candidate
 
-__all__ = ["Choice", "add_provisos", "choose_by_exponential", "fit_recorded"]
+__all__ = [
+    "Choice",
+    "add_provisos",
+    "charge_leaks",
+    "choose_by_exponential",
+    "fit_recorded",
+]
+
+
+# What a ledger says that is open in another process, and what that is in a search.
+_ELSEWHERE = "in the process that started this one"
+_OWN_LEDGER = (
+    "A private search counts by a ledger of its own, which is open while it fits: use "
+    "n_jobs=None in the estimator."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +54,34 @@ class Choice:
     results: dict[str, Any] | None = None
 
 
+def charge_leaks(candidates: Iterable[Candidate]) -> list[PrivacyGuarantee]:
+    """Charge, warn of and return what fits of candidates may hold without noise."""
+    if not any(candidate.learns_more for candidate in candidates):
+        return []
+    leak = PrivacyGuarantee(0.0, leaks=(LEARNS_MORE,))
+    spend(leak, note="parts that are not of skparisk")
+    warn_caller(
+        f"{LEARNS_MORE} Fit them to public data before, in a FrozenEstimator, or put "
+        "each in a PrivateEstimator.",
+        PrivacyLeakWarning,
+    )
+    return [leak]
+
+
 def fit_recorded(
-    estimator: Any, records: Records, *, epsilon: float = math.inf, gamma: float = 1.0
+    estimator: Any, records: Records, *, epsilon: float = math.inf
 ) -> tuple[Any, list[PrivacyGuarantee]]:
-    """Fit a clone; return it with what it released, which must be within a budget."""
-    with PrivacyLedger(epsilon, gamma=gamma) as tape:
-        fitted = fit_estimator(estimator, records)
+    """Fit a clone; return it with what it released, which must be within a level."""
+    advice = ""
+    try:
+        with PrivacyLedger(epsilon) as tape:
+            fitted = fit_estimator(estimator, records)
+    except IncompatibleError as error:
+        if _ELSEWHERE not in str(error):
+            raise
+        advice = f"{error} {_OWN_LEDGER}"
+    if advice:
+        raise IncompatibleError(advice)
     releases = [entry.guarantee for entry in tape.releases]
     if not releases:
         raise IncompatibleError(
@@ -88,18 +130,29 @@ def choose_by_exponential(
         void_reasons=() if noise_random_state is None else (SEEDED,),
         provisos=tuple(provisos),
     )
+    known = [level for c in candidates if (level := c.level) is not None]
     # Relations that do not go together are refused before anything is released.
-    compose_basic([choice, *(c.level for c in candidates if c.level is not None)])
+    compose_basic([choice, *known])
     mechanism = ExponentialMechanism(1.0, epsilon)
-    models, scores, fits = [], [], []
+    if len(known) == len(candidates) and not any(level.delta for level in known):
+        check_room(*map(_charged_at_least, known), mechanism)
+    models, scores, fits = [], [], charge_leaks(candidates)
     for candidate in candidates:
         model, releases = fit_recorded(candidate.estimator, training)
         models.append(model)
         scores.append(score(model))
-        fits += [add_provisos(post_process(r), candidate.provisos) for r in releases]
+        fits += map(post_process, releases)
     index = int(mechanism.choose(scores, noise_random_state=noise_random_state))
     certificate = compose_parallel([compose_basic(fits), choice], partition="position")
     return Choice(index, models[index], certificate)
+
+
+def _charged_at_least(level: PrivacyGuarantee) -> PrivacyGuarantee:
+    """Return a part of what will be charged: risks may be less, and losses known."""
+    loss = None
+    if math.isfinite(level.epsilon):
+        loss = DominatingLoss("laplace", level.epsilon)
+    return dataclasses.replace(level, risk=0.0, failure_prob=0.0, loss=loss)
 
 
 def add_provisos(

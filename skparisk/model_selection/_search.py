@@ -58,7 +58,7 @@ from skparisk.model_selection._public import (
 from skparisk.model_selection._random_stopping import RandomStopping
 from skparisk.model_selection._recorded import (
     Choice,
-    add_provisos,
+    charge_leaks,
     choose_by_exponential,
     fit_recorded,
 )
@@ -95,7 +95,10 @@ class PrivateGridSearchCV(GridSearchCV):
     ----------
     estimator : estimator
         A private estimator, or a pipeline with one. Anything that charges what it
-        releases to an open ledger will do.
+        releases to an open ledger will do. Parts that are not of skparisk must not
+        learn from the private records: a scaler belongs in a `FrozenEstimator`, fitted
+        to public records before, or in a :class:`~skparisk.PrivateEstimator`; else it
+        is a leak, which the certificate tells, and "random-stopping" refuses.
 
     param_grid : dict or list of dict
         As in `GridSearchCV`. Public: it must not depend on the private data.
@@ -120,7 +123,8 @@ class PrivateGridSearchCV(GridSearchCV):
     gamma : float, default=0.05
         For "random-stopping": risk of each candidate, in [0, 1); it is refused if it
         asks for more. The risks of all candidates add up, and their sum must be below
-        1; a candidate with a known sensitivity has none.
+        1; a candidate with a known sensitivity has none. One whose parameters do not
+        tell its level, or with several private parts, must have none.
 
     scoring : str, callable or None, default=None
         One score for public records, and for `score`, as in `GridSearchCV`.
@@ -207,13 +211,16 @@ class PrivateGridSearchCV(GridSearchCV):
     sample pairs from them.
 
     An open :class:`~skparisk.ledger.PrivacyLedger` is charged for each fit and for the
-    choice as they happen, which is more than the certificate of "exponential" says; for
+    choice as they happen, which is more than the certificate of "exponential" says. If
+    parameters tell that their levels do not fit, nothing is fitted. For
     "random-stopping" the total is charged before the first run. If a fit fails, so does
     the search: what was charged stays charged, and nothing is kept.
 
     A `random_state` of None in a candidate is one fixed number in all of its runs of
-    "random-stopping", which sample the same pairs each time. Searches in several
-    threads at once count each other's releases as well.
+    "random-stopping", so that these sample the same pairs; runs with a risk that differ
+    in their certificates are refused. An error in one of them must not depend on the
+    private data. Searches in several threads at once count each other's releases as
+    well, and "random-stopping" refuses to run while others release anything.
 
     Examples
     --------
@@ -299,18 +306,20 @@ class PrivateGridSearchCV(GridSearchCV):
 
         IncompatibleError
             If a candidate is not private, has another relation than "replace-one" and
-            records are held out, or a guarantee that random stopping does not keep; or
-            if one of several has pairs that were drawn before a choice by "reference".
+            records are held out, or a guarantee that random stopping does not keep; if
+            one of several has pairs that were drawn before a choice by "reference"; or
+            if a fit works in other processes, or in threads for "random-stopping".
 
         BudgetExceededError
             If an open ledger has not enough left, or a run of "random-stopping" asks
-            for more than `epsilon` or `gamma`.
+            for more than `epsilon`, or for a delta.
 
         Warns
         -----
         PrivacyLeakWarning
-            If "reference" has no reference but the training data, or the noise is
-            seeded; and what the candidates warn of.
+            If "reference" has no reference but the training data, parts that are not of
+            skparisk are fitted to them, or the noise is seeded; and what the candidates
+            warn of.
         """
         forget_fit(self)
         self._check_parameters()
@@ -425,11 +434,10 @@ class PrivateGridSearchCV(GridSearchCV):
         )
         index = int(results["rank_test_score"].argmin())
         spend(*leaks, note="a choice by scores on the private data themselves")
+        leaks += charge_leaks([candidates[index]])
         fitted, releases = fit_recorded(estimators[index], records)
-        certificate = add_provisos(
-            compose_basic([*leaks, *releases]), candidates[index].provisos
-        )
-        return Choice(index, fitted, certificate, None if leaks else results)
+        certificate = compose_basic([*leaks, *releases])
+        return Choice(index, fitted, certificate, None if public is None else results)
 
     def _choose_by_hold_out(
         self,

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 SETUP = """
 import json, os, random, signal, sys, time
 from skparisk.exceptions import BudgetExceededError
-from skparisk.ledger import LedgerError, PrivacyLedger, _file
+from skparisk.ledger import LedgerError, PrivacyLedger, _budget, _file, _locks
 
 random.seed(int(sys.argv[1]))
 
@@ -65,7 +65,7 @@ print(json.dumps(found))
 
 TOGETHER = """
 if sys.argv[2] == "unlocked":
-    _file.lock = _file.unlock = lambda fd: None
+    _locks.lock = _locks.unlock = lambda fd: None
 
 write = _file._write
 
@@ -90,6 +90,31 @@ for trial in range(2):
         held = spent = None
     found.append((reports, held, spent))
 print(json.dumps(found))
+"""
+
+
+FORKED_WHILE_LOCKED = """
+path, wait = "ledger", os.pipe()
+PrivacyLedger(1.0, path=path)
+
+def fork(*arguments):
+    # Another thread starts a worker while a charge is checked; then all is killed.
+    if os.fork() == 0:
+        os.close(wait[1])
+        os.read(wait[0], 1)
+        os._exit(0)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def spend(tell):
+    _budget.Budget.fits = fork
+    PrivacyLedger.open(path).spend(0.1)
+
+if sys.argv[2] == "kept":
+    _locks._close_in_child.__code__ = (lambda: None).__code__
+pid, reading = start(spend)
+os.waitpid(pid, 0)
+print(json.dumps(_locks.try_lock(os.open(path, os.O_RDWR))))
+os.close(wait[1])
 """
 
 
@@ -129,6 +154,13 @@ def sound(found):
         and all(report.endswith("refused") for report in reports)
         for reports, held, spent in found
     )
+
+
+@pytest.mark.parametrize(("descriptors", "free"), [("closed", True), ("kept", False)])
+def test_a_worker_does_not_keep_the_lock_of_a_killed_process(
+    tmp_path, descriptors, free
+):
+    assert run(FORKED_WHILE_LOCKED, tmp_path, 0, descriptors) == free
 
 
 @pytest.mark.parametrize("seed", SEEDS)

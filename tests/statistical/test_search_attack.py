@@ -19,11 +19,16 @@ from skparisk.mechanisms import ExponentialMechanism, LaplaceMechanism
 from skparisk.model_selection import PrivateGridSearchCV, _recorded, _search
 
 # Enough for the bounds of a choice at its level to be apart, but for a false alarm.
-N_SEARCHES = {"exponential": 400, "random-stopping": 200}
+N_SEARCHES = {"exponential": 400, "random-stopping": 140}
 
 
 class Guess(ClassifierMixin, BaseEstimator):
-    """Predicts a label; `number` makes candidates differ that predict the same."""
+    """Predicts a label; `number` makes candidates differ that predict the same.
+
+    It is taken for a part of the library.
+    """
+
+    __module__ = "skparisk.made_up"
 
     def __init__(self, label=0, number=0):
         self.label = label
@@ -95,9 +100,9 @@ def with_level(mechanism, factor):
 CASES = {
     "exponential": ({"epsilon": 2.4}, 4, 2.4, _recorded, ExponentialMechanism),
     "random-stopping": (
-        {"epsilon": 0.2, "gamma": 0.0, "n_runs": 8},
+        {"epsilon": 0.05, "gamma": 0.0, "n_runs": 8},
         3,
-        0.6,
+        0.15,
         _search,
         LaplaceMechanism,
     ),
@@ -117,14 +122,11 @@ def test_chosen_parameters_tell_neighbors_apart_as_far_as_is_certified(selection
         assert found > 0
 
 
-@pytest.mark.parametrize("factor", [40, math.inf])
 @pytest.mark.parametrize("selection", CASES)
-def test_the_attack_notices_a_choice_with_too_little_noise(
-    monkeypatch, selection, factor
-):
-    """Infinite: by the scores themselves."""
+def test_the_attack_notices_a_choice_with_too_little_noise(monkeypatch, selection):
+    """Almost by the scores themselves."""
     parameters, n_candidates, level, module, mechanism = CASES[selection]
-    monkeypatch.setattr(module, mechanism.__name__, with_level(mechanism, factor))
+    monkeypatch.setattr(module, mechanism.__name__, with_level(mechanism, 160))
     attacked = search(selection, n_candidates, random_state=0, **parameters)
     assert attack(attacked, n_candidates) > level
     assert attacked.certificate_.epsilon == level

@@ -1,0 +1,164 @@
+"""Sums over a list of releases that grows: each release is added once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Self
+
+from skparisk.composition._guarantee import PrivacyGuarantee
+from skparisk.composition._sums import concentrated, exact_sum, round_up
+from skparisk.exceptions import IncompatibleError
+
+__all__ = ["Totals", "keep_conditions"]
+
+_NONE: frozenset[Any] = frozenset()
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What releases add up to, and all else that basic composition needs of them.
+
+    Numbers are exact sums of the decimal numbers that floats are written as, but for
+    `squares`, those of the levels as floats.
+    """
+
+    n_releases: int = 0
+    levels: Fraction = Fraction(0)
+    squares: Fraction = Fraction(0)
+    deltas: Fraction = Fraction(0)
+    risks: Fraction = Fraction(0)
+    failure_probs: Fraction = Fraction(0)
+    infinite: bool = False
+    # A risk over pairs includes the share of samples that fail.
+    folded: bool = False
+    post_processed: bool = False
+    kinds: frozenset[str] = _NONE
+    relations: frozenset[str] = _NONE
+    group_sizes: frozenset[int] = _NONE
+    void_reasons: frozenset[str] = _NONE
+    leaks: frozenset[str] = _NONE
+    provisos: frozenset[str] = _NONE
+    conditions: frozenset[str] = _NONE
+
+    @classmethod
+    def of(cls, releases: Iterable[PrivacyGuarantee]) -> Self:
+        """Return the sums of a list."""
+        totals = cls()
+        for release in releases:
+            totals = totals.plus(release)
+        return totals
+
+    def plus(self, release: PrivacyGuarantee, times: int = 1) -> Self:
+        """Add a release that is made so many times; refuse other neighbors."""
+        infinite = math.isinf(release.epsilon)
+        level = 0.0 if infinite else release.epsilon
+        risky = bool(release.risk or release.failure_prob)
+        sampled = release.failure_prob == 0 and release.randomness != "explicit"
+        relation = {release.relation} - {None}
+        return type(self)(
+            n_releases=self.n_releases + times * release.n_releases,
+            levels=self.levels + times * _decimal(level),
+            squares=self.squares + times * _square(level),
+            deltas=self.deltas + times * _decimal(release.delta),
+            risks=self.risks + times * _decimal(release.risk),
+            failure_probs=self.failure_probs + times * _decimal(release.failure_prob),
+            infinite=self.infinite or infinite,
+            folded=self.folded or (risky and sampled),
+            post_processed=self.post_processed or release.post_processed,
+            kinds=self.kinds | ({release.randomness} if risky else _NONE),
+            relations=_only(
+                self.relations | relation,
+                "releases must have one relation of neighboring databases",
+            ),
+            group_sizes=_only(
+                self.group_sizes | {release.group_size},
+                "releases must be about groups of one size",
+            ),
+            void_reasons=self.void_reasons.union(release.void_reasons),
+            leaks=self.leaks.union(release.leaks),
+            provisos=self.provisos.union(release.provisos),
+            conditions=self.conditions.union(release.conditions),
+        )
+
+    def basic(self) -> PrivacyGuarantee:
+        """Return what `compose_basic` does."""
+        return self.combine("basic", self._level(), min(1.0, round_up(self.deltas)))
+
+    def filter(self, delta: float, slack: float) -> PrivacyGuarantee:
+        """Return what `compose_filter` does where deltas leave a slack above 0."""
+        level = self._level()
+        if not self.infinite:
+            squares = _nearest(self.squares)  # V of thm-filter
+            level = min(level, concentrated(squares, squares / 2, slack))
+        return self.combine("filter", level, delta)
+
+    def _level(self) -> float:
+        return math.inf if self.infinite else round_up(self.levels)
+
+    def combine(
+        self, method: str, epsilon: float, delta: float, risk: float | None = None
+    ) -> PrivacyGuarantee:
+        """Return a guarantee at a level that was found, with all else that adds up.
+
+        Risks do (union bound), unless one is given. So does the share of samples that
+        fail; it becomes a part of the risk unless all risks that are over pairs come
+        with such a share.
+        """
+        risks, failure_prob = self.risks, self.failure_probs
+        if self.folded:
+            risks, failure_prob = risks + failure_prob, Fraction(0)
+        together = PrivacyGuarantee(
+            epsilon,
+            delta,
+            risk=min(1.0, round_up(risks)) if risk is None else risk,
+            failure_prob=min(1.0, round_up(failure_prob)),
+            randomness=min(self.kinds) if len(self.kinds) == 1 else "both",
+            relation=min(self.relations, default=None),
+            method=method,
+            n_releases=self.n_releases,
+            group_size=min(self.group_sizes, default=1),
+            post_processed=self.post_processed,
+            void_reasons=_in_order(self.void_reasons),
+            leaks=_in_order(self.leaks),
+            provisos=_in_order(self.provisos),
+        )
+        return keep_conditions(together, self.conditions)
+
+
+def keep_conditions(
+    guarantee: PrivacyGuarantee, conditions: Iterable[str]
+) -> PrivacyGuarantee:
+    """Return the guarantee, with conditions of its parts that it would lose."""
+    lost = set(conditions).difference(guarantee.conditions)
+    sentences = {f"This rests on the caller's word: {text}." for text in lost}
+    return replace(guarantee, provisos=_in_order({*guarantee.provisos, *sentences}))
+
+
+def _decimal(number: float) -> Fraction:
+    return exact_sum([number]) if number else Fraction(0)
+
+
+def _square(level: float) -> Fraction:
+    square = level * level
+    return Fraction(level) ** 2 if math.isinf(square) else Fraction(square)
+
+
+def _nearest(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _only(values: frozenset[Any], rule: str) -> frozenset[Any]:
+    """Return values that must be one at most."""
+    if len(values) > 1:
+        raise IncompatibleError(f"{rule}, got {sorted(values)}.")
+    return values
+
+
+def _in_order(sentences: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(sentences))

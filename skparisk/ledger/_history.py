@@ -1,0 +1,74 @@
+"""What was charged: a list that grows, with its sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from skparisk.composition import PrivacyGuarantee
+from skparisk.composition._totals import Totals
+
+__all__ = ["History", "LedgerEntry"]
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One release that was charged to a ledger.
+
+    Parameters
+    ----------
+    guarantee : PrivacyGuarantee
+        What it guarantees by itself.
+
+    note : str
+        What was released.
+
+    time : str
+        When it was charged: ISO 8601, UTC.
+    """
+
+    guarantee: PrivacyGuarantee
+    note: str
+    time: str
+
+
+@dataclass(frozen=True)
+class History:
+    """The first entries of a list that only grows, maybe releases more, and sums.
+
+    So one more entry costs the same however many there are.
+    """
+
+    totals: Totals = field(default_factory=Totals)
+    n_entries: int = 0
+    _entries: list[LedgerEntry] = field(default_factory=list)
+    # Releases, and how many times each of them.
+    _more: tuple[tuple[Sequence[PrivacyGuarantee], int], ...] = ()
+
+    @property
+    def entries(self) -> tuple[LedgerEntry, ...]:
+        """What was charged."""
+        return tuple(islice(self._entries, self.n_entries))
+
+    @property
+    def parts(self) -> list[PrivacyGuarantee]:
+        """All releases."""
+        more = [g for parts, times in self._more for _ in range(times) for g in parts]
+        return [entry.guarantee for entry in self.entries] + more
+
+    def plus(self, releases: Sequence[PrivacyGuarantee], times: int = 1) -> History:
+        """Return it with releases, each so many times, that are not charged yet."""
+        totals = self.totals
+        for release in releases:
+            totals = totals.plus(release, times)
+        more = (*self._more, (releases, times))
+        return History(totals, self.n_entries, self._entries, more)
+
+    def extended(self, entries: Sequence[LedgerEntry]) -> History:
+        """Return it with entries; for the latest history of a list alone."""
+        totals = self.totals
+        for entry in entries:
+            totals = totals.plus(entry.guarantee)
+        self._entries[self.n_entries :] = entries
+        return History(totals, self.n_entries + len(entries), self._entries)
