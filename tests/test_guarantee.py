@@ -75,6 +75,8 @@ def test_a_guarantee_survives_json(method, randomness):
         PrivacyGuarantee.from_dict(document | {"private": True})
     with pytest.raises(ValueError, match=r"is not a guarantee: delta must be"):
         PrivacyGuarantee.from_dict(document | {"delta": 2})
+    unknown = dataclasses.replace(guarantee, loss=None)
+    assert PrivacyGuarantee.from_dict(unknown.to_dict()) == unknown
     with pytest.raises(ValueError, match="must be a mapping"):
         PrivacyGuarantee.from_dict([])
 
