@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import Any, Self
 
+from skparisk._documents import as_html, as_text, read_document
 from skparisk._text import NEIGHBORS
 from skparisk._validate import (
     check_at_least,
@@ -420,33 +421,19 @@ class RiskCertificate:
             If an entry is missing or unknown, or if what the document says of the
             guarantee does not follow from its numbers.
         """
-        if not isinstance(document, Mapping):
-            raise ValueError(f"document must be a mapping, got {document!r}.")
-        names = [f.name for f in fields(cls)]
-        missing = [name for name in (*_DERIVED, *names) if name not in document]
-        unknown = [name for name in document if name not in (*_DERIVED, *names)]
-        if missing or unknown:
-            raise ValueError(
-                "document must have the entries of a certificate; missing are "
-                f"{missing}, unknown are {unknown}."
-            )
-        try:
-            certificate = cls(**{name: document[name] for name in names})
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"document is not a certificate: {error}") from error
-        expected = certificate.to_dict()
-        wrong = [name for name, value in expected.items() if document[name] != value]
-        if wrong:
-            raise ValueError(
-                f"document has entries that do not follow from the rest: {wrong}."
-            )
-        return certificate
+        return read_document(
+            document,
+            "certificate",
+            lambda entries: cls(**entries),
+            names=[f.name for f in fields(cls)],
+            derived=_DERIVED,
+        )
 
     def __str__(self) -> str:
-        return wording.as_text(self)
+        return as_text(self, wording.rows(self))
 
     def _repr_html_(self) -> str:
-        return wording.as_html(self)
+        return as_html(self, wording.rows(self))
 
 
 def _check_range(value: Any, name: str, most: float = math.inf) -> float:

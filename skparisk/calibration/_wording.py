@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -14,11 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HEURISTIC_CLAIM",
-    "as_html",
-    "as_text",
     "guarantee",
     "leaks",
     "provisos",
+    "rows",
     "void_reasons",
 ]
 
@@ -100,30 +98,6 @@ def guarantee(certificate: RiskCertificate) -> str:
     return f"{whom} the privacy loss of the release is between -{level} and {level}."
 
 
-def as_text(certificate: RiskCertificate) -> str:
-    """Return the guarantee, a table and the caveats."""
-    rows = "\n".join(f"  {name}: {value}" for name, value in _rows(certificate))
-    notes = "".join(f"\nCaveat: {text}" for text in certificate.caveats)
-    return f"{certificate.guarantee}\n{rows}{notes}"
-
-
-def as_html(certificate: RiskCertificate) -> str:
-    """Return the guarantee, the caveats and a table."""
-    rows = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-        f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
-        for name, value in _rows(certificate)
-    )
-    notes = "".join(
-        f"<p><strong>Caveat.</strong> {html.escape(text)}</p>"
-        for text in certificate.caveats
-    )
-    return (
-        f"<div><p>{html.escape(certificate.guarantee)}</p>{notes}"
-        f"<table>{rows}</table></div>"
-    )
-
-
 def _private_at(certificate: RiskCertificate) -> str:
     level = ceil_text(certificate.epsilon)
     if certificate.delta:
@@ -142,11 +116,12 @@ def _over(certificate: RiskCertificate) -> str:
     return "over the fresh pair and the sampled pairs together"
 
 
-def _rows(certificate: RiskCertificate) -> list[tuple[str, str]]:
+def rows(certificate: RiskCertificate) -> list[tuple[str, str]]:
+    """Return the numbers of a claim, by name."""
     achieved = ceil_text(certificate.risk)
     if certificate.voided:
         achieved = "none is guaranteed"
-    rows = [
+    table = [
         ("privacy level epsilon", ceil_text(certificate.epsilon)),
         ("risk achieved", f"{achieved} (asked for: {certificate.gamma:g})"),
         ("delta", ceil_text(certificate.delta)),
@@ -157,10 +132,10 @@ def _rows(certificate: RiskCertificate) -> list[tuple[str, str]]:
         ("noise", _noise(certificate)),
     ]
     if certificate.risk and certificate.randomness != "implicit":
-        rows.append(("computed from it, such as predictions", _processed(certificate)))
+        table.append(("computed from it, such as predictions", _processed(certificate)))
     if certificate.n_pairs is None:
-        return [*rows, ("sensitivity known", certificate.calibration)]
-    rows += [
+        return [*table, ("sensitivity known", certificate.calibration)]
+    table += [
         ("calibration", _calibration(certificate)),
         ("reference", str(certificate.reference)),
         (
@@ -170,8 +145,8 @@ def _rows(certificate: RiskCertificate) -> list[tuple[str, str]]:
     ]
     if certificate.failure_prob is not None:
         share = ceil_text(certificate.failure_prob)
-        rows.append(("fails for a share of samples", share))
-    return rows
+        table.append(("fails for a share of samples", share))
+    return table
 
 
 def _norm(certificate: RiskCertificate) -> str:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any, Self
 
+from skparisk._documents import as_html, as_text, read_document
 from skparisk._text import NEIGHBORS, NO_NOISE
 from skparisk._validate import check_at_least, check_choice
 from skparisk.composition import _wording as wording
@@ -255,34 +256,25 @@ class PrivacyGuarantee:
         ValueError
             If an entry is missing or unknown, or does not follow from the rest.
         """
-        if not isinstance(document, Mapping):
-            raise ValueError(f"document must be a mapping, got {document!r}.")
-        names = [f.name for f in fields(cls)]
-        if set(document) != {*_DERIVED, *names}:
-            raise ValueError(
-                "document must have the entries of a guarantee, "
-                f"{sorted({*_DERIVED, *names})}; got {sorted(map(str, document))}."
-            )
-        entries = {name: document[name] for name in names}
-        try:
-            if isinstance(entries["loss"], Mapping):
-                entries["loss"] = DominatingLoss(**entries["loss"])
-            guarantee = cls(**entries)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"document is not a guarantee: {error}") from error
-        expected = guarantee.to_dict()
-        wrong = [name for name, value in expected.items() if document[name] != value]
-        if wrong:
-            raise ValueError(
-                f"document has entries that do not follow from the rest: {wrong}."
-            )
-        return guarantee
+        return read_document(
+            document,
+            "guarantee",
+            cls._from_entries,
+            names=[f.name for f in fields(cls)],
+            derived=_DERIVED,
+        )
+
+    @classmethod
+    def _from_entries(cls, entries: dict[str, Any]) -> Self:
+        if isinstance(entries["loss"], Mapping):
+            entries["loss"] = DominatingLoss(**entries["loss"])
+        return cls(**entries)
 
     def __str__(self) -> str:
-        return wording.as_text(self)
+        return as_text(self, wording.rows(self))
 
     def _repr_html_(self) -> str:
-        return wording.as_html(self)
+        return as_html(self, wording.rows(self))
 
 
 def as_guarantee(release: Any) -> PrivacyGuarantee:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from skparisk._text import NEIGHBORS, ceil_text
 if TYPE_CHECKING:
     from skparisk.composition._guarantee import PrivacyGuarantee
 
-__all__ = ["METHODS", "as_html", "as_text", "conditions", "in_words"]
+__all__ = ["METHODS", "conditions", "in_words", "rows"]
 
 # How a guarantee was found, in words.
 METHODS = {
@@ -65,28 +64,6 @@ def conditions(claim: PrivacyGuarantee) -> tuple[str, ...]:
         ),
     }
     return tuple(text for text, applies in cases.items() if applies)
-
-
-def as_text(claim: PrivacyGuarantee) -> str:
-    """Return the guarantee, a table and the caveats."""
-    rows = "\n".join(f"  {name}: {value}" for name, value in _rows(claim))
-    notes = "".join(f"\nCaveat: {text}" for text in claim.caveats)
-    return f"{claim.guarantee}\n{rows}{notes}"
-
-
-def as_html(claim: PrivacyGuarantee) -> str:
-    """Return the guarantee, the caveats and a table."""
-    rows = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-        f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
-        for name, value in _rows(claim)
-    )
-    notes = "".join(
-        f"<p><strong>Caveat.</strong> {html.escape(text)}</p>" for text in claim.caveats
-    )
-    return (
-        f"<div><p>{html.escape(claim.guarantee)}</p>{notes}<table>{rows}</table></div>"
-    )
 
 
 def in_words(claim: PrivacyGuarantee) -> str:
@@ -154,25 +131,26 @@ def _over(claim: PrivacyGuarantee, what: str) -> str:
     return what if claim.randomness == "explicit" else f"{what} and the sampled pairs"
 
 
-def _rows(claim: PrivacyGuarantee) -> list[tuple[str, str]]:
+def rows(claim: PrivacyGuarantee) -> list[tuple[str, str]]:
+    """Return the numbers of a claim, by name."""
     over = {
         "implicit": "the pair of databases",
         "both": "the pair of databases and the noise together",
         "explicit": "the noise, for every pair",
     }
-    rows = [
+    table = [
         ("privacy level epsilon", ceil_text(claim.epsilon)),
         ("delta", ceil_text(claim.delta)),
         ("risk", ceil_text(claim.risk)),
     ]
     if claim.risk:
-        rows.append(("risk is over", over[claim.randomness]))
+        table.append(("risk is over", over[claim.randomness]))
     if claim.failure_prob:
-        rows.append(("fails for a share of samples", ceil_text(claim.failure_prob)))
-    rows += [
+        table.append(("fails for a share of samples", ceil_text(claim.failure_prob)))
+    table += [
         ("relation", claim.relation or "not said"),
         ("releases", str(claim.n_releases)),
         ("composition", METHODS[claim.method]),
     ]
-    rows += [("taken on the caller's word", text) for text in claim.conditions]
-    return rows
+    table += [("taken on the caller's word", text) for text in claim.conditions]
+    return table
