@@ -11,6 +11,7 @@ from skparisk.exceptions import (
     HeuristicGuaranteeWarning,
     IncompatibleError,
     PrivacyLeakWarning,
+    ReferenceWarning,
 )
 from skparisk.ledger import PrivacyLedger
 from skparisk.linear_model import PrivateLogisticRegression, PrivateRidge
@@ -35,6 +36,7 @@ __all__ = [
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
     "PrivateRidge",
+    "ReferenceWarning",
     "RiskCertificate",
     "RiskCurveDisplay",
     "SensitivityDisplay",

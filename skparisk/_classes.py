@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from skparisk._private import PrivateMixin, SensitivitySource
+from skparisk._silence import silenced
 from skparisk.calibration._wording import PRIVATE_CLASSES
 from skparisk.composition import PrivacyGuarantee
 from skparisk.exceptions import warn_private_classes
@@ -35,6 +35,7 @@ class PublicClasses:
     labels: NDArray[Any]
     numbers: tuple[float, ...]
     private: bool = False
+    declared: bool = False
 
     @classmethod
     def of(cls, labels: Any, name: str) -> Self:
@@ -58,7 +59,7 @@ class PublicClasses:
     ) -> Self:
         """Return the classes: declared, or of the reference, or else of the data."""
         if declared is not None:
-            return cls.of(declared, "classes")
+            return dataclasses.replace(cls.of(declared, "classes"), declared=True)
         if y_reference is not None:
             return cls.of(y_reference, "y_reference")
         if isinstance(source, SensitivitySampler):
@@ -75,6 +76,12 @@ class PublicClasses:
                 )
         return dataclasses.replace(cls.of(y, "y"), private=True)
 
+    def of_reference(self, is_private: bool) -> Self:
+        """Return the classes as those of a reference, which may be private."""
+        return dataclasses.replace(
+            self, private=self.private or (is_private and not self.declared)
+        )
+
     def encode(self, labels: Any, name: str) -> NDArray[np.float64]:
         """Return the numbers that stand for labels; they are not told in an error."""
         given = _as_labels(labels, name)
@@ -86,7 +93,8 @@ class PublicClasses:
         if not known:
             raise ValueError(
                 f"{name} has labels that are none of the classes "
-                f"{self.labels.tolist()}."
+                f"{self.labels.tolist()}. Declare all that there are with classes=..., "
+                "as a reference may lack one."
             )
         return np.asarray(self.numbers)[index]
 
@@ -106,9 +114,8 @@ def tell_classes(model: PrivateMixin, classes: PublicClasses) -> None:
 
 def _as_labels(labels: Any, name: str) -> NDArray[Any]:
     values = column_or_1d(labels, warn=True)
-    with warnings.catch_warnings():
+    with silenced():
         # That there are many classes for so few records would tell about them.
-        warnings.simplefilter("ignore")
         check_classification_targets(values)
     return np.asarray(values)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,9 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 
+from skparisk._callers import refuse_resampling_ensembles
 from skparisk._secure_noise import noise_source
+from skparisk._simulated import is_simulated
 from skparisk._validate import (
     check_at_least,
     check_epsilon,
@@ -24,24 +28,56 @@ from skparisk._validate import (
     check_verbose,
 )
 from skparisk.calibration import RiskCertificate
+from skparisk.composition import PrivacyGuarantee
 from skparisk.exceptions import (
     IncompatibleError,
     warn_if_seeded,
+    warn_private_reference,
 )
+from skparisk.ledger import spend
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query, answer_private
-from skparisk.reference import TableReference, fingerprint
+from skparisk.reference import RecordSketch, TableReference
 from skparisk.sensitivity import SensitivitySampler
 
 __all__ = [
     "PrivateMixin",
     "SensitivitySource",
+    "TrainingData",
+    "has_records_of",
     "reference_table",
     "samples_training_data",
 ]
 
 SensitivitySource: TypeAlias = SensitivitySampler | float | str
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """What `fit` was given, checked, and what is known about its reference.
+
+    Parameters
+    ----------
+    X : array-like
+        Private records, which may have names of columns.
+
+    features, targets : ndarray
+        The same as arrays; targets may be None.
+
+    table : TableReference or None
+        The reference that `fit` was given.
+
+    reference_is_private : bool
+        Whether pairs come from the private records, or from a table that has records
+        in common with them.
+    """
+
+    X: Any
+    features: NDArray[np.float64]
+    targets: NDArray[np.float64] | None
+    table: TableReference | None
+    reference_is_private: bool
 
 
 class PrivateMixin:
@@ -56,6 +92,24 @@ class PrivateMixin:
     verbose: Any
     certificate_: RiskCertificate
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; those of a sampler also where there is none yet.
+
+        Parameters
+        ----------
+        **params : dict
+            As in scikit-learn. ``sensitivity__n_pairs`` and the like make a
+            :class:`~skparisk.SensitivitySampler` of a `sensitivity` that is None.
+
+        Returns
+        -------
+        self : estimator
+        """
+        nested = any(name.startswith("sensitivity__") for name in params)
+        if nested and params.get("sensitivity", self.sensitivity) is None:
+            params = {**params, "sensitivity": SensitivitySampler()}
+        return super().set_params(**params)  # type: ignore[misc]
+
     def _check_privacy(
         self, bound_parameters: Mapping[str, Any] | None = None
     ) -> SensitivitySource:
@@ -64,6 +118,7 @@ class PrivateMixin:
         `bound_parameters` are the values of what is declared for "bound" alone, None
         for an estimator without a proven bound.
         """
+        refuse_resampling_ensembles()
         check_epsilon(self.epsilon)
         check_probability(self.gamma, "gamma")
         noise_source(self.noise_random_state)
@@ -85,6 +140,11 @@ class PrivateMixin:
         if source is None:
             return SensitivitySampler()
         if isinstance(source, SensitivitySampler):
+            if source.mechanism == "exponential":
+                raise ValueError(
+                    "mechanism of the SensitivitySampler must add noise to numbers, "
+                    "got 'exponential', which chooses a candidate."
+                )
             return source
         if isinstance(source, Real) and not isinstance(source, bool):
             return check_positive(source, "sensitivity")
@@ -95,26 +155,53 @@ class PrivateMixin:
             f"{source!r}."
         )
 
-    def _release(
+    def _recognize(
         self,
         source: SensitivitySource,
-        query: Query,
         X: Any,
         features: NDArray[np.float64],
-        y: NDArray[np.float64] | None,
+        targets: NDArray[np.float64] | None,
         table: TableReference | None,
-    ) -> NDArray[np.float64]:
-        """Answer with noise for a sampled or a declared sensitivity; keep the claim.
+    ) -> TrainingData:
+        """Find out if the reference is private; warn, or refuse where that is worse.
 
-        `features` is `X` as an array; `X` itself may have names of columns.
+        Nothing of the private records is kept for it.
         """
+        if is_simulated():
+            return TrainingData(X, features, targets, table, False)
+        own = RecordSketch.of(features, targets)
+        private = table is not None and own.overlaps(table.sketch)
+        if isinstance(source, SensitivitySampler):
+            private |= table is None and samples_training_data(source)
+            if has_records_of(source, own):
+                raise ValueError(
+                    "sensitivity must not be a SensitivitySampler whose reference has "
+                    "records of the training data, which would stay in the parameters: "
+                    "give it a public reference, or leave that None to sample from the "
+                    "training data with a warning."
+                )
+            if private:
+                warn_private_reference()
+        elif private:
+            raise ValueError(
+                "X_reference must be public, and it has records in common with the "
+                "training data. With a known sensitivity it is for the classes alone: "
+                "declare them."
+            )
+        return TrainingData(X, features, targets, table, private)
+
+    def _release(
+        self, source: SensitivitySource, query: Query, data: TrainingData
+    ) -> NDArray[np.float64]:
+        """Answer with noise for a sampled or a declared sensitivity; keep the claim."""
         if not isinstance(source, SensitivitySampler):
-            return self._release_known(query, features, y, float(source), "declared")
-        sampler = self._fit_sampler(source, query, X, features, y, table)
-        # Drops the pairs, with a warning, if they came from these very data.
-        released = sampler.release(X, y)
+            return self._release_known(
+                query, data.features, data.targets, float(source), "declared"
+            )
+        sampler = self._fit_sampler(source, query, data)
+        released = sampler._release(data.X, data.targets)
         self._keep_claim(sampler.certificate_, sampler)
-        return released
+        return np.asarray(released)
 
     def _release_known(
         self,
@@ -150,32 +237,16 @@ class PrivateMixin:
         return released
 
     def _fit_sampler(
-        self,
-        source: SensitivitySampler,
-        query: Query,
-        X: Any,
-        features: NDArray[np.float64],
-        y: NDArray[np.float64] | None,
-        table: TableReference | None,
+        self, source: SensitivitySampler, query: Query, data: TrainingData
     ) -> SensitivitySampler:
         """Return a sampler that is fitted for this query, target and data."""
         fitted = hasattr(source, "certificate_")
-        if source.mechanism == "exponential":
-            raise ValueError(
-                "mechanism of the SensitivitySampler must add noise to numbers, got "
-                "'exponential', which chooses a candidate."
-            )
-        if table is not None and (fitted or source.reference is not None):
+        if data.table is not None and (fitted or source.reference is not None):
             raise ValueError(
                 "X_reference must be None where the SensitivitySampler has a "
                 "reference or is fitted already: there can be one reference only."
             )
         if fitted:
-            if source.reference_fingerprint_ == fingerprint(features):
-                raise ValueError(
-                    "sensitivity must not be a SensitivitySampler that was fitted on "
-                    "the training data, whose pairs would stay in the parameters."
-                )
             if source.query_ != query:
                 raise IncompatibleError(
                     f"The SensitivitySampler was fitted for {source.query_}, and "
@@ -201,17 +272,14 @@ class PrivateMixin:
         )
         if sampler.n_records is not None:
             check_at_least(sampler.n_records, "n_records", 1)
-            check_n_records(len(features), sampler.n_records, sampler.relation)
-        if _is_table_of(sampler.reference, features):
-            raise ValueError(
-                "reference must not be the training data, which would stay in the "
-                "parameters: leave it None to sample from them with a warning."
-            )
-        if table is not None:
-            sampler.set_params(reference=table).fit(X, y)
+            check_n_records(len(data.features), sampler.n_records, sampler.relation)
+        if data.table is not None:
+            sampler.set_params(reference=data.table)
+        sampler._fit(data.X, data.targets, private=data.reference_is_private)
+        if data.table is not None:
             # The table is no part of a model; the sampled pairs stand for it.
-            return sampler.set_params(reference=None, n_records=sampler.n_records_)
-        return sampler.fit(X, y)
+            sampler.set_params(reference=None, n_records=sampler.n_records_)
+        return sampler
 
     def _keep_claim(
         self, certificate: RiskCertificate, sampler: SensitivitySampler | None
@@ -226,6 +294,19 @@ class PrivateMixin:
         self.sensitivity_ = certificate.sensitivity
         self.noise_scale_ = certificate.noise_scale
         self.noise_epsilon_ = certificate.noise_epsilon
+
+    def _add_to_claim(
+        self, *, leaks: tuple[str, ...] = (), provisos: tuple[str, ...] = (), note: str
+    ) -> None:
+        """Tell ledgers and the certificate what else was released, or is believed."""
+        # Ledgers learn of it as of a release of its own, which costs no more.
+        spend(PrivacyGuarantee(0.0, leaks=leaks, provisos=provisos), note=note)
+        claim = self.certificate_
+        self.certificate_ = dataclasses.replace(
+            claim,
+            further_leaks=claim.further_leaks + leaks,
+            provisos=claim.provisos + provisos,
+        )
 
     def __sklearn_tags__(self) -> Tags:
         return self._as_noisy(super().__sklearn_tags__())  # type: ignore[misc]
@@ -259,7 +340,11 @@ def reference_table(X: Any, y: Any) -> TableReference | None:
     return None if X is None else TableReference(X, y)
 
 
-def _is_table_of(reference: Any, X: NDArray[np.float64]) -> bool:
-    return isinstance(reference, TableReference) and (
-        reference.fingerprint == fingerprint(X)
-    )
+def has_records_of(sampler: SensitivitySampler, own: RecordSketch) -> bool:
+    """Tell if the reference of a sampler has private records, before or after a fit."""
+    if hasattr(sampler, "certificate_"):
+        pairs = sampler.pairs_
+        known = None if pairs is None else pairs.sketch
+    else:
+        known = getattr(sampler.reference, "sketch", None)
+    return known is not None and own.overlaps(known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, Context
+from decimal import ROUND_CEILING, Context, Decimal
 
 __all__ = ["NEIGHBORS", "NO_NOISE", "SEEDED", "ceil_text"]
 
@@ -24,5 +24,8 @@ def ceil_text(value: float, n_digits: int = 6) -> str:
     """Write a number rounded up to some digits: it is never claimed too small."""
     if math.isinf(value):
         return "inf"
-    digits = Context(prec=n_digits, rounding=ROUND_CEILING)
-    return f"{float(digits.create_decimal(repr(value))):g}"
+    exact = Decimal(repr(value))
+    rounded = Context(prec=n_digits, rounding=ROUND_CEILING).create_decimal(exact)
+    if rounded == 1 and exact < 1:  # a probability of 1 would say nothing
+        return format(exact, "f")
+    return f"{float(rounded):g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Self
@@ -13,13 +14,13 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._fitted import forget_fit
-from skparisk._private import PrivateMixin, samples_training_data
+from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._validate import check_at_least, check_random_state
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.queries import DensityQuery
 from skparisk.queries._density import check_bounds
-from skparisk.reference import TableReference, fingerprint
+from skparisk.reference import TableReference
 
 __all__ = ["PrivateKernelDensity"]
 
@@ -187,7 +188,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         self.noise_random_state = noise_random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, X_reference: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, X_reference: Any = None) -> Self:
         """Estimate the density, and release its values at the nodes with noise.
 
         Parameters
@@ -234,16 +235,16 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         pairs = box * records.shape[1] if len(box) == 1 else box
         query = DensityQuery(pairs, self.bandwidth, self.kernel, self.lattice_size)
         clipped = query.clip(records)
+        data = self._recognize(source, X, clipped, None, table)
         if isinstance(source, str):
             n_nodes = len(query.nodes)
             bound = query.sup_bound(len(records)) * n_nodes
             released = self._release_known(query, records, None, bound, "bound")
         else:
-            # As a reference they are within the bounds; they need no names then.
-            own = table is not None and table.fingerprint == fingerprint(clipped)
-            if own or (table is None and samples_training_data(source)):
-                X = clipped
-            released = self._release(source, query, X, clipped, None, table)
+            if data.reference_is_private:
+                # As a reference they are within the bounds; they need no names then.
+                data = dataclasses.replace(data, X=clipped)
+            released = self._release(source, query, data)
         shape = (query.lattice_size + 1,) * len(query.bounds)
         self.bounds_ = np.array(query.bounds)
         self.polynomial_ = BernsteinPolynomial(released.reshape(shape), order)

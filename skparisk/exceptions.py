@@ -12,6 +12,7 @@ __all__ = [
     "HeuristicGuaranteeWarning",
     "IncompatibleError",
     "PrivacyLeakWarning",
+    "ReferenceWarning",
     "warn_caller",
     "warn_if_seeded",
     "warn_private_classes",
@@ -97,6 +98,10 @@ class PrivacyLeakWarning(UserWarning):
     """The guarantee rests on something that the library cannot check."""
 
 
+class ReferenceWarning(UserWarning):
+    """A reference cannot carry the claim that is asked of it."""
+
+
 class HeuristicGuaranteeWarning(UserWarning):
     """A formula is reproduced from a paper, and does not guarantee what it says."""
 
@@ -135,9 +140,9 @@ def warn_private_classes() -> None:
 def warn_private_reference() -> None:
     """Warn that pairs are sampled from the data that are to be protected."""
     warn_caller(
-        "Neighboring databases are sampled from the private data themselves, as no "
-        "other reference was given: the sensitivity and the noise scale then depend "
-        "on these data without noise, and the guarantee is only over resamples of "
-        "them. Give a public or simulated reference.",
+        "Neighboring databases are sampled from the private data themselves, or from a "
+        "table that has records in common with them: the sensitivity and the noise "
+        "scale then depend on these data without noise, and the guarantee is only over "
+        "resamples of them. Give a public or simulated reference.",
         PrivacyLeakWarning,
     )

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.exceptions import IncompatibleError
-from skparisk.reference import RecordPool, RecordSource, Reference
+from skparisk.reference import DrawnRecords, RecordPool, RecordSource, Reference
 
 __all__ = [
     "RELATIONS",
     "Database",
     "NeighborPairs",
+    "bind_pairs",
     "block_size",
     "check_n_records",
     "count_rows",
     "draw_pairs",
-    "n_drawn",
+    "n_own",
     "sample_database",
 ]
 
@@ -31,45 +33,119 @@ _MOST_PAIRS_PER_BLOCK = 64
 _COUNTS_IN_CACHE = 2**16
 
 
-@dataclass(frozen=True, eq=False)
 class NeighborPairs:
     """A block of pairs of neighboring databases, as indices into a pool.
 
     The first database of pair i has the records ``records[i]``. The second has
-    another record at the position ``changed[i]``, or (add-remove) none.
+    another record at the position ``changed[i]``, or (add-remove) none. The records
+    that both have are drawn when they are asked for.
 
     Parameters
+    ----------
+    drawn : DrawnRecords
+        The records of one database alone: the one that is removed and, for
+        "replace-one", its replacement; and how to draw the others.
+
+    changed : ndarray of shape (n_pairs,)
+        Positions, in 0, ..., n_records - 1.
+
+    n_records : int
+        Records of the first database of each pair.
+
+    Attributes
     ----------
     pool : RecordPool
         The records.
 
-    records : ndarray of shape (n_pairs, n_records)
-        Indices of the first databases.
+    members : ndarray of shape (n_pairs, n_records)
+        Indices of the records of the first databases, in any order. It takes less time
+        than `records`.
 
-    changed : ndarray of shape (n_pairs,)
-        Positions, in 0, ..., n_records - 1.
+    records : ndarray of shape (n_pairs, n_records)
+        The same in a random order, in which the one that changes is at `changed`.
+
+    removed : ndarray of shape (n_pairs,)
+        Index of the record that only the first database has.
 
     replacement : ndarray of shape (n_pairs,) or None
         Index of the record in the other database; None: it has one record less.
     """
 
-    pool: RecordPool
-    records: NDArray[np.intp]
-    changed: NDArray[np.intp]
-    replacement: NDArray[np.intp] | None
+    def __init__(
+        self, drawn: DrawnRecords, changed: NDArray[np.intp], n_records: int
+    ) -> None:
+        self._drawn = drawn
+        self.pool = drawn.pool
+        self.changed = changed
+        self.n_records = n_records
+        own = drawn.own.astype(np.intp).T
+        self.removed = own[0]
+        self.replacement = own[1] if len(own) > 1 else None
+
+    @classmethod
+    def of(
+        cls,
+        pool: RecordPool,
+        records: NDArray[np.intp],
+        changed: NDArray[np.intp],
+        replacement: NDArray[np.intp] | None,
+    ) -> Self:
+        """Return pairs of which the records are known."""
+        lines = np.arange(len(records))
+        own = records[lines, changed][:, None]
+        if replacement is not None:
+            own = np.column_stack([own, replacement])
+        rng = np.random.default_rng(0)  # not used: the order is known
+        pairs = cls(
+            DrawnRecords(pool, own, lambda: records, rng), changed, records.shape[1]
+        )
+        pairs.records = pairs._shared = records
+        pairs.members = records.copy()
+        pairs.members[lines, changed] = records[:, -1]
+        pairs.members[:, -1] = own[:, 0]
+        return pairs
 
     def __len__(self) -> int:
-        return len(self.records)
+        return len(self.changed)
 
-    @property
-    def n_records(self) -> int:
-        """Records of the first database of each pair."""
-        return self.records.shape[1]
+    @cached_property
+    def _shared(self) -> NDArray[Any]:
+        return self._drawn.draw_shared()
 
-    @property
-    def removed(self) -> NDArray[np.intp]:
-        """Index of the record that only the first database has, for each pair."""
-        return self.records[np.arange(len(self)), self.changed]
+    @cached_property
+    def members(self) -> NDArray[np.intp]:
+        shared = self._shared
+        if shared.dtype == np.bool_:
+            places = np.flatnonzero(shared).reshape(len(self), -1)
+            shared = places - np.arange(0, shared.size, shared.shape[1])[:, None]
+        members = np.empty((len(self), self.n_records), dtype=np.intp)
+        members[:, :-1] = shared
+        members[:, -1] = self.removed
+        return members
+
+    def count(self) -> NDArray[np.float64]:
+        """Return how often each record of the pool is in the first databases."""
+        if self._shared.dtype != np.bool_:
+            return count_rows(self.members, len(self.pool.X))
+        counts = self._shared.astype(np.float64)
+        counts[np.arange(len(self)), self.removed] += 1
+        return counts
+
+    @cached_property
+    def records(self) -> NDArray[np.intp]:
+        lines, records = np.arange(len(self)), self.members.copy()
+        self._drawn.rng.permuted(records[:, :-1], axis=1, out=records[:, :-1])
+        # What stands where the own record belongs goes to the end.
+        records[:, -1] = records[lines, self.changed]
+        records[lines, self.changed] = self.removed
+        return records
+
+    def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> NeighborPairs:
+        """Return some of the pairs."""
+        replacement = None if self.replacement is None else self.replacement[which]
+        return NeighborPairs.of(
+            self.pool, self.records[which], self.changed[which], replacement
+        )
 
     def databases(self, pair: int) -> tuple[Database, Database]:
         """Return both databases of a pair, each as (X, y)."""
@@ -87,9 +163,23 @@ class NeighborPairs:
         return self.pool.X[rows], None if y is None else y[rows]
 
 
-def n_drawn(n_records: int, relation: str) -> int:
-    """Return how many records are drawn to make one pair."""
-    return n_records + 1 if relation == "replace-one" else n_records
+def n_own(relation: str) -> int:
+    """Return how many records of a pair are in one of its databases only."""
+    return 2 if relation == "replace-one" else 1
+
+
+def bind_pairs(
+    reference: Reference,
+    *,
+    n_pairs: int,
+    n_records: int,
+    relation: str,
+    seed: np.random.SeedSequence,
+) -> RecordSource:
+    """Return a source of pairs of which the (larger) first has `n_records` records."""
+    return reference.bind(
+        n_pairs, n_shared=n_records - 1, n_own=n_own(relation), seed=seed
+    )
 
 
 def check_n_records(n_records: int, sampled: int, relation: str) -> None:
@@ -118,7 +208,6 @@ def draw_pairs(
     source: RecordSource,
     *,
     n_records: int,
-    relation: str,
     start: int,
     size: int,
     seed: np.random.SeedSequence,
@@ -130,19 +219,19 @@ def draw_pairs(
     """
     rng = np.random.default_rng(seed)  # not seed.spawn, which changes `seed`
     changed = rng.integers(n_records, size=size)
-    pool, indices = source.draw(start, size, rng)
-    if relation == "replace-one":
-        return NeighborPairs(pool, indices[:, :-1], changed, indices[:, -1])
-    return NeighborPairs(pool, indices, changed, None)
+    return NeighborPairs(source.draw(start, size, rng), changed, n_records)
 
 
 def sample_database(
     reference: Reference, n_records: int, seed: np.random.SeedSequence
 ) -> Database:
-    """Draw one database from a reference, in the way that the pairs are drawn."""
-    source = reference.bind(1, n_records, seed)
-    pool, indices = source.draw(0, 1, np.random.default_rng(seed))
-    return pool.X[indices[0]], None if pool.y is None else pool.y[indices[0]]
+    """Draw one database from a reference, of records that pairs may share."""
+    rng = np.random.default_rng(seed)
+    drawn = reference.bind(1, n_shared=n_records, n_own=0, seed=seed).draw(0, 1, rng)
+    pool, shared = drawn.pool, drawn.draw_shared()[0]
+    rows = np.flatnonzero(shared) if shared.dtype == np.bool_ else shared
+    rows = rng.permutation(rows)
+    return pool.X[rows], None if pool.y is None else pool.y[rows]
 
 
 def count_rows(indices: NDArray[np.intp], n_rows: int) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ from skparisk.exceptions import PrivacyLeakWarning, warn_caller, warn_if_seeded
 from skparisk.ledger import spend, suspend_open
 from skparisk.mechanisms import RandomizedResponse
 from skparisk.mechanisms._charge import as_seeded
-from skparisk.reference import fingerprint
+from skparisk.reference import RecordSketch
 
 __all__ = ["RandomizedResponseTransformer"]
 
@@ -72,8 +72,8 @@ class RandomizedResponseTransformer(
     epsilon_ : float
         Achieved privacy level of a record, at most `epsilon`.
 
-    reference_fingerprint_ : bytes or None
-        A hash of the records that the categories are from, to notice that they are
+    reference_sketch_ : RecordSketch or None
+        Hashes of the records that the categories are from, to notice that they are
         transformed as well; None where categories were given.
 
     n_features_in_ : int
@@ -149,7 +149,7 @@ class RandomizedResponseTransformer(
         if isinstance(self.categories, str):
             check_choice(self.categories, "categories", ("auto",))
             categories = [_find_categories(column) for column in columns]
-            known = _fingerprint(_encode(columns, categories))
+            known = _sketch(_encode(columns, categories))
         else:
             categories = _check_categories(self.categories, len(columns))
         share = epsilon / max(1, sum(len(values) > 1 for values in categories))
@@ -160,7 +160,7 @@ class RandomizedResponseTransformer(
         ]
         achieved = math.fsum(mechanism.epsilon for mechanism in self.mechanisms_)
         self.epsilon_ = min(achieved * (1 + _SUM_SLACK), epsilon)
-        self.reference_fingerprint_ = known
+        self.reference_sketch_ = known
         self.categories_ = categories
         return self
 
@@ -186,13 +186,14 @@ class RandomizedResponseTransformer(
         Warns
         -----
         PrivacyLeakWarning
-            If these are the very records that the categories are from, or the noise
-            is seeded.
+            If these have records in common with those that the categories are from, or
+            the noise is seeded.
         """
         check_is_fitted(self, "categories_")
         indices = _encode(hide_values(self._columns, X, reset=False), self.categories_)
         leaks: tuple[str, ...] = ()
-        if self.reference_fingerprint_ == _fingerprint(indices):
+        known = self.reference_sketch_
+        if known is not None and _sketch(indices).overlaps(known):
             leaks = (_PRIVATE_CATEGORIES,)
             warn_caller(
                 f"{_PRIVATE_CATEGORIES} Fit on a public sample, or give the "
@@ -360,9 +361,9 @@ def _encode(
     return indices
 
 
-def _fingerprint(indices: NDArray[np.intp]) -> bytes:
-    """Return a hash that values of any type have, given their categories."""
-    return fingerprint(indices.astype(np.float64))
+def _sketch(indices: NDArray[np.intp]) -> RecordSketch:
+    """Return hashes that values of any type have, given their categories."""
+    return RecordSketch.of(indices.astype(np.float64))
 
 
 def _common_dtype(arrays: list[NDArray[Any]]) -> np.dtype[Any]:

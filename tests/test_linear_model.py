@@ -28,7 +28,7 @@ from skparisk import (
 )
 from skparisk.linear_model import ridge_sensitivity_bound
 from skparisk.queries import MeanQuery, RidgeQuery
-from skparisk.reference import TableReference
+from skparisk.reference import BoxReference, TableReference
 
 RNG = np.random.default_rng(0)
 COEF = np.array([3.0, -1.0, 0.5])
@@ -43,6 +43,7 @@ def make_data(n_records, n_targets=None):
 
 X, Y = make_data(200)
 X_PUBLIC, Y_PUBLIC = make_data(400)
+BOX = BoxReference([0, 0, 0], [1, 1, 1])
 PUBLIC = {"X_reference": X_PUBLIC, "y_reference": Y_PUBLIC}
 
 TABLE = TableReference(X_PUBLIC, Y_PUBLIC)
@@ -112,7 +113,8 @@ def test_infinite_epsilon_is_scikit_learns_ridge(fit_intercept, n_targets):
     X, y = make_data(60, n_targets)
     ridge = Ridge(alpha=2.0, fit_intercept=fit_intercept).fit(X, y)
     model = PrivateRidge(2.0, epsilon=np.inf, fit_intercept=fit_intercept)
-    model.fit(X, y, X_reference=X[:30], y_reference=y[:30])
+    public = make_data(30, n_targets)
+    model.fit(X, y, X_reference=public[0], y_reference=public[1])
     np.testing.assert_array_equal(model.coef_, ridge.coef_)
     np.testing.assert_array_equal(model.intercept_, ridge.intercept_)
     assert model.coef_.shape == ridge.coef_.shape
@@ -123,7 +125,8 @@ def test_infinite_epsilon_is_scikit_learns_ridge(fit_intercept, n_targets):
 
 def test_penalty_of_each_target():
     X, y = make_data(60, 2)
-    reference = {"X_reference": X[:30], "y_reference": y[:30]}
+    public = make_data(30, 2)
+    reference = {"X_reference": public[0], "y_reference": public[1]}
     ridge = Ridge(alpha=np.array([0.5, 5.0])).fit(X, y)
     for alpha in ([0.5, 5.0], np.array([0.5, 5.0]), (0.5, 5.0)):
         model = PrivateRidge(alpha, epsilon=np.inf).fit(X, y, **reference)
@@ -226,7 +229,7 @@ def test_samplers_that_were_fitted_on_the_training_data_are_refused():
     sampler = SensitivitySampler(RidgeQuery(), random_state=0).fit(X.copy(), Y)
     for source in (sampler, FrozenEstimator(sampler)):
         model = PrivateRidge(sensitivity=source)
-        with pytest.raises(ValueError, match="was fitted on the training data"):
+        with pytest.raises(ValueError, match="whose reference has records of"):
             model.fit(X, Y)
         assert not hasattr(model, "certificate_")
 
@@ -561,7 +564,11 @@ def test_shows_as_html():
             "reference has 2 features, and X has 3",
         ),
         (
-            {"sensitivity": SensitivitySampler(reference=TableReference(X, Y))},
+            {
+                "sensitivity": SensitivitySampler(
+                    reference=BoxReference([0] * 3, [1] * 3)
+                )
+            },
             PUBLIC,
             ValueError,
             "there can be one reference only",
@@ -594,7 +601,7 @@ def test_shows_as_html():
             {"sensitivity": SensitivitySampler(reference=TableReference(X.copy(), Y))},
             {},
             ValueError,
-            "reference must not be the training data",
+            "whose reference has records of the training data",
         ),
         ({"fit_intercept": "yes"}, {}, ValueError, "fit_intercept must be True or Fal"),
         ({"n_jobs": 1.5}, {}, ValueError, "n_jobs must be None or a whole number"),

@@ -12,10 +12,11 @@ from sklearn.mixture import GaussianMixture
 from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import (
     RELATIONS,
+    bind_pairs,
     block_size,
     check_n_records,
     draw_pairs,
-    n_drawn,
+    n_own,
 )
 from skparisk.reference import (
     BoxReference,
@@ -40,11 +41,16 @@ def draw(reference, *, n_records, relation, size, seed=0, start=0, n_pairs=None)
     """Draw one block of pairs, its seed a child of a root."""
     root = np.random.SeedSequence([seed, 11])
     source_seed, pairs_seed = root.spawn(2)
-    source = reference.bind(n_pairs or size, n_drawn(n_records, relation), source_seed)
+    source = bind_pairs(
+        reference,
+        n_pairs=n_pairs or size,
+        n_records=n_records,
+        relation=relation,
+        seed=source_seed,
+    )
     return draw_pairs(
         source,
         n_records=n_records,
-        relation=relation,
         start=start,
         size=size,
         seed=pairs_seed,
@@ -141,7 +147,7 @@ def assert_equally_likely(outcomes, cells):
 @seeds
 def test_records_of_both_databases_are_independent_draws(seed):
     """Each tuple of records is equally likely in the first and the other database."""
-    table = TableReference([[0.0], [1.0], [2.0]])
+    table = TableReference([[0.0], [1.0], [2.0]], sampling="bootstrap")
     pairs = draw(table, n_records=3, relation="replace-one", size=20_000, seed=seed)
     databases = [pairs.databases(i) for i in range(len(pairs))]
     for side in (0, 1):
@@ -152,23 +158,40 @@ def test_records_of_both_databases_are_independent_draws(seed):
 @relations
 def test_the_position_is_uniform_and_independent_of_the_records(relation, seed):
     """All of (position, records) are equally likely."""
-    table = TableReference([[0.0], [1.0]])
+    table = TableReference([[0.0], [1.0]], sampling="bootstrap")
     pairs = draw(table, n_records=3, relation=relation, size=40_000, seed=seed)
     outcomes = np.column_stack([pairs.changed, pairs.records])
     assert set(map(tuple, outcomes)) == set(product(range(3), *[range(2)] * 3))
     assert_equally_likely(outcomes, 24)
 
 
+@seeds
+@relations
+@pytest.mark.parametrize("sampling", ["leave-out", "subsample"])
+def test_records_are_in_random_order(sampling, relation, seed):
+    """Also where they are drawn as a set: databases of 3 of 6 people."""
+    table = TableReference(np.arange(6.0)[:, None], sampling=sampling)
+    pairs = draw(table, n_records=3, relation=relation, size=30_000, seed=seed)
+    assert_equally_likely(pairs.records, 120)
+    lines = np.arange(len(pairs))
+    assert (pairs.records[lines, pairs.changed] == pairs.removed).all()
+    assert (np.sort(pairs.members, axis=1) == np.sort(pairs.records, axis=1)).all()
+    counts = pairs.count()
+    assert counts.sum(axis=1).tolist() == [3] * len(pairs)
+    assert (counts[lines[:, None], pairs.records] == 1).all()
+
+
 def blocks_of(reference, relation, order, seed=3):
     """Draw blocks of 7 pairs in an order, each from a child of one seed."""
     source_seed, pairs_seed = np.random.SeedSequence(seed).spawn(2)
-    source = reference.bind(21, n_drawn(6, relation), source_seed)
+    source = bind_pairs(
+        reference, n_pairs=21, n_records=6, relation=relation, seed=source_seed
+    )
     children = pairs_seed.spawn(3)
     drawn = {
         i: draw_pairs(
             source,
             n_records=6,
-            relation=relation,
             start=7 * i,
             size=7,
             seed=children[i],
@@ -204,10 +227,11 @@ def test_blocks_depend_on_their_seed_only(name, relation):
 def test_drawing_leaves_the_seed_as_it_was(relation):
     """Called twice with one seed, the pairs are the same."""
     seed = np.random.SeedSequence(5)
-    source = REFERENCES["box"].bind(4, n_drawn(6, relation), seed)
+    source = bind_pairs(
+        REFERENCES["box"], n_pairs=4, n_records=6, relation=relation, seed=seed
+    )
     first, again = (
-        draw_pairs(source, n_records=6, relation=relation, start=0, size=4, seed=seed)
-        for _ in range(2)
+        draw_pairs(source, n_records=6, start=0, size=4, seed=seed) for _ in range(2)
     )
     assert (first.changed == again.changed).all()
     assert (first.pool.X[first.records] == again.pool.X[again.records]).all()
@@ -216,13 +240,11 @@ def test_drawing_leaves_the_seed_as_it_was(relation):
 @seeds
 def test_blocks_are_independent(seed):
     """The same place in two blocks holds each pair of rows equally often."""
-    table = TableReference(np.arange(3.0)[:, None])
-    source = table.bind(1, 3, None)
+    table = TableReference(np.arange(3.0)[:, None], sampling="bootstrap")
+    source = table.bind(1, n_shared=1, n_own=2, seed=None)
     children = np.random.SeedSequence(seed).spawn(6000)
     drawn = [
-        draw_pairs(
-            source, n_records=2, relation="replace-one", start=0, size=1, seed=child
-        )
+        draw_pairs(source, n_records=2, start=0, size=1, seed=child)
         for child in children
     ]
     first, second = drawn[::2], drawn[1::2]
@@ -250,10 +272,10 @@ def test_blocks_are_bounded_and_depend_on_the_size_only():
         assert block_size(n_records) * n_records <= 2**21
 
 
-def test_a_pair_is_made_of_one_record_more_if_it_is_replaced():
+def test_records_of_one_database_only_are_two_if_one_is_replaced():
     """The replacement is drawn as well."""
-    assert n_drawn(7, "replace-one") == 8
-    assert n_drawn(7, "add-remove") == 7
+    assert n_own("replace-one") == 2
+    assert n_own("add-remove") == 1
 
 
 def test_databases_of_another_size_are_refused():

@@ -129,7 +129,7 @@ def test_draws_too_far_out_count_as_exceeding(monkeypatch):
 
 CRITICAL = {"laplace": laplace_critical_scales, "gaussian": gaussian_critical_scales}
 PEAKS = {"laplace": laplace_peak_losses, "gaussian": gaussian_peak_losses}
-SHARE = 2.0**-8  # of the level, which pays for errors
+SHARE = 2.0**-16  # of the level, which pays for errors
 SHAPES = {
     "isotropic": IsotropicShape(),
     "diagonal": DiagonalShape(np.array([0.1, 1.0, 3.0, 0.5, 20.0])),

@@ -3,7 +3,8 @@
 import copy
 import pickle
 import re
-from itertools import permutations, product
+import warnings
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
+from skparisk import ReferenceWarning, SensitivitySampler
 from skparisk.exceptions import IncompatibleError
 from skparisk.reference import (
     BoxReference,
@@ -24,6 +26,8 @@ from skparisk.reference import (
     TableReference,
     as_reference,
 )
+from skparisk.reference._rows import draw_few_distinct, draw_rows, draw_subsets
+from skparisk.reference._table import SAMPLINGS
 
 SEED = np.random.SeedSequence(20)
 TABLE = np.arange(12.0).reshape(6, 2)
@@ -38,14 +42,25 @@ def table_of(n_rows, sampling):
     return TableReference(np.arange(float(n_rows))[:, None], sampling=sampling)
 
 
-def rows_drawn(reference, n_pairs, n_drawn, rng, seed=SEED):
+def lines_of(drawn):
+    """Return shared rows, and then those of one database alone."""
+    shared = drawn.draw_shared()
+    if shared.dtype == bool:
+        shared = np.array([np.flatnonzero(line) for line in shared])
+    return np.hstack([shared.reshape(len(drawn.own), -1), drawn.own])
+
+
+def rows_drawn(reference, n_pairs, n_drawn, rng, seed=SEED, n_own=2):
     """Return the indices of all databases."""
-    return reference.bind(n_pairs, n_drawn, seed).draw(0, n_pairs, rng)[1]
+    source = reference.bind(n_pairs, n_shared=n_drawn - n_own, n_own=n_own, seed=seed)
+    return lines_of(source.draw(0, n_pairs, rng))
 
 
 def records_drawn(reference, n_pairs, n_drawn, rng):
     """Return features of shape (n_pairs, n_drawn, n_features), and targets."""
-    pool, rows = reference.bind(n_pairs, n_drawn, SEED).draw(0, n_pairs, rng)
+    source = reference.bind(n_pairs, n_shared=n_drawn - 2, n_own=2, seed=SEED)
+    drawn = source.draw(0, n_pairs, rng)
+    pool, rows = drawn.pool, lines_of(drawn)
     return pool.X[rows], None if pool.y is None else pool.y[rows]
 
 
@@ -70,7 +85,7 @@ def test_bootstrap_draws_each_tuple_of_rows_equally_likely(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_subsample_draws_each_tuple_of_distinct_rows_equally_likely(seed):
-    """Within a pair no row repeats, and their order is random."""
+    """Within a pair no row repeats."""
     rows = rows_drawn(table_of(5, "subsample"), 20_000, 3, rng_of(seed))
     assert_equally_likely(rows, permutations(range(5), 3))
 
@@ -84,10 +99,11 @@ def test_subsample_of_all_rows_is_a_permutation():
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 0, 2, 1)])
 def test_disjoint_uses_no_row_twice_in_any_block(order):
     """All pairs together use each row at most once, drawn in any order of blocks."""
-    source = table_of(110, "disjoint").bind(10, 11, SEED)
+    source = table_of(110, "disjoint").bind(10, n_shared=11 - 2, n_own=2, seed=SEED)
     starts, sizes = [0, 3, 6, 9], [3, 3, 3, 1]
     blocks = {
-        i: source.draw(starts[i], sizes[i], np.random.default_rng(i))[1] for i in order
+        i: lines_of(source.draw(starts[i], sizes[i], np.random.default_rng(i)))
+        for i in order
     }
     rows = np.concatenate([blocks[i] for i in range(4)])
     assert rows.shape == (10, 11)
@@ -112,11 +128,162 @@ def test_too_few_rows_to_sample_are_refused_with_numbers(sampling, n_rows, neede
     message = (
         f"sampling='{sampling}' needs a reference table of at least {needed} rows "
         "for n_pairs=100 pairs of databases made of 11 records each, got "
-        f"{n_rows}; sampling='bootstrap' makes do with fewer."
+        f"{n_rows}; sampling='leave-out' makes do with fewer."
     )
     with pytest.raises(ValueError, match=re.escape(message)):
-        table_of(n_rows, sampling).bind(100, 11, SEED)
+        table_of(n_rows, sampling).bind(100, n_shared=11 - 2, n_own=2, seed=SEED)
     assert rows_drawn(table_of(needed, sampling), 100, 11, rng_of(0)).shape == (100, 11)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("n_own", [1, 2])
+def test_leave_out_keeps_own_rows_out_of_the_shared(n_own, seed):
+    """With replacement where a database has more than half of the rows."""
+    rows = rows_drawn(
+        table_of(5, "leave-out"), 30_000, 2 + n_own, rng_of(seed), n_own=n_own
+    )
+    cells = [
+        (*shared, *own)
+        for own in permutations(range(5), n_own)
+        for shared in product(set(range(5)) - set(own), repeat=2)
+    ]
+    assert_equally_likely(rows, cells)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_leave_out_is_without_replacement_where_there_is_room(seed):
+    """Which is the law of real pairs: databases of 3 of 6 people."""
+    rows = rows_drawn(table_of(6, "leave-out"), 30_000, 4, rng_of(seed))
+    rows[:, :2].sort(axis=1)
+    cells = [
+        (*shared, *own)
+        for own in permutations(range(6), 2)
+        for shared in combinations(sorted(set(range(6)) - set(own)), 2)
+    ]
+    assert_equally_likely(rows, cells)
+    crowded = rows_drawn(table_of(5, "leave-out"), 1000, 4, rng_of(seed))
+    assert any(len(set(line)) < 4 for line in crowded.tolist())
+
+
+def test_leave_out_needs_a_row_beside_those_that_differ():
+    with pytest.raises(ValueError, match=r"at least 3 rows .* add public records"):
+        rows_drawn(table_of(2, "leave-out"), 1, 4, rng_of(0))
+    assert rows_drawn(table_of(2, "leave-out"), 1, 2, rng_of(0)).shape == (1, 2)
+    assert set(rows_drawn(table_of(3, "leave-out"), 1, 90, rng_of(0))[0]) == {0, 1, 2}
+
+
+@pytest.mark.parametrize("n_shared", [3, 40])
+def test_split_uses_each_row_of_one_half_once(n_shared):
+    """And draws shared rows from the other half, the same half for all seeds."""
+    reference, halves = table_of(20, "split"), []
+    for seed in range(3):
+        rows = rows_drawn(
+            reference, 5, n_shared + 2, rng_of(seed), np.random.SeedSequence(seed)
+        )
+        own, shared = rows[:, -2:], rows[:, :-2]
+        assert len(set(own.ravel())) == 10
+        assert not set(own.ravel()) & set(shared.ravel())
+        halves.append(set(own.ravel()))
+    assert halves[0] == halves[1] == halves[2]
+    alone = rows_drawn(reference, 1, 300, rng_of(0), n_own=0)
+    assert not set(alone[0]) & halves[0]  # what is learned of them is no pair's
+    message = "at least 24 rows for n_pairs=6 .* n_pairs=5 is the most that it has"
+    with pytest.raises(ValueError, match=message):
+        rows_drawn(reference, 6, 5, rng_of(0))
+
+
+def subsets(n_rows, size, length, rng, n_own=2):
+    """Return rows without replacement, beside own ones, of either kind as rows."""
+    own = draw_few_distinct(n_rows, size, n_own, rng)
+    drawn = draw_subsets(n_rows, own, length, rng)
+    if drawn.dtype == bool:
+        drawn = np.array([np.flatnonzero(line) for line in drawn])
+    return drawn.reshape(size, length), own
+
+
+@pytest.mark.parametrize("n_own", [0, 1, 2, 5])
+@pytest.mark.parametrize("n_rows", [14, 400, 3000, 20_000])
+@pytest.mark.parametrize("length", [1, 4, 9, 300, 700])
+def test_subsets_are_distinct_and_apart_and_uniform(length, n_rows, n_own):
+    if length > n_rows - n_own:
+        return
+    rows, own = subsets(n_rows, 300, length, rng_of(0), n_own)
+    everything = np.sort(np.hstack([rows, own]), axis=1)
+    assert (np.diff(everything, axis=1) > 0).all()
+    assert 0 <= everything[:, 0].min() <= everything[:, -1].max() < n_rows
+    counts = np.bincount(rows.ravel(), minlength=n_rows)
+    # Without replacement they vary less than those of a chi-square.
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("n_rows", "length", "n_own"), [(6, 3, 0), (7, 2, 2), (8, 6, 2), (40, 2, 0)]
+)
+def test_all_subsets_are_equally_likely(n_rows, length, n_own, seed):
+    """By coins, of which some have to be mended, and by redrawing what was drawn."""
+    rows, own = subsets(n_rows, 60_000, length, rng_of(seed), n_own)
+    cells = [
+        (*taken, *chosen)
+        for taken in permutations(range(n_rows), n_own)
+        for chosen in combinations(sorted(set(range(n_rows)) - set(taken)), length)
+    ]
+    assert_equally_likely(np.hstack([own, np.sort(rows, axis=1)]), cells)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6])
+def test_a_few_rows_are_drawn_in_any_order(n):
+    rows = draw_few_distinct(6, 40_000, n, rng_of(0))
+    assert_equally_likely(rows, permutations(range(6), n))
+
+
+def test_rows_of_a_table_too_large_for_short_integers():
+    rows = draw_rows(2**40, (1, 1000), rng_of(0))
+    assert rows.max() > 2**39
+
+
+@pytest.mark.parametrize(
+    ("sampling", "n_rows", "sizes", "words"),
+    [
+        ("leave-out", 39, {}, ["has not seen the tail .* takes 40 rows"]),
+        ("leave-out", 40, {}, []),
+        ("leave-out", 20, {"n_own": 1}, []),
+        (
+            "leave-out",
+            19,
+            {"n_own": 1, "n_outputs": 1},
+            ["has not seen the tail .* takes 20 rows"],
+        ),
+        ("leave-out", 99, {"n_outputs": 10}, ["fewer than 10 for each of 10"]),
+        ("leave-out", 60, {"n_records": 61}, ["rows repeat: medians"]),
+        ("bootstrap", 10, {}, ["not seen the tail", "fewer than 10 for each of 2"]),
+        ("split", 38, {}, []),
+        ("disjoint", 10, {"n_outputs": 1}, []),
+    ],
+)
+def test_what_a_table_cannot_carry_is_said(sampling, n_rows, sizes, words):
+    usual = {"n_records": 10, "n_own": 2, "n_outputs": 2, "gamma": 0.05}
+    found = table_of(n_rows, sampling).shortcomings(**usual | sizes)
+    assert len(found) == len(words)
+    assert all(re.search(word, text) for word, text in zip(words, found, strict=True))
+
+
+def test_what_a_table_cannot_carry_is_a_warning_and_on_the_certificate():
+    rng = np.random.default_rng(0)
+    sampler = SensitivitySampler(np.median, random_state=0)
+    with pytest.warns(ReferenceWarning, match="tail .* use more public records") as w:
+        sampler.fit(rng.normal(size=(30, 1)))
+    assert w[0].filename == __file__
+    (proviso,) = sampler.certificate_.provisos
+    assert "takes 40 rows" in proviso
+    assert proviso in sampler.certificate_.caveats
+    assert proviso in sampler.certificate_.as_guarantee().provisos
+    assert sampler.certificate_.private
+    assert "at most 0.13 more for sums and means" in str(sampler.certificate_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sampler.fit(rng.normal(size=(40, 1)))
+    assert sampler.certificate_.provisos == ()
 
 
 def test_bootstrap_makes_databases_larger_than_the_table():
@@ -124,12 +291,12 @@ def test_bootstrap_makes_databases_larger_than_the_table():
     assert set(rows_drawn(table_of(2, "bootstrap"), 1, 50, rng_of(0))[0]) == {0, 1}
 
 
-@pytest.mark.parametrize("sampling", ["bootstrap", "subsample", "disjoint"])
+@pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_the_same_seed_draws_the_same_rows(sampling):
     """A source called twice gives the same answer."""
-    source = table_of(60, sampling).bind(6, 10, SEED)
+    source = table_of(60, sampling).bind(6, n_shared=10 - 2, n_own=2, seed=SEED)
     first, again, other = (
-        source.draw(2, 3, np.random.default_rng(s))[1] for s in (1, 1, 2)
+        lines_of(source.draw(2, 3, np.random.default_rng(s))) for s in (1, 1, 2)
     )
     assert (first == again).all()
     assert (first == other).all() == (sampling == "disjoint")
@@ -167,23 +334,33 @@ def test_a_pickled_table_is_the_same_and_read_only(protocol):
     assert not loaded.pool.X.flags.writeable
     assert not loaded.pool.y.flags.writeable
     assert (loaded.sampling, loaded.feature_names) == ("disjoint", ("age", "income"))
-    source = pickle.loads(pickle.dumps(reference.bind(2, 3, SEED), protocol=protocol))
-    assert (source.draw(0, 2, None)[1] == rows_drawn(reference, 2, 3, None)).all()
+    source = pickle.loads(
+        pickle.dumps(
+            reference.bind(2, n_shared=3 - 2, n_own=2, seed=SEED), protocol=protocol
+        )
+    )
+    assert (
+        lines_of(source.draw(0, 2, None)) == rows_drawn(reference, 2, 3, None)
+    ).all()
 
 
 def test_a_table_is_described():
     """The representation and the sentence on a certificate say how rows are drawn."""
     assert repr(TableReference(TABLE)) == (
-        "TableReference(6 rows, 2 features, sampling='bootstrap')"
+        "TableReference(6 rows, 2 features, sampling='leave-out')"
     )
     assert repr(table_of(3, "disjoint")) == (
         "TableReference(3 rows, 1 feature, sampling='disjoint')"
     )
     descriptions = {
-        "bootstrap": "records drawn with replacement from a table of 6 records",
-        "subsample": "records drawn without replacement from a table of 6 records",
-        "disjoint": "the population that a table of 6 records is a random sample of, "
-        "no record of it used twice",
+        "leave-out": "resampled from a table of 6 rows, those that differ left out of "
+        "the others",
+        "bootstrap": "drawn with replacement from a table of 6 rows",
+        "subsample": "drawn without replacement from a table of 6 rows",
+        "split": "two from the population of which a table of 6 rows is a random "
+        "sample, the others drawn from half of the table",
+        "disjoint": "from the population of which a table of 6 rows is a random "
+        "sample, no row of it used twice",
     }
     for sampling, description in descriptions.items():
         assert TableReference(TABLE, sampling=sampling).description == description
@@ -236,23 +413,26 @@ def test_other_columns_are_refused():
         ((np.empty((0, 2)),), "0 sample(s)"),
         ((np.empty((2, 0)),), "0 feature(s)"),
         (([1.0, 2.0],), "Expected 2D array, got 1D array"),
-        (([[1.0], [np.nan]],), "Input X contains NaN"),
-        (([[1.0], [-np.inf]],), "Input X contains infinity"),
+        (([[1.0], [np.nan]],), "Input X of the reference contains NaN"),
+        (([[1.0], [-np.inf]],), "Input X of the reference contains infinity"),
         (([["a"], ["b"]],), "could not convert string to float"),
         (
             (TABLE, [1.0, 2.0]),
             "X and y of a reference must have the same number of rows, got 6 and 2.",
         ),
-        ((TABLE, [1, 2, 3, 4, 5, np.nan]), "Input y contains NaN"),
-        ((TABLE, 1.0), "y must have one or two dimensions, got shape ()."),
+        ((TABLE, [1, 2, 3, 4, 5, np.nan]), "Input y of the reference contains NaN"),
+        (
+            (TABLE, 1.0),
+            "y of the reference must have one or two dimensions, got shape ().",
+        ),
         (
             (TABLE, np.ones((6, 1, 1))),
-            "y must have one or two dimensions, got shape (6, 1, 1).",
+            "y of the reference must have one or two dimensions, got shape (6, 1, 1).",
         ),
         (
             (TABLE, None, "jackknife"),
-            "sampling must be one of 'bootstrap', 'subsample', 'disjoint'; "
-            "got 'jackknife'.",
+            "sampling must be one of 'leave-out', 'bootstrap', 'subsample', 'split', "
+            "'disjoint'; got 'jackknife'.",
         ),
         ((TABLE, None, None), "'disjoint'; got None."),
     ],
@@ -495,7 +675,8 @@ def test_sorted_records_are_put_in_random_order(seed):
 
 def test_the_pool_of_a_function_is_read_only():
     """As that of a table."""
-    pool, _ = as_reference(two_columns).bind(1, 2, SEED).draw(0, 1, rng_of(0))
+    source = as_reference(two_columns).bind(1, n_shared=0, n_own=2, seed=SEED)
+    pool = source.draw(0, 1, rng_of(0)).pool
     assert not pool.X.flags.writeable
     assert not pool.y.flags.writeable
 

@@ -107,8 +107,19 @@ class RiskCertificate:
         Probability, over the sampled pairs, that the risk is larger than claimed;
         None where the risk includes it.
 
+    n_unanswered : int, default=None
+        Pairs among the `n_pairs` of which a database had no answer. They count as if
+        no noise were enough.
+
     reference : str, default=None
         Where the sampled databases come from.
+
+    for_new_people : str, default=None
+        What a risk over resamples of a table means for new people of its population.
+
+    provisos, further_leaks : tuple of str, default=()
+        Sentences: what else the guarantee rests on, such as a reference that cannot
+        carry a risk of that size; what else of the private data has no noise.
 
     reference_is_private : bool, default=False
         Whether that is the private data themselves.
@@ -153,7 +164,11 @@ class RiskCertificate:
     noise_shape: str = "isotropic"
     n_shape_pairs: int | None = None
     failure_prob: float | None = None
+    n_unanswered: int | None = None
     reference: str | None = None
+    for_new_people: str | None = None
+    provisos: tuple[str, ...] = ()
+    further_leaks: tuple[str, ...] = ()
     reference_is_private: bool = False
     classes_are_private: bool = False
     seeded: bool = False
@@ -178,6 +193,8 @@ class RiskCertificate:
             "reference_is_private": bool(self.reference_is_private),
             "classes_are_private": bool(self.classes_are_private),
             "seeded": bool(self.seeded),
+            "provisos": tuple(self.provisos),
+            "further_leaks": tuple(self.further_leaks),
             "curve": tuple(
                 (_check_range(level, "curve"), _check_range(risk, "curve", 1.0))
                 for level, risk in self.curve
@@ -189,8 +206,8 @@ class RiskCertificate:
             plain |= self._check_sample()
         elif self._sample != (None,) * len(self._sample):
             raise ValueError(
-                "n_pairs, order_index, n_draws and n_shape_pairs must be None with "
-                f"randomness='explicit', got {self._sample!r}."
+                "n_pairs, order_index, n_draws, n_shape_pairs and n_unanswered must be "
+                f"None with randomness='explicit', got {self._sample!r}."
             )
         self._check_claim(plain)
         if self.failure_prob is not None or self.calibration == "pac":
@@ -201,12 +218,16 @@ class RiskCertificate:
 
     @property
     def _sample(self) -> tuple[int | None, ...]:
-        return self.n_pairs, self.order_index, self.n_draws, self.n_shape_pairs
+        numbers = self.n_pairs, self.order_index, self.n_draws, self.n_shape_pairs
+        return (*numbers, self.n_unanswered)
 
     def _check_sample(self) -> dict[str, int]:
         """Return the numbers of pairs, draws and order, which must fit."""
         sample = {"n_pairs": check_at_least(self.n_pairs, "n_pairs", 1)}
         most = sample["n_pairs"]
+        sample["n_unanswered"] = check_at_least(
+            self.n_unanswered or 0, "n_unanswered", 0
+        )
         if self.randomness == "both":
             n_draws = check_at_least(self.n_draws, "n_draws", 0)
             most *= sample.setdefault("n_draws", n_draws)
@@ -398,6 +419,8 @@ class RiskCertificate:
         """
         document = {f.name: getattr(self, f.name) for f in fields(self)}
         document["curve"] = [list(point) for point in self.curve]
+        for name in ("provisos", "further_leaks"):
+            document[name] = list(document[name])
         derived = {name: getattr(self, name) for name in _DERIVED}
         derived["caveats"] = list(self.caveats)
         return derived | document

@@ -8,7 +8,7 @@ would be kept. Scales and sensitivities are in the coordinates of the noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -45,7 +45,7 @@ __all__ = [
 CHUNK = 2**19
 _ISOTROPIC = IsotropicShape()
 # Shares of the level that may pay for differences that are off, where they are.
-_ERRORS_SHARES = (2.0**-8, 2.0**-6, 2.0**-4)
+_ERRORS_SHARES = (2.0**-16, 2.0**-8, 2.0**-6, 2.0**-4)
 
 
 class Criterion(Protocol):
@@ -144,11 +144,7 @@ class DrawnLoss:
         return grid_cost.drawn_gaussian_steps(self.epsilon, n_outputs)
 
     def critical_scales(self) -> NDArray[np.float64]:
-        scales = [
-            np.where(_far(noise), np.inf, self._scales(differences, noise, errors))
-            for differences, noise, errors in self._blocks()
-        ]
-        return np.concatenate(scales)
+        return self._for_each_draw(self._scales)
 
     def _scales(
         self,
@@ -176,14 +172,19 @@ class DrawnLoss:
 
     def levels(self, scale: float) -> NDArray[np.float64]:
         function = _PEAK_LOSSES[self.law]
-        losses = []
-        for differences, noise, errors in self._blocks():
+
+        def losses(
+            differences: NDArray[np.float64],
+            noise: NDArray[np.float64],
+            errors: NDArray[np.float64] | None,
+        ) -> NDArray[np.float64]:
             loss = function(differences, noise, scale)
-            if errors is not None:
-                linear, square = self._off_by(differences, noise, errors)
-                loss = loss + linear / scale + square / scale / scale
-            losses.append(np.where(_far(noise), np.inf, loss))
-        return _with_grid(np.concatenate(losses), self.epsilon)
+            if errors is None:
+                return loss
+            linear, square = self._off_by(differences, noise, errors)
+            return np.asarray(loss + linear / scale + square / scale / scale)
+
+        return _with_grid(self._for_each_draw(losses), self.epsilon)
 
     def _off_by(
         self,
@@ -198,25 +199,31 @@ class DrawnLoss:
         linear = off * row_norms(noise, 2)
         return linear, off * (row_norms(differences, 2) + off / 2)
 
-    def _blocks(
-        self,
-    ) -> Iterator[
-        tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | None]
-    ]:
-        """Yield blocks of pairs, repeated for each draw, with noise and errors."""
+    def _for_each_draw(
+        self, evaluate: Callable[..., NDArray[np.float64]]
+    ) -> NDArray[np.float64]:
+        """Return what a function of differences, noise and errors is for each draw.
+
+        Infinite for pairs without an answer, whose differences are, and where the noise
+        is too far out for the grid to be paid for.
+        """
         rng = np.random.default_rng(self.seed)
         draw = rng.laplace if self.law == "laplace" else rng.normal
         n_pairs, n_outputs = self.differences.shape
         step = max(1, CHUNK // (n_outputs * self.n_draws))
+        found = np.full((n_pairs, self.n_draws), np.inf)
         for start in range(0, n_pairs, step):
-            rows = slice(start, start + step)
-            block = self.shape.whiten(self.differences[rows])
-            block = block.repeat(self.n_draws, axis=0)
+            rows = np.arange(start, min(start + step, n_pairs))
+            noise = draw(size=(len(rows), self.n_draws, n_outputs))
+            near = np.abs(noise).max(axis=2) <= grid_cost.FARTHEST_DRAW
+            near &= np.isfinite(self.differences[rows, :1])
+            pairs, draws = np.nonzero(near)
+            block = self.shape.whiten(self.differences[rows[pairs]])
             errors = None
             if self.errors is not None:
-                errors = self.shape.whiten_errors(self.errors[rows])
-                errors = errors.repeat(self.n_draws, axis=0)
-            yield block, draw(size=block.shape), errors
+                errors = self.shape.whiten_errors(self.errors[rows[pairs]])
+            found[rows[pairs], draws] = evaluate(block, noise[near], errors)
+        return found.ravel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,11 +261,6 @@ _CRITICAL_SCALES = {
     "gaussian": gaussian_critical_scales,
 }
 _PEAK_LOSSES = {"laplace": laplace_peak_losses, "gaussian": gaussian_peak_losses}
-
-
-def _far(noise: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which draws are too far out for the grid to be paid for."""
-    return np.asarray(np.abs(noise).max(axis=1) > grid_cost.FARTHEST_DRAW)
 
 
 def _with_grid(losses: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:

@@ -111,6 +111,11 @@ def calibrate_order_statistic(
     index = rule.order_index(n_pairs, gamma)
     scale = float(scales[index - 1])
     n_draws = len(scales) // n_pairs
+    if math.isinf(scale):
+        n_infinite = int(np.count_nonzero(np.isinf(scales)))
+        least = max(1, len(scales) - n_infinite)
+        best = rule.certify_risk(n_pairs, least) if n_infinite < len(scales) else 1.0
+        raise _no_answer(n_infinite // n_draws, n_pairs, gamma, best)
     n_zero = int(np.searchsorted(scales, 0, side="right"))
     n_zero = max(n_zero, n_still * n_draws)
     if n_zero >= index:
@@ -171,6 +176,9 @@ def calibrate_risk_control(
     check_risk_control(n_pairs, gamma)
     allowed = float(_risk_allowed(n_pairs, gamma))
     n_positive = int(np.count_nonzero(distances))
+    n_infinite = int(np.count_nonzero(np.isinf(distances)))
+    if n_infinite > allowed:
+        raise _no_answer(n_infinite, n_pairs, gamma, (n_infinite + 1) / (n_pairs + 1))
     n_moving = min(n_positive, n_pairs - n_still)
     if n_moving <= allowed:
         raise _no_noise(gamma, (n_moving + 1) / (n_pairs + 1) if n_moving else 0.0)
@@ -178,7 +186,7 @@ def calibrate_risk_control(
     def total(scale: float) -> float:
         return float(conditional.risks(scale, epsilon).sum())
 
-    start = float(np.median(distances[distances > 0]))
+    start = float(np.median(distances[(distances > 0) & np.isfinite(distances)]))
     _, scale = _bracket(total, allowed * (1 - _ROUNDING), start)
     curve: Curve = ()
     if n_positive > (allowed + 1) * (1 + 2 * _ROUNDING):
@@ -238,6 +246,18 @@ def _points(levels: ArrayLike, risks: ArrayLike) -> Curve:
     points = np.column_stack([levels, risks])
     said = np.isfinite(points[:, 0]) & (points[:, 1] < 1)
     return tuple((level, risk) for level, risk in points[said].tolist())
+
+
+def _no_answer(
+    n_infinite: int, n_pairs: int, gamma: float, best: float
+) -> CalibrationError:
+    return CalibrationError(
+        f"{n_infinite} of {n_pairs} sampled pairs have a database without an answer, "
+        f"so that no noise keeps the risk to gamma={gamma!r}; the least that any noise "
+        f"can is {best:.6g}.",
+        target=gamma,
+        best=best,
+    )
 
 
 def _no_noise(gamma: float, best: float) -> CalibrationError:

@@ -26,9 +26,10 @@ HEURISTIC_CLAIM = (
     "hold: it is no guarantee."
 )
 PRIVATE_REFERENCE = (
-    "The neighboring databases were sampled from the private data themselves: the "
-    "guarantee is over resamples of these data, and the sensitivity and the scale "
-    "and shape of the noise depend on them without noise."
+    "The neighboring databases were sampled from the private data themselves, or from "
+    "a table that has records in common with them: the guarantee is over resamples of "
+    "these, and the sensitivity and the scale and shape of the noise depend on them "
+    "without noise."
 )
 PRIVATE_CLASSES = (
     "The classes were not declared and were read off the private labels: which classes "
@@ -59,12 +60,14 @@ def leaks(certificate: RiskCertificate) -> tuple[str, ...]:
         PRIVATE_REFERENCE: certificate.reference_is_private,
         PRIVATE_CLASSES: certificate.classes_are_private,
     }
-    return tuple(text for text, applies in cases.items() if applies)
+    leaked = tuple(text for text, applies in cases.items() if applies)
+    return leaked + certificate.further_leaks
 
 
 def provisos(certificate: RiskCertificate) -> tuple[str, ...]:
     """Return what else the guarantee rests on."""
-    return (DECLARED,) if certificate.calibration == "declared" else ()
+    declared = (DECLARED,) if certificate.calibration == "declared" else ()
+    return declared + certificate.provisos
 
 
 def guarantee(certificate: RiskCertificate) -> str:
@@ -138,11 +141,12 @@ def rows(certificate: RiskCertificate) -> list[tuple[str, str]]:
     table += [
         ("calibration", _calibration(certificate)),
         ("reference", str(certificate.reference)),
-        (
-            "taken on the caller's word",
-            "the reference is public and describes the population",
-        ),
     ]
+    if certificate.for_new_people is not None:
+        table.append(("for new people", certificate.for_new_people))
+    if not certificate.reference_is_private:
+        public = "the reference is public and describes the population"
+        table.append(("taken on the caller's word", public))
     if certificate.failure_prob is not None:
         share = ceil_text(certificate.failure_prob)
         table.append(("fails for a share of samples", share))
@@ -186,9 +190,14 @@ def _processed(certificate: RiskCertificate) -> str:
 def _calibration(certificate: RiskCertificate) -> str:
     name, m = certificate.calibration, certificate.n_pairs
     if certificate.n_draws == 0:
-        return f"{name}, average of the exact risks of {m} sampled pairs"
+        average = f"{name}, average of the exact risks of {m} sampled pairs"
+        if certificate.n_unanswered:
+            average += f"; {certificate.n_unanswered} without an answer count as 1"
+        return average
     what = "sensitivity" if certificate.randomness == "implicit" else "critical scale"
     number = f"{name}, {what} number {certificate.order_index} of {m} sampled"
-    if certificate.n_draws in (None, 1):
-        return number
-    return f"{number} pairs with {certificate.n_draws} draws of the noise each"
+    if certificate.n_draws not in (None, 1):
+        number += f" pairs with {certificate.n_draws} draws of the noise each"
+    if certificate.n_unanswered:
+        number += f"; {certificate.n_unanswered} without an answer count as infinite"
+    return number

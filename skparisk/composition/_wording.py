@@ -41,6 +41,10 @@ def conditions(claim: PrivacyGuarantee) -> tuple[str, ...]:
         "what was asked with a risk did not depend on earlier releases": (
             several and sampled
         ),
+        "each release sees the record of a person once, so not in bootstrap or "
+        "boosting ensembles; and which records it sees does not depend on their "
+        "values, so not in stratified folds": several
+        and claim.method != "random-stopping",
         "levels, or a limit of their sum, were fixed before the first release": (
             several and claim.method == "basic"
         ),

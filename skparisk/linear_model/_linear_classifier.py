@@ -42,7 +42,7 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         """Release with noise for the proven bound, in the order of the query."""
 
     def fit(
-        self, X: Any, y: Any, X_reference: Any = None, y_reference: Any = None
+        self, X: Any, y: Any, *, X_reference: Any = None, y_reference: Any = None
     ) -> Self:
         """Fit, and release coefficients and intercepts with noise.
 
@@ -96,11 +96,13 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         if y_reference is not None:
             y_reference = labels.encode(y_reference, "y_reference")
         table = reference_table(X_reference, y_reference)
+        data = self._recognize(source, X, features, targets, table)
+        labels = labels.of_reference(data.reference_is_private)
         if isinstance(source, str):
             self._check_within(table)
             released = self._release_bounded(query, features, targets)
         else:
-            released = self._release(source, query, X, features, targets, table)
+            released = self._release(source, query, data)
         self._unpack(released, labels)
         return self
 

@@ -175,7 +175,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any, X_reference: Any = None, y_reference: Any = None
+        self, X: Any, y: Any, *, X_reference: Any = None, y_reference: Any = None
     ) -> Self:
         """Fit, and release coefficients and intercept with noise.
 
@@ -237,10 +237,11 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
                 f"y_reference has {_n_targets(table.pool.y)} targets, and y has "
                 f"{_n_targets(targets)}: they must be as many."
             )
+        data = self._recognize(source, X, features, targets, table)
         if isinstance(source, str):
             released = self._release_bounded(query, features, targets)
         else:
-            released = self._release(source, query, X, features, targets, table)
+            released = self._release(source, query, data)
         self._unpack(released, targets.shape[1:])
         return self
 

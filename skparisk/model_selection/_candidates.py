@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Container
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ __all__ = [
     "configure",
     "fit_estimator",
     "has_pairs",
+    "leading_frozen_steps",
     "own_sampler",
     "take_rows",
     "with_seeds",
@@ -108,6 +110,12 @@ def fit_estimator(estimator: Any, records: Records) -> Any:
     if not taken and get_config()["enable_metadata_routing"]:
         taken = get_routing_for_object(fresh).consumes("fit", given)
     return fresh.fit(X, y, **{name: given[name] for name in taken})
+
+
+def leading_frozen_steps(estimator: Any) -> list[FrozenEstimator]:
+    """Return the first steps of a pipeline, as long as they are frozen."""
+    steps = [step for _, step in getattr(estimator, "steps", ())]
+    return list(takewhile(lambda step: isinstance(step, FrozenEstimator), steps))
 
 
 def own_sampler(estimator: Any) -> SensitivitySampler | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 
+from skparisk._silence import silenced
 from skparisk.composition._sums import exact_sum
 from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.model_selection._candidates import Records
@@ -82,20 +83,17 @@ def score_hold_out(model: Any, held_out: Records, record_score: RecordScore) -> 
 
     Nothing but the sum may tell about the records: no warning, no message of an error.
     """
-    failure = None
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            scores = np.array(
-                record_score(held_out.y, model.predict(held_out.X)), dtype=np.float64
-            )
-        except Exception as error:
-            failure = type(error).__name__
-    if failure is not None:  # outside, so that the error does not come along
+    scores = None
+    # That it failed is said below, outside, so that the error does not come along.
+    with np.errstate(all="ignore"), silenced(), suppress(Exception):
+        scores = np.array(
+            record_score(held_out.y, model.predict(held_out.X)), dtype=np.float64
+        )
+    if scores is None:
         raise ValueError(
-            f"The score of records that are held out failed with {failure}, whose "
-            "message is not shown as it may tell about them. See what `predict` and "
-            "record_score say on public or made-up data."
+            "The score of records that are held out failed. Why is not shown, as it "
+            "may tell about them; see what `predict` and record_score say on public or "
+            "made-up data."
         )
     if scores.shape != (len(held_out),):
         raise ValueError(

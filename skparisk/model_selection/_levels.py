@@ -31,6 +31,7 @@ from skparisk.model_selection._candidates import (
     has_pairs,
     own_sampler,
 )
+from skparisk.model_selection._splits import SPLITS_BY_VALUES, may_split_by_values
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.sensitivity import SensitivitySampler
 
@@ -181,10 +182,13 @@ def search_certificate(search: Any) -> PrivacyGuarantee:
             )
         spent.append(best)
     total = compose_basic(spent)
+    reasons = [NOISELESS_CHOICE]
+    if may_split_by_values(search.cv, search.estimator):
+        reasons.append(SPLITS_BY_VALUES)
     more = any(candidate.learns_more for candidate in candidates)
     return dataclasses.replace(
         total,
-        void_reasons=(NOISELESS_CHOICE, *total.void_reasons),
+        void_reasons=(*reasons, *total.void_reasons),
         leaks=(LEARNS_MORE,) if more else (),
     )
 

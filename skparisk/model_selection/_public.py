@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk._private import has_records_of
 from skparisk.model_selection._candidates import Records, own_sampler
 from skparisk.model_selection._levels import private_parts
 from skparisk.neighbors import sample_database
-from skparisk.reference import TableReference, as_reference
+from skparisk.reference import RecordSketch, TableReference, as_reference
 
 __all__ = [
     "count_public_records",
     "find_public_records",
-    "same_records",
+    "refuse_private_samplers",
+    "shares_records",
     "tabulate_scores",
 ]
 
@@ -30,8 +32,7 @@ def find_public_records(
     reference that is no table makes two records for each of `n_records`.
     """
     if records.X_reference is not None:
-        given = records.X_reference, records.y_reference
-        return None if same_records(records.X, records.X_reference) else given
+        return records.X_reference, records.y_reference
     sampler = own_sampler(estimator)
     if sampler is None or sampler.reference is None:
         return None
@@ -41,12 +42,34 @@ def find_public_records(
     return sample_database(reference, 2 * n_records, seed)
 
 
-def same_records(X: Any, other: Any) -> bool:
-    """Tell if two tables are the same; sparse ones only if they are one object."""
-    sparse = hasattr(X, "tocsr") or hasattr(other, "tocsr")
-    if X is other or sparse:
+def shares_records(X: Any, other: Any) -> bool:
+    """Tell if two tables have records in common; sparse ones if they are one object."""
+    if X is other or hasattr(X, "tocsr") or hasattr(other, "tocsr"):
         return X is other
-    return np.array_equal(np.asarray(X), np.asarray(other))
+    one, two = sketch(X), sketch(other)
+    if one is None or two is None:
+        return np.array_equal(np.asarray(X), np.asarray(other))
+    return one.overlaps(two)
+
+
+def sketch(X: Any) -> RecordSketch | None:
+    """Return hashes of records, where they are numbers."""
+    try:
+        return RecordSketch.of(np.asarray(X, dtype=np.float64))
+    except (TypeError, ValueError):
+        return None
+
+
+def refuse_private_samplers(estimators: Sequence[Any], X: Any) -> None:
+    """Refuse samplers whose reference has private records, before these are split."""
+    own = sketch(X)
+    parts = [part for estimator in estimators for part in private_parts(estimator)]
+    samplers = [sampler for sampler in map(own_sampler, parts) if sampler is not None]
+    if own is not None and any(has_records_of(sampler, own) for sampler in samplers):
+        raise ValueError(
+            "A SensitivitySampler of the estimator was fitted on private records, or "
+            "has them as its reference: give it a public one."
+        )
 
 
 def count_public_records(estimators: Sequence[Any], n_records: int) -> int:

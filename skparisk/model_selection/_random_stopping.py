@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -13,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from skparisk._secure_noise import noise_source, sample_uniform_integers
+from skparisk._silence import silenced
 from skparisk._text import SEEDED
 from skparisk.composition import PrivacyGuarantee, compose_basic
 from skparisk.composition._sums import add_up
@@ -157,8 +157,7 @@ class RandomStopping:
         calibrated: dict[int, list[Any]] = {}
         recorded = count_recorded()
         more = True
-        with suspend_open(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with suspend_open(), silenced():
             while more or best is None:
                 index = int(sample_uniform_integers(len(estimators), 1, source)[0])
                 fitted, releases = fit_recorded(

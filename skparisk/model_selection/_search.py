@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import GridSearchCV, ParameterGrid
+from sklearn.pipeline import make_pipeline
 from sklearn.utils import (
     Tags,
     assert_all_finite,
@@ -19,6 +20,7 @@ from sklearn.utils import (
 from sklearn.utils.metadata_routing import MetadataRouter
 
 from skparisk._fitted import forget_fit
+from skparisk._fitted_parts import refuse_frozen_on
 from skparisk._private import PrivateMixin
 from skparisk._private_data import hide_values
 from skparisk._secure_noise import noise_source
@@ -41,7 +43,12 @@ from skparisk.exceptions import (
 from skparisk.ledger import spend
 from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.mechanisms import LaplaceMechanism
-from skparisk.model_selection._candidates import Records, as_indexable, configure
+from skparisk.model_selection._candidates import (
+    Records,
+    as_indexable,
+    configure,
+    leading_frozen_steps,
+)
 from skparisk.model_selection._hold_out import (
     RecordScore,
     default_record_score,
@@ -52,7 +59,8 @@ from skparisk.model_selection._levels import Candidate
 from skparisk.model_selection._public import (
     count_public_records,
     find_public_records,
-    same_records,
+    refuse_private_samplers,
+    shares_records,
     tabulate_scores,
 )
 from skparisk.model_selection._random_stopping import RandomStopping
@@ -67,6 +75,7 @@ from skparisk.model_selection._simulation import (
     score_estimator,
     simulate_scores,
 )
+from skparisk.model_selection._splits import SPLITS_BY_VALUES, may_split_by_values
 
 __all__ = ["SELECTIONS", "PrivateGridSearchCV"]
 
@@ -273,7 +282,7 @@ class PrivateGridSearchCV(GridSearchCV):
         self.noise_random_state = noise_random_state
 
     def fit(
-        self, X: Any, y: Any = None, X_reference: Any = None, y_reference: Any = None
+        self, X: Any, y: Any = None, *, X_reference: Any = None, y_reference: Any = None
     ) -> Self:
         """Choose a candidate, and release it fitted to the private records.
 
@@ -334,6 +343,7 @@ class PrivateGridSearchCV(GridSearchCV):
         ]
         records = Records(*map(as_indexable, (X, y, X_reference, y_reference)))
         self._check_records(records)
+        self._check_public(candidates, records)
         entropy = check_random_state(self.random_state, "random_state").bytes(16)
         seeds = np.random.SeedSequence(int.from_bytes(entropy, "little"))
         choose = {
@@ -395,6 +405,21 @@ class PrivateGridSearchCV(GridSearchCV):
         if isinstance(self.estimator, PrivateMixin):
             hide_values(check_array, records.X, dtype=np.float64, input_name="X")
 
+    def _check_public(self, candidates: Sequence[Candidate], records: Records) -> None:
+        """Refuse private records that come back as public ones, before any split."""
+        estimators = [candidate.estimator for candidate in candidates]
+        refuse_private_samplers(estimators, records.X)
+        for estimator in estimators:
+            frozen = leading_frozen_steps(estimator)
+            parts = [step.estimator for step in frozen]
+            whole = [make_pipeline(*frozen)] if frozen else []
+            refuse_frozen_on(parts, whole, records.X, records.y)
+        public = records.X_reference
+        if public is not None and shares_records(records.X, public):
+            raise ValueError(
+                "X_reference must be public, and not have records of the training data."
+            )
+
     def _choose_by_reference(
         self,
         candidates: Sequence[Candidate],
@@ -414,7 +439,14 @@ class PrivateGridSearchCV(GridSearchCV):
         public = find_public_records(estimators[0], records, n_records, made)
         leaks = []
         if public is None:
-            leaks.append(PrivacyGuarantee(0.0, leaks=(CHOSEN_ON_PRIVATE,)))
+            by_values = may_split_by_values(self.cv, estimators[0])
+            leaks.append(
+                PrivacyGuarantee(
+                    0.0,
+                    leaks=(CHOSEN_ON_PRIVATE,),
+                    void_reasons=(SPLITS_BY_VALUES,) if by_values else (),
+                )
+            )
             warn_caller(
                 f"{CHOSEN_ON_PRIVATE} Give X_reference, which must be public.",
                 PrivacyLeakWarning,
@@ -489,11 +521,6 @@ class PrivateGridSearchCV(GridSearchCV):
                 return float(mechanism.release([total], noise_random_state=noise)[0])
 
         else:
-            if same_records(records.X, records.X_reference):
-                raise ValueError(
-                    "X_reference must be public, and not the training data, with "
-                    "selection='random-stopping'."
-                )
             scorer = check_scoring(self.estimator, self.scoring)
             training = records
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,13 +14,14 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from skparisk._silence import silenced
+from skparisk._simulated import simulated
 from skparisk._validate import (
     check_at_least,
     check_n_jobs,
     check_random_state,
     check_verbose,
 )
-from skparisk.exceptions import PrivacyLeakWarning
 from skparisk.ledger import suspend_open
 from skparisk.model_selection._candidates import (
     Records,
@@ -181,7 +181,6 @@ def _simulate(
         estimator, fit_seed, ("random_state", "noise_random_state"), keep_given=False
     )
     # All of it is public: no ledger is charged, and seeded noise is no leak.
-    with suspend_open(), threadpool_limits(1, "blas"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
+    with simulated(), suspend_open(), threadpool_limits(1, "blas"), silenced():
         fitted = fit_estimator(candidate, records)
         return score_estimator(scorer, fitted, take_rows(X, test), take_rows(y, test))

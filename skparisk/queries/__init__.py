@@ -8,9 +8,9 @@ know a fast way to tell how much many pairs of neighboring databases differ.
 from skparisk.queries._base import (
     FunctionQuery,
     MeanQuery,
+    PairDifferences,
     Query,
     RecordQuery,
-    Rounded,
     answer_private,
     as_query,
     check_answer,
@@ -27,11 +27,7 @@ from skparisk.queries._estimator import (
     repeatable,
     takes_targets,
 )
-from skparisk.queries._labels import (
-    check_classes,
-    check_classes_present,
-    label_codes,
-)
+from skparisk.queries._labels import check_classes, label_codes
 from skparisk.queries._linear_svc import LinearSVCQuery
 from skparisk.queries._logistic import LogisticRegressionQuery
 from skparisk.queries._ridge import RidgeQuery
@@ -46,17 +42,16 @@ __all__ = [
     "LogisticRegressionQuery",
     "MeanQuery",
     "Numbers",
+    "PairDifferences",
     "PredictionReader",
     "Query",
     "Reader",
     "RecordQuery",
     "RidgeQuery",
-    "Rounded",
     "answer_private",
     "as_query",
     "check_answer",
     "check_classes",
-    "check_classes_present",
     "describe_candidates",
     "kernel_density_sensitivity_bound",
     "label_codes",

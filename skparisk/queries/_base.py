@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skparisk._silence import silenced
 from skparisk.neighbors import NeighborPairs
 from skparisk.reference import RecordPool
 
@@ -19,17 +20,46 @@ __all__ = [
     "Differences",
     "FunctionQuery",
     "MeanQuery",
+    "PairDifferences",
     "Query",
     "RecordQuery",
-    "Rounded",
     "answer_private",
     "as_query",
     "check_answer",
 ]
 
-# Differences of a block of pairs, and the most that each may be off, or None.
-Rounded: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64] | None]
-Differences: TypeAlias = Callable[[NeighborPairs], Rounded]
+# Answers that differ by a smaller share of the largest differ by rounding, if at all.
+_ROUNDING = 2.0**-40
+
+
+@dataclass(frozen=True, eq=False)
+class PairDifferences:
+    """How much a query differs on a block of pairs.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_pairs, n_outputs)
+        Answer on the first database minus answer on the second. Infinite for a pair of
+        which one database could not be answered.
+
+    errors : ndarray of shape (n_pairs, n_outputs), default=None
+        The most that each may be off. None: these are the differences of the very
+        answers that would be released.
+
+    rounding : ndarray of shape (n_outputs,), default=None
+        What is rounding if an output differs by no more. None: the errors alone tell.
+
+    failure : str, default=None
+        Why a database could not be answered, where one could not.
+    """
+
+    values: NDArray[np.float64]
+    errors: NDArray[np.float64] | None = None
+    rounding: NDArray[np.float64] | None = None
+    failure: str | None = None
+
+
+Differences: TypeAlias = Callable[[NeighborPairs], PairDifferences]
 
 
 class Query:
@@ -47,29 +77,43 @@ class Query:
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         """Prepare what all pairs of a pool share; return their differences' function.
 
-        The returned function maps a `NeighborPairs` block to an array of shape
-        (n_pairs, n_outputs), the first answer minus the second, moved away from zero
-        by what it may be off; and an array of how far it may then be off, or None if
-        these are the differences of the very answers that would be released.
+        The returned function maps a `NeighborPairs` block to `PairDifferences`, which
+        are moved away from zero by what they may be off.
         """
         return self._plain_differences
 
     def differences(self, pairs: NeighborPairs) -> NDArray[np.float64]:
         """Return f(D) - f(D') for each pair, of shape (n_pairs, n_outputs)."""
-        return self.on_pool(pairs.pool, pairs.n_records)(pairs)[0]
+        return self.on_pool(pairs.pool, pairs.n_records)(pairs).values
 
-    def _plain_differences(self, pairs: NeighborPairs) -> Rounded:
-        rows: list[NDArray[np.float64]] = []
+    def _plain_differences(self, pairs: NeighborPairs) -> PairDifferences:
+        """Answer both databases of each pair, one after the other."""
+        differences: dict[int, NDArray[np.float64]] = {}
+        largest: NDArray[np.float64] | None = None
+        failure = None
         for pair in range(len(pairs)):
-            first, second = (self(*database) for database in pairs.databases(pair))
-            lengths = {len(first), len(second), *map(len, rows[:1])}
+            try:
+                answers = [self(*database) for database in pairs.databases(pair)]
+            except Exception as error:
+                # Not hidden: such pairs need infinite noise, and too many are refused
+                # with this as the reason.
+                failure = f"{type(error).__name__}: {error}"
+                continue
+            lengths = {*map(len, answers), *(() if largest is None else [len(largest)])}
             if len(lengths) > 1:
                 raise ValueError(
                     "The query must return the same number of outputs for every "
                     f"database, got {sorted(lengths)}."
                 )
-            rows.append(first - second)
-        return np.array(rows), None
+            sizes = np.abs(answers).max(axis=0, where=np.isfinite(answers), initial=0.0)
+            largest = sizes if largest is None else np.maximum(largest, sizes)
+            differences[pair] = answers[0] - answers[1]
+        if largest is None:
+            return PairDifferences(np.empty((len(pairs), 0)), failure=failure)
+        values = np.full((len(pairs), len(largest)), np.inf)
+        for pair, difference in differences.items():
+            values[pair] = difference
+        return PairDifferences(values, rounding=_ROUNDING * largest, failure=failure)
 
 
 @dataclass(frozen=True)
@@ -137,13 +181,13 @@ class RecordQuery(Query):
         return np.asarray(X[0], dtype=np.float64)
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        def differences(pairs: NeighborPairs) -> Rounded:
+        def differences(pairs: NeighborPairs) -> PairDifferences:
             if pairs.replacement is None:
                 raise ValueError(
                     "relation must be 'replace-one' for a record by itself, as it "
                     "cannot be released if it is not there."
                 )
-            return pool.X[pairs.removed] - pool.X[pairs.replacement], None
+            return PairDifferences(pool.X[pairs.removed] - pool.X[pairs.replacement])
 
         return differences
 
@@ -171,15 +215,15 @@ class MeanQuery(Query):
         # np.mean adds row by row: this is the most that two means are off.
         rounding = n_records * 2.0**-52 * np.abs(pool.X).max(axis=0)
 
-        def differences(pairs: NeighborPairs) -> Rounded:
+        def differences(pairs: NeighborPairs) -> PairDifferences:
             removed = pool.X[pairs.removed]
             if pairs.replacement is not None:
                 moves = (removed - pool.X[pairs.replacement]) / n_records
             else:
-                means = np.array([pool.X[rows].mean(axis=0) for rows in pairs.records])
+                means = np.array([pool.X[rows].mean(axis=0) for rows in pairs.members])
                 moves = (removed - means) / (n_records - 1)
             errors = np.broadcast_to(2 * rounding, moves.shape)
-            return moves + np.copysign(rounding, moves), errors
+            return PairDifferences(moves + np.copysign(rounding, moves), errors)
 
         return differences
 
@@ -200,24 +244,22 @@ def as_query(query: Any) -> Query:
 def answer_private(query: Query, X: Any, y: Any) -> NDArray[np.float64]:
     """Answer a query on private data: nothing but the answer may tell about them.
 
-    Neither a warning nor the message of an error is shown, as both would be a release.
-    The query works on copies, so that it cannot change what it is asked about.
+    Neither a warning nor the message of an error is shown, as both would be a release;
+    that there is no answer is said in the same words whatever the reason. The query
+    works on copies, so that it cannot change what it is asked about.
     """
     X, y = np.array(X), None if y is None else np.array(y)
-    failure = None
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            answer = query(X, y)
-        except Exception as error:
-            failure = type(error).__name__
-    if failure is not None:  # outside, so that the error does not come along
+    answer = None
+    # That it failed is said below, outside, so that the error does not come along.
+    with np.errstate(all="ignore"), silenced(), suppress(Exception):
+        answer = query(X, y)
+    if answer is None or not np.isfinite(answer).all():
         raise ValueError(
-            f"The query {query} failed on the private data with {failure}, whose "
-            "message is not shown as it may tell about them. See what it says on "
-            "public or made-up data."
+            f"The query {query} has no answer on the private data: it failed, or "
+            "returned NaN or infinity. Why is not shown, as it may tell about them; "
+            "see what it says on public or made-up data."
         )
-    return check_answer(answer, "the private data")
+    return np.asarray(answer, dtype=np.float64)
 
 
 def check_answer(answer: ArrayLike, what: str) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ from sklearn.neighbors import KernelDensity
 from skparisk._validate import check_at_least, check_choice, check_positive
 from skparisk.mechanisms._bernstein import count_nodes
 from skparisk.neighbors import NeighborPairs
-from skparisk.queries._base import Differences, Query, Rounded
+from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.reference import RecordPool
 
 __all__ = [
@@ -296,17 +296,17 @@ class _DensityOnPool:
         self._n_records = n_records
         self._rounding = query._rounding(n_records)
 
-    def __call__(self, pairs: NeighborPairs) -> Rounded:
+    def __call__(self, pairs: NeighborPairs) -> PairDifferences:
         moves = self._query._contributions(self._X[pairs.removed])
         if pairs.replacement is not None:
             moves -= self._query._contributions(self._X[pairs.replacement])
             moves /= self._n_records
         else:
-            for move, rows in zip(moves, pairs.records, strict=True):
+            for move, rows in zip(moves, pairs.members, strict=True):
                 move -= self._mean(rows)
             moves /= self._n_records - 1
         errors = np.broadcast_to(2 * self._rounding, moves.shape)
-        return moves + np.copysign(self._rounding, moves), errors
+        return PairDifferences(moves + np.copysign(self._rounding, moves), errors)
 
     @cached_property
     def _of_pool(self) -> NDArray[np.float64] | None:

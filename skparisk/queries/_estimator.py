@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
@@ -16,9 +15,9 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
-from skparisk.neighbors import NeighborPairs
-from skparisk.queries._base import Differences, Query, Rounded
-from skparisk.queries._labels import check_classes_present, label_codes
+from skparisk._silence import silenced
+from skparisk.queries._base import Differences, Query
+from skparisk.queries._labels import label_codes, where_classes_present
 from skparisk.reference import RecordPool
 
 __all__ = [
@@ -73,7 +72,7 @@ class EstimatorQuery(Query):
     """Numbers that a scikit-learn estimator learned from a database.
 
     A database that lacks a class is answered with zeros, so that the query is a
-    function of all databases; sampled databases without a class are refused.
+    function of all databases; sampled databases without a class count as not answered.
 
     Parameters
     ----------
@@ -148,9 +147,8 @@ class EstimatorQuery(Query):
     def read(self, X: Any, y: Any) -> dict[str, NDArray[np.float64]]:
         """Return what a fresh fit learns, with labels as the estimator has them."""
         fitted = clone(self.estimator)
-        with np.errstate(all="ignore"), warnings.catch_warnings():
-            # That a database is hard to fit would be a release of its own.
-            warnings.simplefilter("ignore")
+        # That a database is hard to fit would be a release of its own.
+        with np.errstate(all="ignore"), silenced():
             fitted = fitted.fit(X, y) if self.needs_y else fitted.fit(X)
             return self.reader(fitted)
 
@@ -166,13 +164,12 @@ class EstimatorQuery(Query):
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         if self.classes is None:
             return self._plain_differences
-        classes, codes = self.classes, label_codes(pool.y, self.classes)
-
-        def differences(pairs: NeighborPairs) -> Rounded:
-            check_classes_present(pairs, codes, classes)
-            return self._plain_differences(pairs)
-
-        return differences
+        return where_classes_present(
+            self._plain_differences,
+            label_codes(pool.y, self.classes),
+            self.classes,
+            self.n_outputs,
+        )
 
     def __eq__(self, other: object) -> bool:
         """Tell if the same is asked; shapes and anchors may differ."""

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.neighbors import NeighborPairs, count_rows
+from skparisk.queries._base import Differences, PairDifferences
 
-__all__ = ["check_classes", "check_classes_present", "label_codes"]
+__all__ = ["check_classes", "label_codes", "where_classes_present"]
 
 # So many records for each class are looked at first.
 _FIRST_RECORDS = 64
@@ -42,27 +43,55 @@ def label_codes(y: Any, classes: tuple[float, ...]) -> NDArray[np.intp]:
     return codes
 
 
-def check_classes_present(
-    pairs: NeighborPairs, codes: NDArray[np.intp], classes: tuple[float, ...]
-) -> None:
-    """Refuse sampled databases without a class: `codes` are those of the pool."""
-    n_classes = len(classes)
-    few = codes[pairs.records[:, : _FIRST_RECORDS * n_classes]]
+def where_classes_present(
+    evaluate: Differences,
+    codes: NDArray[np.intp],
+    classes: tuple[float, ...],
+    n_outputs: int,
+) -> Differences:
+    """Return what evaluates pairs of which no database lacks a class.
+
+    Others have no answer: their differences are infinite. `codes` are those of the
+    pool.
+    """
+
+    def differences(pairs: NeighborPairs) -> PairDifferences:
+        missing = _lack_classes(pairs, codes, len(classes))
+        if not missing.any():
+            return evaluate(pairs)
+        code = int(np.argmax(missing.any(axis=0)))
+        failure = (
+            f"the class {classes[code]:g} (number {code} of {len(classes)}) is "
+            f"missing; n_records={pairs.n_records} is too few for how rare it is in "
+            "the reference"
+        )
+        whole = np.flatnonzero(~missing.any(axis=1))
+        values = np.full((len(pairs), n_outputs), np.inf)
+        if not whole.size:
+            return PairDifferences(values, failure=failure)
+        some = evaluate(pairs.take(whole))
+        values[whole] = some.values
+        errors = None
+        if some.errors is not None:
+            errors = np.zeros_like(values)
+            errors[whole] = some.errors
+        return PairDifferences(values, errors, some.rounding, some.failure or failure)
+
+    return differences
+
+
+def _lack_classes(
+    pairs: NeighborPairs, codes: NDArray[np.intp], n_classes: int
+) -> NDArray[np.bool_]:
+    """Return which classes a database of each pair lacks, (n_pairs, n_classes)."""
+    few = codes[pairs.members[:, : _FIRST_RECORDS * n_classes]]
     # Two records of a class among a few are at least one in both databases.
     if all(((few == code).sum(axis=1) >= 2).all() for code in range(n_classes)):
-        return
-    first = count_rows(codes[pairs.records], n_classes)
+        return np.zeros((len(pairs), n_classes), dtype=bool)
+    first = count_rows(codes[pairs.members], n_classes)
     second = first.copy()
     rows = np.arange(len(pairs))
     second[rows, codes[pairs.removed]] -= 1
     if pairs.replacement is not None:
         second[rows, codes[pairs.replacement]] += 1
-    missing = (first == 0) | (second == 0)
-    if missing.any():
-        code = int(np.argmax(missing.any(axis=0)))
-        raise ValueError(
-            f"The class {classes[code]:g} (number {code} of {n_classes}) is missing in "
-            f"a sampled database, in {missing.any(axis=1).sum()} of {len(pairs)} pairs "
-            f"of a block: n_records={pairs.n_records} is too few for how rare it is in "
-            "the reference."
-        )
+    return np.asarray((first == 0) | (second == 0))

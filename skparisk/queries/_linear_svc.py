@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 
 from skparisk._validate import check_choice, check_flag, check_positive
 from skparisk.neighbors import NeighborPairs, count_rows
-from skparisk.queries._base import Differences, Query, Rounded
-from skparisk.queries._labels import check_classes, check_classes_present, label_codes
+from skparisk.queries._base import Differences, PairDifferences, Query
+from skparisk.queries._labels import (
+    check_classes,
+    label_codes,
+    where_classes_present,
+)
 from skparisk.queries._linear_svc_hinge import (
     Start,
     approach_hinge,
@@ -69,7 +73,7 @@ class LinearSVCQuery(Query):
 
     A database without one of the classes has an answer as any other, as an error would
     say so: penalized intercepts have a minimizer. *Sampled* databases without one of
-    the classes are a ValueError.
+    the classes count as not answered: such a pair needs infinite noise.
 
     `differences` solves the pairs of a block together, from the minimizer of the pool.
     A record beyond the margin changes nothing, and such differences are exactly 0.
@@ -172,11 +176,8 @@ class LinearSVCQuery(Query):
         if largest <= _LARGEST:
             batched = _LinearSVCOnPool(self, design, codes, n_records)
 
-        def differences(pairs: NeighborPairs) -> Rounded:
-            check_classes_present(pairs, codes, self.classes)
-            return batched(pairs)
-
-        return differences
+        n_outputs = self.n_problems * design.shape[1]
+        return where_classes_present(batched, codes, self.classes, n_outputs)
 
 
 # Largest entries of normal equations in which the identity is not lost.
@@ -241,7 +242,7 @@ class _LinearSVCOnPool:
         moves = Z @ (w - self._query.approach(Z[half], 2 * counts[half]))
         return Start(w, max(_LEAST_SPREAD, float(np.std(moves))))
 
-    def __call__(self, pairs: NeighborPairs) -> Rounded:
+    def __call__(self, pairs: NeighborPairs) -> PairDifferences:
         query = self._query
         shape = (len(pairs), query.n_problems, self._signed[0].shape[1])
         first, second = np.empty(shape), np.empty(shape)
@@ -267,10 +268,10 @@ class _LinearSVCOnPool:
         for pair in np.flatnonzero(~trusted):
             both = (query(*database) for database in pairs.databases(int(pair)))
             differences[pair], errors[pair] = np.subtract(*both), 0.0
-        return differences, errors
+        return PairDifferences(differences, errors)
 
     def _tasks(self, pairs: NeighborPairs) -> Iterator[_Task]:
-        records, removed = self._numbers[pairs.records], self._numbers[pairs.removed]
+        records, removed = self._numbers[pairs.members], self._numbers[pairs.removed]
         added = None
         if pairs.replacement is not None:
             added = self._numbers[pairs.replacement]

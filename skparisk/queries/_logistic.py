@@ -10,8 +10,12 @@ from numpy.typing import NDArray
 
 from skparisk._validate import check_flag, check_positive
 from skparisk.neighbors import NeighborPairs
-from skparisk.queries._base import Differences, Query, Rounded
-from skparisk.queries._labels import check_classes, check_classes_present, label_codes
+from skparisk.queries._base import Differences, PairDifferences, Query
+from skparisk.queries._labels import (
+    check_classes,
+    label_codes,
+    where_classes_present,
+)
 from skparisk.queries._logistic_pool import CLOSE, PoolSolver
 from skparisk.queries._logistic_solver import minimizer, released
 from skparisk.reference import RecordPool
@@ -51,8 +55,9 @@ class LogisticRegressionQuery(Query):
     classes, the intercepts are shifted to the sum 0.
 
     A database without one of the classes has no minimizer where intercepts are
-    free. The answer is then 0, as an error would tell that the class is missing;
-    *sampled* databases without one of the classes are a ValueError.
+    free. The answer is then 0, as an error would tell that the class is missing.
+    *Sampled* databases without one of the classes count as not answered: such a pair
+    needs infinite noise.
 
     `differences` solves all pairs of a block together, from the solution of the
     pool; until each answer is proven to be within 2**-34 of its largest output.
@@ -86,8 +91,7 @@ class LogisticRegressionQuery(Query):
         X, codes = np.asarray(X, dtype=np.float64), label_codes(y, self.classes)
         n_classes, n_features = len(self.classes), X.shape[1]
         if self.fit_intercept and len(np.unique(codes)) < n_classes:
-            n_rows = 1 if n_classes == 2 else n_classes
-            return np.zeros(n_rows * (n_features + 1))
+            return np.zeros(self._n_outputs(n_features))
         with np.errstate(all="ignore"):  # a warning would be a release of its own
             return released(
                 minimizer(
@@ -109,14 +113,18 @@ class LogisticRegressionQuery(Query):
         codes = label_codes(pool.y, self.classes)
         solver = self._pool_solver(pool, codes, n_records)
 
-        def differences(pairs: NeighborPairs) -> Rounded:
-            check_classes_present(pairs, codes, self.classes)
+        def differences(pairs: NeighborPairs) -> PairDifferences:
             if solver is None:
                 return self._plain_differences(pairs)
             with np.errstate(all="ignore"):
                 return self._solved_together(solver, pairs)
 
-        return differences
+        n_outputs = self._n_outputs(pool.X.shape[1])
+        return where_classes_present(differences, codes, self.classes, n_outputs)
+
+    def _n_outputs(self, n_features: int) -> int:
+        n_rows = 1 if len(self.classes) == 2 else len(self.classes)
+        return n_rows * (n_features + self.fit_intercept)
 
     def _pool_solver(
         self, pool: RecordPool, codes: NDArray[np.intp], n_records: int
@@ -138,14 +146,16 @@ class LogisticRegressionQuery(Query):
             return None
         # Compare a database of records from all over the pool with what is released.
         records = np.linspace(0, len(codes) - 1, n_records).astype(np.intp)[None]
-        pair = NeighborPairs(pool, records, np.zeros(1, np.intp), records[:, 0])
+        pair = NeighborPairs.of(pool, records, np.zeros(1, np.intp), records[:, 0])
         with np.errstate(all="ignore"):
             own, _, proven = solver(pair)
         answer = self(*pair.databases(0)[0])
         exact = np.abs(own[0] - answer).max() <= CLOSE * np.abs(own).max()
         return solver if exact and proven.all() else None
 
-    def _solved_together(self, solver: PoolSolver, pairs: NeighborPairs) -> Rounded:
+    def _solved_together(
+        self, solver: PoolSolver, pairs: NeighborPairs
+    ) -> PairDifferences:
         first, second, proven = solver(pairs)
         outward = _OUTWARD * np.abs([first, second]).max(axis=(0, 2))[:, None]
         differences = first - second
@@ -154,4 +164,4 @@ class LogisticRegressionQuery(Query):
         for pair in np.flatnonzero(~proven):
             one, other = (self(*database) for database in pairs.databases(int(pair)))
             differences[pair], errors[pair] = one - other, 0.0
-        return differences, errors
+        return PairDifferences(differences, errors)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.neighbors import NeighborPairs, count_rows
+from skparisk.neighbors import NeighborPairs
 from skparisk.queries._logistic_records import (
     OwnRecords,
     Records,
@@ -82,7 +82,9 @@ class PoolSolver:
         self._gain = np.linalg.norm(self._to_theta, axis=0).max()
         lengths = np.linalg.norm(Z, axis=1)
         canceling = (np.abs(theta[:, : len(center)]) @ np.abs(center)).max()
-        self._rounding = 2.0**-50 * (self._gain * share * lengths.sum() + canceling)
+        # Columns that are nearly the same cancel in Z: it has the digits of the terms.
+        terms = np.linalg.norm(np.abs(design) @ np.abs(back).T, axis=1)
+        self._rounding = 2.0**-50 * (self._gain * share * terms.sum() + canceling)
         if not self._rounding < CLOSE * self._sizes(self._start):
             raise np.linalg.LinAlgError("the rounding of answers")
         # A step of length 1 spreads the scores of a record by no more than that.
@@ -107,8 +109,9 @@ class PoolSolver:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
         """Return the answers of both databases of each pair, and which are proven."""
         if isinstance(self._records, SharedRecords):
-            counts = count_rows(pairs.records, len(self._records.Z))
-            return self._solve(self._records, counts, pairs.removed, pairs.replacement)
+            return self._solve(
+                self._records, pairs.count(), pairs.removed, pairs.replacement
+            )
         step = max(1, _GATHERED // pairs.n_records)
         solved = [
             self._solve(*_gathered(self._records, pairs, slice(start, start + step)))
@@ -215,7 +218,9 @@ def _gathered(
     pool: OwnRecords, pairs: NeighborPairs, part: slice
 ) -> tuple[OwnRecords, NDArray[np.float64], NDArray[np.intp], NDArray[np.intp] | None]:
     """Return records of some pairs, their counts, and which to remove and to add."""
-    rows, removed = pairs.records[part], pairs.changed[part]
+    # The record that is removed is the last of the members.
+    rows = pairs.members[part]
+    removed = np.full(len(rows), pairs.n_records - 1)
     counts = np.ones(rows.shape)
     if pairs.replacement is None:
         return pool.take(rows), counts, removed, None

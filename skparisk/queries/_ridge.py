@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgWarning, solve_triangular
+from scipy.linalg import solve_triangular
 from sklearn.linear_model import Ridge
 
-from skparisk.neighbors import NeighborPairs, count_rows
-from skparisk.queries._base import Differences, Query, Rounded
+from skparisk._silence import silenced
+from skparisk.neighbors import NeighborPairs
+from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.reference import RecordPool
 
 __all__ = ["RidgeQuery"]
@@ -89,10 +89,7 @@ class RidgeQuery(Query):
         """Return ``coef_`` and ``intercept_`` as scikit-learn's `Ridge` has them."""
         alpha = np.asarray(self.alpha) if isinstance(self.alpha, tuple) else self.alpha
         ridge = Ridge(alpha=alpha, fit_intercept=self.fit_intercept)
-        with warnings.catch_warnings():
-            # That a database is ill conditioned would be a release of its own.
-            warnings.simplefilter("ignore", LinAlgWarning)
-            warnings.filterwarnings("ignore", "Singular matrix", UserWarning)
+        with silenced():  # that a database is ill conditioned would be a release
             ridge.fit(X, y)
         return ridge.coef_, ridge.intercept_
 
@@ -185,11 +182,11 @@ class _RidgeOnPool:
         np.multiply(Z[:, None], targets, out=moments)
         return products.T
 
-    def __call__(self, pairs: NeighborPairs) -> Rounded:
+    def __call__(self, pairs: NeighborPairs) -> PairDifferences:
         gram, moment = (
-            self._gathered(pairs.records)
+            self._gathered(pairs.members)
             if self._products is None
-            else self._counted(pairs.records, self._products)
+            else self._counted(pairs, self._products)
         )
         other_gram, other_moment = self._swap(gram, moment, pairs)
         grams = np.concatenate([gram, other_gram])
@@ -200,7 +197,7 @@ class _RidgeOnPool:
         for pair in np.flatnonzero(~(trusted[:m] & trusted[m:])):
             first, second = (self._query(*d) for d in pairs.databases(int(pair)))
             differences[pair], errors[pair] = first - second, 0.0
-        return differences, errors
+        return PairDifferences(differences, errors)
 
     def agrees(self, rows: NDArray[np.intp], answer: NDArray[np.float64]) -> bool:
         """Return whether an answer of `Ridge` is off by far less than `_OUTWARD`."""
@@ -223,11 +220,11 @@ class _RidgeOnPool:
         return solutions, trusted
 
     def _counted(
-        self, records: NDArray[np.intp], products: NDArray[np.float64]
+        self, pairs: NeighborPairs, products: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Gram matrices of a block as counts x products."""
-        m, q = len(records), self._Z.shape[1]
-        sums = count_rows(records, len(products)) @ products
+        m, q = len(pairs), self._Z.shape[1]
+        sums = pairs.count() @ products
         gram = np.empty((m, q, q))
         n_upper = len(self._upper[0])
         gram[:, self._upper[0], self._upper[1]] = sums[:, :n_upper]

@@ -10,26 +10,28 @@ from __future__ import annotations
 from typing import Any
 
 from skparisk.reference._base import (
+    DrawnRecords,
     RecordPool,
     RecordSource,
     Reference,
     check_columns,
-    fingerprint,
 )
 from skparisk.reference._made import BoxReference, CallableReference, DensityReference
+from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._table import TableReference
 
 __all__ = [
     "BoxReference",
     "CallableReference",
     "DensityReference",
+    "DrawnRecords",
     "RecordPool",
+    "RecordSketch",
     "RecordSource",
     "Reference",
     "TableReference",
     "as_reference",
     "check_columns",
-    "fingerprint",
 ]
 
 

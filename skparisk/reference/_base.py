@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,14 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from skparisk.exceptions import IncompatibleError
+from skparisk.reference._sketch import RecordSketch
 
 __all__ = [
+    "DrawnRecords",
     "RecordPool",
     "RecordSource",
     "Reference",
     "check_columns",
     "check_targets",
-    "fingerprint",
 ]
 
 
@@ -47,18 +48,50 @@ class RecordPool:
         return type(self), (self.X, self.y)
 
 
-class RecordSource(Protocol):
-    """Draws databases for given sizes and a given number of pairs."""
+@dataclass(frozen=True, eq=False)
+class DrawnRecords:
+    """The records of some pairs, as indices into a pool.
 
-    def draw(
-        self, start: int, size: int, rng: np.random.Generator
-    ) -> tuple[RecordPool, NDArray[np.intp]]:
-        """Return a pool and the (size, n_drawn) indices of databases start, ..."""
+    Parameters
+    ----------
+    pool : RecordPool
+        The records.
+
+    own : ndarray of shape (n_pairs, n_own)
+        Those that only one database of a pair has.
+
+    draw_shared : callable
+        Returns those that both have, of shape (n_pairs, n_shared), in any order; or, if
+        none is there twice, a truth value for each record of the pool, of shape
+        (n_pairs, n_rows). Not asked for by queries whose differences do not depend on
+        them. It is called once at the most, and draws from `rng`, which `own` was drawn
+        with before.
+
+    rng : numpy.random.Generator
+        What puts them in random order, for queries that look at the order.
+    """
+
+    pool: RecordPool
+    own: NDArray[np.integer[Any]]
+    draw_shared: Callable[[], NDArray[np.integer[Any]] | NDArray[np.bool_]]
+    rng: np.random.Generator
+
+
+class RecordSource(Protocol):
+    """Draws the records of pairs of databases, for sizes that are fixed."""
+
+    def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
+        """Return the records of the pairs start, ..., start + size - 1."""
         ...
 
 
 class Reference(Protocol):
-    """A population of records."""
+    """A population of records. Subclasses inherit what is not said otherwise.
+
+    A class that implements this guarantees that `bind` draws pairs which are
+    independent and alike, or exchangeable with a fresh pair of the population that
+    `description` names; and that nothing of it depends on private records.
+    """
 
     @property
     def description(self) -> str:
@@ -66,19 +99,34 @@ class Reference(Protocol):
         ...
 
     @property
-    def fingerprint(self) -> bytes | None:
-        """Of the records, where they are a table; to notice that they are private."""
-        ...
+    def for_new_people(self) -> str | None:
+        """What the risk means for new people, where it is over resamples of some."""
+        return None
+
+    @property
+    def sketch(self) -> RecordSketch | None:
+        """Hashes of the records, where they are a table, by which to know them."""
+        return None
 
     def check_columns(self, n_features: int, names: tuple[str, ...] | None) -> None:
         """Raise IncompatibleError if it is known to have other columns."""
-        ...
+        return
 
     def bind(
-        self, n_pairs: int, n_drawn: int, seed: np.random.SeedSequence
+        self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
     ) -> RecordSource:
-        """Return a source of `n_pairs` databases of `n_drawn` records each."""
+        """Return a source of `n_pairs` pairs.
+
+        Their databases have `n_shared` records in common, and differ in `n_own`
+        records: 2 for "replace-one", 1 for "add-remove", and 0 for a database alone.
+        """
         ...
+
+    def shortcomings(
+        self, *, n_records: int, n_own: int, n_outputs: int, gamma: float
+    ) -> tuple[str, ...]:
+        """Return sentences: why it cannot carry a risk of that size, or nothing."""
+        return ()
 
 
 def check_targets(y: ArrayLike, name: str = "y") -> NDArray[np.float64]:
@@ -91,13 +139,6 @@ def check_targets(y: ArrayLike, name: str = "y") -> NDArray[np.float64]:
         y, ensure_2d=False, dtype=np.float64, input_name=name
     )
     return checked
-
-
-def fingerprint(X: NDArray[np.float64]) -> bytes:
-    """Return what is the same for the same records in the same order, and else not."""
-    digest = blake2b(str(X.shape).encode(), digest_size=16)
-    digest.update(np.ascontiguousarray(X).data)
-    return digest.digest()
 
 
 def check_columns(n_reference: int, n_features: int) -> None:

@@ -12,12 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from skparisk._validate import check_at_least
-from skparisk.reference._base import RecordPool, RecordSource, check_targets
+from skparisk.reference._base import (
+    DrawnRecords,
+    RecordPool,
+    RecordSource,
+    Reference,
+    check_targets,
+)
 
 __all__ = ["BoxReference", "CallableReference", "DensityReference"]
 
 
-class CallableReference:
+class CallableReference(Reference):
     """Records made by a function.
 
     Parameters
@@ -43,21 +49,17 @@ class CallableReference:
     ) -> None:
         self.sample = sample
         name = getattr(sample, "__qualname__", type(sample).__qualname__)
-        self.description = description or f"records made by the function {name}"
+        self._description = description or f"records made by the function {name}"
 
     @property
-    def fingerprint(self) -> None:
-        """There is no table."""
-        return
-
-    def check_columns(self, n_features: int, names: tuple[str, ...] | None) -> None:
-        """Nothing is known of the columns before records are drawn."""
+    def description(self) -> str:
+        return self._description
 
     def bind(
-        self, n_pairs: int, n_drawn: int, seed: np.random.SeedSequence
+        self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
     ) -> RecordSource:
-        """Return a source of databases."""
-        return _SampledSource(self.sample, n_drawn)
+        """Return a source of pairs."""
+        return _SampledSource(self.sample, n_shared, n_own)
 
     def __repr__(self) -> str:
         return f"CallableReference({self.description!r})"
@@ -66,13 +68,12 @@ class CallableReference:
 class _SampledSource:
     """Calls a function once for each database and strings the records together."""
 
-    def __init__(self, sample: Callable[..., Any], n_drawn: int) -> None:
+    def __init__(self, sample: Callable[..., Any], n_shared: int, n_own: int) -> None:
         self._sample = sample
-        self._n_drawn = n_drawn
+        self._n_shared = n_shared
+        self._n_drawn = n_shared + n_own
 
-    def draw(
-        self, start: int, size: int, rng: np.random.Generator
-    ) -> tuple[RecordPool, NDArray[np.intp]]:
+    def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
         databases = [self._database(rng) for _ in range(size)]
         X = np.concatenate([X for X, _ in databases])
         X = check_array(X, dtype=np.float64, input_name="X of the reference")
@@ -82,10 +83,11 @@ class _SampledSource:
             y = check_targets(np.concatenate(targets), "y of the reference")
             if len(y) != len(X):
                 raise ValueError("The reference returned y for some databases only.")
-        # A sample may be sorted (GaussianMixture: by component), and the last record
-        # becomes the replacement: it has the law of the others in random order only.
-        rows = np.arange(len(X)).reshape(size, self._n_drawn)
-        return RecordPool(X, y), rng.permuted(rows, axis=1)
+        # A sample may be sorted (GaussianMixture: by component), and the last records
+        # are those that differ: they have the law of the others in random order only.
+        rows = rng.permuted(np.arange(len(X)).reshape(size, self._n_drawn), axis=1)
+        shared, own = rows[:, : self._n_shared], rows[:, self._n_shared :]
+        return DrawnRecords(RecordPool(X, y), own, lambda: shared, rng)
 
     def _database(
         self, rng: np.random.Generator

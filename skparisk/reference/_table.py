@@ -2,82 +2,195 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from skparisk._text import ceil_text
 from skparisk._validate import check_choice
 from skparisk.exceptions import IncompatibleError
 from skparisk.reference._base import (
+    DrawnRecords,
     RecordPool,
     RecordSource,
+    Reference,
     check_columns,
     check_targets,
-    fingerprint,
 )
+from skparisk.reference._rows import (
+    Rows,
+    draw_few_distinct,
+    draw_rows,
+    draw_subsets,
+    step_over,
+)
+from skparisk.reference._sketch import RecordSketch
 
 __all__ = ["SAMPLINGS", "TableReference"]
 
-SAMPLINGS = ("bootstrap", "subsample", "disjoint")
+# A table with fewer rows for each output does not show how they move together.
+_ROWS_PER_OUTPUT = 10
 
 
-class _IndexSource:
-    """Draws rows of one table by index."""
+class _Sampling(Protocol):
+    """How rows are drawn for pairs of `n_shared` and `n_own` records."""
 
-    def __init__(
-        self, pool: RecordPool, draw: Callable[..., NDArray[np.intp]], n_drawn: int
-    ) -> None:
-        self._pool = pool
-        self._draw = draw
-        self._n_drawn = n_drawn
+    def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
+        """Return the rows of one database alone, for some pairs."""
+        ...
 
-    def draw(
-        self, start: int, size: int, rng: np.random.Generator
-    ) -> tuple[RecordPool, NDArray[np.intp]]:
-        n_rows = len(self._pool.X)
-        return self._pool, self._draw(n_rows, start, size, self._n_drawn, rng)
+    def draw_shared(
+        self, start: int, own: Rows, rng: np.random.Generator
+    ) -> Rows | NDArray[np.bool_]:
+        """Return the rows that both databases of these pairs have."""
+        ...
 
 
-def _bootstrap(
-    n_rows: int, start: int, size: int, n_drawn: int, rng: np.random.Generator
-) -> NDArray[np.intp]:
-    # 32-bit draws take half the time of 64-bit ones.
-    dtype: type = np.int32 if n_rows < 2**31 else np.int64
-    return rng.integers(n_rows, size=(size, n_drawn), dtype=dtype).astype(np.intp)
+@dataclass(frozen=True)
+class _Bootstrap:
+    n_rows: int
+    n_shared: int
+    n_own: int
+
+    def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
+        return draw_rows(self.n_rows, (size, self.n_own), rng)
+
+    def draw_shared(self, start: int, own: Rows, rng: np.random.Generator) -> Rows:
+        return draw_rows(self.n_rows, (len(own), self.n_shared), rng)
 
 
-def _subsample(
-    n_rows: int, start: int, size: int, n_drawn: int, rng: np.random.Generator
-) -> NDArray[np.intp]:
-    rows = np.empty((size, n_drawn), dtype=np.intp)
-    for row in rows:
-        row[:] = rng.choice(n_rows, size=n_drawn, replace=False)
-    return rows
+@dataclass(frozen=True)
+class _LeaveOut:
+    """Own rows are different, and in no shared record."""
+
+    n_rows: int
+    n_shared: int
+    n_own: int
+    replacement: bool
+
+    def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
+        return draw_few_distinct(self.n_rows, size, self.n_own, rng)
+
+    def draw_shared(
+        self, start: int, own: Rows, rng: np.random.Generator
+    ) -> Rows | NDArray[np.bool_]:
+        if not self.replacement:
+            return draw_subsets(self.n_rows, own, self.n_shared, rng)
+        n_others = self.n_rows - self.n_own
+        return step_over(draw_rows(n_others, (len(own), self.n_shared), rng), own)
 
 
+@dataclass(frozen=True, eq=False)
 class _Disjoint:
     """Consecutive stretches of one permutation of the table."""
 
-    def __init__(self, n_rows: int, seed: np.random.SeedSequence) -> None:
-        self._order = np.random.default_rng(seed).permutation(n_rows)
+    order: Rows
+    n_shared: int
+    n_own: int
 
-    def __call__(
-        self,
-        n_rows: int,
-        start: int,
-        size: int,
-        n_drawn: int,
-        rng: np.random.Generator,
-    ) -> NDArray[np.intp]:
-        stretch = self._order[start * n_drawn : (start + size) * n_drawn]
-        return stretch.reshape(size, n_drawn)
+    def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
+        return self._lines(start, size)[:, self.n_shared :]
+
+    def draw_shared(self, start: int, own: Rows, rng: np.random.Generator) -> Rows:
+        return self._lines(start, len(own))[:, : self.n_shared]
+
+    def _lines(self, start: int, size: int) -> Rows:
+        n_drawn = self.n_shared + self.n_own
+        stretch = self.order[start * n_drawn : (start + size) * n_drawn]
+        return stretch.reshape(size, n_drawn).copy()
 
 
-class TableReference:
+@dataclass(frozen=True, eq=False)
+class _Split:
+    """Stretches of some rows, and shared records that are drawn from the others."""
+
+    own: Rows
+    others: Rows
+    n_shared: int
+    n_own: int
+
+    def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
+        stretch = self.own[start * self.n_own : (start + size) * self.n_own]
+        return stretch.reshape(size, self.n_own)
+
+    def draw_shared(self, start: int, own: Rows, rng: np.random.Generator) -> Rows:
+        n_others = len(self.others)
+        return self.others[draw_rows(n_others, (len(own), self.n_shared), rng)]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What is known of a way of sampling before anything is drawn.
+
+    `needs` returns the rows it takes, from the numbers of pairs, shared and own
+    records; `for_new_people` is None where the risk is over the population itself.
+    """
+
+    description: str
+    needs: Callable[[int, int, int], int]
+    for_new_people: str | None = None
+
+
+def _needs_apart(n_pairs: int, n_shared: int, n_own: int) -> int:
+    return n_own + min(n_shared, 1)
+
+
+_THIN = (
+    "at most {} more for sums and means, as the table has no more rows; not known for "
+    "other queries"
+)
+_KINDS = {
+    "leave-out": _Kind(
+        "resampled from a table of {} rows, those that differ left out of the others",
+        _needs_apart,
+        _THIN,
+    ),
+    "bootstrap": _Kind(
+        "drawn with replacement from a table of {} rows",
+        lambda n_pairs, n_shared, n_own: 2,
+        "not known: the record that is put in may stand in the database already, which "
+        "hides how far it can move the answer",
+    ),
+    "subsample": _Kind(
+        "drawn without replacement from a table of {} rows",
+        lambda n_pairs, n_shared, n_own: n_shared + n_own,
+        _THIN,
+    ),
+    "split": _Kind(
+        "two from the population of which a table of {} rows is a random sample, the "
+        "others drawn from half of the table",
+        lambda n_pairs, n_shared, n_own: max(2 * n_own * n_pairs, 2),
+    ),
+    "disjoint": _Kind(
+        "from the population of which a table of {} rows is a random sample, no row of "
+        "it used twice",
+        lambda n_pairs, n_shared, n_own: n_pairs * (n_shared + n_own),
+    ),
+}
+SAMPLINGS = tuple(_KINDS)
+
+
+@dataclass(frozen=True, eq=False)
+class _IndexSource:
+    """Draws rows of one table by index."""
+
+    pool: RecordPool
+    sampling: _Sampling
+
+    def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
+        own = self.sampling.draw_own(start, size, rng)
+        return DrawnRecords(
+            self.pool, own, lambda: self.sampling.draw_shared(start, own, rng), rng
+        )
+
+
+class TableReference(Reference):
     """Records of a public table.
 
     Immutable: cloning returns the same object, so that a table is never copied.
@@ -91,19 +204,30 @@ class TableReference:
     y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
         Their targets.
 
-    sampling : {"bootstrap", "subsample", "disjoint"}, default="bootstrap"
-        How databases are drawn from the table.
+    sampling : str, default="leave-out"
+        How databases are drawn from the table. Rows are taken to be independent draws
+        from a population, one row a person.
 
-        * "bootstrap": with replacement. The guarantee is over databases drawn
-          from the *empirical distribution* of the table.
-        * "subsample": without replacement within a pair of databases; needs
-          one row more than a database has records. The guarantee is over
-          random subsets of the table.
-        * "disjoint": no row is used twice in any pair, so that the pairs are
-          independent draws from the population of which the table is a random
-          sample, and the guarantee is over that *population*. Needs
-          ``n_pairs * (n_records + 1)`` rows (with "add-remove", ``n_pairs *
-          n_records``).
+        * "leave-out": the records in which two databases differ are in no record that
+          they share. Without replacement where a database has at most half as many
+          records as the table has rows, which is the law of real pairs; else the
+          shared records are drawn with replacement. The guarantee is over resamples of
+          the table; for new people the risk is at most ``4 / (n_rows + 1)`` larger if
+          differences do not depend on shared records, as for sums and means
+          (:ref:`thm-leave-out`), and not known for other queries.
+        * "split": each pair of rows of one half of the table is used once, and shared
+          records are drawn from the other half. The guarantee is exact for two records
+          of the *population* (:ref:`thm-split`). Needs ``4 * n_pairs`` rows (with
+          "add-remove", ``2 * n_pairs``).
+        * "disjoint": no row is used twice in any pair, so that the guarantee is over
+          whole databases of the *population*. Needs ``n_pairs * (n_records + 1)`` rows
+          (with "add-remove", ``n_pairs * n_records``).
+        * "subsample": without replacement within a pair of databases; needs one row
+          more than a database has records. The guarantee is over random subsets of the
+          table.
+        * "bootstrap": with replacement. The guarantee is over draws from the
+          *empirical distribution* of the table. The record that is put in may stand in
+          the database already: of real pairs, more exceed the level than the risk says.
 
     Attributes
     ----------
@@ -131,17 +255,17 @@ class TableReference:
     """
 
     def __init__(
-        self, X: ArrayLike, y: ArrayLike | None = None, sampling: str = "bootstrap"
+        self, X: ArrayLike, y: ArrayLike | None = None, sampling: str = "leave-out"
     ) -> None:
         self.sampling = check_choice(sampling, "sampling", SAMPLINGS)
         self.feature_names = _column_names(X)
-        features = check_array(X, dtype=np.float64, input_name="X")
+        features = check_array(X, dtype=np.float64, input_name="X of the reference")
         if len(features) < 2:
             raise ValueError(
                 "A reference needs at least 2 records to show what one record "
                 f"changes, got n_samples = {len(features)}."
             )
-        targets = None if y is None else check_targets(y)
+        targets = None if y is None else check_targets(y, "y of the reference")
         if targets is not None and len(targets) != len(features):
             raise ValueError(
                 "X and y of a reference must have the same number of rows, got "
@@ -155,18 +279,23 @@ class TableReference:
 
     @property
     def description(self) -> str:
-        how = {
-            "bootstrap": "records drawn with replacement from a table of {} records",
-            "subsample": "records drawn without replacement from a table of {} records",
-            "disjoint": "the population that a table of {} records is a random "
-            "sample of, no record of it used twice",
-        }[self.sampling]
-        return how.format(self.n_rows)
+        return self._kind.description.format(self.n_rows)
+
+    @property
+    def for_new_people(self) -> str | None:
+        """What the risk means for new people, where it is over resamples."""
+        words = self._kind.for_new_people
+        more = ceil_text(min(1.0, 4 / (self.n_rows + 1)), 3)
+        return None if words is None else words.format(more)
+
+    @property
+    def _kind(self) -> _Kind:
+        return _KINDS[self.sampling]
 
     @cached_property
-    def fingerprint(self) -> bytes:
-        """Of the records of the table, in their order."""
-        return fingerprint(self.pool.X)
+    def sketch(self) -> RecordSketch:
+        """Hashes of the rows of the table, by which to know them again."""
+        return RecordSketch.of(self.pool.X, self.pool.y)
 
     def check_columns(self, n_features: int, names: tuple[str, ...] | None) -> None:
         """Raise IncompatibleError if the table has other columns."""
@@ -178,29 +307,69 @@ class TableReference:
             )
 
     def bind(
-        self, n_pairs: int, n_drawn: int, seed: np.random.SeedSequence
+        self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
     ) -> RecordSource:
-        """Return a source of databases; see the class for the rows it needs."""
-        needed = {
-            "bootstrap": 2,
-            "subsample": n_drawn,
-            "disjoint": n_pairs * n_drawn,
-        }[self.sampling]
+        """Return a source of pairs; see the class for the rows it needs."""
+        needed = self._kind.needs(n_pairs, n_shared, n_own)
         if self.n_rows < needed:
             raise ValueError(
                 f"sampling={self.sampling!r} needs a reference table of at least "
                 f"{needed} rows for n_pairs={n_pairs} pairs of databases made of "
-                f"{n_drawn} records each, got {self.n_rows}; sampling='bootstrap' "
-                "makes do with fewer."
+                f"{n_shared + n_own} records each, got {self.n_rows}; "
+                f"{self._remedy(n_own)}."
             )
-        draw: Callable[..., NDArray[np.intp]]
+        return _IndexSource(self.pool, self._bind_rows(n_shared, n_own, seed))
+
+    def _bind_rows(
+        self, n_shared: int, n_own: int, seed: np.random.SeedSequence
+    ) -> _Sampling:
+        n_rows = self.n_rows
         if self.sampling == "bootstrap":
-            draw = _bootstrap
-        elif self.sampling == "subsample":
-            draw = _subsample
-        else:
-            draw = _Disjoint(self.n_rows, seed)
-        return _IndexSource(self.pool, draw, n_drawn)
+            return _Bootstrap(n_rows, n_shared, n_own)
+        if self.sampling == "disjoint":
+            order = np.random.default_rng(seed).permutation(n_rows)
+            return _Disjoint(order, n_shared, n_own)
+        if self.sampling == "split":
+            # The halves are the same for each seed: what is learned from the shared
+            # records of one draw may be used with the pairs of another.
+            halves = np.random.default_rng(n_rows).permutation(n_rows)
+            own, others = np.split(halves, [n_rows // 2])
+            order = np.random.default_rng(seed).permutation(own)
+            return _Split(order, others, n_shared, n_own)
+        room = _has_room(n_rows, n_shared + min(n_own, 1))
+        replacement = self.sampling == "leave-out" and not room
+        return _LeaveOut(n_rows, n_shared, n_own, replacement)
+
+    def _remedy(self, n_own: int) -> str:
+        if self.sampling == "split":
+            return f"n_pairs={self.n_rows // (2 * n_own)} is the most that it has"
+        if self.sampling == "leave-out":
+            return "add public records"
+        return "sampling='leave-out' makes do with fewer"
+
+    def shortcomings(
+        self, *, n_records: int, n_own: int, n_outputs: int, gamma: float
+    ) -> tuple[str, ...]:
+        """Return sentences: why the table cannot carry a risk, or nothing."""
+        found, n_rows = [], self.n_rows
+        if self.for_new_people is not None and gamma * (n_rows // n_own) < 1:
+            found.append(
+                f"The reference table has {n_rows} rows, so it has not seen the tail "
+                f"that a risk of {gamma:g} is about, which takes "
+                f"{n_own * math.ceil(1 / gamma)} rows."
+            )
+        if n_rows < _ROWS_PER_OUTPUT * n_outputs:
+            found.append(
+                f"The reference table has {n_rows} rows, fewer than "
+                f"{_ROWS_PER_OUTPUT} for each of {n_outputs} released numbers."
+            )
+        if n_records > n_rows:
+            found.append(
+                f"Databases of {n_records} records are made of {n_rows} rows of a "
+                "reference table, so that rows repeat: medians, quantiles and choices "
+                "move less between them than among people."
+            )
+        return tuple(found)
 
     def __sklearn_clone__(self) -> Self:
         return self
@@ -215,6 +384,11 @@ class TableReference:
             f"TableReference({self.n_rows} rows, {n_features} feature{plural}, "
             f"sampling={self.sampling!r})"
         )
+
+
+def _has_room(n_rows: int, n_records: int) -> bool:
+    """Tell if records are drawn without replacement, as people are."""
+    return 2 * n_records <= n_rows
 
 
 def _column_names(X: Any) -> tuple[str, ...] | None:

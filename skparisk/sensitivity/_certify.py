@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from skparisk.calibration import (
     calibrate_risk_control,
     row_norms,
 )
+from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import (
     AdditiveNoise,
     ExponentialChoice,
@@ -32,74 +33,83 @@ from skparisk.mechanisms import (
     NoiseShape,
     fit_noise_shape,
 )
+from skparisk.sensitivity._pairs import SampledPairs
 from skparisk.sensitivity._plan import NoisePlan
 
-__all__ = ["CertifiedNoise", "certify_known", "certify_sampled"]
+__all__ = ["CertifiedNoise", "certify_known", "certify_sampled", "norms_of_pairs"]
 
+_ISOTROPIC = IsotropicShape()
 _NORMS = {"laplace": 1, "gaussian": 2, "exponential": math.inf}
 
 
-@dataclass(frozen=True, eq=False)
 class CertifiedNoise:
-    """Noise, what it guarantees, and the sensitivities it is calibrated to."""
+    """Noise, what it guarantees, and the pairs that say so, if any.
 
-    noise: AdditiveNoise | ExponentialChoice
-    certificate: RiskCertificate
-    sensitivities: NDArray[np.float64] | None = None
+    If the pairs are withheld, as they came from private data, so is what the
+    certificate has of them besides the noise.
+    """
+
+    def __init__(
+        self,
+        noise: AdditiveNoise | ExponentialChoice,
+        certificate: RiskCertificate,
+        shape: NoiseShape = _ISOTROPIC,
+        pairs: SampledPairs | None = None,
+    ) -> None:
+        self.noise = noise
+        self.shape = shape
+        self.pairs = pairs
+        self._certificate = certificate
+
+    @property
+    def certificate(self) -> RiskCertificate:
+        """The whole claim."""
+        withheld = self.pairs is not None and self.pairs.withheld
+        if withheld and not self._certificate.reference_is_private:
+            self._certificate = _over_private_data(self._certificate)
+        return self._certificate
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_certificate": self.certificate}
+
+
+def _over_private_data(certificate: RiskCertificate) -> RiskCertificate:
+    return dataclasses.replace(
+        certificate,
+        reference="resampled from private records",
+        for_new_people=None,
+        n_unanswered=None,
+        reference_is_private=True,
+        curve=(),
+    )
 
 
 def certify_sampled(
-    plan: NoisePlan,
-    differences: NDArray[np.float64],
-    errors: NDArray[np.float64] | None = None,
-    *,
-    draw_seed: int,
-    **claim: Any,
+    plan: NoisePlan, pairs: SampledPairs, **claim: Any
 ) -> CertifiedNoise:
     """Return noise that is calibrated to sampled pairs, and its certificate.
 
     `claim` is the rest of the certificate: what does not follow from the plan and the
-    differences, of shape (n_pairs, n_outputs), and the most that they may be off.
+    pairs.
     """
-    n_shape = plan.n_shape_pairs(len(differences))
-    no_noise = math.isinf(plan.epsilon)
-    shape = fit_noise_shape(
-        "isotropic" if no_noise else plan.noise_shape,
-        differences[:n_shape],
-        None if errors is None else errors[:n_shape],
-    )
-    differences = differences[n_shape:]
-    errors = None if errors is None else errors[n_shape:]
-    n_pairs, n_outputs = differences.shape
-    sensitivities = _sensitivities(differences, errors, shape, _NORMS[plan.law])
+    n_shape = plan.n_shape_pairs(len(pairs))
+    shape = _fit_shape(plan, pairs.take(slice(n_shape)))
+    sampled, pairs = pairs, pairs.take(slice(n_shape, None))
+    n_pairs, n_outputs = pairs.differences.shape
+    sensitivities = norms_of_pairs(pairs, shape, plan.law)
     order = as_calibration(plan.calibration, plan.failure_prob)
     index = order.order_index(n_pairs, plan.gamma)
     sensitivity = float(np.partition(sensitivities, index - 1)[index - 1])
-    n_still = 0 if errors is None else _count_still(differences, errors)
-    if no_noise:
-        level = _no_noise(plan, n_pairs)
-    elif plan.draws == 0:
-        level = calibrate_risk_control(
-            ConditionalRisk(sensitivities, n_outputs, plan.epsilon, plan.gamma),
-            n_still=n_still,
-        )
-    else:
-        criterion = (
-            DrawnLoss(
-                plan.law,
-                differences,
-                plan.epsilon,
-                draw_seed,
-                plan.draws,
-                shape,
-                errors,
-            )
-            if plan.draws
-            else _worst_output(plan, sensitivities, n_outputs)
-        )
-        level = calibrate_order_statistic(
-            criterion, plan.rule, n_pairs=n_pairs, gamma=plan.gamma, n_still=n_still
-        )
+    try:
+        level = _calibrate(plan, pairs, sensitivities, shape)
+    except CalibrationError as error:
+        if pairs.failure is None:
+            raise
+        raise CalibrationError(
+            f"{error} Why there was none: {pairs.failure}.",
+            target=error.target,
+            best=error.best,
+        ) from error
     noise = _noise(plan, level, n_outputs, shape)
     certificate = _certificate(
         plan,
@@ -111,6 +121,7 @@ def certify_sampled(
         sensitivity=sensitivity,
         calibration=plan.calibration,
         n_pairs=n_pairs,
+        n_unanswered=int(np.count_nonzero(~pairs.answered)),
         order_index=level.order_index,
         n_draws=plan.draws,
         noise_shape=shape.name,
@@ -118,7 +129,38 @@ def certify_sampled(
         failure_prob=order.failure_prob,
         **claim,
     )
-    return CertifiedNoise(noise, certificate, sensitivities)
+    return CertifiedNoise(noise, certificate, shape, sampled)
+
+
+def _calibrate(
+    plan: NoisePlan,
+    pairs: SampledPairs,
+    sensitivities: NDArray[np.float64],
+    shape: NoiseShape,
+) -> NoiseLevel:
+    n_pairs, n_outputs = pairs.differences.shape
+    if math.isinf(plan.epsilon):
+        return _no_noise(plan, n_pairs)
+    n_still = _count_still(pairs)
+    if plan.draws == 0:
+        return calibrate_risk_control(
+            ConditionalRisk(sensitivities, n_outputs, plan.epsilon, plan.gamma),
+            n_still=n_still,
+        )
+    criterion: Criterion = _worst_output(plan, sensitivities, n_outputs)
+    if plan.draws:
+        criterion = DrawnLoss(
+            plan.law,
+            pairs.differences,
+            plan.epsilon,
+            pairs.draw_seed,
+            plan.draws,
+            shape,
+            pairs.errors,
+        )
+    return calibrate_order_statistic(
+        criterion, plan.rule, n_pairs=n_pairs, gamma=plan.gamma, n_still=n_still
+    )
 
 
 def certify_known(plan: NoisePlan, *, n_outputs: int, **claim: Any) -> CertifiedNoise:
@@ -151,28 +193,51 @@ def certify_known(plan: NoisePlan, *, n_outputs: int, **claim: Any) -> Certified
     return CertifiedNoise(noise, certificate)
 
 
-def _sensitivities(
-    differences: NDArray[np.float64],
-    errors: NDArray[np.float64] | None,
-    shape: NoiseShape,
-    norm: float,
+def norms_of_pairs(
+    pairs: SampledPairs, shape: NoiseShape, law: str
 ) -> NDArray[np.float64]:
-    """Return norms in the coordinates of the noise, without a copy of all pairs."""
-    norms = np.empty(len(differences))
-    for rows in _blocks(differences):
-        norms[rows] = row_norms(shape.whiten(differences[rows]), norm)
+    """Return norms in the coordinates of the noise, without a copy of all pairs.
+
+    Infinite for pairs without an answer.
+    """
+    norm = _NORMS[law]
+    norms = np.full(len(pairs), np.inf)
+    answered = pairs.answered
+    for rows in _blocks(pairs.differences):
+        some = np.flatnonzero(answered[rows]) + rows.start
+        norms[some] = row_norms(shape.whiten(pairs.differences[some]), norm)
         # In units of the answer, what they are off by has been added to each already.
-        if errors is not None and not isinstance(shape, IsotropicShape):
-            off = shape.whiten_errors(errors[rows])
-            norms[rows] += row_norms(off, norm)
+        if pairs.errors is not None and not isinstance(shape, IsotropicShape):
+            off = shape.whiten_errors(pairs.errors[some])
+            norms[some] += row_norms(off, norm)
     return norms
 
 
-def _count_still(differences: NDArray[np.float64], errors: NDArray[np.float64]) -> int:
+def _fit_shape(plan: NoisePlan, pairs: SampledPairs) -> NoiseShape:
+    """Return the shape of the noise, from pairs that calibrate nothing."""
+    if plan.noise_shape == "isotropic" or math.isinf(plan.epsilon):
+        return IsotropicShape()
+    answered = np.flatnonzero(pairs.answered)
+    if not answered.size:
+        raise CalibrationError(
+            "No sampled pair that the shape of the noise is taken from could be "
+            f"answered: {pairs.failure}.",
+            target=plan.gamma,
+            best=1.0,
+        )
+    if answered.size < len(pairs):
+        errors = None if pairs.errors is None else pairs.errors[answered]
+        pairs = SampledPairs(pairs.differences[answered], errors, pairs.rounding)
+    return fit_noise_shape(
+        plan.noise_shape, pairs.differences, pairs.floor(slice(None))
+    )
+
+
+def _count_still(pairs: SampledPairs) -> int:
     """Return how many pairs do not differ by more than rounding."""
     still = [
-        (np.abs(differences[rows]) <= errors[rows]).all(axis=1).sum()
-        for rows in _blocks(differences)
+        (np.abs(pairs.differences[rows]) <= pairs.floor(rows)).all(axis=1).sum()
+        for rows in _blocks(pairs.differences)
     ]
     return int(sum(still))
 
@@ -181,7 +246,7 @@ def _blocks(pairs: NDArray[np.float64]) -> Iterator[slice]:
     """Yield the rows of pairs that are worked on together."""
     step = max(1, CHUNK // pairs.shape[1])
     for start in range(0, len(pairs), step):
-        yield slice(start, start + step)
+        yield slice(start, min(start + step, len(pairs)))
 
 
 def _worst_output(

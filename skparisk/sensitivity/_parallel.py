@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -13,20 +14,39 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from skparisk._silence import silenced
 from skparisk._validate import (
     check_at_least,
     check_choice,
     check_n_jobs,
     check_random_state,
 )
-from skparisk.neighbors import RELATIONS, block_size, draw_pairs, n_drawn
-from skparisk.queries import Query, Rounded, check_answer
+from skparisk.exceptions import CalibrationError
+from skparisk.neighbors import (
+    RELATIONS,
+    Database,
+    bind_pairs,
+    block_size,
+    draw_pairs,
+    sample_database,
+)
+from skparisk.queries import PairDifferences, Query
 from skparisk.reference import RecordSource, Reference, check_columns
+from skparisk.sensitivity._pairs import SampledPairs
 
-__all__ = ["sample_differences", "sample_rounded_differences"]
+__all__ = [
+    "MOST_ASKED",
+    "check_repeatable",
+    "sample_differences",
+    "sample_pairs",
+]
 
 Block = tuple[int, int, np.random.SeedSequence]
 
+# Databases that a query is asked about twice, until it has an answer.
+MOST_ASKED = 3
+# Of the largest number: more than what rounding in another order changes.
+_SAME = 2.0**-20
 _TASKS_PER_WORKER = 4
 _SHOWN_STEPS = 20
 
@@ -72,12 +92,17 @@ def sample_differences(
     Returns
     -------
     differences : ndarray of shape (n_pairs, n_outputs)
+        Infinite for a pair of which one database has no answer: the query failed, or
+        returned NaN or infinity.
 
     Raises
     ------
     ValueError
         If a number is out of range (with "add-remove", `n_records` is at least 2), or
-        the query returns NaN or infinity, or changes its number of outputs.
+        the query changes its number of outputs.
+
+    CalibrationError
+        If no pair has an answer.
 
     IncompatibleError
         If the reference has another number of features.
@@ -97,7 +122,7 @@ def sample_differences(
     ... ).shape
     (3, 1)
     """
-    differences, _ = sample_rounded_differences(
+    return sample_pairs(
         query,
         reference,
         n_pairs=n_pairs,
@@ -107,11 +132,10 @@ def sample_differences(
         n_jobs=n_jobs,
         random_state=random_state,
         verbose=verbose,
-    )
-    return differences
+    ).differences
 
 
-def sample_rounded_differences(
+def sample_pairs(
     query: Query,
     reference: Reference,
     *,
@@ -122,8 +146,12 @@ def sample_rounded_differences(
     n_jobs: int | None,
     random_state: Any,
     verbose: int,
-) -> Rounded:
-    """Return what `sample_differences` does, and the most that each may be off."""
+    private: bool = False,
+) -> SampledPairs:
+    """Return what `sample_differences` does, and all that calibration needs of it.
+
+    Where the reference is private, nothing about it is shown in an error or a warning.
+    """
     check_choice(relation, "relation", RELATIONS)
     check_at_least(n_pairs, "n_pairs", 1)
     check_at_least(n_records, "n_records", 2 if relation == "add-remove" else 1)
@@ -131,7 +159,13 @@ def sample_rounded_differences(
     entropy = check_random_state(random_state, "random_state").bytes(16)
     root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
     source_seed, pairs_seed = root.spawn(2)
-    source = reference.bind(n_pairs, n_drawn(n_records, relation), source_seed)
+    source = bind_pairs(
+        reference,
+        n_pairs=n_pairs,
+        n_records=n_records,
+        relation=relation,
+        seed=source_seed,
+    )
     size = block_size(n_records)
     starts = range(0, n_pairs, size)
     blocks = [
@@ -148,28 +182,52 @@ def sample_rounded_differences(
             query,
             source,
             n_records,
-            relation,
             n_features,
             os.getpid(),
+            private,
         )
         for indices in np.array_split(np.arange(len(blocks)), n_tasks)
     )
     with _one_blas_thread():
         parts = _run(tasks, n_tasks, n_jobs, verbose)
-    blocks_done = [block for part in parts for block in part]
-    differences = [values for values, _ in blocks_done]
-    lengths = {difference.shape[1] for difference in differences}
-    if len(lengths) > 1:
+    return _join([block for part in parts for block in part], private)
+
+
+def _join(blocks: Sequence[PairDifferences], private: bool) -> SampledPairs:
+    """Return all pairs together; a block without any answer has no width of its own."""
+    failure = next((b.failure for b in blocks if b.failure is not None), None)
+    if private and failure is not None:
+        failure = "it is not shown, as it may tell about the private data"
+    widths = {b.values.shape[1] for b in blocks} - {0}
+    if len(widths) > 1:
         raise ValueError(
-            "The query must return the same number of outputs for every database, "
-            f"got {sorted(lengths)}."
+            "The query must return the same number of outputs for every database"
+            f"{'.' if private else f', got {sorted(widths)}.'}"
         )
-    if all(errors is None for _, errors in blocks_done):
-        return np.concatenate(differences), None
-    errors = [
-        np.zeros_like(values) if off is None else off for values, off in blocks_done
-    ]
-    return np.concatenate(differences), np.concatenate(errors)
+    if not widths or not any(np.isfinite(b.values).any() for b in blocks):
+        raise CalibrationError(
+            "None of the sampled databases could be answered, so no noise is enough: "
+            f"{failure}.",
+            target=math.nan,
+            best=1.0,
+        )
+    n_pairs, n_outputs = sum(len(b.values) for b in blocks), widths.pop()
+    differences = np.full((n_pairs, n_outputs), np.inf)
+    batched = any(b.errors is not None for b in blocks)
+    errors = np.zeros_like(differences) if batched else None
+    rounding = np.zeros(n_outputs)
+    start = 0
+    for block in blocks:
+        rows = slice(start, start + len(block.values))
+        start = rows.stop
+        if not block.values.size:
+            continue
+        differences[rows] = block.values
+        if errors is not None and block.errors is not None:
+            errors[rows] = block.errors
+        if block.rounding is not None:
+            np.maximum(rounding, block.rounding, out=rounding)
+    return SampledPairs(differences, errors, rounding, failure)
 
 
 def _sample_blocks(
@@ -177,22 +235,24 @@ def _sample_blocks(
     query: Query,
     source: RecordSource,
     n_records: int,
-    relation: str,
     n_features: int,
     parent: int,
-) -> list[Rounded]:
+    private: bool,
+) -> list[PairDifferences]:
     """Return the differences of each block of pairs, in one worker."""
     pool = None
-    done: list[Rounded] = []
+    done: list[PairDifferences] = []
     # One thread per worker, so that sums do not depend on the number of threads;
     # threads of the parent process are limited there.
     in_parent = os.getpid() == parent
-    with nullcontext() if in_parent else _one_blas_thread():
+    with (
+        nullcontext() if in_parent else _one_blas_thread(),
+        silenced() if private else nullcontext(),
+    ):
         for start, size, seed in blocks:
             pairs = draw_pairs(
                 source,
                 n_records=n_records,
-                relation=relation,
                 start=start,
                 size=size,
                 seed=seed,
@@ -206,9 +266,68 @@ def _sample_blocks(
                         "none (y)."
                     )
                 evaluate = query.on_pool(pool, n_records)
-            differences, errors = evaluate(pairs)
-            done.append((check_answer(differences, "a sampled database"), errors))
+            done.append(_without_nan(evaluate(pairs)))
     return done
+
+
+def _without_nan(block: PairDifferences) -> PairDifferences:
+    """Return differences of which those that are no numbers are infinite."""
+    wrong = ~np.asarray(np.isfinite(block.values).all(axis=1))
+    if not wrong.any():
+        return block
+    values = np.where(wrong[:, None], np.inf, block.values)
+    errors = None
+    if block.errors is not None:
+        errors = np.where(wrong[:, None], 0.0, block.errors)
+    failure = block.failure or "the query returned NaN or infinity"
+    return PairDifferences(values, errors, block.rounding, failure)
+
+
+def check_repeatable(
+    query: Query,
+    reference: Reference,
+    *,
+    n_records: int,
+    entropy: bytes,
+    private: bool,
+) -> None:
+    """Refuse a query that answers the same database differently when asked twice.
+
+    It is asked about a sampled database; about another if it has no answer to one. If
+    it has none to several, the last reason is shown, unless the reference is private.
+    """
+    root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
+    failure: Exception | None = None
+    for seed in root.spawn(MOST_ASKED):
+        database = sample_database(reference, n_records, seed)
+        if query.needs_y and database[1] is None:
+            return  # said where pairs are drawn
+        try:
+            with silenced() if private else nullcontext():
+                answer, again = _ask(query, database), _ask(query, database)
+        except Exception as error:
+            failure = error
+            continue
+        size = float(np.nan_to_num(np.abs(answer), posinf=0.0).max(initial=0.0))
+        if answer.shape == again.shape and np.allclose(
+            answer, again, rtol=0.0, atol=_SAME * size, equal_nan=True
+        ):
+            return
+        raise ValueError(
+            f"The query {query} answers the same database differently when it is asked "
+            "twice: it must be a function of the database. Fix the random numbers that "
+            "it uses."
+        )
+    if private:
+        return  # said without a reason where pairs are drawn
+    assert failure is not None
+    raise failure
+
+
+def _ask(query: Query, database: Database) -> NDArray[np.float64]:
+    """Return the answer on a copy: the query may work in place."""
+    X, y = database
+    return np.asarray(query(X.copy(), None if y is None else y.copy()))
 
 
 @cache
@@ -223,7 +342,7 @@ def _one_blas_thread() -> AbstractContextManager[Any]:
 
 def _run(
     tasks: Iterable[Any], n_tasks: int, n_jobs: int | None, verbose: int
-) -> list[list[Rounded]]:
+) -> list[list[PairDifferences]]:
     """Run tasks in order, with a progress bar where there can be one."""
     try:
         from tqdm.auto import tqdm
@@ -232,6 +351,6 @@ def _run(
     if verbose and tqdm is not None:
         tasks = tqdm(tasks, total=n_tasks, desc="sampling pairs", leave=False)
         verbose = 0
-    results: list[list[Rounded]]
+    results: list[list[PairDifferences]]
     results = Parallel(n_jobs=n_jobs, verbose=verbose)(tasks)
     return results

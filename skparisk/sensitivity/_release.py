@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._private_data import hide_values, validate_private
+from skparisk._simulated import is_simulated
 from skparisk.calibration import RiskCertificate
 from skparisk.exceptions import (
     IncompatibleError,
@@ -21,22 +22,92 @@ from skparisk.exceptions import (
 from skparisk.mechanisms import AdditiveNoise, ExponentialChoice
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query, RecordQuery, answer_private
-from skparisk.reference import fingerprint
+from skparisk.reference import RecordSketch
+from skparisk.sensitivity._certify import CertifiedNoise, norms_of_pairs
+from skparisk.sensitivity._pairs import SampledPairs
 
 __all__ = ["ReleaseMixin"]
+
+
+class PairsNotKeptError(IncompatibleError, AttributeError):
+    """There are no pairs to look at, so that attributes of pairs are missing."""
 
 
 class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     """Methods of a sampler that is fitted: they use what `fit` has set."""
 
     query: Any
+    reference: Any
+    randomness: Any
     noise_random_state: Any
-    certificate_: RiskCertificate
-    mechanism_: AdditiveNoise | ExponentialChoice
     query_: Query
-    n_records_: int
-    n_outputs_: int
-    reference_fingerprint_: bytes | None
+    calibrated_: CertifiedNoise
+
+    @property
+    def certificate_(self) -> RiskCertificate:
+        """The whole claim; of pairs that turned out to be private, as it is then."""
+        return self.calibrated_.certificate
+
+    @property
+    def pairs_(self) -> SampledPairs | None:
+        """What was sampled, shared by all samplers that are calibrated from it."""
+        return self.calibrated_.pairs
+
+    @property
+    def mechanism_(self) -> AdditiveNoise | ExponentialChoice:
+        """What adds the noise."""
+        return self.calibrated_.noise
+
+    @property
+    def n_records_(self) -> int:
+        """Records of a database."""
+        return self.certificate_.n_records
+
+    @property
+    def n_outputs_(self) -> int:
+        """Released numbers."""
+        return self.certificate_.n_outputs
+
+    @property
+    def sensitivity_(self) -> float:
+        """What the noise is calibrated to."""
+        return self.certificate_.sensitivity
+
+    @property
+    def noise_scale_(self) -> float:
+        """Scale of the noise of each output."""
+        return self.certificate_.noise_scale
+
+    @property
+    def noise_epsilon_(self) -> float:
+        """``sensitivity_ / noise_scale_``."""
+        return self.certificate_.noise_epsilon
+
+    @property
+    def risk_(self) -> float:
+        """Achieved risk."""
+        return self.certificate_.risk
+
+    @property
+    def differences_(self) -> NDArray[np.float64]:
+        """Answer on the first database minus answer on the second, for each pair."""
+        return self._kept_pairs().differences
+
+    @property
+    def difference_errors_(self) -> NDArray[np.float64] | None:
+        """The most that these may be off by rounding."""
+        return self._kept_pairs().errors
+
+    @property
+    def sensitivities_(self) -> NDArray[np.float64]:
+        """Norms of the pairs that calibrate, in the coordinates of the noise."""
+        certificate = self.calibrated_.certificate
+        pairs = self._kept_pairs().take(slice(certificate.n_shape_pairs or 0, None))
+        return norms_of_pairs(pairs, self.calibrated_.shape, certificate.mechanism)
+
+    @abstractmethod
+    def _fit(self, X: Any, y: Any, *, private: bool) -> Self:
+        """Fit to a reference that may be private."""
 
     def release(self, X: Any, y: Any = None) -> Any:
         """Answer the query on private data, with fresh noise.
@@ -72,11 +143,20 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         Warns
         -----
         PrivacyLeakWarning
-            If the data are the very ones that the pairs were sampled from: the
-            certificate then says so, and the pairs are dropped.
+            If the data have records in common with the reference that the pairs were
+            sampled from: the certificate then says so, and the pairs are dropped, also
+            from samplers that share them.
         """
-        check_is_fitted(self, "certificate_")
+        check_is_fitted(self, "calibrated_")
         X, y = self._check_data(self.query_, X, y, reset=False)
+        self._recognize(X, y)
+        return self._answer(X, y)
+
+    def _release(self, X: Any, y: Any) -> Any:
+        """Release where it is known if the pairs come from these very data."""
+        return self._answer(*self._check_data(self.query_, X, y, reset=False))
+
+    def _answer(self, X: NDArray[np.float64], y: NDArray[np.float64] | None) -> Any:
         check_n_records(len(X), self.n_records_, self.certificate_.relation)
         answer = answer_private(self.query_, X, y)
         if len(answer) != self.n_outputs_:
@@ -84,8 +164,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
                 f"The query was sampled with {self.n_outputs_} outputs and returned "
                 "another number of them on the private data."
             )
-        self._withhold_own_reference(X)
-        return self._add_noise(answer, self.certificate_)
+        return self._add_noise(answer)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Release each record by itself, with fresh noise (``query=None`` only).
@@ -105,23 +184,22 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         Warns
         -----
         PrivacyLeakWarning
-            If these are the very data that the pairs were sampled from.
+            As `release`.
         """
-        check_is_fitted(self, "certificate_")
+        check_is_fitted(self, "calibrated_")
         if not isinstance(self.query_, RecordQuery):
             raise IncompatibleError(
                 f"The pairs were sampled for the query {self.query_}, and not for "
                 "records by themselves: fit again."
             )
         X, _ = self._check_data(self.query_, X, None, reset=False)
-        certificate = self.certificate_
-        if self._is_own_reference(X):
-            warn_private_reference()
-            certificate = _over_private_data(certificate)
-        return self._add_noise(X, certificate)
+        self._recognize(X, None)
+        return np.asarray(self._add_noise(X))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Sample from data and release the same data; warns, as they are private.
+
+        With a `reference`, or a known sensitivity, nothing is sampled from them.
 
         Parameters
         ----------
@@ -135,36 +213,23 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         -------
         released : ndarray of shape (n_rows, n_features)
         """
-        self.fit(X)
-        self._withhold_own_reference(X)
-        return self.transform(X)
-
-    def withhold_pairs(self) -> Self:
-        """Drop the sampled pairs, and certify that the reference was private.
-
-        Returns
-        -------
-        self : SensitivitySampler
-        """
-        self._check_pairs_kept()
-        del self.differences_, self.difference_errors_, self.sensitivities_
-        self.reference_fingerprint_ = None
-        self.certificate_ = _over_private_data(self.certificate_)
-        return self
-
-    def _withhold_own_reference(self, X: Any) -> None:
-        if self._is_own_reference(X):
+        private = self.reference is None and self.randomness != "explicit"
+        if private:
             warn_private_reference()
-            self.withhold_pairs()
+        return self._fit(X, None, private=private).transform(X)
 
-    def _is_own_reference(self, X: Any) -> bool:
-        known = self.reference_fingerprint_
-        return known is not None and known == fingerprint(np.asarray(X, np.float64))
+    def _recognize(self, X: NDArray[np.float64], y: Any) -> None:
+        """Drop the pairs, with a warning, if private records are in their reference."""
+        pairs = self.pairs_
+        if pairs is None or pairs.sketch is None or is_simulated():
+            return
+        if RecordSketch.of(X, y).overlaps(pairs.sketch):
+            warn_private_reference()
+            pairs.withhold()
 
-    def _add_noise(
-        self, answers: NDArray[np.float64], certificate: RiskCertificate
-    ) -> Any:
-        if (self.noise_random_state is not None) != self.certificate_.seeded:
+    def _add_noise(self, answers: NDArray[np.float64]) -> Any:
+        certificate = self.certificate_
+        if (self.noise_random_state is not None) != certificate.seeded:
             raise IncompatibleError(
                 f"noise_random_state={self.noise_random_state!r} was set after the "
                 "certificate was made, which does not say so: fit or calibrate again."
@@ -197,22 +262,19 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         )
         return X, hide_values(np.asarray, y, dtype=np.float64)
 
-    def _check_pairs_kept(self) -> None:
-        check_is_fitted(self, "certificate_")
-        if not hasattr(self, "sensitivities_"):
-            raise IncompatibleError(
-                "There are no sampled pairs: they came from private data and were not "
-                "kept, or the sensitivity was given. Sample from a public reference."
+    def _kept_pairs(self) -> SampledPairs:
+        """Return the sampled pairs; where there are none, say why."""
+        check_is_fitted(self, "calibrated_")
+        if self.pairs_ is None:
+            raise PairsNotKeptError(
+                "There are no sampled pairs, as the sensitivity was given."
             )
-
-
-def _over_private_data(certificate: RiskCertificate) -> RiskCertificate:
-    return dataclasses.replace(
-        certificate,
-        reference="resamples of the private data themselves",
-        reference_is_private=True,
-        curve=(),
-    )
+        if self.pairs_.withheld:
+            raise PairsNotKeptError(
+                "There are no sampled pairs: they came from private data and were not "
+                "kept. Sample from a public reference."
+            )
+        return self.pairs_
 
 
 def _has_transform(sampler: ReleaseMixin) -> bool:

@@ -22,16 +22,16 @@ from skparisk._validate import (
     check_verbose,
 )
 from skparisk.calibration import HEURISTIC_CLAIM, as_calibration
-from skparisk.exceptions import HeuristicGuaranteeWarning, warn_caller
-from skparisk.neighbors import RELATIONS
+from skparisk.exceptions import (
+    HeuristicGuaranteeWarning,
+    ReferenceWarning,
+    warn_caller,
+)
+from skparisk.neighbors import RELATIONS, n_own
 from skparisk.queries import Query, RecordQuery, answer_private, as_query
 from skparisk.reference import Reference, TableReference, as_reference
-from skparisk.sensitivity._certify import (
-    CertifiedNoise,
-    certify_known,
-    certify_sampled,
-)
-from skparisk.sensitivity._parallel import sample_rounded_differences
+from skparisk.sensitivity._certify import certify_known, certify_sampled
+from skparisk.sensitivity._parallel import check_repeatable, sample_pairs
 from skparisk.sensitivity._plan import NoisePlan
 from skparisk.sensitivity._release import ReleaseMixin
 
@@ -142,9 +142,9 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
     Attributes
     ----------
     differences_ : ndarray of shape (n_pairs, n_outputs)
-        Answer on the first database minus answer on the second, for each pair.
-        Missing, as `sensitivities_`, where the reference was private, and with
-        "explicit".
+        Answer on the first database minus answer on the second, for each pair; infinite
+        where one of them had no answer. Missing, as `sensitivities_`, where the
+        reference was private, and with "explicit".
 
     difference_errors_ : ndarray of shape (n_pairs, n_outputs) or None
         The most that these may be off by rounding, where the query answers many pairs
@@ -172,8 +172,12 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
     mechanism_ : AdditiveNoise or ExponentialChoice
         Adds the noise; ``mechanism_.covariance()`` is for standard errors.
 
-    draw_seed_ : int
-        Of the noise that pairs are tried with, for "both"; public, as the pairs are.
+    calibrated_ : CertifiedNoise
+        Noise and certificate as they were calibrated.
+
+    pairs_ : SampledPairs or None
+        What was sampled, one object for all samplers that are calibrated from it, so
+        that it is dropped from all of them if the reference turns out to be private.
 
     query_ : Query
         What was sampled.
@@ -183,9 +187,6 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
 
     feature_names_in_ : ndarray of str
         Where `X` had names.
-
-    reference_fingerprint_ : bytes or None
-        Of the public table, if there is one, to notice if it is released itself.
 
     Notes
     -----
@@ -272,14 +273,26 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         ------
         ValueError
             If a parameter is out of range, a number is not finite, targets are
-            missing, or the query does not return numbers, always as many.
+            missing, or the query does not return numbers, always as many, or answers
+            differently when it is asked twice.
 
         CalibrationError
-            If `n_pairs` cannot certify `gamma`, or the sensitivity at `gamma` is 0.
+            If `n_pairs` cannot certify `gamma`, the sensitivity at `gamma` is 0, or
+            too many sampled databases have no answer.
 
         IncompatibleError
             If the reference has other columns than `X`.
+
+        Warns
+        -----
+        ReferenceWarning
+            If the reference is a table that cannot carry that risk: it has too few
+            rows for it, for the outputs, or for the records of a database.
         """
+        return self._fit(X, y, private=False)
+
+    def _fit(self, X: Any, y: Any, *, private: bool) -> Self:
+        """Fit to a reference that may be private: nothing of it is then shown."""
         forget_fit(self)
         plan, query = self._check_parameters()
         X, y = self._check_data(query, X, y, reset=True)
@@ -299,7 +312,15 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         reference.check_columns(X.shape[1], None if names is None else tuple(names))
         rng = check_random_state(self.random_state, "random_state")
-        differences, errors = sample_rounded_differences(
+        if not known:
+            check_repeatable(
+                query,
+                reference,
+                n_records=n_records,
+                entropy=rng.bytes(16),
+                private=private,
+            )
+        pairs = sample_pairs(
             query,
             reference,
             n_pairs=1 if known else int(self.n_pairs),  # one tells the outputs
@@ -309,31 +330,41 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
             n_jobs=self.n_jobs,
             random_state=rng,
             verbose=check_verbose(self.verbose),
+            private=private,
         )
+        n_outputs = pairs.differences.shape[1]
         if known:
-            self._keep_known(plan, differences.shape[1], n_records, self.relation)
+            self._keep_known(plan, n_outputs, n_records, self.relation)
             self.query_ = query
             return self
-        draw_seed = int.from_bytes(rng.bytes(16), "little")
-        certified = certify_sampled(
+        pairs.draw_seed = int.from_bytes(rng.bytes(16), "little")
+        pairs.sketch = reference.sketch
+        shortcomings = reference.shortcomings(
+            n_records=n_records,
+            n_own=n_own(self.relation),
+            n_outputs=n_outputs,
+            gamma=plan.gamma,
+        )
+        self.calibrated_ = certify_sampled(
             plan,
-            differences,
-            errors,
-            draw_seed=draw_seed,
+            pairs,
             n_records=n_records,
             relation=self.relation,
             reference=reference.description,
+            for_new_people=reference.for_new_people,
+            provisos=() if private else shortcomings,
             seeded=self.noise_random_state is not None,
         )
-        self._keep(certified)
-        for array in (differences, errors):
-            if array is not None:
-                array.flags.writeable = False
-        self.differences_ = differences
-        self.difference_errors_ = errors
-        self.draw_seed_ = draw_seed
-        self.reference_fingerprint_ = reference.fingerprint
         self.query_ = query
+        self._warn(plan)
+        if private:
+            pairs.withhold()
+        elif shortcomings:
+            warn_caller(
+                f"{' '.join(shortcomings)} Of real people, more may exceed the level "
+                "than the risk says: use more public records, or a larger gamma.",
+                ReferenceWarning,
+            )
         return self
 
     def calibrate(
@@ -364,9 +395,8 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         IncompatibleError
             If there are no pairs, or they came from private data.
         """
-        check_is_fitted(self, "certificate_")
+        check_is_fitted(self, "calibrated_")
         other: Self = copy.copy(self)
-        other.__dict__.pop("sensitivities_", None)
         targets = {"epsilon": epsilon, "gamma": gamma}
         other.set_params(**{k: v for k, v in targets.items() if v is not None})
         plan = other._plan()
@@ -374,25 +404,23 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         noise_source(other.noise_random_state)
         certificate = self.certificate_
         if plan.randomness == "explicit":
-            for name in ("differences_", "difference_errors_", "draw_seed_"):
-                other.__dict__.pop(name, None)
             other._keep_known(
                 plan, self.n_outputs_, self.n_records_, certificate.relation
             )
             return other
-        self._check_pairs_kept()
-        plan.check_pairs(len(self.differences_))
-        certified = certify_sampled(
+        pairs = self._kept_pairs()
+        plan.check_pairs(len(pairs))
+        other.calibrated_ = certify_sampled(
             plan,
-            self.differences_,
-            self.difference_errors_,
-            draw_seed=self.draw_seed_,
-            n_records=self.n_records_,
+            pairs,
+            n_records=certificate.n_records,
             relation=certificate.relation,
             reference=certificate.reference,
+            for_new_people=certificate.for_new_people,
+            provisos=certificate.provisos,
             seeded=other.noise_random_state is not None,
         )
-        other._keep(certified)
+        other._warn(plan)
         return other
 
     def sensitivity_at(self, gamma: float) -> float:
@@ -415,11 +443,11 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         IncompatibleError
             If the pairs are not kept, as they came from private data.
         """
-        self._check_pairs_kept()
+        sensitivities = self.sensitivities_
         gamma = check_probability(gamma, "gamma")
         rule = as_calibration(self.calibration, self.failure_prob)
-        index = rule.order_index(len(self.sensitivities_), gamma)
-        return float(np.partition(self.sensitivities_, index - 1)[index - 1])
+        index = rule.order_index(len(sensitivities), gamma)
+        return float(np.partition(sensitivities, index - 1)[index - 1])
 
     def _plan(self) -> NoisePlan:
         """Return what is set about the guarantee and the noise, checked."""
@@ -467,31 +495,17 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         self, plan: NoisePlan, n_outputs: int, n_records: int, relation: str
     ) -> None:
         """Set everything that follows from a known sensitivity: there are no pairs."""
-        certified = certify_known(
+        self.calibrated_ = certify_known(
             plan,
             n_outputs=n_outputs,
             n_records=n_records,
             relation=relation,
             seeded=self.noise_random_state is not None,
         )
-        self._keep(certified)
-        self.reference_fingerprint_ = None
+        self._warn(plan)
 
-    def _keep(self, certified: CertifiedNoise) -> None:
-        """Set everything that follows from calibration."""
-        certificate = certified.certificate
-        if certified.sensitivities is not None:
-            certified.sensitivities.flags.writeable = False
-            self.sensitivities_ = certified.sensitivities
-        self.mechanism_ = certified.noise
-        self.certificate_ = certificate
-        self.n_records_ = certificate.n_records
-        self.n_outputs_ = certificate.n_outputs
-        self.sensitivity_ = certificate.sensitivity
-        self.noise_scale_ = certificate.noise_scale
-        self.noise_epsilon_ = certificate.noise_epsilon
-        self.risk_ = certificate.risk
-        if certificate.calibration == "bessel":
+    def _warn(self, plan: NoisePlan) -> None:
+        if plan.calibration == "bessel":
             warn_caller(HEURISTIC_CLAIM, HeuristicGuaranteeWarning)
 
     def __sklearn_tags__(self) -> Tags:

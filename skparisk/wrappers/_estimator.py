@@ -9,23 +9,27 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, check_array, get_tags
 
 from skparisk._classes import PublicClasses, tell_classes
 from skparisk._fitted import forget_fit
+from skparisk._fitted_parts import (
+    FITTED_PARTS,
+    FROZEN_PARTS,
+    find_fitted_parts,
+    refuse_frozen_on,
+    warn_fitted_parts,
+)
 from skparisk._private import (
     PrivateMixin,
     SensitivitySource,
+    TrainingData,
     reference_table,
-    samples_training_data,
 )
 from skparisk._private_data import hide_values, validate_private
 from skparisk._validate import check_at_least, check_random_state
-from skparisk.exceptions import (
-    IncompatibleError,
-    PrivacyLeakWarning,
-    warn_caller,
-)
+from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import sample_database
 from skparisk.queries import (
     AttributeReader,
@@ -37,8 +41,13 @@ from skparisk.queries import (
     repeatable,
     takes_targets,
 )
-from skparisk.reference import Reference, TableReference, as_reference, fingerprint
-from skparisk.sensitivity import SensitivitySampler
+from skparisk.reference import (
+    RecordSketch,
+    Reference,
+    TableReference,
+    as_reference,
+)
+from skparisk.sensitivity import MOST_ASKED, SensitivitySampler
 from skparisk.wrappers._first_fit import FirstFit
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
 from skparisk.wrappers._recipes import Recipe, find_recipe
@@ -225,6 +234,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         self,
         X: Any,
         y: Any = None,
+        *,
         X_reference: Any = None,
         y_reference: Any = None,
     ) -> Self:
@@ -272,6 +282,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         forget_fit(self)
         source = self._check_privacy()
         estimator = _check_estimator(self.estimator)
+        warn_fitted_parts(self)
         tags = get_tags(estimator)
         features, targets = self._check_data(X, y, tags)
         labels = None
@@ -284,19 +295,26 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             table = reference_table(X_reference, y_reference)
         else:
             table = None if X_reference is None else TableReference(X_reference)
-        first = self._fit_first(estimator, source, table, features, targets, labels)
+        data = self._recognize(source, X, features, targets, table)
+        if labels is not None:
+            labels = labels.of_reference(data.reference_is_private)
+        wrapped = [part for part in (estimator, self.surrogate) if part is not None]
+        frozen = find_fitted_parts(self).frozen
+        refuse_frozen_on(frozen, wrapped, features, targets)
+        first = self._fit_first(estimator, source, data, labels)
         recipe = find_recipe(estimator) or _UNKNOWN
         query = self._make_query(estimator, recipe, first, labels, features)
         extra = self._read_public(first, query)
         # Whether it can be served is found out before anything is released.
         self._serve(first.read(query), recipe, extra, labels)
-        released = self._release(source, query, X, features, targets, table)
+        released = self._release(source, query, data)
         # A fitted sampler has a query of its own, with its shapes and its anchor.
         asked: Any = query if self.sampler_ is None else self.sampler_.query_
         self.estimator_ = self._serve(asked.split(released), recipe, extra, labels)
         if labels is not None:
             self.classes_ = labels.labels
             tell_classes(self, labels)
+        self._tell_fitted_parts()
         clusters = tags.estimator_type == "clusterer" and self.release == "auto"
         if clusters and math.isinf(self.epsilon):
             self.labels_ = self.predict(X)
@@ -325,19 +343,18 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         self,
         estimator: Any,
         source: SensitivitySource,
-        table: TableReference | None,
-        X: NDArray[np.float64],
-        y: NDArray[np.float64] | None,
+        data: TrainingData,
         labels: PublicClasses | None,
     ) -> FirstFit:
         """Fit on records of the reference, or on made-up ones where there is none."""
+        X, y, private = data.features, data.targets, data.reference_is_private
         sampler = source if isinstance(source, SensitivitySampler) else None
-        reference: Reference | None = table
+        reference: Reference | None = data.table
         if reference is None and sampler is not None:
-            if sampler.reference is not None:
-                reference = as_reference(sampler.reference)
-            elif samples_training_data(sampler):
+            if private:
                 reference = TableReference(X, y)  # as the sampler will do
+            elif sampler.reference is not None:
+                reference = as_reference(sampler.reference)
         if reference is None:
             return FirstFit.on_made_up(estimator, X.shape, y, labels)
         names = getattr(self, "feature_names_in_", None)
@@ -346,20 +363,33 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         seed = next((seed for seed in seeds if seed is not None), None)
         entropy = check_random_state(seed, "random_state").bytes(16)
         known = None if sampler is None else sampler.n_records
-        database = sample_database(
-            reference,
-            len(X) if known is None else check_at_least(known, "n_records", 1),
-            # Not one of the seeds that the pairs have.
-            np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,)),
-        )
-        targets = database[1]
-        if y is not None and targets is not None and targets.shape[1:] != y.shape[1:]:
-            raise IncompatibleError(
-                f"y has {_columns(y)}, and the targets of the reference have "
-                f"{_columns(targets)}: they must be the same."
-            )
-        public = reference.fingerprint != fingerprint(X)
-        return FirstFit.on(estimator, database, labels, reference if public else None)
+        n_records = len(X) if known is None else check_at_least(known, "n_records", 1)
+        # Not one of the seeds that the pairs have.
+        root = np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,))
+        failure: Exception | None = None
+        for seed in root.spawn(MOST_ASKED):
+            database = sample_database(reference, n_records, seed)
+            _check_same_columns(y, database[1])
+            try:
+                return FirstFit.on(
+                    estimator,
+                    database,
+                    labels,
+                    None if private else reference,
+                    private=private,
+                )
+            except Exception as error:  # raised below, if it is not by chance
+                failure = error
+        assert failure is not None
+        raise failure
+
+    def _tell_fitted_parts(self) -> None:
+        """Say what was learned before, by parts of the estimator that came fitted."""
+        parts = find_fitted_parts(self)
+        if parts.bare:
+            self._add_to_claim(leaks=(FITTED_PARTS,), note="parts fitted before")
+        if parts.frozen:
+            self._add_to_claim(provisos=(FROZEN_PARTS,), note="parts fitted before")
 
     def _make_query(
         self,
@@ -439,10 +469,10 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
                 f"X_public has {points.shape[1]} features, and X has "
                 f"{self.n_features_in_}: they must be the same."
             )
-        if fingerprint(points) == fingerprint(features):
+        if RecordSketch.of(points).overlaps(RecordSketch.of(features)):
             raise ValueError(
-                "X_public must be public, and not the training data, which would stay "
-                "in the parameters and in what serves predictions."
+                "X_public must be public, and not have records of the training data, "
+                "which would stay in the parameters and in what serves predictions."
             )
         names = getattr(self, "feature_names_in_", None)
         columns = getattr(self.X_public, "columns", None)
@@ -529,6 +559,14 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         return self._as_noisy(tags)
 
 
+def _check_same_columns(y: NDArray[Any] | None, targets: NDArray[Any] | None) -> None:
+    if y is not None and targets is not None and targets.shape[1:] != y.shape[1:]:
+        raise IncompatibleError(
+            f"y has {_columns(y)}, and the targets of the reference have "
+            f"{_columns(targets)}: they must be the same."
+        )
+
+
 def _columns(y: NDArray[Any]) -> str:
     return "one dimension" if y.ndim == 1 else f"{y.shape[1]} column(s)"
 
@@ -540,11 +578,11 @@ def _check_estimator(estimator: Any) -> Any:
             f"estimator must be an instance of a scikit-learn estimator, got "
             f"{estimator!r}."
         )
-    if any(name.endswith("_") and name[0] != "_" for name in vars(estimator)):
-        warn_caller(
-            f"The {type(estimator).__name__} is fitted already: what it has learned "
-            "stays in the parameters of this model, without noise. Wrap a clone.",
-            PrivacyLeakWarning,
+    if isinstance(estimator, FrozenEstimator):
+        raise ValueError(
+            "estimator must be one that `fit` can fit, and a FrozenEstimator learns "
+            "nothing: there is nothing to release. Wrap the estimator in it, or use it "
+            "as it is if it was fitted on public records."
         )
     try:
         return repeatable(estimator)

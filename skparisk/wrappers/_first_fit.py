@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skparisk._classes import PublicClasses
+from skparisk._silence import silenced
 from skparisk.neighbors import Database
 from skparisk.queries import EstimatorQuery, Numbers, Reader, label_codes, takes_targets
 from skparisk.reference import Reference, TableReference
@@ -56,8 +56,13 @@ class FirstFit:
         database: Database,
         labels: PublicClasses | None,
         reference: Reference | None,
+        *,
+        private: bool = False,
     ) -> Self:
-        """Fit on a sampled database; its labels are the numbers that stand for them."""
+        """Fit on a sampled database; its labels are the numbers that stand for them.
+
+        Of a private one nothing is shown where the fit fails.
+        """
         X, y = database
         supervised = takes_targets(estimator)
         if supervised and y is None:
@@ -69,20 +74,32 @@ class FirstFit:
             codes = label_codes(y, labels.numbers)
             missing = np.setdiff1d(np.arange(len(labels.numbers)), codes)
             if missing.size:
+                which = "A class"
+                if not private:
+                    which = f"The class {labels.labels[missing[0]]}"
                 raise ValueError(
-                    f"The class {labels.labels[missing[0]]} is missing in the first "
-                    f"sampled database: {len(X)} records (n_records) are too few for "
-                    "how rare the class is in the reference."
+                    f"{which} is missing in the first sampled database: {len(X)} "
+                    "records (n_records) are too few for how rare the class is in the "
+                    "reference."
                 )
             targets = labels.labels[codes]
 
         def fit() -> Any:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with silenced():
                 fresh, records = clone(estimator), X.copy()  # it may work in place
                 return fresh.fit(records, targets) if supervised else fresh.fit(records)
 
-        return cls(fit(), reference, fit)
+        if not private:
+            return cls(fit(), reference, fit)
+        try:
+            return cls(fit(), reference, fit)
+        except Exception:
+            pass  # said below, outside, so that the error does not come along
+        raise ValueError(
+            f"{type(estimator).__name__} cannot be fitted to a resample of the private "
+            "data. Why is not shown, as it may tell about them; see what it says on "
+            "public or made-up data."
+        )
 
     @classmethod
     def on_made_up(

@@ -252,6 +252,7 @@ class ServedMethods:
         self,
         X: Any,
         y: Any = None,
+        *,
         X_reference: Any = None,
         y_reference: Any = None,
     ) -> Any:
@@ -266,13 +267,15 @@ class ServedMethods:
         -------
         transformed : ndarray of shape (n_records, n_outputs)
         """
-        return self.fit(X, y, X_reference, y_reference).transform(X)
+        public = {"X_reference": X_reference, "y_reference": y_reference}
+        return self.fit(X, y, **public).transform(X)
 
     @available_if(_offers("fit_predict", "predict"))
     def fit_predict(
         self,
         X: Any,
         y: Any = None,
+        *,
         X_reference: Any = None,
         y_reference: Any = None,
     ) -> Any:
@@ -287,7 +290,8 @@ class ServedMethods:
         -------
         labels : ndarray of shape (n_records,)
         """
-        return self.fit(X, y, X_reference, y_reference).predict(X)
+        public = {"X_reference": X_reference, "y_reference": y_reference}
+        return self.fit(X, y, **public).predict(X)
 
     @available_if(_offers("set_output"))
     def set_output(self, *, transform: str | None = None) -> Self:

@@ -18,6 +18,7 @@ from skparisk.queries import MeanQuery
 from skparisk.reference import CallableReference
 from skparisk.sensitivity import sample_differences
 from skparisk.sensitivity._certify import certify_sampled
+from skparisk.sensitivity._pairs import SampledPairs
 
 GAMMA, N_PAIRS = 0.2, 30_000
 N_FRESH = {1: 20_000, 2: 20_000, 6: 20_000, 20: 12_000, 64: 12_000}
@@ -138,8 +139,7 @@ def test_risk_is_over_the_sampled_pairs_as_well(parameters, shape):
     for seed, (*pairs, fresh) in enumerate(differences):
         certified = certify_sampled(
             plan,
-            np.array(pairs),
-            draw_seed=seed,
+            SampledPairs(np.array(pairs), None, np.zeros(k), draw_seed=seed),
             n_records=1,
             reference="normal records",
         )

@@ -1,0 +1,48 @@
+"""What calls a fit, where that alone makes its claim about people false."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import Any
+
+from skparisk.exceptions import IncompatibleError
+
+__all__ = ["refuse_resampling_ensembles"]
+
+
+def refuse_resampling_ensembles() -> None:
+    """Refuse to be fitted inside of a bootstrap or boosting ensemble of scikit-learn.
+
+    Told from the ensemble's own parameters, which are on the stack; never from records.
+    A record that a bag holds c times costs c times the level, and boosting weighs
+    records by what earlier fits made of them, without noise.
+    """
+    ensembles: Any = sys.modules.get("sklearn.ensemble")
+    if ensembles is None:
+        return
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("sklearn.ensemble."):
+            for name in ("self", "ensemble"):
+                _refuse(frame.f_locals.get(name), ensembles)
+        frame = frame.f_back
+
+
+def _refuse(ensemble: Any, ensembles: Any) -> None:
+    bagging = (ensembles.BaggingClassifier, ensembles.BaggingRegressor)
+    boosting = (ensembles.AdaBoostClassifier, ensembles.AdaBoostRegressor)
+    kind = type(ensemble).__name__
+    if isinstance(ensemble, bagging) and ensemble.bootstrap:
+        raise IncompatibleError(
+            f"A private estimator must not be fitted in a {kind} with bootstrap=True: "
+            "who is drawn twice for a bag is protected half as well as is claimed. Use "
+            "bootstrap=False."
+        )
+    if isinstance(ensemble, boosting):
+        raise IncompatibleError(
+            f"A private estimator must not be fitted in a {kind}: the weights of "
+            "records follow from earlier fits without noise, so that the claim of each "
+            "fit is false. Use an ensemble that does not look at records, such as "
+            "bagging with bootstrap=False."
+        )

@@ -1,0 +1,165 @@
+"""Parts of a wrapped estimator that were fitted before, maybe on the private data."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+
+from skparisk._silence import silenced
+from skparisk.exceptions import PrivacyLeakWarning, warn_caller
+from skparisk.queries import repeatable, takes_targets
+
+__all__ = [
+    "FITTED_PARTS",
+    "FROZEN_PARTS",
+    "FittedParts",
+    "find_fitted_parts",
+    "refuse_frozen_on",
+    "warn_fitted_parts",
+]
+
+FITTED_PARTS = (
+    "A part of the estimator was fitted before: what it learned then is in the "
+    "parameters of the model, without noise."
+)
+FROZEN_PARTS = (
+    "The caller says that frozen parts of the estimator were fitted on public records; "
+    "this is not checked."
+)
+
+
+# Sums in another order differ by less.
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class FittedParts:
+    """What came fitted: bare, to be fitted again, or frozen, to be used as it is."""
+
+    bare: tuple[Any, ...]
+    frozen: tuple[Any, ...]
+
+
+def find_fitted_parts(estimator: Any) -> FittedParts:
+    """Return the parts of an estimator that are fitted already, but for samplers."""
+    frozen, bare = [], []
+    params = estimator.get_params(deep=True)
+    closed = tuple(
+        f"{name}__"
+        for name, part in params.items()
+        if isinstance(part, FrozenEstimator)
+    )
+    for name, part in params.items():
+        if "sensitivity" in name.split("__") or name.startswith(closed):
+            continue
+        if isinstance(part, FrozenEstimator):
+            frozen.append(part.estimator)
+        elif _is_fitted(part):
+            bare.append(part)
+    return FittedParts(tuple(bare), tuple(frozen))
+
+
+def warn_fitted_parts(estimator: Any) -> None:
+    """Warn that what was learned before stays in the parameters."""
+    for part in find_fitted_parts(estimator).bare:
+        warn_caller(
+            f"The {type(part).__name__} is fitted already: what it has learned stays "
+            "in the parameters of this model, without noise. Wrap a clone.",
+            PrivacyLeakWarning,
+        )
+
+
+def refuse_frozen_on(
+    frozen: Sequence[Any], estimators: Iterable[Any], X: Any, y: Any
+) -> None:
+    """Refuse frozen parts that have learned what a fit to private records learns.
+
+    The `estimators` that hold them are thawed, fitted to these records, and forgotten.
+    """
+    found: list[Any] = []
+    for estimator in estimators if frozen else ():
+        try:
+            with np.errstate(all="ignore"), silenced():
+                thawed = repeatable(_thaw(estimator))
+                records = copy.copy(X)
+                thawed.fit(records, y) if takes_targets(thawed) else thawed.fit(records)
+        except Exception:
+            continue  # there is nothing that it could have learned from these records
+        found += _fitted_objects(thawed)
+    if any(_learned_the_same(part, other) for part in frozen for other in found):
+        raise ValueError(
+            "A frozen part of the estimator has learned what a fit to the training "
+            "data learns: it would be released without noise. Fit it on public records."
+        )
+
+
+def _is_fitted(part: Any) -> bool:
+    return isinstance(part, BaseEstimator) and bool(_learned(part))
+
+
+def _learned(part: Any) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in vars(part).items()
+        if name.endswith("_") and not name.startswith("_")
+    }
+
+
+def _thaw(estimator: Any) -> Any:
+    """Return a clone in which nothing is frozen."""
+    if isinstance(estimator, FrozenEstimator):
+        return clone(estimator.estimator)
+    thawed = clone(estimator)
+    frozen = {
+        name: clone(part.estimator)
+        for name, part in thawed.get_params(deep=True).items()
+        if isinstance(part, FrozenEstimator)
+    }
+    return thawed.set_params(**frozen)
+
+
+def _fitted_objects(root: Any) -> Iterator[Any]:
+    """Yield the estimators that a fitted one holds, however they are put together."""
+    seen: set[int] = set()
+    left = [root]
+    while left:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, BaseEstimator):
+            if _is_fitted(value):
+                yield value
+            left += vars(value).values()
+        elif isinstance(value, list | tuple):
+            left += value
+        elif isinstance(value, dict):
+            left += value.values()
+
+
+def _learned_the_same(one: Any, other: Any) -> bool:
+    """Tell if two fits of one kind have the same numbers, of which there are some."""
+    if type(one) is not type(other):
+        return False
+    numbers = [
+        {
+            name: np.asarray(value)
+            for name, value in _learned(part).items()
+            if isinstance(value, np.ndarray | float)
+            and np.asarray(value).dtype.kind == "f"
+        }
+        for part in (one, other)
+    ]
+    first, second = numbers
+    return bool(first) and all(
+        name in second
+        and value.shape == second[name].shape
+        and np.allclose(value, second[name], rtol=_SAME, atol=0.0, equal_nan=True)
+        for name, value in first.items()
+    )

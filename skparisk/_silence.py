@@ -1,0 +1,63 @@
+"""Silence for one thread: what private data make others warn of is not shown.
+
+`warnings.catch_warnings` silences the whole process while one thread needs it, and may
+leave it silenced where threads overlap. Here one permanent filter asks which thread is
+warning.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, cast
+
+__all__ = ["silenced"]
+
+
+class _SilentThread(threading.local):
+    """Stands where a filter has the pattern of a message."""
+
+    depth = 0
+
+    def match(self, message: str) -> bool:
+        return self.depth > 0
+
+    @property
+    def pattern(self) -> str:
+        """What scikit-learn copies for what it runs inside: silent there as well."""
+        return ".*" if self.depth > 0 else "(?!)"
+
+    def __reduce__(self) -> tuple[Callable[[], _SilentThread], tuple[()]]:
+        # scikit-learn sends the filters to its worker processes.
+        return _the_thread, ()
+
+
+_thread = _SilentThread()
+_FILTER: Any = ("ignore", _thread, Warning, None, 0)
+
+
+def _the_thread() -> _SilentThread:
+    return _thread
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Show no warning of this thread, whatever the filters; of others as before."""
+    _stand_first()
+    _thread.depth += 1
+    try:
+        yield
+    finally:
+        _thread.depth -= 1
+
+
+def _stand_first() -> None:
+    # Others may have put filters before it, or restored a list without it.
+    filters = cast("list[Any]", warnings.filters)
+    if not filters or filters[0] != _FILTER:
+        filters[:] = [_FILTER, *(entry for entry in filters if entry != _FILTER)]
+
+
+_stand_first()

@@ -1,0 +1,26 @@
+"""Fits that are simulated on public records: there is nothing private to recognize."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+__all__ = ["is_simulated", "simulated"]
+
+_SIMULATED = ContextVar("simulated", default=False)
+
+
+@contextmanager
+def simulated() -> Iterator[None]:
+    """Let what is fitted here be drawn from its own reference."""
+    token = _SIMULATED.set(True)
+    try:
+        yield
+    finally:
+        _SIMULATED.reset(token)
+
+
+def is_simulated() -> bool:
+    """Tell if the records of a fit are public, as those of its reference."""
+    return _SIMULATED.get()

@@ -1,0 +1,53 @@
+"""Whether a splitter looks at the values of records when it splits them."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+from sklearn.base import is_classifier
+from sklearn.model_selection import (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    LeavePGroupsOut,
+    LeavePOut,
+    PredefinedSplit,
+    RepeatedKFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
+
+__all__ = ["SPLITS_BY_VALUES", "may_split_by_values"]
+
+SPLITS_BY_VALUES = (
+    "The records were split by their values, as stratified folds are: one record that "
+    "is changed moves others to another fold, so that the levels of all fits do not "
+    "add up to what they are together. Use KFold or ShuffleSplit."
+)
+_BY_POSITION = (
+    GroupKFold,
+    GroupShuffleSplit,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    LeavePGroupsOut,
+    LeavePOut,
+    PredefinedSplit,
+    RepeatedKFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
+
+
+def may_split_by_values(cv: Any, estimator: Any) -> bool:
+    """Tell if `cv` may look at values, as scikit-learn understands it.
+
+    Splits that are given as lists of indices are taken to be fixed; groups to be those
+    of the owners of records. A splitter that is not known may do anything.
+    """
+    if cv is None or isinstance(cv, Integral):
+        return is_classifier(estimator)
+    return hasattr(cv, "split") and type(cv) not in _BY_POSITION

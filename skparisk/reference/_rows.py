@@ -1,0 +1,137 @@
+"""Drawing rows of a table, for a block of pairs at a time.
+
+Rows are short integers where the table allows it: drawing them takes half the time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["draw_few_distinct", "draw_rows", "draw_subsets", "step_over"]
+
+Rows = NDArray[np.integer[Any]]
+
+# A coin for each row is faster than drawing rows one by one, if so many are drawn.
+_DENSE = 16
+_PLACES = 2**18
+
+
+def draw_rows(n_rows: int, shape: tuple[int, ...], rng: np.random.Generator) -> Rows:
+    """Return rows, uniform and independent."""
+    return rng.integers(n_rows, size=shape, dtype=_number(n_rows))
+
+
+def step_over(rows: Rows, own: Rows) -> Rows:
+    """Turn numbers of other rows than those of each line of `own` into rows, in place.
+
+    They are drawn from as many numbers as there are other rows, and step over those of
+    `own`: rows that are uniform on the others, without a second draw.
+    """
+    for taken in np.sort(own, axis=1).T.astype(rows.dtype):
+        rows += rows >= taken[:, None]
+    return rows
+
+
+def draw_few_distinct(n_rows: int, size: int, n: int, rng: np.random.Generator) -> Rows:
+    """Return lines of a few rows without replacement, in random order."""
+    if n == 2 < n_rows:  # most lines are right at once
+        rows = draw_rows(n_rows, (size, 2), rng)
+        while (again := np.flatnonzero(rows[:, 0] == rows[:, 1])).size:
+            rows[again] = draw_rows(n_rows, (again.size, 2), rng)
+        return rows
+    rows = np.empty((size, n), dtype=_number(n_rows))
+    for column in range(n):
+        drawn = draw_rows(n_rows - column, (size,), rng)
+        for taken in np.sort(rows[:, :column], axis=1).T:
+            drawn += drawn >= taken
+        rows[:, column] = drawn
+    return rows
+
+
+def draw_subsets(
+    n_rows: int, own: Rows, length: int, rng: np.random.Generator
+) -> Rows | NDArray[np.bool_]:
+    """Return rows without replacement within each line, and none of those of `own`.
+
+    All subsets are equally likely: nothing here depends on the names of rows. Where
+    they are many of all rows, a truth value is returned for each row, else the rows.
+    """
+    size, n_own = own.shape
+    if not length:
+        return np.empty((size, 0), dtype=_number(n_rows))
+    if _DENSE * length > n_rows:
+        return _choose_by_coins(n_rows, own, length, rng)
+    rows = np.empty((size, length), dtype=_number(n_rows))
+    step = max(1, _PLACES // n_rows)
+    for start in range(0, size, step):
+        _fill_by_redrawing(rows[start : start + step], n_rows - n_own, rng)
+    return step_over(rows, own)
+
+
+def _choose_by_coins(
+    n_rows: int, own: Rows, length: int, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Choose those of all other rows whose coin says so, and mend how many these are.
+
+    A coin is a byte, so about as many are chosen as there should be. Of a line that has
+    too many, members that are drawn at random leave; of others, rows that are drawn at
+    random join.
+    """
+    size, n_own = own.shape
+    n_others = n_rows - n_own
+    share = round(256 * length / n_others)
+    n_words = -(-size * n_rows // 8)
+    coins = rng.bit_generator.random_raw(n_words).view(np.uint8)[: size * n_rows]
+    chosen = coins < share
+    offsets = np.arange(size) * n_rows
+    kept_out = (own + offsets[:, None]).ravel()
+    chosen[kept_out] = False
+    surplus = np.count_nonzero(chosen.reshape(size, n_rows), axis=1) - length
+    state = chosen.view(np.uint8)
+    state[kept_out] = 2
+    while surplus.any():
+        missing = np.abs(surplus)
+        # Some tries are in vain.
+        hit = np.where(surplus > 0, length, n_others - length) / n_rows
+        tries = np.where(missing, missing / hit * 1.3 + 6 / hit, 0).astype(np.intp)
+        drawn = draw_rows(n_rows, (int(tries.sum()),), rng)
+        drawn = drawn + np.repeat(offsets, tries)
+        drawn = drawn[state.take(drawn) == np.repeat(surplus > 0, tries)]
+        # In the order of the draws: each once, and no more than are missing.
+        drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
+        lines = drawn // n_rows
+        rank = np.arange(len(drawn)) - np.searchsorted(lines, lines)
+        mended = rank < missing.take(lines)
+        state[drawn[mended]] ^= 1
+        surplus -= np.sign(surplus) * np.bincount(lines[mended], minlength=size)
+    return (state == 1).reshape(size, n_rows)
+
+
+def _fill_by_redrawing(rows: Rows, n_rows: int, rng: np.random.Generator) -> None:
+    """Fill lines with rows that are drawn, and drawn again where they were before.
+
+    `holders` says which place holds a number last: numbers of other lines are other
+    numbers here.
+    """
+    size, length = rows.shape
+    offsets = np.arange(size) * n_rows
+    held = (draw_rows(n_rows, rows.shape, rng) + offsets[:, None]).ravel()
+    places = np.arange(held.size)
+    holders = np.zeros(size * n_rows, dtype=np.int32)
+    holders[held] = places
+    left = np.flatnonzero(holders.take(held) != places)
+    while left.size:
+        drawn = draw_rows(n_rows, (left.size,), rng) + offsets.take(left // length)
+        free = held.take(holders.take(drawn)) != drawn
+        filled, new = left[free], drawn[free]
+        held[filled] = new
+        holders[new] = filled
+        left = np.concatenate([left[~free], filled[holders.take(new) != filled]])
+    rows[:] = held.reshape(rows.shape) - offsets[:, None]
+
+
+def _number(n_rows: int) -> type[np.int32] | type[np.int64]:
+    return np.int32 if n_rows < 2**31 else np.int64

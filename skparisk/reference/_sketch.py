@@ -1,0 +1,147 @@
+"""Hashes of rows, by which records are known again in another table."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["RecordSketch"]
+
+# Rows whose hashes are kept: those that are smallest, whatever the table.
+_MOST_KEPT = 2**16
+_NUMBERS_PER_BLOCK = 2**20
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+# Fewer rows in common, or a smaller share of a table, are no sign of anything.
+_LEAST_COMMON = 5
+_LEAST_SHARE = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class RecordSketch:
+    """The smallest hashes of the rows of a table, sorted: the same in any order.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows of the table.
+
+    ordered : int
+        A hash of all rows in their order.
+
+    features : ndarray of uint64
+        Hashes of the features of a row.
+
+    records : ndarray of uint64 or None
+        Hashes of features and targets together, where there are targets.
+    """
+
+    n_rows: int
+    ordered: int
+    features: NDArray[np.uint64]
+    records: NDArray[np.uint64] | None = None
+
+    @classmethod
+    def of(cls, X: NDArray[np.float64], y: NDArray[np.float64] | None = None) -> Self:
+        """Return the sketch of a table of numbers."""
+        features = _row_hashes(X)
+        places = np.arange(1, 2 * len(X), 2, dtype=np.uint64)
+        ordered = int(_mixed(features * places).sum(dtype=np.uint64))
+        if y is None:
+            return cls(len(X), ordered, _smallest(features))
+        targets = _row_hashes(y.reshape(len(y), -1))
+        records = _mixed(features * _MULTIPLIER + targets)
+        return cls(len(X), ordered, _smallest(features), _smallest(records))
+
+    def overlaps(self, other: RecordSketch) -> bool:
+        """Tell if two tables have records in common that chance cannot explain.
+
+        Either they are the same rows in the same order, or enough rows that are single
+        in both are the same.
+        """
+        if (self.n_rows, self.ordered) == (other.n_rows, other.ordered):
+            return len(np.unique(self.features)) > 1
+        sides = [(self.features, other.features)]
+        if self.records is not None and other.records is not None:
+            sides.append((self.records, other.records))
+        return any(
+            _share_singles(one, two, self.n_rows, other.n_rows) for one, two in sides
+        )
+
+
+def _share_singles(
+    one: NDArray[np.uint64], two: NDArray[np.uint64], n_one: int, n_two: int
+) -> bool:
+    """Tell if more rows are single in both tables, and the same, than by chance.
+
+    In independent tables of one population a value of probability p is single in both
+    with a probability of at most n_one n_two p**2 (1 - p)**(n_one - 1), and twice in
+    one table with n_one (n_one - 1) / 2 p**2 (1 - p)**(n_one - 2). So chance does not
+    expect more common singles than 2 n_two / (n_one - 1) times the values that it
+    expects to be twice in one, nor than the same of two.
+    """
+    # Of both tables, what both would have kept.
+    limits = [int(kept[-1]) for kept in (one, two) if len(kept) == _MOST_KEPT]
+    if limits:
+        one, two = (kept[kept <= min(limits)] for kept in (one, two))
+    (singles, n_twice), (others, n_others_twice) = map(_repeats, (one, two))
+    n_common = len(np.intersect1d(singles, others, assume_unique=True))
+    by_chance = min(
+        2 * n_two / max(n_one - 1, 1) * _most_expected(n_twice),
+        2 * n_one / max(n_two - 1, 1) * _most_expected(n_others_twice),
+    )
+    least = max(_LEAST_COMMON, _LEAST_SHARE * min(len(one), len(two)))
+    return n_common >= least and n_common > by_chance + 2 * math.sqrt(by_chance)
+
+
+def _most_expected(count: int) -> float:
+    """Return the most that was expected where so many were counted, but for luck."""
+    return count + 3 * math.sqrt(count + 1) + 2
+
+
+def _repeats(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], int]:
+    """Return what occurs once, and how many values occur twice."""
+    values, counts = np.unique(hashes, return_counts=True)
+    return values[counts == 1], int((counts == 2).sum())
+
+
+def _row_hashes(table: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Return a 64-bit hash of each row; equal numbers have equal hashes."""
+    n_columns = max(table.shape[1], 1)
+    factors = _column_factors(n_columns)
+    hashes = np.empty(len(table), dtype=np.uint64)
+    step = max(1, _NUMBERS_PER_BLOCK // n_columns)
+    for start in range(0, len(table), step):
+        block = (
+            np.asarray(table[start : start + step], dtype=np.float64) + 0.0
+        )  # no -0.0
+        bits = _mixed(np.ascontiguousarray(block).view(np.uint64))
+        hashes[start : start + step] = (bits * factors).sum(axis=1, dtype=np.uint64)
+    return _mixed(hashes)
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spread each bit over the word (the finalizer of MurmurHash3)."""
+    bits = bits ^ (bits >> np.uint64(33))
+    bits = bits * np.uint64(0xFF51AFD7ED558CCD)
+    bits = bits ^ (bits >> np.uint64(33))
+    bits = bits * np.uint64(0xC4CEB9FE1A85EC53)
+    return np.asarray(bits ^ (bits >> np.uint64(33)))
+
+
+@cache
+def _column_factors(n_columns: int) -> NDArray[np.uint64]:
+    """Return odd numbers, so that columns cannot change places."""
+    drawn = np.random.default_rng(n_columns).integers(2**63, size=n_columns)
+    return drawn.astype(np.uint64) * np.uint64(2) + np.uint64(1)
+
+
+def _smallest(hashes: NDArray[np.uint64]) -> Any:
+    if len(hashes) > _MOST_KEPT:
+        hashes = np.partition(hashes, _MOST_KEPT - 1)[:_MOST_KEPT]
+    return np.sort(hashes)

@@ -1,0 +1,85 @@
+"""What was sampled: differences of a query on pairs, and how they may be used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk.reference import RecordSketch
+
+__all__ = ["SampledPairs"]
+
+
+@dataclass(eq=False)
+class SampledPairs:
+    """Differences of a query on sampled pairs of neighboring databases.
+
+    One object for all samplers that are calibrated from the same pairs: if the
+    reference turns out to be private, `withhold` takes them from all of these.
+
+    Parameters
+    ----------
+    differences : ndarray of shape (n_pairs, n_outputs)
+        Answer on the first database minus answer on the second. Infinite for a pair of
+        which one database has no answer.
+
+    errors : ndarray of shape (n_pairs, n_outputs) or None
+        The most that these may be off by rounding, where pairs are answered together.
+
+    rounding : ndarray of shape (n_outputs,)
+        What is rounding if an output differs by no more.
+
+    failure : str or None
+        Why a database has no answer, where one has none.
+
+    draw_seed : int
+        Of the noise that pairs are tried with.
+
+    sketch : RecordSketch or None
+        To know the records of the reference again.
+    """
+
+    differences: NDArray[np.float64]
+    errors: NDArray[np.float64] | None
+    rounding: NDArray[np.float64]
+    failure: str | None = None
+    draw_seed: int = 0
+    sketch: RecordSketch | None = None
+    withheld: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        for name in ("differences", "errors", "rounding"):
+            if getattr(self, name) is not None:
+                view = getattr(self, name).view()
+                view.flags.writeable = False
+                setattr(self, name, view)
+
+    def __len__(self) -> int:
+        return len(self.differences)
+
+    def take(self, pairs: slice) -> SampledPairs:
+        """Return some of the pairs; views, for a calculation."""
+        errors = None if self.errors is None else self.errors[pairs]
+        return SampledPairs(
+            self.differences[pairs], errors, self.rounding, self.failure, self.draw_seed
+        )
+
+    @property
+    def answered(self) -> NDArray[np.bool_]:
+        """Which pairs have answers on both databases."""
+        return np.isfinite(self.differences[:, 0])
+
+    def floor(self, pairs: slice) -> NDArray[np.float64]:
+        """Return what is rounding if an output of a pair differs by no more."""
+        if self.errors is None:
+            return self.rounding
+        return np.maximum(self.errors[pairs], self.rounding)
+
+    def withhold(self) -> None:
+        """Forget the pairs: their reference was private."""
+        empty = np.empty((0, self.differences.shape[1]))
+        self.differences, self.errors, self.rounding = empty, None, empty.sum(axis=0)
+        self.failure, self.draw_seed, self.sketch = None, 0, None
+        self.withheld = True

@@ -1,0 +1,449 @@
+"""Totals that were false, leaks, and what users met: each failed once."""
+
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from joblib import parallel_backend
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    BaggingClassifier,
+    BaggingRegressor,
+    RandomForestRegressor,
+    VotingRegressor,
+)
+from sklearn.linear_model import Lasso, LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_score,
+)
+from sklearn.preprocessing import QuantileTransformer
+from sklearn.utils.validation import validate_data
+
+from skparisk import (
+    CalibrationError,
+    IncompatibleError,
+    PrivacyLeakWarning,
+    PrivacyLedger,
+    PrivateEstimator,
+    PrivateGridSearchCV,
+    PrivateLogisticRegression,
+    PrivateRidge,
+    SensitivitySampler,
+    search_certificate,
+)
+from skparisk._silence import silenced
+from skparisk._text import ceil_text
+from skparisk.composition import PrivacyGuarantee, compose_basic
+from skparisk.model_selection._splits import SPLITS_BY_VALUES
+from skparisk.queries import FunctionQuery
+from skparisk.reference import TableReference
+from skparisk.sensitivity import sample_differences
+
+RNG = np.random.default_rng(8)
+X = RNG.normal(size=(80, 2))
+Y = X @ [1.0, -1.0] + RNG.normal(size=80)
+LABELS = (Y > 0) * 1
+X_PUBLIC = RNG.normal(size=(100, 2))
+Y_PUBLIC = X_PUBLIC @ [1.0, -1.0] + RNG.normal(size=100)
+PUBLIC = {"X_reference": X_PUBLIC, "y_reference": Y_PUBLIC}
+KNOWN = {"sensitivity": 1.0}
+CLASSIFIER = PrivateLogisticRegression(classes=[0, 1], **KNOWN)
+
+
+# Totals
+
+
+@pytest.mark.parametrize("ledger", [True, False])
+@pytest.mark.parametrize("backend", ["sequential", "threading"])
+def test_bootstrap_ensembles_are_refused(backend, ledger):
+    """Ten bags under a ledger of 10 had an exact loss of 19."""
+    ridge = PrivateRidge(**KNOWN)
+    with parallel_backend(backend, n_jobs=2):
+        for kind, model, y in [
+            (BaggingRegressor, ridge, Y),
+            (
+                BaggingClassifier,
+                PrivateLogisticRegression(classes=[0, 1], **KNOWN),
+                LABELS,
+            ),
+        ]:
+            bagging = kind(model, n_estimators=4, n_jobs=2)
+            with (
+                PrivacyLedger(10.0) as book,
+                pytest.raises(IncompatibleError, match="Use bootstrap=False"),
+            ):
+                bagging.fit(X, y)
+            assert book.releases == ()
+            bagging.set_params(bootstrap=False, max_samples=0.5)
+            if ledger:
+                with PrivacyLedger(10.0) as book:
+                    bagging.fit(X, y)
+                assert book.spent.epsilon == 4.0
+            else:
+                bagging.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("boosting", "y"),
+    [
+        (AdaBoostRegressor(PrivateRidge(**KNOWN)), Y),
+        (
+            AdaBoostClassifier(PrivateLogisticRegression(classes=[0, 1], **KNOWN)),
+            LABELS,
+        ),
+    ],
+)
+def test_boosting_ensembles_are_refused(boosting, y):
+    with pytest.raises((IncompatibleError, ValueError), match=r"AdaBoost|sample_weig"):
+        boosting.fit(X, y)
+
+
+def test_ensembles_that_do_not_resample_are_not_refused():
+    PrivateEstimator(
+        RandomForestRegressor(3), "predict", X_public=X_PUBLIC[:5], **KNOWN
+    ).fit(X, Y)
+    ridges = [("one", PrivateRidge(**KNOWN)), ("two", PrivateRidge(**KNOWN))]
+    with PrivacyLedger(10.0) as ledger:
+        VotingRegressor(ridges).fit(X, Y)
+    assert ledger.spent.epsilon == 2.0
+
+
+def test_totals_say_that_each_release_sees_a_record_once():
+    conditions = compose_basic([0.5, 0.5]).conditions
+    assert any("sees the record of a person once" in text for text in conditions)
+    assert any("stratified" in text for text in conditions)
+    assert PrivacyGuarantee(0.5).conditions == ()
+    with PrivacyLedger(10.0) as ledger:
+        cross_val_score(PrivateRidge(**KNOWN), X, Y, cv=KFold(3))
+    assert "stratified" in str(ledger)
+
+
+@pytest.mark.parametrize(
+    ("cv", "by_values"),
+    [
+        (None, True),
+        (4, True),
+        (StratifiedKFold(3), True),
+        (RepeatedStratifiedKFold(n_splits=2, n_repeats=2), True),
+        (KFold(3), False),
+        (ShuffleSplit(3), False),
+        (
+            [(np.arange(40), np.arange(40, 80)), (np.arange(30, 80), np.arange(30))],
+            False,
+        ),
+    ],
+)
+def test_stratified_folds_void_the_count_of_a_search(cv, by_values):
+    """Ten folds at 0.1 under a ledger "of 1.0" had an exact loss of 1.61."""
+    model = PrivateLogisticRegression(classes=[0, 1], **KNOWN)
+    search = GridSearchCV(model, {"C": [1.0]}, cv=cv).fit(X, LABELS)
+    reasons = search_certificate(search).void_reasons
+    assert (SPLITS_BY_VALUES in reasons) is by_values
+    regression = GridSearchCV(PrivateRidge(**KNOWN), {"alpha": [1.0]}, cv=3).fit(X, Y)
+    assert SPLITS_BY_VALUES not in search_certificate(regression).void_reasons
+
+
+@pytest.mark.parametrize("cv", [3, KFold(3)])
+def test_a_private_search_without_a_reference_is_void_if_it_splits_by_values(cv):
+    model = PrivateLogisticRegression(classes=[0, 1], **KNOWN)
+    search = PrivateGridSearchCV(model, {"C": [0.1, 1.0]}, cv=cv)
+    with pytest.warns(PrivacyLeakWarning, match="chosen by its scores"):
+        search.fit(X, LABELS)
+    assert search.certificate_.voided is (cv == 3)
+    public = {"X_reference": X_PUBLIC, "y_reference": (Y_PUBLIC > 0) * 1}
+    assert search.fit(X, LABELS, **public).certificate_.private
+
+
+# Warnings of one thread
+
+
+class Chatty(RegressorMixin, BaseEstimator):
+    """Warns of a private number, also from within scikit-learn's own Parallel."""
+
+    def fit(self, X, y):
+        X, y = validate_data(self, X, y)
+        warnings.warn(f"secret {y[0]}", UserWarning, stacklevel=1)
+        self.coef_ = X.mean(axis=0)
+        return self
+
+    def predict(self, X):
+        return X @ self.coef_
+
+
+def test_threads_neither_show_private_warnings_nor_lose_public_ones():
+    """Both happened, in 4 of 4 runs: catch_warnings is not for threads."""
+    wait = threading.Barrier(2, timeout=60)
+
+    class Slow(Chatty):
+        def fit(self, X, y):
+            if len(threading.enumerate()) > 1:
+                wait.wait()
+            return super().fit(X, y)
+
+    def work():
+        for _ in range(20):
+            model = PrivateEstimator(Slow(), ("coef_",), sensitivity=1.0)
+            model.fit(X, Y)
+
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.resetwarnings()
+        warnings.simplefilter("always")
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        PrivateRidge(sensitivity=SensitivitySampler(n_pairs=20)).fit(X, Y)
+        warnings.warn("public", UserWarning, stacklevel=1)
+    assert [w.category for w in shown] == [PrivacyLeakWarning, UserWarning]
+    assert "secret" not in "".join(str(w.message) for w in shown)
+
+
+def test_only_the_silenced_thread_is_silent():
+    def warn_elsewhere():
+        warnings.warn("elsewhere", UserWarning, stacklevel=1)
+
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        with silenced():
+            warnings.warn("here", UserWarning, stacklevel=1)
+            with silenced():
+                warnings.simplefilter("always")
+            thread = threading.Thread(target=warn_elsewhere)
+            thread.start()
+            thread.join()
+        warnings.warn("after", UserWarning, stacklevel=1)
+    assert [str(w.message) for w in shown] == ["elsewhere", "after"]
+
+
+def test_fits_that_copy_the_filters_are_silent_as_well():
+    """scikit-learn sets them anew in each task of its Parallel."""
+    forest = RandomForestRegressor(2, n_jobs=1)
+    voting = VotingRegressor([("forest", forest), ("chatty", Chatty())])
+    model = PrivateEstimator(voting, "predict", X_public=X_PUBLIC[:5], **KNOWN)
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        model.fit(X, Y)
+        cross_val_score(Chatty(), X, Y, cv=2)  # not private: as ever
+    assert [str(w.message)[:6] for w in shown] == ["secret"] * 2
+
+
+def test_filters_can_be_sent_to_worker_processes():
+    scores = cross_val_score(Lasso(), X, Y, cv=2, n_jobs=2)
+    assert np.isfinite(scores).all()
+
+
+# Messages
+
+
+class Failing(RegressorMixin, BaseEstimator):
+    def __init__(self, often=False):
+        self.often = often
+
+    def fit(self, X, y):
+        if self.often or y[0] > 0:
+            raise RuntimeError(f"secret {y[0]}")
+        self.coef_ = X.mean(axis=0)
+        return self
+
+    def predict(self, X):
+        return X @ self.coef_
+
+
+def test_without_a_reference_an_error_shows_nothing_and_comes_after_the_warning():
+    """At the first fit, where all fail, or among the pairs, where some do."""
+    for model in (Failing(often=True), Failing()):
+        with (
+            pytest.warns(PrivacyLeakWarning, match="private data themselves"),
+            pytest.raises(ValueError, match="not shown") as caught,
+        ):
+            PrivateEstimator(model, ("coef_",), gamma=0.1, random_state=0).fit(X, Y)
+        error = caught.value
+        while error is not None:
+            assert "secret" not in str(error)
+            error = error.__cause__ or error.__context__
+
+
+def test_databases_that_fail_are_counted_and_the_reason_is_said():
+    """Half of the public databases fail: no noise is enough. One in fifty: some is."""
+    model = PrivateEstimator(Failing(), ("coef_",), gamma=0.1)
+    with pytest.raises(CalibrationError, match="RuntimeError: secret") as caught:
+        model.fit(X, Y - 9, **PUBLIC)
+    assert 0.5 < caught.value.best <= 1
+    rare = Y_PUBLIC - np.sort(Y_PUBLIC)[-1] - 1
+    rare[Y_PUBLIC.max() == Y_PUBLIC] = 1.0
+    sampler = SensitivitySampler(n_pairs=400, random_state=0)
+    model.set_params(sensitivity=sampler)
+    model.fit(X, Y - 9, X_reference=X_PUBLIC, y_reference=rare)
+    n_infinite = int(np.isinf(model.sampler_.differences_[:, 0]).sum())
+    assert 0 < n_infinite < 40
+    assert model.certificate_.n_unanswered == n_infinite
+    assert f"{n_infinite} without an answer" in str(model.certificate_)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {},
+        {"randomness": "both"},
+        {"randomness": "both", "mechanism": "gaussian"},
+        {"randomness": "both", "n_draws": 3},
+        {"noise_shape": "whitened"},
+        {"mechanism": "gaussian", "delta": 1e-5},
+        {"calibration": "pac"},
+    ],
+)
+def test_pairs_without_an_answer_count_as_infinite_in_every_plan(plan):
+    """A few are an order statistic less to spare; too many leave no noise."""
+
+    def fails_for_some(share):
+        def query(X):
+            if X[0, 0] > np.quantile(X_PUBLIC[:, 0], 1 - share):
+                return [np.nan, 1.0]
+            return X.mean(axis=0)
+
+        return query
+
+    usual = {"n_pairs": 400, "gamma": 0.1, "random_state": 0}
+    few = SensitivitySampler(fails_for_some(0.03), **usual | plan).fit(X_PUBLIC)
+    none = SensitivitySampler(fails_for_some(0.0), **usual | plan).fit(X_PUBLIC)
+    assert few.noise_scale_ > none.noise_scale_
+    assert few.certificate_.n_unanswered > 0 == none.certificate_.n_unanswered
+    assert few.risk_ <= 0.1
+    many = SensitivitySampler(fails_for_some(0.3), **usual | plan)
+    with pytest.raises(CalibrationError, match="returned NaN or infinity") as caught:
+        many.fit(X_PUBLIC)
+    assert 0.1 < caught.value.best <= 1
+
+
+def test_no_answer_at_all_is_an_error_with_its_reason():
+    def never(X):
+        raise RuntimeError("nothing to say")
+
+    with pytest.raises(RuntimeError, match="nothing to say"):
+        SensitivitySampler(never).fit(X_PUBLIC)
+    words = {"n_pairs": 5, "n_records": 4, "n_features": 2}
+    with pytest.raises(CalibrationError, match=r"None .* RuntimeError: nothing to say"):
+        sample_differences(FunctionQuery(never), TableReference(X_PUBLIC), **words)
+
+
+# Rounding
+
+
+def test_answers_that_differ_by_rounding_are_no_reason_for_tiny_noise():
+    """Quantiles of two values gave a scale of 2e-13, and a private certificate."""
+    rng = np.random.default_rng(0)
+    table, private = (rng.choice([0.1, 0.7], size=(300, 1)) for _ in range(2))
+    model = PrivateEstimator(
+        QuantileTransformer(n_quantiles=100),
+        ("quantiles_",),
+        sensitivity=SensitivitySampler(n_pairs=100),
+        random_state=0,
+    )
+    try:
+        model.fit(private, X_reference=table)
+    except CalibrationError as error:
+        assert "is 0" in str(error)  # noqa: PT017
+    else:
+        assert model.noise_scale_ > 1e-6
+
+
+def test_plain_functions_that_differ_by_rounding_alone_are_refused():
+    def wobbly(X):
+        return 1.0 + 1e-14 * X.mean()
+
+    with pytest.raises(CalibrationError, match="is 0"):
+        SensitivitySampler(wobbly, random_state=0).fit(X_PUBLIC)
+    SensitivitySampler(lambda X: 1.0 + 1e-9 * X.mean(), random_state=0).fit(X_PUBLIC)
+
+
+@pytest.mark.parametrize("random", [np.random.normal, np.random.default_rng().normal])
+def test_functions_that_answer_differently_when_asked_twice_are_refused(random):
+    with pytest.raises(ValueError, match="answers the same database differently"):
+        SensitivitySampler(lambda X: X.mean() + random()).fit(X_PUBLIC)
+
+
+def test_functions_that_work_in_place_are_not_taken_for_random():
+    def in_place(X):
+        X -= 1
+        return X.mean()
+
+    assert SensitivitySampler(in_place).fit(X_PUBLIC).certificate_.private
+
+
+# What users met
+
+
+def test_parameters_of_the_sampler_in_a_search_where_there_is_none():
+    ridge = PrivateRidge()
+    other = clone(ridge).set_params(sensitivity__n_pairs=30, alpha=2.0)
+    assert (other.sensitivity.n_pairs, other.alpha) == (30, 2.0)
+    assert ridge.sensitivity is None
+    grid = {"sensitivity__n_pairs": [30, 40], "sensitivity__randomness": ["both"]}
+    search = GridSearchCV(PrivateRidge(gamma=0.2), grid, cv=2)
+    search.fit(X, Y, X_reference=X_PUBLIC[:, :], y_reference=Y_PUBLIC)
+    assert search.best_params_["sensitivity__n_pairs"] in (30, 40)
+    assert search.best_estimator_.certificate_.n_draws == 1
+
+
+def test_missing_numbers_of_a_reference_are_said_to_be_there():
+    broken = X_PUBLIC.copy()
+    broken[3, 1] = np.nan
+    with pytest.raises(ValueError, match="X of the reference contains NaN"):
+        PrivateRidge().fit(X, Y, X_reference=broken, y_reference=Y_PUBLIC)
+    targets = np.where(np.arange(100) == 3, np.nan, Y_PUBLIC)
+    with pytest.raises(ValueError, match="y of the reference contains NaN"):
+        PrivateRidge().fit(X, Y, X_reference=X_PUBLIC, y_reference=targets)
+
+
+def test_a_class_that_the_reference_lacks_is_to_be_declared():
+    model = PrivateLogisticRegression(sensitivity=SensitivitySampler(n_pairs=20))
+    with pytest.raises(ValueError, match=r"y has labels .* with classes=\.\.\."):
+        model.fit(X, LABELS + 1, X_reference=X_PUBLIC, y_reference=(Y_PUBLIC > 0) * 1)
+
+
+def test_nothing_is_taken_for_a_reference_by_position():
+    weights = np.ones(80)
+    for model, y in [
+        (PrivateRidge(**KNOWN), Y),
+        (PrivateLogisticRegression(**KNOWN), LABELS),
+        (PrivateEstimator(LogisticRegression(), **KNOWN), LABELS),
+        (PrivateGridSearchCV(PrivateRidge(**KNOWN), {}), Y),
+    ]:
+        with pytest.raises(TypeError, match="positional"):
+            model.fit(X, y, weights)
+
+
+@pytest.mark.parametrize("value", ["1", "sampled", b"bound", [1.0], True])
+def test_sensitivities_that_are_none_are_refused_with_what_is_allowed(value):
+    for model in (PrivateRidge(), PrivateEstimator(Lasso())):
+        with pytest.raises(ValueError, match="sensitivity must be None, a Sens"):
+            model.set_params(sensitivity=value).fit(X, Y)
+
+
+@pytest.mark.parametrize("value", [1 - 1e-9, 0.9999999, 1 - 2.0**-53])
+def test_probabilities_below_one_are_never_printed_as_one(value):
+    assert float(ceil_text(value)) < 1
+    assert float(ceil_text(value)) >= value
+    text = str(PrivacyGuarantee(1.0, value))
+    assert "(1, 1)" not in text
+    assert ceil_text(1.0) == "1"
+
+
+def test_certificates_of_private_pairs_do_not_call_the_reference_public():
+    with pytest.warns(PrivacyLeakWarning):
+        model = PrivateRidge(sensitivity=SensitivitySampler(n_pairs=20)).fit(X, Y)
+    assert "the reference is public" not in str(model.certificate_)
+    assert "the reference is public" not in model.certificate_._repr_html_()
+    model.fit(X, Y, **PUBLIC)
+    assert "the reference is public" in str(model.certificate_)
+    assert sys.getrefcount(model) > 0

@@ -1,0 +1,358 @@
+"""Private records are known again wherever they come back, and nothing else is."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skparisk import (
+    PrivacyLeakWarning,
+    PrivateEstimator,
+    PrivateGridSearchCV,
+    PrivateKernelDensity,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateRidge,
+    SensitivitySampler,
+)
+from skparisk.exceptions import IncompatibleError
+from skparisk.queries import MeanQuery, RidgeQuery
+from skparisk.reference import RecordSketch, TableReference
+from skparisk.reference import _sketch as sketches
+
+RNG = np.random.default_rng(5)
+
+
+def make_data(n_records):
+    X = RNG.normal(size=(n_records, 3))
+    return X, X @ [1.0, -2.0, 0.5] + RNG.normal(size=n_records)
+
+
+X, Y = make_data(120)
+X_PUBLIC, Y_PUBLIC = make_data(200)
+LABELS, LABELS_PUBLIC = (Y > 0) * 1, (Y_PUBLIC > 0) * 1
+PUBLIC = {"X_reference": X_PUBLIC, "y_reference": Y_PUBLIC}
+FEW = SensitivitySampler(n_pairs=40)
+
+# What comes back of the private records, each a (X, y).
+SHUFFLED = RNG.permutation(120)
+GUISES = {
+    "the same": (X, Y),
+    "another order": (X[SHUFFLED], Y[SHUFFLED]),
+    "a part": (X[40:70], Y[40:70]),
+    "among others": (np.vstack([X_PUBLIC, X]), np.append(Y_PUBLIC, Y)),
+    "a bootstrap": (X[RNG.integers(120, size=90)], Y[RNG.integers(120, size=90)]),
+    "a fifth of it": (np.vstack([X_PUBLIC[:80], X[:20]]), np.append(Y_PUBLIC, Y)[:100]),
+}
+guises = pytest.mark.parametrize("guise", GUISES)
+
+
+# Sketches
+
+
+@guises
+def test_records_are_known_in_any_order_and_in_part(guise):
+    there, own = RecordSketch.of(GUISES[guise][0]), RecordSketch.of(X)
+    assert own.overlaps(there)
+    assert there.overlaps(own)
+
+
+def test_other_records_of_the_population_are_not():
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        one, two = rng.normal(size=(2, 150, 3))
+        assert not RecordSketch.of(one).overlaps(RecordSketch.of(two))
+
+
+@pytest.mark.parametrize("n_values", [2, 10, 100, 1000, 10**4, 10**6])
+@pytest.mark.parametrize("sizes", [(300, 300), (50, 2000), (2000, 50), (1000, 30)])
+def test_values_that_repeat_by_chance_are_no_sign(n_values, sizes):
+    """Independent tables of one population, whose rows take so many values."""
+    flagged = 0
+    for seed in range(40):
+        rng = np.random.default_rng([seed, n_values])
+        shares = rng.exponential(size=n_values) ** 2
+        values = rng.normal(size=n_values)
+        one, two = (
+            rng.choice(values, size=(size, 1), p=shares / shares.sum())
+            for size in sizes
+        )
+        flagged += RecordSketch.of(one).overlaps(RecordSketch.of(two))
+    assert flagged == 0
+
+
+def test_all_combinations_of_few_categories_are_no_private_records():
+    design = np.array(np.meshgrid(*[range(4)] * 3)).reshape(3, -1).T * 1.0
+    people = design[RNG.integers(len(design), size=400)]
+    assert not RecordSketch.of(people).overlaps(RecordSketch.of(design))
+    assert not RecordSketch.of(design).overlaps(RecordSketch.of(people))
+
+
+def test_one_record_among_others_is_never_found_out():
+    """Or a reference could ask who is in the data."""
+    for n_known in range(5):
+        asking = np.vstack([X_PUBLIC[:3], X[:n_known]])
+        assert not RecordSketch.of(X).overlaps(RecordSketch.of(asking))
+    repeated = np.vstack([X[:1], *[X_PUBLIC[:1]] * 50])
+    assert not RecordSketch.of(X).overlaps(RecordSketch.of(repeated))
+    assert not RecordSketch.of(repeated).overlaps(RecordSketch.of(X))
+
+
+def test_targets_tell_records_apart_whose_features_do_not():
+    ages = RNG.integers(18, 90, size=(400, 1)) * 1.0
+    wages, others = RNG.normal(size=(2, 400))
+    own = RecordSketch.of(ages, wages)
+    assert own.overlaps(RecordSketch.of(ages[:100], wages[:100]))
+    assert not own.overlaps(RecordSketch.of(ages[:100], others[:100]))
+
+
+def test_zeros_have_no_sign_and_rows_no_neighbors():
+    table = np.array([[0.0, 1.0], [1.0, 0.0]] * 4)
+    table[:, 1] += np.repeat(np.arange(4.0), 2)
+    hashed = RecordSketch.of(table).features
+    np.testing.assert_array_equal(
+        RecordSketch.of(np.where(table == 0, -0.0, table)).features, hashed
+    )
+    swapped = RecordSketch.of(table[:, ::-1]).features
+    assert len(np.intersect1d(swapped, hashed)) < 8
+
+
+def test_large_tables_are_known_by_a_part_of_their_hashes(monkeypatch):
+    monkeypatch.setattr(sketches, "_MOST_KEPT", 64)
+    table = np.random.default_rng(0).normal(size=(5000, 2))
+    others = np.random.default_rng(1).normal(size=(5000, 2))
+    own = RecordSketch.of(table)
+    assert len(own.features) == 64
+    for part, known in [(table[::-1], True), (table[:2500], True), (others, False)]:
+        assert own.overlaps(RecordSketch.of(part)) is known
+        assert RecordSketch.of(part).overlaps(own) is known
+    mixed = np.vstack([others[:2500], table[:2500]])
+    assert own.overlaps(RecordSketch.of(mixed))
+
+
+# Every path asks
+
+
+ESTIMATORS = {
+    "ridge": (PrivateRidge(sensitivity=FEW), Y, Y_PUBLIC),
+    "logistic": (PrivateLogisticRegression(sensitivity=FEW), LABELS, LABELS_PUBLIC),
+    "svm": (PrivateLinearSVC(sensitivity=FEW), LABELS, LABELS_PUBLIC),
+    "density": (PrivateKernelDensity(bounds=(-9, 9), sensitivity=FEW), None, None),
+    "wrapped": (PrivateEstimator(Lasso(0.1), sensitivity=FEW), Y, Y_PUBLIC),
+}
+
+
+def label(y):
+    return None if y is None else {"y_reference": y}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("guise", ["the same", "another order", "a part"])
+def test_a_reference_of_private_records_is_told_and_keeps_nothing(name, guise):
+    model, y, _ = ESTIMATORS[name]
+    rows, targets = GUISES[guise]
+    public = {"X_reference": rows}
+    if y is not None:
+        public["y_reference"] = targets if y is Y else (targets > 0) * 1
+    with pytest.warns(PrivacyLeakWarning, match="has records in common with them"):
+        model.fit(X, y, **public)
+    assert model.certificate_.reference_is_private
+    assert not model.certificate_.private
+    assert model.certificate_.curve == ()
+    assert not hasattr(model.sampler_, "differences_")
+    assert model.sampler_.pairs_.sketch is None
+    document = pickle.dumps(model)
+    assert not any(row.tobytes() in document for row in X)
+
+
+@pytest.mark.parametrize("name", ["ridge", "logistic", "svm", "density", "wrapped"])
+@pytest.mark.parametrize("how", ["table", "fitted", "frozen"])
+def test_samplers_that_have_private_records_are_refused(name, how):
+    model, y, _ = ESTIMATORS[name]
+    rows, targets = GUISES["another order"]
+    if y is not None and y is not Y:
+        targets = (targets > 0) * 1
+    table = TableReference(rows, None if y is None else targets)
+    sampler = FEW.__class__(n_pairs=40, reference=table)
+    if how != "table":
+        source = model.__class__(**model.get_params(deep=False))
+        other = RNG.normal(size=X.shape), y
+        source.set_params(sensitivity=sampler).fit(*other)
+        sampler = source.sampler_
+        if how == "frozen":
+            sampler = FrozenEstimator(sampler)
+    model = model.__class__(**model.get_params(deep=False))
+    model.set_params(sensitivity=sampler)
+    with pytest.raises(ValueError, match="whose reference has records of the training"):
+        model.fit(X, y)
+    assert not hasattr(model, "certificate_")
+
+
+@pytest.mark.parametrize("sensitivity", ["bound", 1.0])
+def test_private_classes_are_not_published_as_those_of_a_reference(sensitivity):
+    """A class that one person has was published, and the certificate private."""
+    labels = LABELS.copy()
+    labels[7] = 2
+    model = PrivateLogisticRegression(sensitivity=sensitivity)
+    if sensitivity == "bound":
+        model.set_params(x_norm=5.0)
+    with pytest.raises(ValueError, match="X_reference must be public"):
+        model.fit(X, labels, X_reference=X[::-1], y_reference=labels[::-1])
+    model.set_params(classes=[0, 1, 2]).fit(X, labels)
+    assert model.certificate_.private
+
+
+@pytest.mark.parametrize("selection", ["reference", "exponential", "random-stopping"])
+@guises
+def test_searches_ask_before_they_split(selection, guise):
+    rows, targets = GUISES[guise]
+    ridge = PrivateRidge(sensitivity=FEW, epsilon=0.1)
+    search = PrivateGridSearchCV(
+        ridge, {"alpha": [0.1, 1.0]}, selection=selection, y_bounds=(-9, 9)
+    )
+    with pytest.raises(ValueError, match="X_reference must be public"):
+        search.fit(X, Y, X_reference=rows, y_reference=targets)
+    table = TableReference(rows, targets)
+    fitted = SensitivitySampler(RidgeQuery(), n_pairs=40, n_records=96).fit(
+        *make_data(9)
+    )
+    fitted = fitted.set_params(reference=table).fit(*make_data(96))
+    for sampler in (SensitivitySampler(reference=table), FrozenEstimator(fitted)):
+        search.set_params(estimator__sensitivity=sampler)
+        with pytest.raises(ValueError, match="was fitted on private records, or has"):
+            search.fit(X, Y)
+    assert not hasattr(search, "certificate_")
+
+
+def test_transform_after_fit_keeps_no_difference_anywhere():
+    """They stayed on the sampler, and on those that were calibrated before."""
+    sampler = SensitivitySampler(random_state=0).fit(X)
+    other = sampler.calibrate(epsilon=2.0)
+    before = pickle.dumps(sampler.differences_.tobytes())[-500:-400]
+    with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
+        sampler.transform(X[::-1])
+    for one in (sampler, other):
+        assert not hasattr(one, "differences_")
+        assert not hasattr(one, "sensitivities_")
+        assert one.certificate_.reference_is_private
+        assert one.certificate_.curve == ()
+        assert before not in pickle.dumps(one)
+        with pytest.raises(IncompatibleError, match="came from private data"):
+            one.calibrate()
+    sampler = SensitivitySampler(MeanQuery(), random_state=0).fit(X)
+    other = sampler.calibrate(epsilon=2.0)
+    with pytest.warns(PrivacyLeakWarning):
+        other.release(X)
+    assert not sampler.certificate_.private
+
+
+@pytest.mark.parametrize(
+    "points", [X, X[::-1], np.vstack([X_PUBLIC[:50], X[:12]]), pd.DataFrame(X)]
+)
+def test_private_records_are_no_public_points(points):
+    model = PrivateEstimator(
+        LinearRegression(), "predict", X_public=points, sensitivity=FEW
+    )
+    with pytest.raises(ValueError, match="X_public must be public"):
+        model.fit(X, Y, **PUBLIC)
+
+
+# Parts that were fitted before
+
+
+def scaler(rows):
+    return StandardScaler().fit(rows)
+
+
+def test_a_fitted_step_of_a_pipeline_is_a_leak_that_is_told():
+    """It is fitted again, and what it has learned stays in the parameters."""
+    pipeline = make_pipeline(scaler(X), Lasso(0.1))
+    model = PrivateEstimator(
+        pipeline, "predict", X_public=X_PUBLIC[:20], sensitivity=FEW
+    )
+    with pytest.warns(PrivacyLeakWarning, match="The StandardScaler is fitted already"):
+        model.fit(X, Y, **PUBLIC)
+    assert not model.certificate_.private
+    assert "fitted before" in model.certificate_.caveats[0]
+    assert "fitted before" in model.certificate_.as_guarantee().leaks[0]
+
+
+def test_a_fitted_surrogate_is_a_leak_that_is_told():
+    surrogate = KNeighborsRegressor(2).fit(X, Y)
+    model = PrivateEstimator(
+        Lasso(0.1),
+        "predict",
+        X_public=X_PUBLIC[:20],
+        surrogate=surrogate,
+        sensitivity=FEW,
+    )
+    with pytest.warns(
+        PrivacyLeakWarning, match="KNeighborsRegressor is fitted already"
+    ):
+        model.fit(X, Y, **PUBLIC)
+    assert not model.certificate_.private
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda frozen: make_pipeline(frozen, Lasso(0.1)),
+        lambda frozen: make_pipeline("passthrough", frozen, Lasso(0.1)),
+        lambda frozen: make_pipeline(
+            ColumnTransformer([("all", frozen, [0, 1, 2])]), Lasso(0.1)
+        ),
+    ],
+)
+def test_frozen_steps_that_learned_from_the_private_records_are_refused(make):
+    def model(rows):
+        return PrivateEstimator(
+            make(FrozenEstimator(scaler(rows))),
+            "predict",
+            X_public=X_PUBLIC[:20],
+            sensitivity=FEW,
+        )
+
+    with pytest.raises(ValueError, match="frozen part of the estimator has learned"):
+        model(X).fit(X, Y, **PUBLIC)
+    public = model(X_PUBLIC).fit(X, Y, **PUBLIC)
+    assert public.certificate_.private
+    assert "frozen parts" in public.certificate_.provisos[-1]
+
+
+def test_searches_refuse_frozen_steps_that_learned_from_private_records():
+    def search(rows):
+        pipeline = make_pipeline(
+            FrozenEstimator(scaler(rows)), PrivateRidge(sensitivity=FEW)
+        )
+        return PrivateGridSearchCV(pipeline, {"privateridge__alpha": [0.1, 1.0]})
+
+    with pytest.raises(ValueError, match="frozen part of the estimator has learned"):
+        search(X).fit(X, Y, **PUBLIC)
+    assert search(X_PUBLIC).fit(X, Y, **PUBLIC).certificate_.private
+
+
+def test_an_estimator_that_cannot_be_fitted_to_these_records_learned_nothing_of_them():
+    """Thawed, it fails on the private records: no reason to refuse it."""
+    frozen = FrozenEstimator(LogisticRegression().fit(X_PUBLIC, LABELS_PUBLIC))
+    model = PrivateEstimator(
+        Lasso(0.1),
+        "predict",
+        X_public=X_PUBLIC[:20],
+        surrogate=frozen,
+        sensitivity=FEW,
+    )
+    assert model.fit(X, Y, **PUBLIC).certificate_.private
+
+
+def test_what_is_frozen_cannot_be_wrapped():
+    """It failed with an attribute of None."""
+    frozen = FrozenEstimator(LinearRegression().fit(X_PUBLIC, Y_PUBLIC))
+    with pytest.raises(ValueError, match="FrozenEstimator learns nothing"):
+        PrivateEstimator(frozen, sensitivity=FEW).fit(X, Y, **PUBLIC)
