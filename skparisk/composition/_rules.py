@@ -100,8 +100,9 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> PrivacyGuara
     Notes
     -----
     **Guarantee** (:ref:`thm-parallel`). Neighbors differ in one part only. The caller
-    must ensure that the parts are disjoint, and fixed without a look at the records;
-    for a risk over pairs, that the pairs were those of the part, not of all records.
+    must ensure that the parts are disjoint, and fixed without a look at the records, as
+    those of ``KFold`` are and those of stratified folds are not; for a risk over pairs,
+    that the pairs were those of the part, not of all records.
 
     With "value" a record that is replaced may leave one part and enter another, so two
     parts differ and a maximum is false; with "position" a record that is removed moves

@@ -43,6 +43,8 @@ __all__ = [
     "search_certificate",
 ]
 
+# Ways to sample a table whose rows are the sample that the risk is over.
+_USED_ONCE = ("disjoint", "split")
 _PRIVATE = (PrivateMixin, SensitivitySampler, RandomizedResponseTransformer)
 _FITS_EACH_ONCE = (
     ColumnTransformer,
@@ -84,7 +86,7 @@ class Candidate:
         samplers = map(own_sampler, private_parts(self.estimator))
         return any(
             has_pairs(sampler)
-            or getattr(sampler.reference, "sampling", None) == "disjoint"
+            or getattr(sampler.reference, "sampling", None) in _USED_ONCE
             for sampler in samplers
             if sampler is not None
         )

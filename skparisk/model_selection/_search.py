@@ -431,7 +431,7 @@ class PrivateGridSearchCV(GridSearchCV):
             raise IncompatibleError(
                 "selection='reference' must not look at the pairs that calibrate the "
                 "noise: a SensitivitySampler must not be fitted before, nor have a "
-                "reference of sampling='disjoint'."
+                "reference of sampling='disjoint' or 'split'."
             )
         made, simulated = seeds.spawn(2)
         estimators = [candidate.estimator for candidate in candidates]
