@@ -1,7 +1,7 @@
 """Private scikit-learn estimators, with noise calibrated by sensitivity sampling."""
 
-from skparisk.calibration import RiskCertificate, required_pairs
-from skparisk.composition import PrivacyGuarantee
+from skparisk.calibration import required_pairs
+from skparisk.certificate import Certificate
 from skparisk.cost import CompensationModel
 from skparisk.density import PrivateKernelDensity
 from skparisk.displays import CostDisplay, RiskCurveDisplay, SensitivityDisplay
@@ -23,11 +23,11 @@ from skparisk.wrappers import PrivateEstimator
 __all__ = [
     "BudgetExceededError",
     "CalibrationError",
+    "Certificate",
     "CompensationModel",
     "CostDisplay",
     "HeuristicGuaranteeWarning",
     "IncompatibleError",
-    "PrivacyGuarantee",
     "PrivacyLeakWarning",
     "PrivacyLedger",
     "PrivateEstimator",
@@ -37,7 +37,6 @@ __all__ = [
     "PrivateLogisticRegression",
     "PrivateRidge",
     "ReferenceWarning",
-    "RiskCertificate",
     "RiskCurveDisplay",
     "SensitivityDisplay",
     "SensitivitySampler",

@@ -16,7 +16,7 @@ from skparisk._validate import (
     check_n_jobs,
     check_probability,
 )
-from skparisk.calibration import as_calibration
+from skparisk.calibration import as_rule
 from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.queries import RidgeQuery
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def check_together(options: argparse.Namespace) -> None:
     """Raise ValueError if the pairs are too few, or a level is too small for noise."""
-    rule = as_calibration("exchangeable", _demo.FAILURE_PROB)
+    rule = as_rule("exchangeable", _demo.FAILURE_PROB)
     for gamma in options.gamma:
         rule.order_index(options.n_pairs, gamma)
     for epsilon in options.epsilon:

@@ -13,10 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skparisk._private import PrivateMixin, SensitivitySource
 from skparisk._silence import silenced
-from skparisk.calibration._wording import PRIVATE_CLASSES
-from skparisk.composition import PrivacyGuarantee
+from skparisk.certificate._claim import PRIVATE_CLASSES
 from skparisk.exceptions import warn_private_classes
-from skparisk.ledger import spend
 from skparisk.reference import TableReference
 from skparisk.sensitivity import SensitivitySampler
 
@@ -105,11 +103,7 @@ def tell_classes(model: PrivateMixin, classes: PublicClasses) -> None:
         return
     if model.certificate_.private:  # else there is no guarantee, or a warning already
         warn_private_classes()
-    # Ledgers learn of it as of a release of its own, which costs no more than it says.
-    spend(PrivacyGuarantee(0.0, leaks=(PRIVATE_CLASSES,)), note="classes")
-    model.certificate_ = dataclasses.replace(
-        model.certificate_, classes_are_private=True
-    )
+    model._add_to_claim(leaks=(PRIVATE_CLASSES,), note="classes")
 
 
 def _as_labels(labels: Any, name: str) -> NDArray[Any]:

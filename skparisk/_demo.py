@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
-from skparisk.calibration import RiskCertificate, dkw_fewest_pairs, required_pairs
+from skparisk.calibration import dkw_fewest_pairs, required_pairs
+from skparisk.certificate import Certificate
 from skparisk.datasets import load_census
 from skparisk.displays import SensitivityDisplay
 from skparisk.exceptions import CalibrationError
@@ -171,15 +172,15 @@ def released_cells(name: str, model: PrivateRidge, split: Split) -> tuple[str, .
         model.fit(split.X_train, split.y_train)
         errors.append(root_mean_square(split.y_test - model.predict(split.X_test)))
     certificate = model.certificate_
+    evidence = certificate.require_evidence()
+    sampled = evidence.n_pairs is not None
     return (
         name,
         f"{certificate.epsilon:g}",
-        f"{certificate.gamma:g}",
-        "-"
-        if certificate.n_pairs is None
-        else f"{certificate.order_index} of {certificate.n_pairs}",
-        f"{certificate.sensitivity:.4g}",
-        f"{certificate.noise_scale:.4g}",
+        f"{evidence.gamma:g}",
+        f"{evidence.order_index} of {evidence.n_pairs}" if sampled else "-",
+        f"{evidence.sensitivity:.4g}",
+        f"{evidence.noise_scale:.4g}",
         format_risk(certificate.risk) if certificate.private else "-",
         format_rmse(float(np.mean(errors))),
         format_rmse(float(np.std(errors))),
@@ -236,12 +237,13 @@ def explain() -> str:
     )
 
 
-def format_certificate(certificate: RiskCertificate) -> str:
+def format_certificate(certificate: Certificate) -> str:
     """Return the certificate, in lines that fit a terminal."""
+    evidence = certificate.require_evidence()
     title = (
         "Certificate of the model at "
-        f"epsilon={certificate.epsilon:g}, gamma={certificate.gamma:g}, "
-        f"{certificate.calibration}:"
+        f"epsilon={certificate.epsilon:g}, gamma={evidence.gamma:g}, "
+        f"{evidence.calibration}:"
     )
     lines = [title, *str(certificate).splitlines()]
     return "\n".join(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Self, TypeAlias
 
@@ -27,8 +26,8 @@ from skparisk._validate import (
     check_probability,
     check_verbose,
 )
-from skparisk.calibration import RiskCertificate
-from skparisk.composition import PrivacyGuarantee
+from skparisk.certificate import Certificate, Evidence
+from skparisk.certificate._claim import SEEDED
 from skparisk.exceptions import (
     IncompatibleError,
     warn_if_seeded,
@@ -90,7 +89,7 @@ class PrivateMixin:
     random_state: Any
     noise_random_state: Any
     verbose: Any
-    certificate_: RiskCertificate
+    certificate_: Certificate
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of a sampler also where there is none yet.
@@ -214,22 +213,25 @@ class PrivateMixin:
         """Answer with noise for a sensitivity that is known: risk 0."""
         answer = answer_private(query, X, y)
         mechanism = LaplaceMechanism(sensitivity, self.epsilon, len(answer))
-        certificate = RiskCertificate(
-            epsilon=float(self.epsilon),
-            gamma=0.0,
-            risk=0.0,
-            sensitivity=sensitivity,
-            noise_scale=mechanism.noise_scale,
-            n_records=len(X),
-            n_outputs=len(answer),
+        seeded = self.noise_random_state is not None
+        certificate = replace(
+            mechanism.as_certificate(),
             randomness="explicit",
-            calibration=calibration,
-            seeded=self.noise_random_state is not None,
+            relation="replace-one",
+            void_reasons=(SEEDED,) if seeded else (),
+            evidence=Evidence(
+                gamma=0.0,
+                sensitivity=sensitivity,
+                noise_scale=mechanism.noise_scale,
+                n_records=len(X),
+                n_outputs=len(answer),
+                calibration=calibration,
+            ),
         )
         warn_if_seeded(self.noise_random_state)
         released = mechanism.noise.release(
             answer,
-            charges=[certificate.as_guarantee()],
+            charges=[certificate],
             note=str(query),
             noise_random_state=self.noise_random_state,
         )
@@ -282,17 +284,18 @@ class PrivateMixin:
         return sampler
 
     def _keep_claim(
-        self, certificate: RiskCertificate, sampler: SensitivitySampler | None
+        self, certificate: Certificate, sampler: SensitivitySampler | None
     ) -> None:
         """Set what is known of the release besides the released numbers."""
+        evidence = certificate.require_evidence()
         self.sampler_ = sampler
         self.certificate_ = certificate
         self.epsilon_ = certificate.epsilon
-        self.gamma_ = certificate.gamma
+        self.gamma_ = evidence.gamma
         self.risk_ = certificate.risk
         self.confidence_ = certificate.confidence
-        self.sensitivity_ = certificate.sensitivity
-        self.noise_scale_ = certificate.noise_scale
+        self.sensitivity_ = evidence.sensitivity
+        self.noise_scale_ = evidence.noise_scale
         self.noise_epsilon_ = certificate.noise_epsilon
 
     def _add_to_claim(
@@ -300,13 +303,8 @@ class PrivateMixin:
     ) -> None:
         """Tell ledgers and the certificate what else was released, or is believed."""
         # Ledgers learn of it as of a release of its own, which costs no more.
-        spend(PrivacyGuarantee(0.0, leaks=leaks, provisos=provisos), note=note)
-        claim = self.certificate_
-        self.certificate_ = dataclasses.replace(
-            claim,
-            further_leaks=claim.further_leaks + leaks,
-            provisos=claim.provisos + provisos,
-        )
+        spend(Certificate(0.0, leaks=leaks, provisos=provisos), note=note)
+        self.certificate_ = self.certificate_.amended(leaks=leaks, provisos=provisos)
 
     def __sklearn_tags__(self) -> Tags:
         return self._as_noisy(super().__sklearn_tags__())  # type: ignore[misc]

@@ -15,7 +15,7 @@ from skparisk._fitted import forget_fit
 from skparisk._private_data import hide_values
 from skparisk._secure_noise import noise_source, sample_uniform_integers
 from skparisk._validate import check_choice, check_epsilon, check_random_state
-from skparisk.composition import PrivacyGuarantee
+from skparisk.certificate import Certificate
 from skparisk.exceptions import PrivacyLeakWarning, warn_caller, warn_if_seeded
 from skparisk.ledger import spend, suspend_open
 from skparisk.mechanisms import RandomizedResponse
@@ -204,9 +204,7 @@ class RandomizedResponseTransformer(
         state = self.noise_random_state
         if state is not None:  # one stream for all columns
             state = check_random_state(state, "noise_random_state")
-        whole_record = PrivacyGuarantee(
-            self.epsilon_, relation="replace-one", leaks=leaks
-        )
+        whole_record = Certificate(self.epsilon_, relation="replace-one", leaks=leaks)
         spend(as_seeded(whole_record, self.noise_random_state), note=str(self))
         with suspend_open():  # the columns' parts of it are paid for
             return self._randomize(indices, state)

@@ -27,6 +27,7 @@ from sklearn.model_selection import (
 )
 from sklearn.preprocessing import QuantileTransformer
 from sklearn.utils.validation import validate_data
+from skparisk._text import ceil_text
 
 from skparisk import (
     CalibrationError,
@@ -41,7 +42,6 @@ from skparisk import (
     search_certificate,
 )
 from skparisk._silence import silenced
-from skparisk._text import ceil_text
 from skparisk.composition import PrivacyGuarantee, compose_basic
 from skparisk.model_selection._splits import SPLITS_BY_VALUES
 from skparisk.queries import FunctionQuery

@@ -5,7 +5,6 @@ loss stays within the target. The noise scale is the K-th smallest of them, and
 the whole of calibration is the choice of K.
 """
 
-from skparisk.calibration._certificate import RANDOMNESS, RiskCertificate
 from skparisk.calibration._criteria import (
     CHUNK,
     ConditionalRisk,
@@ -27,54 +26,37 @@ from skparisk.calibration._dkw import (
     dkw_least_noise,
     dkw_least_risk,
 )
-from skparisk.calibration._heuristics import (
-    bessel_empirical_confidence,
-    bessel_joint_confidence,
-    bessel_joint_noise_epsilon,
-    sample_confidence,
-    sample_error,
-)
-from skparisk.calibration._known import calibrate_known
+from skparisk.calibration._known import KnownRule, calibrate_known
 from skparisk.calibration._noise_level import (
     NoiseLevel,
     calibrate_order_statistic,
     calibrate_risk_control,
     check_risk_control,
 )
-from skparisk.calibration._order_statistics import (
-    CALIBRATIONS,
+from skparisk.calibration._rules import (
     DKW,
     PAC,
-    Bessel,
-    Calibration,
     Exchangeable,
-    as_calibration,
+    Rule,
+    as_rule,
     required_pairs,
 )
-from skparisk.calibration._wording import HEURISTIC_CLAIM
 
 __all__ = [
-    "CALIBRATIONS",
     "CHUNK",
     "DKW",
-    "HEURISTIC_CLAIM",
     "PAC",
-    "RANDOMNESS",
-    "Bessel",
-    "Calibration",
     "ConditionalRisk",
     "Criterion",
     "DKWOperatingPoint",
     "DrawnLoss",
     "Exchangeable",
+    "KnownRule",
     "NoiseLevel",
-    "RiskCertificate",
+    "Rule",
     "WorstOutputGaussian",
     "WorstOutputLaplace",
-    "as_calibration",
-    "bessel_empirical_confidence",
-    "bessel_joint_confidence",
-    "bessel_joint_noise_epsilon",
+    "as_rule",
     "calibrate_known",
     "calibrate_order_statistic",
     "calibrate_risk_control",
@@ -88,6 +70,4 @@ __all__ = [
     "laplace_peak_losses",
     "required_pairs",
     "row_norms",
-    "sample_confidence",
-    "sample_error",
 ]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from skparisk._validate import check_at_least, check_positive
-from skparisk.calibration._noise_level import Curve, NoiseLevel
-from skparisk.exceptions import CalibrationError
+from skparisk.calibration._noise_level import Curve, NoiseLevel, as_curve
 from skparisk.mechanisms import ROUNDING_SLACK, gaussian_scale
 from skparisk.mechanisms import _grid_cost as grid_cost
 from skparisk.privacy_loss import (
-    dandekar_noise_epsilon,
     gaussian_explicit_shift,
     gaussian_loss_exceedance,
     laplace_delta_noise_epsilon,
@@ -20,9 +19,28 @@ from skparisk.privacy_loss import (
     laplace_noise_epsilon,
 )
 
-__all__ = ["calibrate_known"]
+__all__ = ["KnownRule", "calibrate_known"]
 
 _CURVE_POINTS = 256
+
+
+@runtime_checkable
+class KnownRule(Protocol):
+    """Another rule for Laplace noise and a known sensitivity: a paper's, as printed."""
+
+    @property
+    def name(self) -> str:
+        """What a certificate calls it."""
+        ...
+
+    @property
+    def void_reasons(self) -> tuple[str, ...]:
+        """Sentences: why what it claims is no guarantee."""
+        ...
+
+    def noise_epsilon(self, epsilon: float, gamma: float, n_outputs: int) -> float:
+        """Return sensitivity over noise scale, or raise CalibrationError."""
+        ...
 
 
 def calibrate_known(
@@ -33,7 +51,7 @@ def calibrate_known(
     epsilon: float,
     gamma: float,
     delta: float = 0.0,
-    heuristic: bool = False,
+    rule: KnownRule | None = None,
 ) -> NoiseLevel:
     """Return noise for a known sensitivity, and the risk over the noise.
 
@@ -60,8 +78,8 @@ def calibrate_known(
     delta : float, default=0.0
         Above 0: (epsilon, delta)-differential privacy instead, in [0, 1).
 
-    heuristic : bool, default=False
-        Dandekar's Theorem 4 as printed instead, which is no guarantee.
+    rule : KnownRule, default=None
+        Another rule for Laplace noise, such as one of :mod:`skparisk.papers`.
 
     Returns
     -------
@@ -74,7 +92,7 @@ def calibrate_known(
         If a parameter is out of range.
 
     CalibrationError
-        If Theorem 4 claims more than was asked for even without noise.
+        If the `rule` needs no noise for it.
 
     Notes
     -----
@@ -91,22 +109,14 @@ def calibrate_known(
         return NoiseLevel(sensitivity / level, steps, 0.0)
     if mechanism == "laplace":
         steps = grid_cost.laplace_steps(epsilon, k)
-        if heuristic:
-            try:
-                shift = dandekar_noise_epsilon(epsilon, 1 - gamma, k)
-            except CalibrationError as error:
-                raise CalibrationError(
-                    f"gamma={gamma!r} is above {1 - error.best:.6g}, the risk that "
-                    "Theorem 4 claims without any noise; ask for less.",
-                    target=gamma,
-                    best=1 - error.best,
-                ) from error
+        if rule is not None:
+            shift = rule.noise_epsilon(epsilon, gamma, k)
             return NoiseLevel(sensitivity / shift, steps, gamma)
         if delta:
             shift = laplace_delta_noise_epsilon(level, delta)
             return NoiseLevel(sensitivity / shift, steps, 0.0)
         shift = laplace_noise_epsilon(level, gamma, k)
-        curve = _laplace_curve(shift, epsilon) if k == 1 else ()
+        curve = _laplace_curve(shift, epsilon) if k == 1 else None
         risk = gamma if shift > level else 0.0
         return NoiseLevel(sensitivity / shift, steps, risk, curve=curve)
     if delta:
@@ -127,10 +137,10 @@ def _laplace_curve(shift: float, epsilon: float) -> Curve:
     levels = shift * np.linspace(0, 1, _CURVE_POINTS)
     risks = laplace_loss_exceedance(levels, shift)
     spent = epsilon * grid_cost.GRID_SHARE
-    return tuple(zip((levels + spent).tolist(), risks.tolist(), strict=True))
+    return as_curve(levels + spent, risks)
 
 
 def _gaussian_curve(shift: float, epsilon: float, spent: float) -> Curve:
     levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _CURVE_POINTS)
     risks = gaussian_loss_exceedance(np.maximum(levels - spent, 0.0), shift)
-    return tuple(zip(levels.tolist(), risks.tolist(), strict=True))
+    return as_curve(levels, risks)

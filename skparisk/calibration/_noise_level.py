@@ -6,23 +6,25 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skparisk.calibration._criteria import ConditionalRisk, Criterion
-from skparisk.calibration._order_statistics import Calibration
+from skparisk.calibration._rules import Rule
 from skparisk.exceptions import CalibrationError
 
 __all__ = [
     "Curve",
     "NoiseLevel",
+    "as_curve",
     "calibrate_order_statistic",
     "calibrate_risk_control",
     "check_risk_control",
 ]
 
-Curve = tuple[tuple[float, float], ...]
+Curve: TypeAlias = NDArray[np.float64] | None
 
 # Of sums and roots, on the safe side.
 _ROUNDING = 2.0**-40
@@ -55,7 +57,7 @@ class NoiseLevel:
     order_index : int or None
         Which critical scale it is; None where it is none of them.
 
-    curve : tuple of (float, float)
+    curve : ndarray of shape (n_points, 2) or None
         Other levels, and the risk that is certified for them.
     """
 
@@ -63,12 +65,12 @@ class NoiseLevel:
     least_steps: int
     risk: float
     order_index: int | None = None
-    curve: Curve = ()
+    curve: Curve = None
 
 
 def calibrate_order_statistic(
     criterion: Criterion,
-    rule: Calibration,
+    rule: Rule,
     *,
     n_pairs: int,
     gamma: float,
@@ -81,7 +83,7 @@ def calibrate_order_statistic(
     criterion : Criterion
         The critical scales of `n_pairs` pairs.
 
-    rule : Calibration
+    rule : Rule
         The choice of K.
 
     n_pairs : int
@@ -124,14 +126,13 @@ def calibrate_order_statistic(
     # The scale depends on the same sample: other levels are read one pair below.
     n_below = index - n_draws
     below = float(scales[n_below - 1]) if n_below > 0 else 0.0
-    curve: Curve = ()
-    # "pac" is certified for one level at a time.
-    if rule.failure_prob is None and below > 0:
+    curve: Curve = None
+    # With a share of samples that fail, one level at a time is certified.
+    if not rule.failure_prob and below > 0:
         levels = np.sort(criterion.levels(below))
         most = len(levels)
         counts = np.unique(np.linspace(most, 1, min(most, _ORDER_POINTS)).astype(int))
-        risks = [rule.certify_risk(n_pairs, int(count)) for count in counts]
-        curve = _points(levels[counts - 1], risks)
+        curve = as_curve(levels[counts - 1], rule.certify_risk(n_pairs, counts))
     return NoiseLevel(
         scale=scale,
         least_steps=criterion.least_steps,
@@ -188,7 +189,7 @@ def calibrate_risk_control(
 
     start = float(np.median(distances[(distances > 0) & np.isfinite(distances)]))
     _, scale = _bracket(total, allowed * (1 - _ROUNDING), start)
-    curve: Curve = ()
+    curve: Curve = None
     if n_positive > (allowed + 1) * (1 + 2 * _ROUNDING):
         # As above: read at the scale that all pairs, and the fresh one, would allow.
         below, _ = _bracket(total, (allowed + 1) * (1 + _ROUNDING), scale)
@@ -198,7 +199,7 @@ def calibrate_risk_control(
             conditional.risks(below, block[:, None]).sum(axis=1) for block in blocks
         ]
         risks = (np.concatenate(sums) + 1) * (1 + _ROUNDING) / (n_pairs + 1)
-        curve = _points(levels, risks)
+        curve = as_curve(levels, risks)
     return NoiseLevel(
         scale=scale, least_steps=conditional.least_steps, risk=gamma, curve=curve
     )
@@ -241,11 +242,11 @@ def _bracket(
     return low, high
 
 
-def _points(levels: ArrayLike, risks: ArrayLike) -> Curve:
-    """Return the points of a curve that say anything."""
+def as_curve(levels: ArrayLike, risks: ArrayLike) -> Curve:
+    """Return the points of a curve that say anything; None if none does."""
     points = np.column_stack([levels, risks])
-    said = np.isfinite(points[:, 0]) & (points[:, 1] < 1)
-    return tuple((level, risk) for level, risk in points[said].tolist())
+    said = points[np.isfinite(points[:, 0]) & (points[:, 1] < 1)]
+    return said if len(said) else None
 
 
 def _no_answer(

@@ -8,10 +8,10 @@ from numbers import Real
 from typing import Any
 
 from skparisk._validate import check_choice, check_probability
+from skparisk.certificate import Certificate, as_certificates
+from skparisk.certificate._rounding import add_up, exact_sum, round_up
 from skparisk.composition._conversions import known_level
-from skparisk.composition._guarantee import PrivacyGuarantee, as_guarantees
-from skparisk.composition._sums import add_up, concentrated, exact_sum, round_up
-from skparisk.composition._totals import Totals
+from skparisk.composition._totals import Totals, concentrated
 from skparisk.exceptions import CalibrationError, IncompatibleError
 from skparisk.privacy_loss import laplace_loss_mean
 
@@ -26,12 +26,12 @@ __all__ = [
 
 def compose_advanced(
     releases: Iterable[Any], *, delta: float, form: str = "lecture"
-) -> PrivacyGuarantee:
+) -> Certificate:
     r"""Return what releases guarantee together, at a delta (advanced composition).
 
     Parameters
     ----------
-    releases : iterable of object with `as_guarantee`, float or tuple of float
+    releases : iterable of object with `as_certificate`, float or tuple of float
         Certificates, guarantees, mechanisms, or plain numbers. May be empty.
 
     delta : float
@@ -43,7 +43,7 @@ def compose_advanced(
 
     Returns
     -------
-    guarantee : PrivacyGuarantee
+    guarantee : Certificate
         :math:`\epsilon = \sqrt{2 \ln(1/\delta') \sum \epsilon_i^2} + \sum \mu_i`, with
         :math:`\delta'` what is left of `delta`, and :math:`\mu_i` the mean. Not the
         smaller of this and `compose_basic`.
@@ -70,7 +70,7 @@ def compose_advanced(
     5.2981
     """
     check_choice(form, "form", ("lecture", "dwork-roth"))
-    parts = as_guarantees(releases)
+    parts = as_certificates(releases)
     total = check_probability(delta, "delta")
     slack = _what_is_left(total, parts)
     levels = [g.epsilon for g in parts]
@@ -80,12 +80,12 @@ def compose_advanced(
     return Totals.of(parts).combine(method, epsilon, total)
 
 
-def compose_laplace(releases: Iterable[Any], *, delta: float) -> PrivacyGuarantee:
+def compose_laplace(releases: Iterable[Any], *, delta: float) -> Certificate:
     r"""Return what releases with Laplace noise guarantee together, at a delta.
 
     Parameters
     ----------
-    releases : iterable of object with `as_guarantee`
+    releases : iterable of object with `as_certificate`
         Certificates, guarantees or mechanisms whose `loss` is a
         :class:`DominatingLoss` of law "laplace". May be empty.
 
@@ -94,7 +94,7 @@ def compose_laplace(releases: Iterable[Any], *, delta: float) -> PrivacyGuarante
 
     Returns
     -------
-    guarantee : PrivacyGuarantee
+    guarantee : Certificate
         With :math:`a_i` the shifts, and all `excess` on top:
         :math:`\epsilon = \min(\sum a_i, \sqrt{2 \ln(1/\delta) \sum a_i^2} +
         \sum (a_i + e^{-a_i} - 1))`. Risks over the noise are gone.
@@ -116,14 +116,14 @@ def compose_laplace(releases: Iterable[Any], *, delta: float) -> PrivacyGuarante
 
     Examples
     --------
-    >>> from skparisk.composition import DominatingLoss, PrivacyGuarantee
+    >>> from skparisk.certificate import Certificate, DominatingLoss
     >>> from skparisk.composition import compose_laplace
-    >>> release = PrivacyGuarantee(0.1, loss=DominatingLoss("laplace", shift=0.1))
+    >>> release = Certificate(0.1, loss=DominatingLoss("laplace", shift=0.1))
     >>> round(compose_laplace([release] * 100, delta=1e-5).epsilon, 4)
     5.2823
     """
     total = check_probability(delta, "delta")
-    parts = [known_level(g) for g in as_guarantees(releases)]
+    parts = [known_level(g) for g in as_certificates(releases)]
     for i, g in enumerate(parts):
         if g.loss is None or g.loss.law != "laplace":
             raise IncompatibleError(
@@ -141,12 +141,12 @@ def compose_laplace(releases: Iterable[Any], *, delta: float) -> PrivacyGuarante
 
 def compose_filter(
     releases: Iterable[Any], *, delta: float, slack: float | None = None
-) -> PrivacyGuarantee:
+) -> Certificate:
     r"""Return what releases use up of a budget, their levels chosen on the way.
 
     Parameters
     ----------
-    releases : iterable of object with `as_guarantee`, float or tuple of float
+    releases : iterable of object with `as_certificate`, float or tuple of float
         Certificates, guarantees, mechanisms, or plain numbers. May be empty.
 
     delta : float
@@ -158,7 +158,7 @@ def compose_filter(
 
     Returns
     -------
-    guarantee : PrivacyGuarantee
+    guarantee : Certificate
         The smaller of the sum of levels and
         :math:`\sqrt{2 \ln(1/\delta') V} + V/2`, with :math:`V = \sum \epsilon_i^2` and
         :math:`\delta'` the slack. Its level is the least limit that these releases
@@ -191,7 +191,7 @@ def compose_filter(
     >>> round(compose_filter([0.1] * 100, delta=1e-5, slack=1e-5).epsilon, 4)
     5.2985
     """
-    parts = as_guarantees(releases)
+    parts = as_certificates(releases)
     total = check_total_delta(delta)
     spare = total / 2 if slack is None else _check_slack(slack, total)
     totals = Totals.of(parts)
@@ -235,7 +235,7 @@ def _mean_loss(epsilon: float) -> float:
     return epsilon * math.tanh(epsilon / 2)
 
 
-def _what_is_left(total: float, parts: Iterable[PrivacyGuarantee]) -> float:
+def _what_is_left(total: float, parts: Iterable[Certificate]) -> float:
     """Return delta less those of the releases, rounded down."""
     own = exact_sum(g.delta for g in parts)
     left = math.nextafter(float(exact_sum([total]) - own), 0.0)

@@ -9,9 +9,8 @@ from numbers import Real
 from typing import Any
 
 from skparisk._validate import check_at_least
-from skparisk.composition._guarantee import PrivacyGuarantee, as_guarantee
-from skparisk.composition._sums import ROUNDING, add_up, round_up
-from skparisk.composition._totals import keep_conditions
+from skparisk.certificate import Certificate, as_certificate
+from skparisk.certificate._rounding import ROUNDING, add_up, round_up
 from skparisk.exceptions import IncompatibleError
 
 __all__ = [
@@ -23,17 +22,17 @@ __all__ = [
 ]
 
 
-def approximate(release: Any) -> PrivacyGuarantee:
+def approximate(release: Any) -> Certificate:
     r"""Return a release with its risk over the noise as an additive relaxation.
 
     Parameters
     ----------
-    release : object with `as_guarantee`, float or tuple of float
+    release : object with `as_certificate`, float or tuple of float
         A certificate, guarantee, mechanism, or plain numbers.
 
     Returns
     -------
-    guarantee : PrivacyGuarantee
+    guarantee : Certificate
         "explicit": `delta` has grown by the risk, which is 0 now. "both": the numbers
         stay, as the sum of `delta` and `risk` holds on average over pairs only; it is
         `post_processed`, so that the words are about events, not about the loss. A
@@ -54,12 +53,13 @@ def approximate(release: Any) -> PrivacyGuarantee:
 
     Examples
     --------
-    >>> from skparisk.composition import PrivacyGuarantee, approximate
-    >>> release = PrivacyGuarantee(0.6, risk=0.05, randomness="explicit")
+    >>> from skparisk.certificate import Certificate
+    >>> from skparisk.composition import approximate
+    >>> release = Certificate(0.6, risk=0.05, randomness="explicit")
     >>> approximate(release).delta, approximate(release).risk
     (0.05, 0.0)
     """
-    g = as_guarantee(release)
+    g = as_certificate(release)
     if g.randomness == "implicit" or not (g.risk or g.failure_prob):
         return g
     if g.randomness == "explicit":
@@ -68,17 +68,17 @@ def approximate(release: Any) -> PrivacyGuarantee:
     return _convert(g, "approximate", post_processed=True)
 
 
-def post_process(release: Any) -> PrivacyGuarantee:
+def post_process(release: Any) -> Certificate:
     """Return what is guaranteed of anything that is computed from a release.
 
     Parameters
     ----------
-    release : object with `as_guarantee`, float or tuple of float
+    release : object with `as_certificate`, float or tuple of float
         A certificate, guarantee, mechanism, or plain numbers.
 
     Returns
     -------
-    guarantee : PrivacyGuarantee
+    guarantee : Certificate
         As it was if no risk is over the noise, otherwise `approximate` of it.
 
     Raises
@@ -96,20 +96,21 @@ def post_process(release: Any) -> PrivacyGuarantee:
 
     Examples
     --------
-    >>> from skparisk.composition import PrivacyGuarantee, post_process
-    >>> release = PrivacyGuarantee(0.5, risk=0.05, randomness="implicit")
+    >>> from skparisk.certificate import Certificate
+    >>> from skparisk.composition import post_process
+    >>> release = Certificate(0.5, risk=0.05, randomness="implicit")
     >>> post_process(release) == release
     True
     """
     return approximate(release)
 
 
-def group_privacy(release: Any, size: int) -> PrivacyGuarantee:
+def group_privacy(release: Any, size: int) -> Certificate:
     r"""Return what is guaranteed of databases that are several steps apart.
 
     Parameters
     ----------
-    release : object with `as_guarantee`, float or tuple of float
+    release : object with `as_certificate`, float or tuple of float
         A certificate, guarantee, mechanism, or plain numbers.
 
     size : int
@@ -117,7 +118,7 @@ def group_privacy(release: Any, size: int) -> PrivacyGuarantee:
 
     Returns
     -------
-    guarantee : PrivacyGuarantee
+    guarantee : Certificate
         Level :math:`k\epsilon`; delta, and a risk that is a part of it, times
         :math:`\sum_{j<k} e^{j\epsilon}`; a risk over pairs alone times k. Its
         `group_size` is k times what it was. The law of the loss is not kept.
@@ -143,7 +144,7 @@ def group_privacy(release: Any, size: int) -> PrivacyGuarantee:
     >>> group_privacy(0.1, size=3).epsilon
     0.3
     """
-    g = as_guarantee(release)
+    g = as_certificate(release)
     k = check_at_least(size, "size", 1)
     about_events = g.randomness == "implicit" or (
         g.randomness == "both" and (g.delta > 0 or g.post_processed)
@@ -168,12 +169,12 @@ def group_privacy(release: Any, size: int) -> PrivacyGuarantee:
     )
 
 
-def transfer(release: Any, kl_divergence: float, n_records: int) -> PrivacyGuarantee:
+def transfer(release: Any, kl_divergence: float, n_records: int) -> Certificate:
     r"""Return what is guaranteed of records from another population.
 
     Parameters
     ----------
-    release : object with `as_guarantee`, float or tuple of float
+    release : object with `as_certificate`, float or tuple of float
         A certificate, guarantee, mechanism, or plain numbers, with a risk over pairs
         of a population P.
 
@@ -186,7 +187,7 @@ def transfer(release: Any, kl_divergence: float, n_records: int) -> PrivacyGuara
 
     Returns
     -------
-    guarantee : PrivacyGuarantee
+    guarantee : Certificate
         The risk over pairs of Q, at most 1. A release whose guarantee is for every
         pair as it was.
 
@@ -206,12 +207,13 @@ def transfer(release: Any, kl_divergence: float, n_records: int) -> PrivacyGuara
 
     Examples
     --------
-    >>> from skparisk.composition import PrivacyGuarantee, transfer
-    >>> release = PrivacyGuarantee(0.5, risk=0.05, randomness="implicit")
+    >>> from skparisk.certificate import Certificate
+    >>> from skparisk.composition import transfer
+    >>> release = Certificate(0.5, risk=0.05, randomness="implicit")
     >>> round(transfer(release, kl_divergence=5e-6, n_records=999).risk, 6)
     0.1
     """
-    g = as_guarantee(release)
+    g = as_certificate(release)
     number = isinstance(kl_divergence, Real) and not isinstance(kl_divergence, bool)
     if not number or not kl_divergence >= 0:
         raise ValueError(
@@ -225,7 +227,7 @@ def transfer(release: Any, kl_divergence: float, n_records: int) -> PrivacyGuara
     return _convert(g, "transferred", risk=min(1.0, add_up([g.risk, min(1.0, apart)])))
 
 
-def known_level(release: PrivacyGuarantee) -> PrivacyGuarantee:
+def known_level(release: Certificate) -> Certificate:
     """Return a release without what the law of its loss makes needless.
 
     With Laplace noise there is a level for all outputs, and neither delta nor a risk
@@ -245,11 +247,9 @@ def known_level(release: PrivacyGuarantee) -> PrivacyGuarantee:
     return g
 
 
-def _convert(
-    release: PrivacyGuarantee, method: str, **changes: Any
-) -> PrivacyGuarantee:
-    converted = replace(release, method=method, **changes)
-    return keep_conditions(converted, release.conditions)
+def _convert(release: Certificate, method: str, **changes: Any) -> Certificate:
+    converted = replace(release, method=method, evidence=None, **changes)
+    return converted.amended(conditions=release.conditions)
 
 
 def _times(number: float, k: int) -> float:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skparisk.certificate import Certificate, as_certificates
+from skparisk.certificate._rounding import add_up
 from skparisk.composition._advanced import check_total_delta
 from skparisk.composition._conversions import known_level
-from skparisk.composition._guarantee import PrivacyGuarantee, as_guarantees
-from skparisk.composition._sums import add_up
 from skparisk.composition._totals import Totals
 from skparisk.exceptions import CalibrationError
 
@@ -36,12 +36,12 @@ class _Law(NamedTuple):
     delta: float = 0.0
 
 
-def compose_exact(releases: Iterable[Any], *, delta: float) -> PrivacyGuarantee:
+def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
     r"""Return the least level that releases guarantee together, at a delta.
 
     Parameters
     ----------
-    releases : iterable of object with `as_guarantee`, float or tuple of float
+    releases : iterable of object with `as_certificate`, float or tuple of float
         Certificates, guarantees, mechanisms, or plain numbers. May be empty.
 
     delta : float
@@ -49,7 +49,7 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> PrivacyGuarantee:
 
     Returns
     -------
-    guarantee : PrivacyGuarantee
+    guarantee : Certificate
         With the law of the loss where it is known (Laplace and Gaussian noise, with
         `excess` on top), which takes neither their own delta nor a risk over the noise.
         Other releases count as the worst that has their level and delta, and keep
@@ -81,16 +81,16 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> PrivacyGuarantee:
 
     Examples
     --------
-    >>> from skparisk.composition import DominatingLoss, PrivacyGuarantee
+    >>> from skparisk.certificate import Certificate, DominatingLoss
     >>> from skparisk.composition import compose_exact
-    >>> release = PrivacyGuarantee(0.1, loss=DominatingLoss("laplace", shift=0.1))
+    >>> release = Certificate(0.1, loss=DominatingLoss("laplace", shift=0.1))
     >>> round(compose_exact([release] * 100, delta=1e-5).epsilon, 4)
     4.2203
     >>> round(compose_exact([0.1] * 100, delta=1e-5).epsilon, 4)
     4.3068
     """
     total = check_total_delta(delta)
-    parts = [known_level(g) for g in as_guarantees(releases)]
+    parts = [known_level(g) for g in as_certificates(releases)]
     totals = Totals.of(parts)
     basic = totals.basic()
     epsilon = basic.epsilon if basic.delta <= total else math.inf
@@ -109,7 +109,7 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> PrivacyGuarantee:
     return totals.combine("exact", epsilon, total)
 
 
-def _law(release: PrivacyGuarantee) -> _Law:
+def _law(release: Certificate) -> _Law:
     loss = release.loss
     if loss is not None and (loss.law == "laplace" or loss.shift >= _SMALLEST_SHIFT):
         return _Law(loss.law, loss.shift)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from skparisk._validate import check_choice
-from skparisk.composition._guarantee import PrivacyGuarantee, as_guarantees
-from skparisk.composition._sums import add_up
+from skparisk.certificate import Certificate, as_certificates
+from skparisk.certificate._rounding import add_up
 from skparisk.composition._totals import Totals
 from skparisk.exceptions import IncompatibleError
 
@@ -29,18 +29,18 @@ _RELATIONS = {
 }
 
 
-def compose_basic(releases: Iterable[Any]) -> PrivacyGuarantee:
+def compose_basic(releases: Iterable[Any]) -> Certificate:
     """Return what releases guarantee together: everything adds up.
 
     Parameters
     ----------
-    releases : iterable of object with `as_guarantee`, float or tuple of float
+    releases : iterable of object with `as_certificate`, float or tuple of float
         Certificates, guarantees, mechanisms, or plain numbers: epsilon, (epsilon,
         delta) or (epsilon, delta, risk). May be empty.
 
     Returns
     -------
-    guarantee : PrivacyGuarantee
+    guarantee : Certificate
         `epsilon`, `delta` and `risk` are sums, at most 1 for the last two.
 
     Raises
@@ -65,15 +65,15 @@ def compose_basic(releases: Iterable[Any]) -> PrivacyGuarantee:
     >>> together.epsilon, together.delta, together.risk
     (1.0, 0.0, 0.5)
     """
-    return Totals.of(as_guarantees(releases)).basic()
+    return Totals.of(as_certificates(releases)).basic()
 
 
-def compose_parallel(releases: Iterable[Any], *, partition: str) -> PrivacyGuarantee:
+def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
     """Return what releases guarantee together, each about its own part of the records.
 
     Parameters
     ----------
-    releases : iterable of object with `as_guarantee`, float or tuple of float
+    releases : iterable of object with `as_certificate`, float or tuple of float
         One for each part, at most: a part with several releases is composed first.
         Otherwise as for `compose_basic`.
 
@@ -84,7 +84,7 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> PrivacyGuara
 
     Returns
     -------
-    guarantee : PrivacyGuarantee
+    guarantee : Certificate
         `epsilon`, `delta` and `risk` are maxima; the shares `failure_prob` of samples
         add up, as each part has its own sample.
 
@@ -118,7 +118,7 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> PrivacyGuara
     0.5
     """
     check_choice(partition, "partition", ("owner", *_RELATIONS))
-    parts = as_guarantees(releases)
+    parts = as_certificates(releases)
     if partition in _RELATIONS:
         relation, reason = _RELATIONS[partition]
         others = {g.relation for g in parts} - {None, relation}

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
-from skparisk.composition._guarantee import PrivacyGuarantee
-from skparisk.composition._sums import concentrated, exact_sum, round_up
+from skparisk.certificate import Certificate
+from skparisk.certificate._rounding import ROUNDING, exact_sum, round_up
 from skparisk.exceptions import IncompatibleError
 
-__all__ = ["Totals", "keep_conditions"]
+__all__ = ["Totals", "concentrated"]
+
+# A sum of squares that is less may be one of numbers whose squares are none.
+_LEAST_SQUARES = 1e-300
 
 _NONE: frozenset[Any] = frozenset()
 
@@ -44,14 +47,14 @@ class Totals:
     conditions: frozenset[str] = _NONE
 
     @classmethod
-    def of(cls, releases: Iterable[PrivacyGuarantee]) -> Self:
+    def of(cls, releases: Iterable[Certificate]) -> Self:
         """Return the sums of a list."""
         totals = cls()
         for release in releases:
             totals = totals.plus(release)
         return totals
 
-    def plus(self, release: PrivacyGuarantee, times: int = 1) -> Self:
+    def plus(self, release: Certificate, times: int = 1) -> Self:
         """Add a release that is made so many times; refuse other neighbors."""
         infinite = math.isinf(release.epsilon)
         level = 0.0 if infinite else release.epsilon
@@ -83,11 +86,11 @@ class Totals:
             conditions=self.conditions.union(release.conditions),
         )
 
-    def basic(self) -> PrivacyGuarantee:
+    def basic(self) -> Certificate:
         """Return what `compose_basic` does."""
         return self.combine("basic", self._level(), min(1.0, round_up(self.deltas)))
 
-    def filter(self, delta: float, slack: float) -> PrivacyGuarantee:
+    def filter(self, delta: float, slack: float) -> Certificate:
         """Return what `compose_filter` does where deltas leave a slack above 0."""
         level = self._level()
         if not self.infinite:
@@ -100,8 +103,8 @@ class Totals:
 
     def combine(
         self, method: str, epsilon: float, delta: float, risk: float | None = None
-    ) -> PrivacyGuarantee:
-        """Return a guarantee at a level that was found, with all else that adds up.
+    ) -> Certificate:
+        """Return a certificate at a level that was found, with all else that adds up.
 
         Risks do (union bound), unless one is given. So does the share of samples that
         fail; it becomes a part of the risk unless all risks that are over pairs come
@@ -110,7 +113,7 @@ class Totals:
         risks, failure_prob = self.risks, self.failure_probs
         if self.folded:
             risks, failure_prob = risks + failure_prob, Fraction(0)
-        together = PrivacyGuarantee(
+        together = Certificate(
             epsilon,
             delta,
             risk=min(1.0, round_up(risks)) if risk is None else risk,
@@ -125,16 +128,16 @@ class Totals:
             leaks=_in_order(self.leaks),
             provisos=_in_order(self.provisos),
         )
-        return keep_conditions(together, self.conditions)
+        return together.amended(conditions=self.conditions)
 
 
-def keep_conditions(
-    guarantee: PrivacyGuarantee, conditions: Iterable[str]
-) -> PrivacyGuarantee:
-    """Return the guarantee, with conditions of its parts that it would lose."""
-    lost = set(conditions).difference(guarantee.conditions)
-    sentences = {f"This rests on the caller's word: {text}." for text in lost}
-    return replace(guarantee, provisos=_in_order({*guarantee.provisos, *sentences}))
+def concentrated(squares: float, mean: float, delta: float) -> float:
+    """Return what a sum exceeds with probability delta at most (Hoeffding), rounded up.
+
+    `squares` is the sum of the squares that the terms are within, `mean` their mean.
+    """
+    spread = math.sqrt(2 * -math.log(delta) * max(squares, _LEAST_SQUARES))
+    return (spread + mean) * (1 + ROUNDING)
 
 
 def _decimal(number: float) -> Fraction:

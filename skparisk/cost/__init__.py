@@ -1,6 +1,6 @@
 """What privacy costs: budgets for compensation, and the levels that are best."""
 
-from skparisk.cost._base import CostModel, EpsilonRange
+from skparisk.cost._base import CostModel, EpsilonRange, RiskLaw
 from skparisk.cost._frontier import Frontier, FrontierPoint, frontier
 from skparisk.cost._models import CompensationModel, CustomCost
 
@@ -11,5 +11,6 @@ __all__ = [
     "EpsilonRange",
     "Frontier",
     "FrontierPoint",
+    "RiskLaw",
     "frontier",
 ]

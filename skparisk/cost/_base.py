@@ -8,31 +8,47 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._validate import check_at_least, check_choice, check_positive
-from skparisk.composition import as_guarantee
+from skparisk._validate import check_at_least, check_positive
+from skparisk.certificate import as_certificate
 from skparisk.cost._maximum import find_maximum
 from skparisk.exceptions import (
     CalibrationError,
     HeuristicGuaranteeWarning,
     warn_caller,
 )
-from skparisk.privacy_loss import dandekar_confidence, laplace_loss_exceedance
+from skparisk.privacy_loss import laplace_loss_exceedance
 from skparisk.privacy_loss._numerics import check_floats, safe_root, unwrap
 
-__all__ = ["LAWS", "CostModel", "EpsilonRange"]
+__all__ = ["CostModel", "EpsilonRange", "RiskLaw"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-LAWS = ("exact", "bessel")
-
 _NOISE = "noise_epsilon"
-_TINY = math.ulp(0.0)
 _ROUNDING = 1e-12  # share by which costs may fall, of the largest
+
+
+@runtime_checkable
+class RiskLaw(Protocol):
+    """Another law of the loss of Laplace noise: a paper's, as printed."""
+
+    @property
+    def name(self) -> str:
+        """What a warning calls it."""
+        ...
+
+    @property
+    def void_reasons(self) -> tuple[str, ...]:
+        """Sentences: why it is no guarantee."""
+        ...
+
+    def risk(self, epsilon: Floats, noise_epsilon: float, n_outputs: int) -> Floats:
+        """Return the probability that the loss exceeds each level in [0, inf]."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -129,7 +145,7 @@ class CostModel(ABC):
         epsilon: ArrayLike,
         noise_epsilon: float,
         n_outputs: int = 1,
-        law: str = "exact",
+        law: str | RiskLaw = "exact",
     ) -> Any:
         r"""Return what a release costs whose loss is often below that of its noise.
 
@@ -143,9 +159,10 @@ class CostModel(ABC):
             (0, inf).
         n_outputs : int, default=1
             Length of the query's answer, >= 1; 1 with the exact law.
-        law : {"exact", "bessel"}, default="exact"
+        law : "exact" or object, default="exact"
             Where the probability comes from with which the loss is within `epsilon`:
-            the exact law at the worst pair, or Dandekar's, which is no guarantee.
+            the exact law at the worst pair, or one that is no guarantee, such as
+            :class:`skparisk.papers.DandekarTheorem4`.
 
         Returns
         -------
@@ -161,7 +178,7 @@ class CostModel(ABC):
         Warns
         -----
         HeuristicGuaranteeWarning
-            With ``law="bessel"``.
+            With another law than the exact one.
 
         Notes
         -----
@@ -170,7 +187,7 @@ class CostModel(ABC):
 
         **Guarantee** (:ref:`thm-cost`). With the exact law no less than the mean cost
         of the privacy loss, at any `epsilon` and for any pair of neighbors. The caller
-        must ensure that the sensitivity holds. With "bessel" it may well be less.
+        must ensure that the sensitivity holds. With another law it may well be less.
         """
         levels, noise = _check_levels(epsilon), check_positive(noise_epsilon, _NOISE)
         levels = np.minimum(levels, noise)
@@ -214,10 +231,9 @@ class CostModel(ABC):
 
         Parameters
         ----------
-        release : object with `as_guarantee`, float or tuple of float
-            A :class:`~skparisk.RiskCertificate`, a
-            :class:`~skparisk.composition.PrivacyGuarantee`, a mechanism, or plain
-            numbers: `epsilon`, (epsilon, delta) or (epsilon, delta, risk).
+        release : object with `as_certificate`, float or tuple of float
+            A :class:`~skparisk.Certificate`, a mechanism, or plain numbers:
+            `epsilon`, (epsilon, delta) or (epsilon, delta, risk).
 
         Returns
         -------
@@ -234,17 +250,20 @@ class CostModel(ABC):
         Risk, delta and `failure_prob` are counted alike, as probabilities that nothing
         is known, and add up (:ref:`thm-cost`). With a delta that is no bound of the
         mean cost of the privacy loss, which may exceed `epsilon` more often than that.
-        A guarantee that does not stand as it is written (``private`` is False) costs
+        A certificate that does not stand as it is written (``private`` is False) costs
         the full compensation.
         """
-        guarantee = as_guarantee(release)
-        if not guarantee.private:
+        claim = as_certificate(release)
+        if not claim.private:
             return float(self.budget(math.inf))
-        unknown = guarantee.risk + guarantee.delta + guarantee.failure_prob
-        return float(self.budget_with_risk(guarantee.epsilon, min(1.0, unknown)))
+        unknown = claim.risk + claim.delta + claim.failure_prob
+        return float(self.budget_with_risk(claim.epsilon, min(1.0, unknown)))
 
     def optimal_epsilon(
-        self, noise_epsilon: float, n_outputs: int = 1, law: str = "exact"
+        self,
+        noise_epsilon: float,
+        n_outputs: int = 1,
+        law: str | RiskLaw = "exact",
     ) -> float:
         """Return the privacy level at which `budget_at_risk` is least.
 
@@ -267,13 +286,13 @@ class CostModel(ABC):
         Warns
         -----
         HeuristicGuaranteeWarning
-            With ``law="bessel"``.
+            With another law than the exact one.
 
         Notes
         -----
         The best of a grid, refined: there may be more than one minimum
-        (:ref:`thm-cost`), and one that is narrower than the grid may be missed. For
-        "bessel", one output and a :class:`CompensationModel` it is the one root of
+        (:ref:`thm-cost`), and one that is narrower than the grid may be missed. With
+        Theorem 4, one output and a :class:`CompensationModel` it is the one root of
         Eq. 10 of Dandekar, Basu and Bressan (2021).
         """
         noise = check_positive(noise_epsilon, _NOISE)
@@ -404,20 +423,22 @@ def _check_levels(epsilon: ArrayLike) -> Floats:
 
 
 def _risk_function(
-    noise_epsilon: float, n_outputs: int, law: str
+    noise_epsilon: float, n_outputs: int, law: Any
 ) -> Callable[[Floats], Floats]:
     """Return the probability that the loss exceeds a level, as a function of it."""
-    check_choice(law, "law", LAWS)
     k = check_at_least(n_outputs, "n_outputs", 1)
-    if law == "bessel":
+    if not isinstance(law, str) and isinstance(law, RiskLaw):
+        other: RiskLaw = law
         warn_caller(
-            "law='bessel' is Dandekar's Theorem 4, which does not hold: the release "
-            "may well cost more than this. law='exact' is what holds.",
+            f"law is {other.name}, which is not proven: the release may well cost "
+            "more than this. law='exact' is what holds.",
             HeuristicGuaranteeWarning,
         )
-        # Its levels are above 0.
-        return lambda levels: np.asarray(
-            1 - dandekar_confidence(np.maximum(levels, _TINY), noise_epsilon, k)
+        return lambda levels: other.risk(levels, noise_epsilon, k)
+    if law != "exact":
+        raise ValueError(
+            "law must be 'exact' or an object with a risk, such as "
+            f"skparisk.papers.DandekarTheorem4(), got {law!r}."
         )
     if k > 1:
         raise ValueError(

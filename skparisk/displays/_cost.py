@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from skparisk._text import ceil_text
 from skparisk._validate import check_choice
-from skparisk.cost import CostModel, Frontier
+from skparisk.certificate._rounding import ceil_text
+from skparisk.cost import CostModel, Frontier, RiskLaw
 from skparisk.displays._steps import Floats, frozen_numbers, log_scale, new_axes
 
 __all__ = ["CostCurve", "CostDisplay"]
@@ -151,13 +151,14 @@ class CostDisplay:
         noise_epsilon: float | Sequence[float] = (0.7, 0.6, 0.5),
         *,
         n_outputs: int = 1,
-        law: str = "exact",
+        law: str | RiskLaw = "exact",
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
         """Draw what each level costs to count with, and mark the cheapest.
 
-        Figure 4 of Dandekar, Basu and Bressan (2021), with ``law="bessel"``.
+        Figure 4 of Dandekar, Basu and Bressan (2021), with the law
+        :class:`skparisk.papers.DandekarTheorem4`.
 
         Parameters
         ----------
@@ -186,7 +187,7 @@ class CostDisplay:
         Warns
         -----
         HeuristicGuaranteeWarning
-            With ``law="bessel"``; the legend says so as well.
+            With another law than the exact one; the legend says so as well.
         """
         curves = []
         for level in np.atleast_1d(np.asarray(noise_epsilon)).tolist():

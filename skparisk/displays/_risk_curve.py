@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk._text import ceil_text
 from skparisk._validate import check_epsilon
-from skparisk.calibration import RiskCertificate
+from skparisk.certificate import Certificate
+from skparisk.certificate._rounding import ceil_text
 from skparisk.displays._steps import (
     NOT_FITTED,
     Floats,
@@ -60,7 +60,7 @@ class RiskCurveDisplay(StepDisplay):
 
     See Also
     --------
-    RiskCertificate.risk_at : The same as a number.
+    Certificate.risk_at : The same as a number.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class RiskCurveDisplay(StepDisplay):
     @classmethod
     def from_certificate(
         cls,
-        certificate: RiskCertificate,
+        certificate: Certificate,
         *,
         ax: Any = None,
         name: str | None = None,
@@ -153,7 +153,7 @@ class RiskCurveDisplay(StepDisplay):
 
         Parameters
         ----------
-        certificate : RiskCertificate
+        certificate : Certificate
             The legend says so if it guarantees nothing, or with a `delta`.
 
         ax, name, **kwargs
@@ -166,12 +166,12 @@ class RiskCurveDisplay(StepDisplay):
         caveats = []
         if certificate.delta:
             caveats.append(f"δ = {ceil_text(certificate.delta, 3)}")
-        if certificate.voided:
+        if certificate.void:
             caveats.append("not a guarantee")
         elif not certificate.private:
             caveats.append("over resamples of the private data")
-        levels = {level for level, _ in certificate.curve} | {certificate.epsilon}
-        epsilon = sorted(level for level in levels if level < math.inf)
+        points, _ = certificate.points()
+        epsilon = sorted(level for level in {*points.tolist()} if level < math.inf)
         # What holds at 0 holds at all levels, and `risk_at` takes those above 0.
         risk = [certificate.risk_at(max(level, math.ulp(0.0))) for level in epsilon]
         display = cls(

@@ -134,9 +134,9 @@ class SensitivityDisplay(StepDisplay):
             kept, as they came from private data.
         """
         check_is_fitted(estimator, "certificate_", msg=NOT_FITTED)
-        certificate = estimator.certificate_
+        evidence = estimator.certificate_.evidence
         own_name = type(estimator).__name__
-        if certificate.n_pairs is None:
+        if evidence is None or evidence.n_pairs is None:
             raise IncompatibleError(
                 f"The sensitivity of this {own_name} is known, so no pairs were "
                 "sampled, and there is nothing to draw."
@@ -149,8 +149,8 @@ class SensitivityDisplay(StepDisplay):
             )
         display = cls(
             sampler.sensitivities_,
-            sensitivity=certificate.sensitivity,
-            gamma=certificate.gamma,
+            sensitivity=evidence.sensitivity,
+            gamma=evidence.gamma,
             bound=bound,
             estimator_name=own_name if name is None else name,
         )

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from skparisk.composition import PrivacyGuarantee, compose_basic
+from skparisk.certificate import Certificate
+from skparisk.composition import compose_basic
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger._budget import Budget, triple
 from skparisk.ledger._history import History, LedgerEntry
@@ -63,7 +64,7 @@ class Book(ABC):
                 self._busy = False
 
     @abstractmethod
-    def append(self, guarantees: Sequence[PrivacyGuarantee], note: str) -> None:
+    def append(self, guarantees: Sequence[Certificate], note: str) -> None:
         """Write releases down, all or none; the book is locked."""
 
 
@@ -75,7 +76,7 @@ class MemoryBook(Book):
         super().__init__(("", uuid4().hex))
         self.budget = budget
 
-    def append(self, guarantees: Sequence[PrivacyGuarantee], note: str) -> None:
+    def append(self, guarantees: Sequence[Certificate], note: str) -> None:
         """Write releases down, all or none; the book is locked."""
         time = now()
         entries = [LedgerEntry(guarantee, note, time) for guarantee in guarantees]
@@ -83,7 +84,7 @@ class MemoryBook(Book):
 
 
 def refusal(
-    budget: Budget, history: History, guarantees: Sequence[PrivacyGuarantee]
+    budget: Budget, history: History, guarantees: Sequence[Certificate]
 ) -> BudgetExceededError:
     """Return the error for releases that do not fit; it may take long to find."""
     asked = compose_basic(guarantees)

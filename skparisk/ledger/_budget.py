@@ -13,8 +13,9 @@ from typing import Any
 from scipy.optimize import toms748
 
 from skparisk._validate import check_choice
-from skparisk.composition import PrivacyGuarantee, compose_exact
-from skparisk.composition._sums import ceil_float, exact_sum
+from skparisk.certificate import Certificate
+from skparisk.certificate._rounding import exact_sum, round_up
+from skparisk.composition import compose_exact
 from skparisk.exceptions import CalibrationError
 from skparisk.ledger._history import History
 
@@ -30,11 +31,11 @@ _ALLOWED = {"epsilon": "(0, inf]", "delta": "[0, 1)", "gamma": "[0, 1]"}
 _MOST = 10_000
 
 
-def _basic(history: History, delta: float) -> Iterator[PrivacyGuarantee]:
+def _basic(history: History, delta: float) -> Iterator[Certificate]:
     yield history.totals.basic()
 
 
-def _advanced(history: History, delta: float) -> Iterator[PrivacyGuarantee]:
+def _advanced(history: History, delta: float) -> Iterator[Certificate]:
     # What is kept of delta for the composition must not depend on the releases.
     slack = delta / 2
     if history.totals.deltas <= _decimal(delta) - _decimal(slack):
@@ -42,7 +43,7 @@ def _advanced(history: History, delta: float) -> Iterator[PrivacyGuarantee]:
         yield history.totals.filter(delta, slack)
 
 
-def _exact(history: History, delta: float) -> Iterator[PrivacyGuarantee]:
+def _exact(history: History, delta: float) -> Iterator[Certificate]:
     yield history.totals.basic()
     try:
         together = compose_exact(history.parts, delta=delta)
@@ -57,7 +58,7 @@ class Rule:
 
     # What holds for releases together at a delta, in the order of what it costs to
     # find; any of it may be used.
-    claims: Callable[[History, float], Iterator[PrivacyGuarantee]]
+    claims: Callable[[History, float], Iterator[Certificate]]
     text: str
 
 
@@ -100,7 +101,7 @@ class Budget:
             return math.inf, 1.0, 1.0
         return self.epsilon, self.delta, self.gamma
 
-    def spent(self, history: History) -> PrivacyGuarantee:
+    def spent(self, history: History) -> Certificate:
         """Return what releases guarantee together."""
         claims = RULES[self.composition].claims(history, self.delta)
         basic = history.totals.basic()
@@ -122,7 +123,7 @@ class Budget:
             )
 
         def after(level: float) -> History:
-            return history.plus([PrivacyGuarantee(level)], n)
+            return history.plus([Certificate(level)], n)
 
         def excess(level: float) -> float:
             least = min(self._levels(after(level)), default=math.inf)
@@ -153,9 +154,9 @@ class Budget:
                 yield epsilon
 
 
-def triple(total: PrivacyGuarantee) -> tuple[float, float, float]:
+def triple(total: Certificate) -> tuple[float, float, float]:
     """Return level, delta and risk, with the probability that a certificate fails."""
-    risk = ceil_float(exact_sum((total.risk, total.failure_prob)))
+    risk = round_up(exact_sum((total.risk, total.failure_prob)))
     return total.epsilon, total.delta, min(1.0, risk)
 
 
@@ -165,7 +166,7 @@ def _decimal(number: float) -> Fraction:
 
 def _floor_float(value: Fraction) -> float:
     """Return the largest float that is written as a decimal number <= `value`."""
-    return 0.0 - ceil_float(-value)
+    return 0.0 - round_up(-value)
 
 
 def _check_limit(value: Any, name: str) -> float:

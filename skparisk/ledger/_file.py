@@ -22,7 +22,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from skparisk.composition import DominatingLoss, PrivacyGuarantee
+from skparisk.certificate import Certificate, DominatingLoss
 from skparisk.exceptions import IncompatibleError
 from skparisk.ledger._book import Book, now
 from skparisk.ledger._budget import Budget
@@ -39,8 +39,8 @@ _RESERVED = (".head", ".head.new")
 _BEGINNING = b'{"composition":'  # of the first line
 _HEAD = re.compile(rb"([1-9][0-9]{0,15}) ([0-9a-f]{64})\n")
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_KNOWN = set(PrivacyGuarantee(0.0).to_dict())
-_GUARANTEE = [field.name for field in dataclasses.fields(PrivacyGuarantee)]
+_KNOWN = set(Certificate(0.0).to_dict())
+_GUARANTEE = [field.name for field in dataclasses.fields(Certificate)]
 
 
 class LedgerError(ValueError):
@@ -95,7 +95,7 @@ class FileBook(Book):
             self._catch_up()
             yield
 
-    def append(self, guarantees: Sequence[PrivacyGuarantee], note: str) -> None:
+    def append(self, guarantees: Sequence[Certificate], note: str) -> None:
         """Write releases down, all or none; the book is locked."""
         charge = _seal(
             {
@@ -208,7 +208,7 @@ def _as_entries(
         raise LedgerError(f"line {index + 1} of {path} does not follow the one before.")
     try:
         return [
-            LedgerEntry(_as_guarantee(release), charge["note"], charge["time"])
+            LedgerEntry(_as_certificate(release), charge["note"], charge["time"])
             for release in charge["releases"]
         ]
     except (KeyError, TypeError, ValueError) as error:
@@ -217,7 +217,7 @@ def _as_entries(
         ) from error
 
 
-def _as_guarantee(document: dict[str, Any]) -> PrivacyGuarantee:
+def _as_certificate(document: dict[str, Any]) -> Certificate:
     """Read the numbers, also of a version that had fewer; the words follow."""
     unknown = set(document) - _KNOWN
     if unknown:
@@ -225,7 +225,7 @@ def _as_guarantee(document: dict[str, Any]) -> PrivacyGuarantee:
     plain = {name: document[name] for name in _GUARANTEE if name in document}
     if plain.get("loss") is not None:
         plain["loss"] = DominatingLoss(**plain["loss"])
-    return PrivacyGuarantee(**plain)
+    return Certificate(**plain)
 
 
 def _real_path(path: str | bytes | os.PathLike[str]) -> str:

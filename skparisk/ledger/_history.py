@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from skparisk.composition import PrivacyGuarantee
+from skparisk.certificate import Certificate
 from skparisk.composition._totals import Totals
 
 __all__ = ["History", "LedgerEntry"]
@@ -18,7 +18,7 @@ class LedgerEntry:
 
     Parameters
     ----------
-    guarantee : PrivacyGuarantee
+    guarantee : Certificate
         What it guarantees by itself.
 
     note : str
@@ -28,7 +28,7 @@ class LedgerEntry:
         When it was charged: ISO 8601, UTC.
     """
 
-    guarantee: PrivacyGuarantee
+    guarantee: Certificate
     note: str
     time: str
 
@@ -44,7 +44,7 @@ class History:
     n_entries: int = 0
     _entries: list[LedgerEntry] = field(default_factory=list)
     # Releases, and how many times each of them.
-    _more: tuple[tuple[Sequence[PrivacyGuarantee], int], ...] = ()
+    _more: tuple[tuple[Sequence[Certificate], int], ...] = ()
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -52,12 +52,12 @@ class History:
         return tuple(islice(self._entries, self.n_entries))
 
     @property
-    def parts(self) -> list[PrivacyGuarantee]:
+    def parts(self) -> list[Certificate]:
         """All releases."""
         more = [g for parts, times in self._more for _ in range(times) for g in parts]
         return [entry.guarantee for entry in self.entries] + more
 
-    def plus(self, releases: Sequence[PrivacyGuarantee], times: int = 1) -> History:
+    def plus(self, releases: Sequence[Certificate], times: int = 1) -> History:
         """Return it with releases, each so many times, that are not charged yet."""
         totals = self.totals
         for release in releases:

@@ -8,7 +8,7 @@ from numbers import Real
 from typing import Any, NoReturn, Self
 
 from skparisk._validate import check_at_least
-from skparisk.composition import PrivacyGuarantee, as_guarantees
+from skparisk.certificate import Certificate, as_certificates
 from skparisk.ledger._book import Book, MemoryBook
 from skparisk.ledger._budget import Budget
 from skparisk.ledger._file import FileBook, LedgerError
@@ -58,7 +58,7 @@ class PrivacyLedger:
     limit : tuple of (float, float, float)
         The budget: level, delta and risk; (inf, 1, 1) if it has no limit.
 
-    spent : PrivacyGuarantee
+    spent : Certificate
         What all releases so far guarantee together, if their levels were fixed before.
         If they were chosen on the way, what holds is `limit`.
 
@@ -125,7 +125,7 @@ class PrivacyLedger:
     ) -> None:
         budget = Budget(epsilon, delta, gamma, composition)
         # Imports what it will need.
-        budget.spent(History().plus([PrivacyGuarantee(1.0)]))
+        budget.spent(History().plus([Certificate(1.0)]))
         self._book = (
             MemoryBook(budget) if path is None else FileBook.create(path, budget)
         )
@@ -178,7 +178,7 @@ class PrivacyLedger:
         return self._book.budget.limit
 
     @property
-    def spent(self) -> PrivacyGuarantee:
+    def spent(self) -> Certificate:
         """What all releases so far guarantee together."""
         return self._book.budget.spent(self._history())
 
@@ -226,7 +226,7 @@ class PrivacyLedger:
         Parameters
         ----------
         *releases : certificates, guarantees, mechanisms or tuples of float
-            What :func:`~skparisk.composition.as_guarantee` takes, such as
+            What :func:`~skparisk.certificate.as_certificate` takes, such as
             (epsilon, delta, risk). All of them are charged, or none.
 
         note : str, default=""
@@ -250,7 +250,7 @@ class PrivacyLedger:
                 "(epsilon, delta, risk) for one, and (epsilon,) for each of several; "
                 f"got {releases!r}."
             )
-        charge([self._book], as_guarantees([*releases]), note)
+        charge([self._book], as_certificates([*releases]), note)
 
     def __enter__(self) -> Self:
         with self._book.locked():

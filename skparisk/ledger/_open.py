@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from skparisk.composition import PrivacyGuarantee, as_guarantees
+from skparisk.certificate import Certificate, as_certificates
 from skparisk.exceptions import IncompatibleError
 from skparisk.ledger._book import Book, refusal
 from skparisk.ledger._marker import Marker
@@ -110,7 +110,7 @@ def spend(*releases: Any, note: str = "") -> None:
     Parameters
     ----------
     *releases : certificates, guarantees, mechanisms or numbers
-        What :func:`~skparisk.composition.as_guarantee` takes. All of them are
+        What :func:`~skparisk.certificate.as_certificate` takes. All of them are
         charged, or none.
 
     note : str, default=""
@@ -127,7 +127,7 @@ def spend(*releases: Any, note: str = "") -> None:
         recorded; or if a charge of this very thread was interrupted, as by a signal
         handler. Nothing was charged.
     """
-    guarantees = as_guarantees([*releases])
+    guarantees = as_certificates([*releases])
     charge(_charged("a release"), guarantees, note)
 
 
@@ -139,14 +139,14 @@ def check_room(*releases: Any) -> None:
     Parameters
     ----------
     *releases : certificates, guarantees, mechanisms or numbers
-        What :func:`~skparisk.composition.as_guarantee` takes.
+        What :func:`~skparisk.certificate.as_certificate` takes.
 
     Raises
     ------
     BudgetExceededError, IncompatibleError
         As for `spend`.
     """
-    guarantees = as_guarantees([*releases])
+    guarantees = as_certificates([*releases])
     for book in _charged("a release"):
         with book.locked():
             history = book.history
@@ -199,9 +199,7 @@ def suspend_open() -> Iterator[None]:
         _suspensions.set(_suspended())
 
 
-def charge(
-    books: Iterable[Book], guarantees: list[PrivacyGuarantee], note: str
-) -> None:
+def charge(books: Iterable[Book], guarantees: list[Certificate], note: str) -> None:
     """Charge all ledgers, each once, or none."""
     if not isinstance(note, str):
         raise ValueError(f"note must be a str, got {note!r}.")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable
-from decimal import ROUND_FLOOR, Context
 
-from skparisk._text import ceil_text
-from skparisk.composition import PrivacyGuarantee
+from skparisk.certificate import Certificate
+from skparisk.certificate._rounding import ceil_text, floor_text
 from skparisk.ledger._budget import RULES, Budget, triple
 from skparisk.ledger._history import History
 
@@ -66,7 +65,7 @@ class Report:
         )
 
 
-def _level(release: PrivacyGuarantee) -> str:
+def _level(release: Certificate) -> str:
     return in_words(triple(release)) + ("" if release.private else ", NOT private")
 
 
@@ -91,8 +90,7 @@ def left_in_words(epsilon: float) -> str:
         return "nothing"
     if math.isinf(epsilon):
         return "no limit"
-    down = Context(prec=6, rounding=ROUND_FLOOR).create_decimal(repr(epsilon))
-    return f"one release at epsilon {float(down):g}, without delta and risk"
+    return f"one release at epsilon {floor_text(epsilon)}, without delta and risk"
 
 
 def _printable(text: str) -> str:

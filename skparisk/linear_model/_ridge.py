@@ -104,14 +104,13 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         and output.
 
     risk_, confidence_ : float
-        Achieved risk, at most `gamma_` (but for ``calibration="bessel"``, whose claim
-        is its own), and one minus it.
+        Achieved risk, at most `gamma_`, and one minus it.
 
     sensitivity_, noise_scale_, noise_epsilon_ : float
         What the noise is calibrated to, the scale of the noise of each number
         and their ratio.
 
-    certificate_ : RiskCertificate
+    certificate_ : Certificate
         The whole claim; prints as a paragraph.
 
     sampler_ : SensitivitySampler or None

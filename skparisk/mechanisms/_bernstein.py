@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, xlog1py, xlogy
 
 from skparisk._validate import check_at_least, check_epsilon
-from skparisk.composition import PrivacyGuarantee
+from skparisk.certificate import Certificate
 from skparisk.mechanisms._laplace import LaplaceMechanism, check_sensitivity
 
 __all__ = [
@@ -351,14 +351,14 @@ class BernsteinMechanism:
     def noise_scale(self) -> float:
         return self.laplace.noise_scale
 
-    def as_guarantee(self) -> PrivacyGuarantee:
+    def as_certificate(self) -> Certificate:
         """Return what composition and budgets count of one release.
 
         Returns
         -------
-        guarantee : PrivacyGuarantee
+        guarantee : Certificate
         """
-        return self.laplace.as_guarantee()
+        return self.laplace.as_certificate()
 
     def release(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk._secure_noise import noise_source, sample_uniform_integers
-from skparisk.composition import PrivacyGuarantee
+from skparisk.certificate import Certificate
 from skparisk.ledger import spend
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.mechanisms._shapes import to_dyadic
@@ -93,14 +93,14 @@ class DiscreteMechanism:
             object.__setattr__(self, name, array)
         object.__setattr__(self, "epsilon", epsilon)
 
-    def as_guarantee(self) -> PrivacyGuarantee:
+    def as_certificate(self) -> Certificate:
         """Return what composition and budgets count of one release.
 
         Returns
         -------
-        guarantee : PrivacyGuarantee
+        guarantee : Certificate
         """
-        return PrivacyGuarantee(self.epsilon)
+        return Certificate(self.epsilon)
 
     def sample(
         self, inputs: ArrayLike, *, noise_random_state: Any = None
@@ -132,7 +132,7 @@ class DiscreteMechanism:
         n_inputs, n_outputs = self.weights.shape
         inputs = check_indices(inputs, "inputs", n_inputs)
         source = noise_source(noise_random_state)
-        charged = as_seeded(self.as_guarantee(), noise_random_state)
+        charged = as_seeded(self.as_certificate(), noise_random_state)
         spend(*[charged] * inputs.size, note="DiscreteMechanism")
         uniform = sample_uniform_integers(TOTAL_WEIGHT, inputs.size, source)
         draws = uniform.astype(np.int64).reshape(inputs.shape)

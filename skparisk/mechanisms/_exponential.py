@@ -16,7 +16,7 @@ from skparisk._secure_noise import (
     sample_bernoulli_exp,
     sample_uniform_integers,
 )
-from skparisk.composition import PrivacyGuarantee
+from skparisk.certificate import Certificate
 from skparisk.mechanisms._charge import as_seeded, charge
 from skparisk.mechanisms._laplace import LaplaceMechanism
 from skparisk.mechanisms._noise import AdditiveNoise, round_to_grid, to_float
@@ -47,7 +47,7 @@ class _Chooser:
     def _draw(
         self,
         scores: ArrayLike,
-        charges: Sequence[PrivacyGuarantee] | None,
+        charges: Sequence[Certificate] | None,
         note: str,
         noise_random_state: Any,
     ) -> int | NDArray[np.intp]:
@@ -188,7 +188,7 @@ class ExponentialChoice(_Chooser):
         self,
         scores: ArrayLike,
         *,
-        charges: Sequence[PrivacyGuarantee] | None = None,
+        charges: Sequence[Certificate] | None = None,
         note: str = "",
         noise_random_state: Any = None,
     ) -> int | NDArray[np.intp]:
@@ -202,7 +202,7 @@ class ExponentialChoice(_Chooser):
         scores : array-like of shape (n_candidates,) or (n_rows, n_candidates)
             Finite numbers. Each row is a release of its own.
 
-        charges : sequence of PrivacyGuarantee, default=None
+        charges : sequence of Certificate, default=None
             What open ledgers are charged: one for each row, or one for all rows, which
             must then be about different people. None: it is not known, and refused
             where a ledger is open.
@@ -297,14 +297,14 @@ class ExponentialMechanism(_Chooser):
         object.__setattr__(self, "steps", known.noise.steps)
         object.__setattr__(self, "exponent", known.noise.exponent)
 
-    def as_guarantee(self) -> PrivacyGuarantee:
+    def as_certificate(self) -> Certificate:
         """Return what composition and budgets count of one choice.
 
         Returns
         -------
-        guarantee : PrivacyGuarantee
+        guarantee : Certificate
         """
-        return PrivacyGuarantee(self.epsilon)
+        return Certificate(self.epsilon)
 
     def choose(
         self, scores: ArrayLike, *, noise_random_state: Any = None
@@ -336,7 +336,7 @@ class ExponentialMechanism(_Chooser):
         BudgetExceededError
             If a ledger is open and refuses; each row is charged.
         """
-        charged = as_seeded(self.as_guarantee(), noise_random_state)
+        charged = as_seeded(self.as_certificate(), noise_random_state)
         n_rows = len(_check_scores(scores))
         return self._draw(scores, [charged] * n_rows, str(self), noise_random_state)
 

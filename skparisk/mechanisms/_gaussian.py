@@ -12,7 +12,7 @@ from skparisk._validate import (
     check_epsilon,
     check_probability,
 )
-from skparisk.composition import DominatingLoss, PrivacyGuarantee
+from skparisk.certificate import Certificate, DominatingLoss
 from skparisk.mechanisms._grid_cost import GRID_SHARE, below, gaussian_steps
 from skparisk.mechanisms._laplace import check_sensitivity
 from skparisk.mechanisms._noise import (
@@ -125,12 +125,12 @@ class GaussianMechanism(KnownMechanism):
             )
         object.__setattr__(self, "noise", noise)
 
-    def as_guarantee(self) -> PrivacyGuarantee:
+    def as_certificate(self) -> Certificate:
         """Return what composition and budgets count of one release.
 
         Returns
         -------
-        guarantee : PrivacyGuarantee
+        guarantee : Certificate
         """
         loss = None
         if self.noise.steps:
@@ -141,7 +141,7 @@ class GaussianMechanism(KnownMechanism):
                 shift=shift * (1 + 2 * GRID_SHARE),
                 excess=self.epsilon * 2 * GRID_SHARE,
             )
-        return PrivacyGuarantee(self.epsilon, self.delta, loss=loss)
+        return Certificate(self.epsilon, self.delta, loss=loss)
 
 
 def gaussian_scale(

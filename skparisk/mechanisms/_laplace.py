@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk._validate import check_at_least, check_epsilon
-from skparisk.composition import DominatingLoss, PrivacyGuarantee
+from skparisk.certificate import Certificate, DominatingLoss
 from skparisk.mechanisms._noise import (
     MOST_STEPS,
     ROUNDING_SLACK,
@@ -109,19 +109,19 @@ class LaplaceMechanism(KnownMechanism):
                 "noise scale beyond the largest number."
             )
 
-    def as_guarantee(self) -> PrivacyGuarantee:
+    def as_certificate(self) -> Certificate:
         """Return what composition and budgets count of one release.
 
         Returns
         -------
-        guarantee : PrivacyGuarantee
+        guarantee : Certificate
         """
         loss = None
         if self.noise.steps:
             # Continuous noise within a step of the discrete, at both ends.
             excess = 2 * self.n_outputs / self.noise.steps
             loss = DominatingLoss("laplace", self.epsilon, excess)
-        return PrivacyGuarantee(self.epsilon, loss=loss)
+        return Certificate(self.epsilon, loss=loss)
 
     def privacy_loss(self, distance: ArrayLike) -> NDArray[np.float64]:
         """Return the largest privacy loss of values that far apart, rounded up.

@@ -19,7 +19,7 @@ from skparisk._secure_noise import (
     sample_discrete_laplace,
 )
 from skparisk._validate import check_at_least, check_choice, check_positive
-from skparisk.composition import PrivacyGuarantee
+from skparisk.certificate import Certificate
 from skparisk.mechanisms._charge import as_seeded, charge
 from skparisk.mechanisms._shapes import IsotropicShape, NoiseShape
 
@@ -204,7 +204,7 @@ class AdditiveNoise:
         self,
         values: ArrayLike,
         *,
-        charges: Sequence[PrivacyGuarantee] | None = None,
+        charges: Sequence[Certificate] | None = None,
         note: str = "",
         noise_random_state: Any = None,
     ) -> NDArray[np.float64]:
@@ -215,7 +215,7 @@ class AdditiveNoise:
         values : array-like, last axis of length `n_outputs`
             Finite numbers. Each row is a release of its own.
 
-        charges : sequence of PrivacyGuarantee, default=None
+        charges : sequence of Certificate, default=None
             What open ledgers are charged: one for each row, or one for all rows, which
             must then be about different people. None: it is not known, and refused
             where a ledger is open.
@@ -294,12 +294,12 @@ class KnownMechanism(ABC):
     noise: AdditiveNoise
 
     @abstractmethod
-    def as_guarantee(self) -> PrivacyGuarantee:
+    def as_certificate(self) -> Certificate:
         """Return what composition and budgets count of one release.
 
         Returns
         -------
-        guarantee : PrivacyGuarantee
+        guarantee : Certificate
         """
 
     @property
@@ -338,7 +338,7 @@ class KnownMechanism(ABC):
         """
         values = np.asarray(values, dtype=np.float64)
         n_rows = values.size // self.noise.n_outputs
-        charged = as_seeded(self.as_guarantee(), noise_random_state)
+        charged = as_seeded(self.as_certificate(), noise_random_state)
         return self.noise.release(
             values,
             charges=[charged] * n_rows,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skparisk._secure_noise import noise_source, sample_uniform_integers
 from skparisk._validate import check_at_least, check_epsilon
-from skparisk.composition import PrivacyGuarantee
+from skparisk.certificate import Certificate
 from skparisk.ledger import spend
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.mechanisms._discrete import TOTAL_WEIGHT, check_indices, log_ratio
@@ -120,14 +120,14 @@ class RandomizedResponse:
         np.fill_diagonal(matrix, truth / self._total)
         return matrix
 
-    def as_guarantee(self) -> PrivacyGuarantee:
+    def as_certificate(self) -> Certificate:
         """Return what composition and budgets count of one response of a person.
 
         Returns
         -------
-        guarantee : PrivacyGuarantee
+        guarantee : Certificate
         """
-        return PrivacyGuarantee(self.epsilon, relation="replace-one")
+        return Certificate(self.epsilon, relation="replace-one")
 
     def randomize(
         self, answers: ArrayLike, *, noise_random_state: Any = None
@@ -160,7 +160,7 @@ class RandomizedResponse:
         """
         answers = check_indices(answers, "answers", self.n_answers)
         source = noise_source(noise_random_state)
-        charged = as_seeded(self.as_guarantee(), noise_random_state)
+        charged = as_seeded(self.as_certificate(), noise_random_state)
         spend(*[charged] * math.prod(answers.shape[1:]), note=str(self))
         _, other = self.weights
         if not other:

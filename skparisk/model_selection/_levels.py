@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -21,10 +20,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._private import PrivateMixin, samples_training_data
-from skparisk._text import SEEDED
-from skparisk.calibration import HEURISTIC_CLAIM, RiskCertificate
-from skparisk.calibration._wording import DECLARED
-from skparisk.composition import PrivacyGuarantee, compose_basic
+from skparisk.calibration import as_rule
+from skparisk.certificate import Certificate
+from skparisk.certificate._claim import DECLARED, SEEDED
+from skparisk.composition import compose_basic
 from skparisk.exceptions import IncompatibleError
 from skparisk.model_selection._candidates import (
     configure,
@@ -71,7 +70,7 @@ class Candidate:
     estimator: Any
 
     @property
-    def level(self) -> PrivacyGuarantee | None:
+    def level(self) -> Certificate | None:
         """What one fit spends at most; None if parameters do not tell."""
         return declared_guarantee(self.estimator)
 
@@ -107,7 +106,7 @@ class Candidate:
         return any(map(_may_learn, _parts(self.estimator).values()))
 
 
-def search_certificate(search: Any) -> PrivacyGuarantee:
+def search_certificate(search: Any) -> Certificate:
     """Count what a search of scikit-learn has spent around private estimators.
 
     Each candidate was fitted once for each split, and the best once more. The scores
@@ -121,9 +120,9 @@ def search_certificate(search: Any) -> PrivacyGuarantee:
 
     Returns
     -------
-    guarantee : PrivacyGuarantee
+    guarantee : Certificate
         The sum of all levels, deltas and risks, as they were asked for; always
-        ``voided``, and with a leak if parts that are not of skparisk were fitted too.
+        ``void``, and with a leak if parts that are not of skparisk were fitted too.
 
     Raises
     ------
@@ -188,11 +187,7 @@ def search_certificate(search: Any) -> PrivacyGuarantee:
     if may_split_by_values(search.cv, search.estimator):
         reasons.append(SPLITS_BY_VALUES)
     more = any(candidate.learns_more for candidate in candidates)
-    return dataclasses.replace(
-        total,
-        void_reasons=(*reasons, *total.void_reasons),
-        leaks=(LEARNS_MORE,) if more else (),
-    )
+    return total.amended(void_reasons=reasons, leaks=[LEARNS_MORE] * more)
 
 
 def private_parts(estimator: Any) -> list[Any]:
@@ -200,7 +195,7 @@ def private_parts(estimator: Any) -> list[Any]:
     return [part for part in _parts(estimator).values() if isinstance(part, _PRIVATE)]
 
 
-def find_certificates(fitted: Any) -> list[RiskCertificate]:
+def find_certificates(fitted: Any) -> list[Certificate]:
     """Return the claims of private parts, however they are put together."""
     found, left = [], [fitted]
     while left:
@@ -214,7 +209,7 @@ def find_certificates(fitted: Any) -> list[RiskCertificate]:
     return found
 
 
-def declared_guarantee(estimator: Any) -> PrivacyGuarantee | None:
+def declared_guarantee(estimator: Any) -> Certificate | None:
     """Return what one fit spends at most; None if parameters do not tell."""
     parts = _parts(estimator)
     private = [name for name, part in parts.items() if isinstance(part, _PRIVATE)]
@@ -283,15 +278,15 @@ def _is_elementwise(func: Any) -> bool:
     return func is None or (isinstance(func, np.ufunc) and func.signature is None)
 
 
-def _declared(part: Any) -> PrivacyGuarantee:
+def _declared(part: Any) -> Certificate:
     """Return what a private estimator will spend at most."""
     if isinstance(part, RandomizedResponseTransformer):
-        return PrivacyGuarantee(
+        return Certificate(
             part.epsilon, relation="replace-one", void_reasons=_void_reasons(part)
         )
     source = part if isinstance(part, SensitivitySampler) else own_sampler(part)
     if isinstance(part, PrivateMixin) and isinstance(part.sensitivity, str | Real):
-        return PrivacyGuarantee(
+        return Certificate(
             part.epsilon,
             relation="replace-one",
             void_reasons=_void_reasons(part),
@@ -299,12 +294,12 @@ def _declared(part: Any) -> PrivacyGuarantee:
         )
     sampler = SensitivitySampler() if source is None else source
     known = sampler.randomness == "explicit"
-    pac = sampler.calibration == "pac" and not known
-    return PrivacyGuarantee(
+    rule = None if known else as_rule(sampler.calibration, sampler.failure_prob)
+    return Certificate(
         part.epsilon,
         0.0 if sampler.randomness == "both" else sampler.delta,
         _risk_over_noise(part, sampler) if known else part.gamma,
-        failure_prob=sampler.failure_prob if pac else 0.0,
+        failure_prob=0.0 if rule is None else rule.failure_prob,
         randomness=sampler.randomness,
         relation=sampler.relation,
         void_reasons=_void_reasons(part, sampler),
@@ -317,7 +312,7 @@ def _risk_over_noise(part: Any, sampler: SensitivitySampler) -> float:
 
     With Laplace noise and a risk of 1/2 or more it is that of one output.
     """
-    exact = sampler.mechanism == "laplace" and sampler.calibration != "bessel"
+    exact = sampler.mechanism == "laplace" and isinstance(sampler.calibration, str)
     no_risk = sampler.mechanism == "exponential" or (exact and part.gamma < 0.5)
     return 0.0 if sampler.delta or no_risk else part.gamma
 
@@ -335,6 +330,6 @@ def _needs_reference(part: Any) -> bool:
 def _void_reasons(*parts: Any) -> tuple[str, ...]:
     """Return why nothing is guaranteed, but for an infinite level."""
     seeded = any(part.noise_random_state is not None for part in parts)
-    heuristic = any(getattr(part, "calibration", None) == "bessel" for part in parts)
-    cases = {SEEDED: seeded, HEURISTIC_CLAIM: heuristic}
-    return tuple(text for text, applies in cases.items() if applies)
+    rules = [getattr(part, "calibration", None) for part in parts]
+    void = [text for rule in rules for text in getattr(rule, "void_reasons", ())]
+    return (*([SEEDED] if seeded else []), *void)

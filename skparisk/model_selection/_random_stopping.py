@@ -13,10 +13,10 @@ import numpy as np
 
 from skparisk._secure_noise import noise_source, sample_uniform_integers
 from skparisk._silence import silenced
-from skparisk._text import SEEDED
-from skparisk.composition import PrivacyGuarantee, compose_basic
-from skparisk.composition._sums import add_up
-from skparisk.composition._totals import keep_conditions
+from skparisk.certificate import Certificate
+from skparisk.certificate._claim import SEEDED
+from skparisk.certificate._rounding import add_up
+from skparisk.composition import compose_basic
 from skparisk.exceptions import (
     BudgetExceededError,
     CalibrationError,
@@ -31,7 +31,7 @@ from skparisk.model_selection._levels import (
     find_certificates,
     private_parts,
 )
-from skparisk.model_selection._recorded import Choice, add_provisos, fit_recorded
+from skparisk.model_selection._recorded import Choice, fit_recorded
 
 __all__ = ["RandomStopping"]
 
@@ -60,13 +60,13 @@ class RandomStopping:
         The risk that a run may have at most, for each candidate; 0 where parameters do
         not tell.
 
-    total : PrivacyGuarantee
+    total : Certificate
     """
 
     candidates: tuple[Candidate, ...]
     epsilon: float
     risks: tuple[float, ...]
-    total: PrivacyGuarantee
+    total: Certificate
 
     @classmethod
     def plan(
@@ -98,9 +98,9 @@ class RandomStopping:
         if len(levels) < len(known):  # runs with another relation are refused
             relation = "replace-one"
         # Relations that do not go together are refused here.
-        together = compose_basic([PrivacyGuarantee(0.0, relation=relation), *levels])
+        together = compose_basic([Certificate(0.0, relation=relation), *levels])
         rests_on = {*provisos, *together.provisos}
-        total = PrivacyGuarantee(
+        total = Certificate(
             add_up([epsilon] * 3),
             risk=risk,
             randomness="implicit",
@@ -185,12 +185,12 @@ class RandomStopping:
                 # One more with a probability of 1 - 1 / n_runs.
                 more = sample_uniform_integers(n_runs, 1, source)[0] > 0
         choice, run = best[1], best[1].certificate
-        certificate = keep_conditions(
-            add_provisos(self.total, run.provisos), run.conditions
+        certificate = self.total.amended(
+            provisos=run.provisos, conditions=run.conditions
         )
         return dataclasses.replace(choice, certificate=certificate)
 
-    def _check_run(self, run: PrivacyGuarantee, risk: float) -> None:
+    def _check_run(self, run: Certificate, risk: float) -> None:
         """Refuse a run for which the total does not hold."""
         cases = {
             f"relation={run.relation!r}, and not {self.total.relation!r}": (
@@ -200,7 +200,7 @@ class RandomStopping:
             "a risk over the noise": run.risk > 0 and run.randomness != "implicit",
             "a risk that its parameters do not tell, so that its runs need not be "
             "calibrated alike": _whole_risk(run) > risk,
-            "no guarantee": run.voided and not self.total.voided,
+            "no guarantee": run.void and not self.total.void,
             "a leak": bool(run.leaks),
         }
         for what, applies in cases.items():
@@ -213,7 +213,7 @@ class RandomStopping:
 
 def _check_candidate(
     candidate: Candidate,
-    level: PrivacyGuarantee | None,
+    level: Certificate | None,
     epsilon: float,
     gamma: float,
 ) -> None:
@@ -253,7 +253,7 @@ def _check_candidate(
         )
 
 
-def _whole_risk(level: PrivacyGuarantee) -> float:
+def _whole_risk(level: Certificate) -> float:
     return add_up([level.risk, level.failure_prob])
 
 

@@ -8,14 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from skparisk._text import SEEDED
-from skparisk.composition import (
-    DominatingLoss,
-    PrivacyGuarantee,
-    compose_basic,
-    compose_parallel,
-    post_process,
-)
+from skparisk.certificate import Certificate, DominatingLoss
+from skparisk.certificate._claim import SEEDED
+from skparisk.composition import compose_basic, compose_parallel, post_process
 from skparisk.exceptions import (
     IncompatibleError,
     PrivacyLeakWarning,
@@ -29,7 +24,6 @@ from skparisk.model_selection._levels import LEARNS_MORE, Candidate
 
 __all__ = [
     "Choice",
-    "add_provisos",
     "charge_leaks",
     "choose_by_exponential",
     "fit_recorded",
@@ -50,15 +44,15 @@ class Choice:
 
     index: int
     fitted: Any
-    certificate: PrivacyGuarantee
+    certificate: Certificate
     results: dict[str, Any] | None = None
 
 
-def charge_leaks(candidates: Iterable[Candidate]) -> list[PrivacyGuarantee]:
+def charge_leaks(candidates: Iterable[Candidate]) -> list[Certificate]:
     """Charge, warn of and return what fits of candidates may hold without noise."""
     if not any(candidate.learns_more for candidate in candidates):
         return []
-    leak = PrivacyGuarantee(0.0, leaks=(LEARNS_MORE,))
+    leak = Certificate(0.0, leaks=(LEARNS_MORE,))
     spend(leak, note="parts that are not of skparisk")
     warn_caller(
         f"{LEARNS_MORE} Fit them to public data before, in a FrozenEstimator, or put "
@@ -70,7 +64,7 @@ def charge_leaks(candidates: Iterable[Candidate]) -> list[PrivacyGuarantee]:
 
 def fit_recorded(
     estimator: Any, records: Records, *, epsilon: float = math.inf
-) -> tuple[Any, list[PrivacyGuarantee]]:
+) -> tuple[Any, list[Certificate]]:
     """Fit a clone; return it with what it released, which must be within a level."""
     advice = ""
     try:
@@ -124,7 +118,7 @@ def choose_by_exponential(
     -------
     choice : Choice
     """
-    choice = PrivacyGuarantee(
+    choice = Certificate(
         epsilon,
         relation="replace-one",
         void_reasons=() if noise_random_state is None else (SEEDED,),
@@ -147,17 +141,9 @@ def choose_by_exponential(
     return Choice(index, models[index], certificate)
 
 
-def _charged_at_least(level: PrivacyGuarantee) -> PrivacyGuarantee:
+def _charged_at_least(level: Certificate) -> Certificate:
     """Return a part of what will be charged: risks may be less, and losses known."""
     loss = None
     if math.isfinite(level.epsilon):
         loss = DominatingLoss("laplace", level.epsilon)
     return dataclasses.replace(level, risk=0.0, failure_prob=0.0, loss=loss)
-
-
-def add_provisos(
-    guarantee: PrivacyGuarantee, provisos: Iterable[str]
-) -> PrivacyGuarantee:
-    """Return a guarantee that rests on more."""
-    together = sorted({*guarantee.provisos, *provisos})
-    return dataclasses.replace(guarantee, provisos=tuple(together))

@@ -33,7 +33,8 @@ from skparisk._validate import (
     check_random_state,
     check_verbose,
 )
-from skparisk.composition import PrivacyGuarantee, compose_basic
+from skparisk.certificate import Certificate
+from skparisk.composition import compose_basic
 from skparisk.exceptions import (
     IncompatibleError,
     PrivacyLeakWarning,
@@ -178,7 +179,7 @@ class PrivateGridSearchCV(GridSearchCV):
 
     Attributes
     ----------
-    certificate_ : PrivacyGuarantee
+    certificate_ : Certificate
         What the whole search guarantees.
 
     best_estimator_ : estimator
@@ -441,7 +442,7 @@ class PrivateGridSearchCV(GridSearchCV):
         if public is None:
             by_values = may_split_by_values(self.cv, estimators[0])
             leaks.append(
-                PrivacyGuarantee(
+                Certificate(
                     0.0,
                     leaks=(CHOSEN_ON_PRIVATE,),
                     void_reasons=(SPLITS_BY_VALUES,) if by_values else (),

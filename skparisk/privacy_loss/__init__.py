@@ -1,16 +1,10 @@
-"""Laws of the privacy loss: exact for Laplace and Gaussian noise, and Dandekar's.
+"""Laws of the privacy loss: exact for Laplace and Gaussian noise.
 
 A *shift* is the difference of a query between two databases over the noise scale.
 The laws tell how likely a loss is at a shift; their inverses tell how large a shift
 may be, and so the noise scale, when the sensitivity is known.
 """
 
-from skparisk.privacy_loss._dandekar import (
-    dandekar_cdf,
-    dandekar_confidence,
-    dandekar_epsilon,
-    dandekar_noise_epsilon,
-)
 from skparisk.privacy_loss._gaussian import (
     gaussian_delta,
     gaussian_loss_cdf,
@@ -34,10 +28,6 @@ from skparisk.privacy_loss._laplace import (
 )
 
 __all__ = [
-    "dandekar_cdf",
-    "dandekar_confidence",
-    "dandekar_epsilon",
-    "dandekar_noise_epsilon",
     "gaussian_classical_shift",
     "gaussian_delta",
     "gaussian_delta_epsilon",

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from skparisk._text import ceil_text
 from skparisk._validate import check_choice
+from skparisk.certificate._rounding import ceil_text
 from skparisk.exceptions import IncompatibleError
 from skparisk.reference._base import (
     DrawnRecords,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,29 +16,36 @@ from skparisk.calibration import (
     Criterion,
     DrawnLoss,
     NoiseLevel,
-    RiskCertificate,
     WorstOutputGaussian,
     WorstOutputLaplace,
-    as_calibration,
+    as_rule,
     calibrate_known,
     calibrate_order_statistic,
     calibrate_risk_control,
     row_norms,
 )
+from skparisk.certificate import Certificate, DominatingLoss, Evidence
+from skparisk.certificate._claim import PRIVATE_REFERENCE, SEEDED
 from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import (
+    LAWS,
     AdditiveNoise,
     ExponentialChoice,
     IsotropicShape,
     NoiseShape,
     fit_noise_shape,
 )
+from skparisk.mechanisms import _grid_cost as grid_cost
 from skparisk.sensitivity._pairs import SampledPairs
 from skparisk.sensitivity._plan import NoisePlan
 
 __all__ = ["CertifiedNoise", "certify_known", "certify_sampled", "norms_of_pairs"]
 
 _ISOTROPIC = IsotropicShape()
+# Outputs over the level, for which the grid is next to nothing.
+_FINE_GRID = 2.0**30
+# A noise scale that is too small for a fine grid.
+_COARSE_SCALE = 2.0**-960
 _NORMS = {"laplace": 1, "gaussian": 2, "exponential": math.inf}
 
 
@@ -52,7 +59,7 @@ class CertifiedNoise:
     def __init__(
         self,
         noise: AdditiveNoise | ExponentialChoice,
-        certificate: RiskCertificate,
+        certificate: Certificate,
         shape: NoiseShape = _ISOTROPIC,
         pairs: SampledPairs | None = None,
     ) -> None:
@@ -62,7 +69,7 @@ class CertifiedNoise:
         self._certificate = certificate
 
     @property
-    def certificate(self) -> RiskCertificate:
+    def certificate(self) -> Certificate:
         """The whole claim."""
         withheld = self.pairs is not None and self.pairs.withheld
         if withheld and not self._certificate.reference_is_private:
@@ -73,32 +80,39 @@ class CertifiedNoise:
         return vars(self) | {"_certificate": self.certificate}
 
 
-def _over_private_data(certificate: RiskCertificate) -> RiskCertificate:
-    return dataclasses.replace(
-        certificate,
-        reference="resampled from private records",
-        for_new_people=None,
-        n_unanswered=None,
-        reference_is_private=True,
-        curve=(),
-    )
+def _over_private_data(certificate: Certificate) -> Certificate:
+    evidence = certificate.evidence
+    if evidence is not None:
+        evidence = replace(
+            evidence,
+            reference="resampled from private records",
+            for_new_people=None,
+            n_unanswered=None,
+            curve=None,
+        )
+    return replace(certificate, evidence=evidence).amended(leaks=[PRIVATE_REFERENCE])
 
 
 def certify_sampled(
-    plan: NoisePlan, pairs: SampledPairs, **claim: Any
+    plan: NoisePlan,
+    pairs: SampledPairs,
+    *,
+    n_records: int,
+    relation: str,
+    reference: str | None,
+    for_new_people: str | None,
+    provisos: tuple[str, ...],
+    seeded: bool,
 ) -> CertifiedNoise:
-    """Return noise that is calibrated to sampled pairs, and its certificate.
-
-    `claim` is the rest of the certificate: what does not follow from the plan and the
-    pairs.
-    """
+    """Return noise that is calibrated to sampled pairs, and its certificate."""
     n_shape = plan.n_shape_pairs(len(pairs))
     shape = _fit_shape(plan, pairs.take(slice(n_shape)))
     sampled, pairs = pairs, pairs.take(slice(n_shape, None))
     n_pairs, n_outputs = pairs.differences.shape
     sensitivities = norms_of_pairs(pairs, shape, plan.law)
-    order = as_calibration(plan.calibration, plan.failure_prob)
-    index = order.order_index(n_pairs, plan.gamma)
+    index = as_rule(plan.calibration, plan.failure_prob).order_index(
+        n_pairs, plan.gamma
+    )
     sensitivity = float(np.partition(sensitivities, index - 1)[index - 1])
     try:
         level = _calibrate(plan, pairs, sensitivities, shape)
@@ -111,24 +125,26 @@ def certify_sampled(
             best=error.best,
         ) from error
     noise = _noise(plan, level, n_outputs, shape)
-    certificate = _certificate(
-        plan,
-        level,
-        noise,
+    evidence = Evidence(
         gamma=plan.gamma,
-        delta=0.0 if plan.randomness == "both" else plan.delta,
-        n_outputs=n_outputs,
         sensitivity=sensitivity,
-        calibration=plan.calibration,
+        noise_scale=noise.noise_scale,
+        n_records=n_records,
+        n_outputs=n_outputs,
+        calibration=plan.rule.name,
+        mechanism=plan.law,
         n_pairs=n_pairs,
-        n_unanswered=int(np.count_nonzero(~pairs.answered)),
         order_index=level.order_index,
         n_draws=plan.draws,
+        n_unanswered=int(np.count_nonzero(~pairs.answered)),
         noise_shape=shape.name,
         n_shape_pairs=None if shape.name == "isotropic" else n_shape,
-        failure_prob=order.failure_prob,
-        **claim,
+        reference=reference,
+        for_new_people=for_new_people,
+        curve=level.curve,
     )
+    delta = 0.0 if plan.randomness == "both" else plan.delta
+    certificate = _certificate(plan, level, evidence, delta, relation, provisos, seeded)
     return CertifiedNoise(noise, certificate, shape, sampled)
 
 
@@ -163,10 +179,11 @@ def _calibrate(
     )
 
 
-def certify_known(plan: NoisePlan, *, n_outputs: int, **claim: Any) -> CertifiedNoise:
+def certify_known(
+    plan: NoisePlan, *, n_outputs: int, n_records: int, relation: str, seeded: bool
+) -> CertifiedNoise:
     """Return noise for the declared sensitivity of the plan, and its certificate."""
     sensitivity = float(plan.sensitivity or 0.0)
-    heuristic = plan.calibration == "bessel"
     level = NoiseLevel(0.0, 1, 0.0)
     if math.isfinite(plan.epsilon):
         level = calibrate_known(
@@ -176,20 +193,20 @@ def certify_known(plan: NoisePlan, *, n_outputs: int, **claim: Any) -> Certified
             epsilon=plan.epsilon,
             gamma=plan.gamma,
             delta=plan.delta,
-            heuristic=heuristic,
+            rule=plan.known_rule,
         )
     noise = _noise(plan, level, n_outputs, IsotropicShape())
-    certificate = _certificate(
-        plan,
-        level,
-        noise,
+    evidence = Evidence(
         gamma=0.0 if plan.delta else plan.gamma,
-        delta=plan.delta,
-        n_outputs=n_outputs,
         sensitivity=sensitivity,
-        calibration="bessel" if heuristic else "declared",
-        **claim,
+        noise_scale=noise.noise_scale,
+        n_records=n_records,
+        n_outputs=n_outputs,
+        calibration="declared" if plan.known_rule is None else plan.known_rule.name,
+        mechanism=plan.law,
+        curve=level.curve,
     )
+    certificate = _certificate(plan, level, evidence, plan.delta, relation, (), seeded)
     return CertifiedNoise(noise, certificate)
 
 
@@ -296,15 +313,46 @@ def _noise(
 def _certificate(
     plan: NoisePlan,
     level: NoiseLevel,
-    noise: AdditiveNoise | ExponentialChoice,
-    **claim: Any,
-) -> RiskCertificate:
-    return RiskCertificate(
-        epsilon=float(plan.epsilon),
-        risk=level.risk,
-        noise_scale=noise.noise_scale,
-        mechanism=plan.law,
+    evidence: Evidence,
+    delta: float,
+    relation: str,
+    provisos: tuple[str, ...],
+    seeded: bool,
+) -> Certificate:
+    """Return the claim that the evidence carries."""
+    reasons = (*([SEEDED] if seeded else []), *plan.void_reasons)
+    known = evidence.n_pairs is None
+    return Certificate(
+        float(plan.epsilon),
+        delta,
+        level.risk,
+        0.0 if known else plan.rule.failure_prob,
         randomness=plan.randomness,
-        curve=level.curve,
-        **claim,
+        relation=relation,
+        loss=None if reasons else _dominating_loss(plan, evidence),
+        void_reasons=reasons,
+        provisos=provisos,
+        evidence=evidence,
+    )
+
+
+def _dominating_loss(plan: NoisePlan, evidence: Evidence) -> DominatingLoss | None:
+    """Return the law that the loss of all pairs outside the risk stays below, if any.
+
+    Where the noise has a fine grid, which then costs a share 2**-20 of the shift, and
+    of the level.
+    """
+    fine = (
+        evidence.n_outputs / plan.epsilon <= _FINE_GRID
+        and evidence.noise_scale >= _COARSE_SCALE
+    )
+    if not fine or plan.randomness == "both" or plan.law not in LAWS:
+        return None
+    shift = evidence.sensitivity / evidence.noise_scale
+    if plan.law == "laplace":  # whose largest loss is the level, but for rounding
+        shift = max(shift, plan.epsilon)
+    return DominatingLoss(
+        plan.law,
+        shift=shift * (1 + 2 * grid_cost.GRID_SHARE),
+        excess=plan.epsilon * 2 * grid_cost.GRID_SHARE,
     )

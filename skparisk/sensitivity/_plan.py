@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 from skparisk._validate import (
     check_at_least,
@@ -14,11 +15,12 @@ from skparisk._validate import (
     check_probability,
 )
 from skparisk.calibration import (
-    RANDOMNESS,
-    Calibration,
-    as_calibration,
+    KnownRule,
+    Rule,
+    as_rule,
     check_risk_control,
 )
+from skparisk.certificate._claim import RANDOMNESS
 from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import NOISE_SHAPES
 
@@ -44,7 +46,7 @@ class NoisePlan:
     mechanism: str
     noise_shape: str
     n_draws: int | None
-    calibration: str
+    calibration: Any
     failure_prob: float
     sensitivity: float | None
 
@@ -59,7 +61,8 @@ class NoisePlan:
             raise ValueError(f"delta must be a number in [0, 1), got {self.delta!r}.")
         if self.n_draws is not None:
             check_at_least(self.n_draws, "n_draws", 0)
-        as_calibration(self.calibration, self.failure_prob, self.draws or 1)
+        if self.known_rule is None:
+            as_rule(self.calibration, self.failure_prob, self.draws or 1)
         if self.randomness == "explicit":
             check_positive(self.sensitivity, "sensitivity")
             self._refuse(
@@ -106,11 +109,10 @@ class NoisePlan:
             f"{self.delta!r} and {self.noise_shape!r}.",
         )
         self._refuse(
-            self.calibration == "bessel"
+            bool(self.void_reasons)
             and (self.law != "laplace" or self.delta > 0 or self.randomness == "both"),
-            "calibration='bessel' reproduces theorems on Laplace noise, delta=0 and "
-            "randomness 'implicit' or 'explicit' (for both sources of randomness see "
-            "skparisk.calibration.bessel_joint_noise_epsilon); got "
+            f"calibration={self.calibration!r} reproduces a theorem on Laplace noise, "
+            "delta=0 and randomness 'implicit' or 'explicit'; got "
             f"mechanism={self.mechanism!r}, delta={self.delta!r} and "
             f"{self.randomness!r}.",
         )
@@ -148,9 +150,23 @@ class NoisePlan:
         return int(self.n_draws)
 
     @property
-    def rule(self) -> Calibration:
+    def rule(self) -> Rule:
         """The choice of the order statistic."""
-        return as_calibration(self.calibration, self.failure_prob, self.draws or 1)
+        return as_rule(self.calibration, self.failure_prob, self.draws or 1)
+
+    @property
+    def known_rule(self) -> KnownRule | None:
+        """What calibrates to a known sensitivity instead of what is exact, if any."""
+        rule = self.calibration
+        given = self.randomness == "explicit" and not isinstance(rule, str)
+        return rule if given and isinstance(rule, KnownRule) else None
+
+    @property
+    def void_reasons(self) -> tuple[str, ...]:
+        """Why nothing is guaranteed, by the rule."""
+        if self.randomness == "explicit":
+            return () if self.known_rule is None else self.known_rule.void_reasons
+        return self.rule.void_reasons
 
     def n_shape_pairs(self, n_pairs: int) -> int:
         """Return how many of the pairs the shape of the noise is taken from."""

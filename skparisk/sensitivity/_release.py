@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._private_data import hide_values, validate_private
 from skparisk._simulated import is_simulated
-from skparisk.calibration import RiskCertificate
+from skparisk.certificate import Certificate, Evidence
 from skparisk.exceptions import (
     IncompatibleError,
     warn_if_seeded,
@@ -44,9 +44,13 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     calibrated_: CertifiedNoise
 
     @property
-    def certificate_(self) -> RiskCertificate:
+    def certificate_(self) -> Certificate:
         """The whole claim; of pairs that turned out to be private, as it is then."""
         return self.calibrated_.certificate
+
+    @property
+    def _evidence(self) -> Evidence:
+        return self.certificate_.require_evidence()
 
     @property
     def pairs_(self) -> SampledPairs | None:
@@ -61,22 +65,22 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     @property
     def n_records_(self) -> int:
         """Records of a database."""
-        return self.certificate_.n_records
+        return self._evidence.n_records
 
     @property
     def n_outputs_(self) -> int:
         """Released numbers."""
-        return self.certificate_.n_outputs
+        return self._evidence.n_outputs
 
     @property
     def sensitivity_(self) -> float:
         """What the noise is calibrated to."""
-        return self.certificate_.sensitivity
+        return self._evidence.sensitivity
 
     @property
     def noise_scale_(self) -> float:
         """Scale of the noise of each output."""
-        return self.certificate_.noise_scale
+        return self._evidence.noise_scale
 
     @property
     def noise_epsilon_(self) -> float:
@@ -101,9 +105,9 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     @property
     def sensitivities_(self) -> NDArray[np.float64]:
         """Norms of the pairs that calibrate, in the coordinates of the noise."""
-        certificate = self.calibrated_.certificate
-        pairs = self._kept_pairs().take(slice(certificate.n_shape_pairs or 0, None))
-        return norms_of_pairs(pairs, self.calibrated_.shape, certificate.mechanism)
+        evidence = self._evidence
+        pairs = self._kept_pairs().take(slice(evidence.n_shape_pairs or 0, None))
+        return norms_of_pairs(pairs, self.calibrated_.shape, evidence.mechanism)
 
     @abstractmethod
     def _fit(self, X: Any, y: Any, *, private: bool) -> Self:
@@ -157,7 +161,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         return self._answer(*self._check_data(self.query_, X, y, reset=False))
 
     def _answer(self, X: NDArray[np.float64], y: NDArray[np.float64] | None) -> Any:
-        check_n_records(len(X), self.n_records_, self.certificate_.relation)
+        check_n_records(len(X), self.n_records_, str(self.certificate_.relation))
         answer = answer_private(self.query_, X, y)
         if len(answer) != self.n_outputs_:
             raise IncompatibleError(
@@ -240,10 +244,9 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             if isinstance(self.mechanism_, ExponentialChoice)
             else self.mechanism_.release
         )
-        charges = [certificate.as_guarantee()]  # rows of records are different people's
         return add(
             answers,
-            charges=charges,
+            charges=[certificate],  # rows of records are different people's
             note=str(self.query_),
             noise_random_state=self.noise_random_state,
         )

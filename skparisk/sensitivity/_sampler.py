@@ -21,7 +21,7 @@ from skparisk._validate import (
     check_random_state,
     check_verbose,
 )
-from skparisk.calibration import HEURISTIC_CLAIM, as_calibration
+from skparisk.calibration import as_rule
 from skparisk.exceptions import (
     HeuristicGuaranteeWarning,
     ReferenceWarning,
@@ -97,14 +97,15 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         For "explicit": a bound of the distance of the answers on any neighbors, > 0.
         It is not checked.
 
-    calibration : {"exchangeable", "pac", "dkw", "bessel"}, default="exchangeable"
+    calibration : {"exchangeable", "pac", "dkw"} or Rule, default="exchangeable"
         Which order statistic of the sampled pairs is used; see
-        :mod:`skparisk.calibration`. "bessel" reproduces a paper and warns. With
-        "explicit" only "bessel" makes a difference.
+        :mod:`skparisk.calibration`. One of :mod:`skparisk.papers` reproduces a
+        theorem that does not hold: it warns, and the certificate is void. With
+        "explicit" only :class:`~skparisk.papers.DandekarTheorem4` makes a difference.
 
     failure_prob : float, default=0.05
-        For "pac" and "bessel": probability, over the sampled pairs, that the risk
-        is larger than claimed, in (0, 1).
+        For "pac": probability, over the sampled pairs, that the risk is larger than
+        claimed, in (0, 1).
 
     reference : Reference or callable, default=None
         Where the records of the sampled databases come from:
@@ -164,9 +165,9 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         ``sensitivity_ / noise_scale_``.
 
     risk_ : float
-        Achieved risk, at most `gamma` (but for "bessel", whose claim is its own).
+        Achieved risk, at most `gamma`, but for a rule of :mod:`skparisk.papers`.
 
-    certificate_ : RiskCertificate
+    certificate_ : Certificate
         The whole claim; prints as a paragraph.
 
     mechanism_ : AdditiveNoise or ExponentialChoice
@@ -402,21 +403,20 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         plan = other._plan()
         _check_scores(plan, self.query_)
         noise_source(other.noise_random_state)
-        certificate = self.certificate_
+        certificate, evidence = self.certificate_, self._evidence
+        relation = str(certificate.relation)
         if plan.randomness == "explicit":
-            other._keep_known(
-                plan, self.n_outputs_, self.n_records_, certificate.relation
-            )
+            other._keep_known(plan, evidence.n_outputs, evidence.n_records, relation)
             return other
         pairs = self._kept_pairs()
         plan.check_pairs(len(pairs))
         other.calibrated_ = certify_sampled(
             plan,
             pairs,
-            n_records=certificate.n_records,
-            relation=certificate.relation,
-            reference=certificate.reference,
-            for_new_people=certificate.for_new_people,
+            n_records=evidence.n_records,
+            relation=relation,
+            reference=evidence.reference,
+            for_new_people=evidence.for_new_people,
             provisos=certificate.provisos,
             seeded=other.noise_random_state is not None,
         )
@@ -445,7 +445,7 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         """
         sensitivities = self.sensitivities_
         gamma = check_probability(gamma, "gamma")
-        rule = as_calibration(self.calibration, self.failure_prob)
+        rule = as_rule(self.calibration, self.failure_prob)
         index = rule.order_index(len(sensitivities), gamma)
         return float(np.partition(sensitivities, index - 1)[index - 1])
 
@@ -505,8 +505,8 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         self._warn(plan)
 
     def _warn(self, plan: NoisePlan) -> None:
-        if plan.calibration == "bessel":
-            warn_caller(HEURISTIC_CLAIM, HeuristicGuaranteeWarning)
+        if plan.void_reasons:
+            warn_caller(" ".join(plan.void_reasons), HeuristicGuaranteeWarning)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,6 @@
 
 from skparisk.svm._bounds import (
     linear_svc_sensitivity_bound,
-    rubinstein_svm_sensitivity_bound,
     svm_sensitivity_bound,
 )
 from skparisk.svm._linear_svc import PrivateLinearSVC
@@ -10,6 +9,5 @@ from skparisk.svm._linear_svc import PrivateLinearSVC
 __all__ = [
     "PrivateLinearSVC",
     "linear_svc_sensitivity_bound",
-    "rubinstein_svm_sensitivity_bound",
     "svm_sensitivity_bound",
 ]

@@ -15,8 +15,8 @@ from skparisk.queries import LinearSVCQuery
 
 __all__ = [
     "bounded_linear_svc_problem",
+    "check_box",
     "linear_svc_sensitivity_bound",
-    "rubinstein_svm_sensitivity_bound",
     "svm_sensitivity_bound",
 ]
 
@@ -117,50 +117,6 @@ def bounded_linear_svc_problem(
     return X, query, l1 * (1 + 2.0**-40)
 
 
-def rubinstein_svm_sensitivity_bound(
-    n_records: int, C: float, *, n_features: int
-) -> float:
-    r"""Return Rubinstein and Aldà's bound of the l1 sensitivity of an SVM.
-
-    Parameters
-    ----------
-    n_records : int
-        Records of a database, n >= 1.
-
-    C : float
-        Weight of the losses, > 0, as in scikit-learn's `SVC`. The paper's is n C.
-
-    n_features : int
-        Features d >= 1.
-
-    Returns
-    -------
-    bound : float
-        Of :math:`\|(w, b) - (w', b')\|_1`.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    Notes
-    -----
-    Rubinstein and Aldà, ICML 2017, Proposition 19, as far as it can be recovered from
-    print: :math:`2 + 2 C_R \sqrt d + 4 C_R d / n` with :math:`C_R = n C`, for hinge
-    loss, replace-one, records in [0, 1]^d and an intercept without penalty.
-    :func:`svm_sensitivity_bound` is less where n C is at least 1/4; below that the
-    formula is not proven.
-
-    Examples
-    --------
-    >>> from skparisk.svm import rubinstein_svm_sensitivity_bound
-    >>> rubinstein_svm_sensitivity_bound(1000, 0.003, n_features=16)
-    26.192
-    """
-    n, weight, d = _check_box(n_records, C, n_features)
-    return 2 + 2 * weight * math.sqrt(d) + 4 * weight * d / n
-
-
 def svm_sensitivity_bound(n_records: int, C: float, *, n_features: int) -> float:
     r"""Return a proven bound of the l1 sensitivity of an SVM with a free intercept.
 
@@ -198,11 +154,11 @@ def svm_sensitivity_bound(n_records: int, C: float, *, n_features: int) -> float
     >>> round(svm_sensitivity_bound(1000, 0.003, n_features=12), 3)
     8.144
     """
-    n, weight, d = _check_box(n_records, C, n_features)
+    n, weight, d = check_box(n_records, C, n_features)
     return 2 + min(weight * d / 2, math.sqrt(weight * d)) + 4 * weight * d / n
 
 
-def _check_box(n_records: int, C: float, n_features: int) -> tuple[int, float, int]:
+def check_box(n_records: int, C: float, n_features: int) -> tuple[int, float, int]:
     """Return n, the paper's C, and d."""
     n = check_at_least(n_records, "n_records", 1)
     d = check_at_least(n_features, "n_features", 1)

@@ -1,13 +1,17 @@
 """Theorems 5 and 6 of Dandekar et al. as printed; they guarantee nothing.
 
-Theorem 4 is in :mod:`skparisk.privacy_loss`. In these formulas a *confidence*
-is one minus a risk.
+In these formulas a *confidence* is one minus a risk.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from fractions import Fraction
 from numbers import Real
+from typing import Any, ClassVar
+
+from numpy.typing import ArrayLike
 
 from skparisk._validate import (
     check_at_least,
@@ -15,16 +19,58 @@ from skparisk._validate import (
     check_positive,
     check_probability,
 )
+from skparisk.calibration._rules import check_rank, check_target
 from skparisk.exceptions import CalibrationError
-from skparisk.privacy_loss import dandekar_cdf, dandekar_epsilon
+from skparisk.papers._privacy_at_risk import VOID, dandekar_cdf, dandekar_epsilon
 
 __all__ = [
+    "DandekarTheorem5",
     "bessel_empirical_confidence",
     "bessel_joint_confidence",
     "bessel_joint_noise_epsilon",
     "sample_confidence",
     "sample_error",
 ]
+
+
+@dataclass(frozen=True)
+class DandekarTheorem5:
+    """Theorem 5 as a rule for the sampled sensitivity, for ``calibration=``.
+
+    Parameters
+    ----------
+    sample_failure_prob : float, default=0.05
+        One minus `sample_confidence`, in (0, 1).
+
+    **Guarantee**: none. The sampled sensitivity is the empirical (1 - gamma)
+    quantile, the claimed risk is one minus the theorem's empirical confidence,
+    and the theorem's proof loses a term.
+
+    Examples
+    --------
+    >>> from skparisk.papers import DandekarTheorem5
+    >>> DandekarTheorem5().order_index(1500, 0.05)
+    1425
+    """
+
+    sample_failure_prob: float = 0.05
+    name: ClassVar[str] = "Dandekar et al. 2021, Theorem 5"
+    failure_prob: ClassVar[float] = 0.0  # part of the risk that is claimed
+    void_reasons: ClassVar[tuple[str, ...]] = (VOID,)
+
+    def __post_init__(self) -> None:
+        check_probability(self.sample_failure_prob, "sample_failure_prob")
+
+    def order_index(self, n_pairs: int, gamma: float) -> int:
+        """Return the rank of the empirical quantile."""
+        m, gamma = check_target(n_pairs, gamma)
+        return math.ceil((1 - Fraction(gamma)) * m)
+
+    def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
+        """Return one minus the theorem's empirical confidence."""
+        m, index = check_rank(n_pairs, order_index)
+        confidence = sample_confidence(m, sample_error(m, self.sample_failure_prob))
+        return 1 - index / m * max(0.0, confidence)
 
 
 def sample_confidence(n_pairs: int, rho: float) -> float:
@@ -54,7 +100,7 @@ def sample_confidence(n_pairs: int, rho: float) -> float:
 
     Examples
     --------
-    >>> from skparisk.calibration import sample_confidence
+    >>> from skparisk.papers import sample_confidence
     >>> round(sample_confidence(15_000, 0.01), 4)
     0.9004
     """
@@ -86,7 +132,7 @@ def sample_error(n_pairs: int, failure_prob: float) -> float:
 
     Examples
     --------
-    >>> from skparisk.calibration import sample_error
+    >>> from skparisk.papers import sample_error
     >>> round(sample_error(15_000, 0.0996), 4)
     0.01
     """
@@ -126,7 +172,7 @@ def bessel_empirical_confidence(confidence: float, n_pairs: int, rho: float) -> 
 
     Examples
     --------
-    >>> from skparisk.calibration import bessel_empirical_confidence
+    >>> from skparisk.papers import bessel_empirical_confidence
     >>> round(bessel_empirical_confidence(0.9, 15_000, 0.01), 4)
     0.8104
     """
@@ -176,11 +222,11 @@ def bessel_joint_confidence(
     Notes
     -----
     Dandekar, Theorem 6, Eq. 7. **It does not hold**, for the reasons of
-    :func:`~skparisk.privacy_loss.dandekar_confidence`, and since `eta` is a guess.
+    :func:`~skparisk.papers.dandekar_confidence`, and since `eta` is a guess.
 
     Examples
     --------
-    >>> from skparisk.calibration import bessel_joint_confidence
+    >>> from skparisk.papers import bessel_joint_confidence
     >>> round(bessel_joint_confidence(0.4, 0.797, 0.9), 3)
     0.54
     """
@@ -245,7 +291,7 @@ def bessel_joint_noise_epsilon(
 
     Examples
     --------
-    >>> from skparisk.calibration import bessel_joint_noise_epsilon
+    >>> from skparisk.papers import bessel_joint_noise_epsilon
     >>> round(bessel_joint_noise_epsilon(0.4, 0.54, 0.9), 3)
     0.797
     """

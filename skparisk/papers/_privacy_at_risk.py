@@ -1,12 +1,13 @@
-"""Dandekar's law of Theorem 4 and its inverses; they guarantee nothing."""
+"""Theorem 4 of Dandekar et al. as printed, and its inverses: no guarantee."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammainc
 
 from skparisk import _validate
@@ -14,11 +15,57 @@ from skparisk.exceptions import CalibrationError
 from skparisk.privacy_loss._numerics import check_floats, safe_root, unwrap
 
 __all__ = [
+    "VOID",
+    "DandekarTheorem4",
     "dandekar_cdf",
     "dandekar_confidence",
     "dandekar_epsilon",
     "dandekar_noise_epsilon",
 ]
+
+VOID = (
+    "The claimed risk reproduces a formula of Dandekar et al. whose proof does not "
+    "hold: it is no guarantee."
+)
+
+
+@dataclass(frozen=True)
+class DandekarTheorem4:
+    """Theorem 4 as a rule for a known sensitivity, and for costs.
+
+    For ``calibration=`` with ``randomness="explicit"``, and for ``law=`` of
+    :meth:`skparisk.cost.CostModel.budget_at_risk`.
+
+    **Guarantee**: none, see `dandekar_confidence`.
+
+    Examples
+    --------
+    >>> from skparisk.papers import DandekarTheorem4
+    >>> round(DandekarTheorem4().noise_epsilon(0.4, gamma=0.4, n_outputs=1), 3)
+    0.797
+    """
+
+    name: ClassVar[str] = "Dandekar et al. 2021, Theorem 4"
+    void_reasons: ClassVar[tuple[str, ...]] = (VOID,)
+
+    def noise_epsilon(self, epsilon: float, gamma: float, n_outputs: int) -> float:
+        """Return sensitivity over noise scale at which the theorem claims a risk."""
+        try:
+            return dandekar_noise_epsilon(epsilon, 1 - gamma, n_outputs)
+        except CalibrationError as error:
+            raise CalibrationError(
+                f"gamma={gamma!r} is above {1 - error.best:.6g}, the risk that "
+                "Theorem 4 claims without any noise; ask for less.",
+                target=gamma,
+                best=1 - error.best,
+            ) from error
+
+    def risk(
+        self, epsilon: NDArray[np.float64], noise_epsilon: float, n_outputs: int
+    ) -> NDArray[np.float64]:
+        """Return the risk that the theorem claims at each level in [0, inf]."""
+        above_0 = np.maximum(epsilon, math.ulp(0.0))
+        return np.asarray(1 - dandekar_confidence(above_0, noise_epsilon, n_outputs))
 
 
 def dandekar_cdf(x: ArrayLike, n_outputs: int = 1) -> Any:
@@ -53,7 +100,7 @@ def dandekar_cdf(x: ArrayLike, n_outputs: int = 1) -> Any:
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import dandekar_cdf
+    >>> from skparisk.papers import dandekar_cdf
     >>> round(dandekar_cdf(1.0, n_outputs=2), 12)
     0.448180838243
     """
@@ -102,7 +149,7 @@ def dandekar_confidence(
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import dandekar_confidence
+    >>> from skparisk.papers import dandekar_confidence
     >>> round(dandekar_confidence(0.6, noise_epsilon=1.0), 4)
     0.7138
     """
@@ -142,7 +189,7 @@ def dandekar_epsilon(
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import dandekar_epsilon
+    >>> from skparisk.papers import dandekar_epsilon
     >>> round(dandekar_epsilon(0.54, noise_epsilon=1.0), 2)
     0.42
     """
@@ -190,7 +237,7 @@ def dandekar_noise_epsilon(
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import dandekar_noise_epsilon
+    >>> from skparisk.papers import dandekar_noise_epsilon
     >>> round(dandekar_noise_epsilon(0.4, confidence=0.6), 3)
     0.797
     """

@@ -4,59 +4,85 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv
 
 from skparisk._validate import check_at_least, check_choice, check_probability
 from skparisk.calibration._dkw import dkw_least_noise, dkw_slack, round_up
-from skparisk.calibration._heuristics import bessel_empirical_confidence, sample_error
 from skparisk.exceptions import CalibrationError
+from skparisk.privacy_loss._numerics import unwrap
 
 __all__ = [
     "CALIBRATIONS",
     "DKW",
     "PAC",
-    "Bessel",
-    "Calibration",
     "Exchangeable",
-    "as_calibration",
+    "Rule",
+    "as_rule",
+    "check_rank",
+    "check_target",
     "required_pairs",
 ]
 
 
-class Calibration(Protocol):
+@runtime_checkable
+class Rule(Protocol):
     """A rule for K, and the risk that the K-th smallest of m certifies."""
 
     @property
-    def failure_prob(self) -> float | None:
-        """Share of samples for which the risk may be larger than claimed."""
+    def name(self) -> str:
+        """What a certificate calls it."""
+        ...
+
+    @property
+    def failure_prob(self) -> float:
+        """Share of samples for which the risk may be larger than claimed; 0: none."""
+        ...
+
+    @property
+    def void_reasons(self) -> tuple[str, ...]:
+        """Sentences: why what it certifies is no guarantee; none if it holds."""
         ...
 
     def order_index(self, n_pairs: int, gamma: float) -> int:
         """Return the least K that certifies `gamma`, or raise CalibrationError."""
         ...
 
-    def certify_risk(self, n_pairs: int, order_index: int) -> float:
-        """Return the risk that is certified at the K-th smallest, at most 1."""
+    def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
+        """Return the risk that is certified at the K-th smallest, at most 1.
+
+        An array of risks for an array of K, rounded up.
+        """
         ...
 
 
-def _check_target(n_pairs: int, gamma: float) -> tuple[int, float]:
+def check_target(n_pairs: int, gamma: float) -> tuple[int, float]:
+    """Return a number of pairs and a risk in (0, 1)."""
     return check_at_least(n_pairs, "n_pairs", 1), check_probability(gamma, "gamma")
 
 
-def _check_rank(n_pairs: int, order_index: int, n_draws: int = 1) -> tuple[int, int]:
+def check_rank(
+    n_pairs: int, order_index: ArrayLike, n_draws: int = 1
+) -> tuple[int, NDArray[np.int64]]:
+    """Return a number of pairs, and one or more K among their critical scales."""
     m = check_at_least(n_pairs, "n_pairs", 1)
-    index = check_at_least(order_index, "order_index", 1)
-    if index > m * n_draws:
+    index = np.asarray(order_index)
+    whole = index.dtype.kind in "iu" and index.size > 0
+    if not whole or index.min() < 1:
+        raise ValueError(
+            f"order_index must be a whole number >= 1, got {order_index!r}."
+        )
+    if index.max() > m * n_draws:
         draws = "" if n_draws == 1 else f" times n_draws={n_draws}"
         raise ValueError(
-            f"order_index must be at most n_pairs={m}{draws}, got {index}."
+            f"order_index must be at most n_pairs={m}{draws}, got {index.max()}."
         )
-    return m, index
+    return m, index.astype(np.int64)
 
 
 def _too_few_pairs(
@@ -99,23 +125,28 @@ class Exchangeable:
     """
 
     n_draws: int = 1
-    failure_prob: float | None = field(default=None, init=False)
+    name: ClassVar[str] = "exchangeable"
+    failure_prob: ClassVar[float] = 0.0
+    void_reasons: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         check_at_least(self.n_draws, "n_draws", 1)
 
     def order_index(self, n_pairs: int, gamma: float) -> int:
-        m, gamma = _check_target(n_pairs, gamma)
+        m, gamma = check_target(n_pairs, gamma)
         n_above = math.floor(self.n_draws * (Fraction(gamma) * (m + 1) - 1))
         if n_above < 0:
             least = self.certify_risk(m, m * self.n_draws)
             raise _too_few_pairs(m, gamma, least, required_pairs(gamma))
         return m * self.n_draws - n_above
 
-    def certify_risk(self, n_pairs: int, order_index: int) -> float:
-        m, index = _check_rank(n_pairs, order_index, self.n_draws)
-        above = Fraction(m * self.n_draws - index, self.n_draws)
-        return round_up((above + 1) / (m + 1))
+    def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
+        m, index = check_rank(n_pairs, order_index, self.n_draws)
+        n_above = m * self.n_draws - index
+        of = self.n_draws * (m + 1)
+        if index.ndim:
+            return np.nextafter((n_above + self.n_draws) / of, np.inf)
+        return round_up(Fraction(int(n_above) + self.n_draws, of))
 
 
 @dataclass(frozen=True)
@@ -135,6 +166,8 @@ class PAC:
     """
 
     failure_prob: float = 0.05
+    name: ClassVar[str] = "pac"
+    void_reasons: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         if check_probability(self.failure_prob, "failure_prob") < _LEAST_FAILURE:
@@ -144,7 +177,7 @@ class PAC:
             )
 
     def order_index(self, n_pairs: int, gamma: float) -> int:
-        m, gamma = _check_target(n_pairs, gamma)
+        m, gamma = check_target(n_pairs, gamma)
         least = self.certify_risk(m, m)
         if least > gamma:
             needed = required_pairs(gamma, failure_prob=self.failure_prob)
@@ -159,11 +192,11 @@ class PAC:
                 low = middle
         return high
 
-    def certify_risk(self, n_pairs: int, order_index: int) -> float:
-        m, index = _check_rank(n_pairs, order_index)
+    def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
+        m, index = check_rank(n_pairs, order_index)
         # P(Binomial(m, 1 - risk) >= K) = 1 - I_risk(m - K + 1, K)
-        risk = float(betainccinv(m - index + 1, index, self.failure_prob))
-        return min(1.0, risk * _ROUNDING)
+        risk = betainccinv(m - index + 1, index, self.failure_prob)
+        return unwrap(np.minimum(1.0, risk * _ROUNDING))
 
 
 _LEAST_FAILURE = 1e-200
@@ -178,60 +211,46 @@ class DKW:
     the sampled pairs, from the Dvoretzky-Kiefer-Wolfowitz inequality.
     """
 
-    failure_prob: float | None = field(default=None, init=False)
+    name: ClassVar[str] = "dkw"
+    failure_prob: ClassVar[float] = 0.0
+    void_reasons: ClassVar[tuple[str, ...]] = ()
 
     def order_index(self, n_pairs: int, gamma: float) -> int:
         return dkw_least_noise(n_pairs, gamma).order_index
 
-    def certify_risk(self, n_pairs: int, order_index: int) -> float:
-        m, index = _check_rank(n_pairs, order_index)
-        slack = Fraction(dkw_slack(m))
-        return min(1.0, round_up(1 - Fraction(index, m) + slack))
+    def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
+        m, index = check_rank(n_pairs, order_index)
+        slack = dkw_slack(m)
+        if index.ndim:
+            return np.minimum(1.0, ((m - index) / m + slack) * (1 + 2.0**-51))
+        return min(1.0, round_up(Fraction(m - int(index), m) + Fraction(slack)))
 
 
-@dataclass(frozen=True)
-class Bessel:
-    """Theorem 5 of Dandekar et al. as it is printed.
-
-    **Guarantee**: none. The sampled sensitivity is the empirical (1 - gamma)
-    quantile, the claimed risk is one minus the theorem's empirical confidence,
-    and the theorem's proof loses a term. For reproducing the paper.
-    """
-
-    failure_prob: float = 0.05
-
-    def __post_init__(self) -> None:
-        check_probability(self.failure_prob, "failure_prob")
-
-    def order_index(self, n_pairs: int, gamma: float) -> int:
-        m, gamma = _check_target(n_pairs, gamma)
-        return math.ceil((1 - Fraction(gamma)) * m)
-
-    def certify_risk(self, n_pairs: int, order_index: int) -> float:
-        m, index = _check_rank(n_pairs, order_index)
-        rho = sample_error(m, self.failure_prob)
-        return 1 - bessel_empirical_confidence(index / m, m, rho)
-
-
-_FACTORIES: dict[str, Callable[[float], Calibration]] = {
+_FACTORIES: dict[str, Callable[[float], Rule]] = {
     "exchangeable": lambda failure_prob: Exchangeable(),
     "pac": PAC,
     "dkw": lambda failure_prob: DKW(),
-    "bessel": Bessel,
 }
 CALIBRATIONS = tuple(_FACTORIES)
 
 
-def as_calibration(name: str, failure_prob: float, n_draws: int = 1) -> Calibration:
-    """Return the calibration of a name; `failure_prob` is used by "pac", "bessel"."""
-    check_choice(name, "calibration", CALIBRATIONS)
+def as_rule(calibration: Any, failure_prob: float, n_draws: int = 1) -> Rule:
+    """Return the rule of a name, or the one that is given.
+
+    `failure_prob` is used by "pac", and several draws for each pair by "exchangeable".
+    """
     check_probability(failure_prob, "failure_prob")
+    if not isinstance(calibration, str) and isinstance(calibration, Rule):
+        rule: Rule = calibration
+    else:
+        check_choice(calibration, "calibration", CALIBRATIONS)
+        rule = _FACTORIES[calibration](failure_prob)
     if n_draws == 1:
-        return _FACTORIES[name](failure_prob)
-    if name != "exchangeable":
+        return rule
+    if not isinstance(rule, Exchangeable):
         raise ValueError(
             "n_draws must be None or 1 unless calibration='exchangeable', got "
-            f"{n_draws!r} with {name!r}."
+            f"{n_draws!r} with {calibration!r}."
         )
     return Exchangeable(n_draws)
 

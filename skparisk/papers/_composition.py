@@ -11,8 +11,8 @@ from numbers import Real
 from typing import Any
 
 from skparisk._validate import check_choice, check_probability
+from skparisk.certificate import Certificate, as_certificate
 from skparisk.composition._advanced import bound_sum, textbook_mean
-from skparisk.composition._guarantee import PrivacyGuarantee, as_guarantee
 from skparisk.composition._totals import Totals
 from skparisk.exceptions import HeuristicGuaranteeWarning, warn_caller
 
@@ -27,19 +27,19 @@ _UNPROVEN = (
     "where the confidence may be chosen freely."
 )
 _VERSIONS = {
-    "journal": ("privacy-at-risk", _COUNTEREXAMPLE),
-    "preprint": ("privacy-at-risk-preprint", _UNPROVEN),
+    "journal": ("Dandekar et al. 2021, Theorem 3", _COUNTEREXAMPLE),
+    "preprint": ("Dandekar et al. (preprint), Theorem 3", _UNPROVEN),
 }
 
 
 def compose_privacy_at_risk(
     releases: Iterable[Any], *, delta: float, version: str = "journal"
-) -> PrivacyGuarantee:
+) -> Certificate:
     r"""Return the level of Dandekar's composition theorem: not a guarantee.
 
     Parameters
     ----------
-    releases : iterable of RiskCertificate or tuple of float
+    releases : iterable of Certificate or tuple of float
         Certificates, or anything with their `epsilon`, `confidence` and
         `noise_epsilon`; or plain numbers (epsilon, risk, noise_epsilon), with a risk,
         not a confidence, in [0, 1]. May be empty.
@@ -52,8 +52,8 @@ def compose_privacy_at_risk(
 
     Returns
     -------
-    guarantee : PrivacyGuarantee
-        Voided, whatever the releases are.
+    certificate : Certificate
+        Void, whatever the releases are.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def compose_privacy_at_risk(
     Examples
     --------
     >>> import warnings
-    >>> from skparisk.composition import compose_privacy_at_risk
+    >>> from skparisk.papers import compose_privacy_at_risk
     >>> with warnings.catch_warnings(action="ignore"):
     ...     claim = compose_privacy_at_risk([(0.08, 0.2, 0.1)] * 100, delta=1e-5)
     >>> round(claim.epsilon, 3), claim.private
@@ -127,11 +127,11 @@ def _as_triple(release: Any) -> tuple[float, float, float]:
     return epsilon, 1 - risk, noise_epsilon
 
 
-def _behind(release: Any, noise_epsilon: float) -> PrivacyGuarantee:
+def _behind(release: Any, noise_epsilon: float) -> Certificate:
     """Return what a certificate brings besides; plain numbers bring nothing."""
-    if hasattr(release, "as_guarantee"):
-        return as_guarantee(release)
-    return PrivacyGuarantee(noise_epsilon)
+    if hasattr(release, "as_certificate"):
+        return as_certificate(release)
+    return Certificate(noise_epsilon)
 
 
 def _mix(confidence: float, inside: float, outside: float) -> float:

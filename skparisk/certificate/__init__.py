@@ -1,0 +1,22 @@
+"""The claim: what a release, or several together, guarantee, in numbers and words.
+
+A :class:`Certificate` is made by every release of the library; composition maps
+certificates to a certificate, and a ledger is charged with that same object.
+"""
+
+from skparisk.certificate._certificate import (
+    Certificate,
+    as_certificate,
+    as_certificates,
+)
+from skparisk.certificate._claim import DominatingLoss, Evidence
+from skparisk.certificate._words import METHODS
+
+__all__ = [
+    "METHODS",
+    "Certificate",
+    "DominatingLoss",
+    "Evidence",
+    "as_certificate",
+    "as_certificates",
+]

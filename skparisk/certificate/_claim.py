@@ -1,0 +1,402 @@
+"""What is claimed of a release, its evidence, and the rules of what may be claimed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk._validate import (
+    check_at_least,
+    check_choice,
+    check_probability,
+)
+from skparisk.certificate._rounding import check_range
+
+__all__ = [
+    "CERTAIN",
+    "DECLARED",
+    "INFINITE",
+    "NOISE_LAWS",
+    "NO_NOISE",
+    "PRIVATE_CLASSES",
+    "PRIVATE_REFERENCE",
+    "RANDOMNESS",
+    "RELATIONS",
+    "SEEDED",
+    "Claim",
+    "DominatingLoss",
+    "Evidence",
+]
+
+RANDOMNESS = ("implicit", "both", "explicit")
+RELATIONS = ("replace-one", "add-remove")
+NOISE_LAWS = ("laplace", "gaussian", "exponential")
+_SHAPES = ("isotropic", "diagonal", "whitened")
+_KNOWN = ("declared", "bound")
+_SENTENCES = ("void_reasons", "leaks", "provisos")
+
+# Each of these is one sentence. First: why there is no guarantee at all.
+SEEDED = (
+    "The noise was drawn from a seed (noise_random_state), and whoever knows the seed "
+    "can remove it: this release is NOT private."
+)
+NO_NOISE = "epsilon is infinite and no noise was added: this release is NOT private."
+INFINITE = "The total epsilon is infinite: these releases are NOT private."
+CERTAIN = "The risk, or delta, is 1, so nothing is guaranteed."
+# What about the private data was released without noise.
+PRIVATE_REFERENCE = (
+    "The neighboring databases were sampled from the private data themselves, or from "
+    "a table that shares records with them: the guarantee is about resamples of these "
+    "data, and the sensitivity and the scale and shape of the noise depend on them "
+    "without noise."
+)
+PRIVATE_CLASSES = (
+    "The classes were not declared but read off the private labels: which classes "
+    "there are is released without noise."
+)
+# What the guarantee rests on.
+DECLARED = "The sensitivity was declared by the caller and has not been checked."
+
+
+@dataclass(frozen=True)
+class DominatingLoss:
+    """A known law that the privacy loss of a release stays below.
+
+    Parameters
+    ----------
+    law : {"laplace", "gaussian"}
+        The loss of one output with noise of that law.
+
+    shift : float
+        Distance of the two answers over the noise scale, in [0, inf): l1 for Laplace
+        noise, l2 for Gaussian noise.
+
+    excess : float, default=0.0
+        The most by which the loss may exceed a variable of that law, >= 0, such as
+        for noise on a grid.
+
+    Examples
+    --------
+    >>> from skparisk.certificate import DominatingLoss
+    >>> DominatingLoss("gaussian", shift=0.5)
+    DominatingLoss(law='gaussian', shift=0.5, excess=0.0)
+    """
+
+    law: str
+    shift: float
+    excess: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_choice(self.law, "law", ("laplace", "gaussian"))
+        for name in ("shift", "excess"):
+            value = check_range(getattr(self, name), name)
+            if math.isinf(value):
+                raise ValueError(f"{name} must be a finite number, got {value!r}.")
+            object.__setattr__(self, name, value)
+
+    @property
+    def largest(self) -> float:
+        """Largest loss that there is; infinite for Gaussian noise."""
+        bounded = self.law == "laplace"
+        return self.shift + self.excess if bounded else math.inf
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the claim of a single release was computed from.
+
+    Made by the estimators of this package, not by hand.
+
+    Parameters
+    ----------
+    gamma : float
+        Risk that was asked for, in (0, 1); 0 where every pair and output keeps the
+        level, or a delta is all that was asked for.
+
+    sensitivity : float
+        What the noise is calibrated to, in the norm of the mechanism.
+
+    noise_scale : float
+        Scale of the noise of each output, in units of the output; in the coordinates
+        of `noise_shape` unless that is "isotropic".
+
+    n_records : int
+        Records of a database.
+
+    n_outputs : int
+        Numbers that are released.
+
+    calibration : str
+        Name of the rule that chose the order statistic; "declared" for a sensitivity
+        that the caller gave, "bound" for a proven one.
+
+    mechanism : {"laplace", "gaussian", "exponential"}, default="laplace"
+        Law of the noise; "exponential" for a choice by scores.
+
+    n_pairs, order_index : int, default=None
+        Sampled pairs m that calibrate, and the K of the K-th smallest sensitivity, or
+        critical scale, that is used. None for a known sensitivity.
+
+    n_draws : int, default=None
+        With randomness "both": draws of the noise for each pair; 0 for the exact risk
+        of each pair, averaged, which is no order statistic.
+
+    n_unanswered : int, default=None
+        Pairs among the `n_pairs` of which a database had no answer. They count as if
+        no noise were enough.
+
+    noise_shape : {"isotropic", "diagonal", "whitened"}, default="isotropic"
+        How much noise each direction of the answer gets.
+
+    n_shape_pairs : int, default=None
+        Other sampled pairs that the shape is taken from.
+
+    reference : str, default=None
+        Where the sampled databases come from.
+
+    for_new_people : str, default=None
+        What a risk over resamples of a table means for new people of its population.
+
+    curve : ndarray of shape (n_points, 2), default=None
+        Other privacy levels and the risks that are certified for them at the released
+        noise. None: none but those of the claim. Not compared.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, or they do not go together.
+    """
+
+    gamma: float
+    sensitivity: float
+    noise_scale: float
+    n_records: int
+    n_outputs: int
+    calibration: str
+    mechanism: str = "laplace"
+    n_pairs: int | None = None
+    order_index: int | None = None
+    n_draws: int | None = None
+    n_unanswered: int | None = None
+    noise_shape: str = "isotropic"
+    n_shape_pairs: int | None = None
+    reference: str | None = None
+    for_new_people: str | None = None
+    curve: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_choice(self.mechanism, "mechanism", NOISE_LAWS)
+        check_choice(self.noise_shape, "noise_shape", _SHAPES)
+        plain: dict[str, Any] = {
+            "gamma": check_range(self.gamma, "gamma", 1.0),
+            "sensitivity": check_range(self.sensitivity, "sensitivity"),
+            "noise_scale": check_range(self.noise_scale, "noise_scale"),
+            "n_records": check_at_least(self.n_records, "n_records", 1),
+            "n_outputs": check_at_least(self.n_outputs, "n_outputs", 1),
+        }
+        if not isinstance(self.calibration, str) or not self.calibration:
+            raise ValueError(f"calibration must be a name, got {self.calibration!r}.")
+        sample = self.order_index, self.n_draws, self.n_unanswered, self.n_shape_pairs
+        if self.n_pairs is not None:
+            plain |= self._check_sample(self.n_pairs)
+        elif sample != (None,) * len(sample):
+            raise ValueError(
+                "order_index, n_draws, n_unanswered and n_shape_pairs must be None "
+                f"without n_pairs, got {sample!r}."
+            )
+        if self.curve is not None:
+            plain["curve"] = _check_curve(self.curve)
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+
+    def _check_sample(self, n_pairs: int) -> dict[str, int]:
+        """Return the numbers of pairs, draws and order, which must fit."""
+        sample = {"n_pairs": check_at_least(n_pairs, "n_pairs", 1)}
+        if self.n_unanswered is not None:
+            n_unanswered = check_at_least(self.n_unanswered, "n_unanswered", 0)
+            sample["n_unanswered"] = n_unanswered
+        most = sample["n_pairs"]
+        if self.n_draws is not None:
+            sample["n_draws"] = check_at_least(self.n_draws, "n_draws", 0)
+            most *= sample["n_draws"]
+        if most:
+            index = check_at_least(self.order_index, "order_index", 1)
+            if index > most:
+                raise ValueError(f"order_index must be at most {most}, got {index}.")
+            sample["order_index"] = index
+        elif (self.order_index, self.mechanism) != (None, "gaussian"):
+            raise ValueError(
+                "n_draws must be at least 1 unless noise is gaussian and there is no "
+                "order_index, got 0."
+            )
+        if self.noise_shape != "isotropic":
+            n_shape = check_at_least(self.n_shape_pairs, "n_shape_pairs", 1)
+            sample["n_shape_pairs"] = n_shape
+        elif self.n_shape_pairs is not None:
+            raise ValueError(
+                "n_shape_pairs must be None with noise_shape='isotropic', got "
+                f"{self.n_shape_pairs!r}."
+            )
+        return sample
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The fields of :class:`Certificate`, where they are documented, and their rules.
+
+    Whoever makes one cannot claim what does not hold: what is missing is added (what
+    voids it, what it rests on), and what contradicts itself is refused.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    risk: float = 0.0
+    failure_prob: float = 0.0
+    randomness: str = "both"
+    relation: str | None = None
+    loss: DominatingLoss | None = None
+    method: str = "single"
+    n_releases: int = 1
+    group_size: int = 1
+    post_processed: bool = False
+    void_reasons: tuple[str, ...] = ()
+    leaks: tuple[str, ...] = ()
+    provisos: tuple[str, ...] = ()
+    evidence: Evidence | None = None
+
+    def __post_init__(self) -> None:
+        plain: dict[str, Any] = {
+            "epsilon": check_range(self.epsilon, "epsilon"),
+            "n_releases": check_at_least(self.n_releases, "n_releases", 0),
+            "group_size": check_at_least(self.group_size, "group_size", 1),
+            "post_processed": bool(self.post_processed),
+        }
+        for name in ("delta", "risk", "failure_prob"):
+            plain[name] = check_range(getattr(self, name), name, 1.0)
+        for name in _SENTENCES:
+            plain[name] = _check_sentences(getattr(self, name), name)
+        check_choice(self.randomness, "randomness", RANDOMNESS)
+        if self.relation is not None:
+            check_choice(self.relation, "relation", RELATIONS)
+        if not isinstance(self.method, str) or not self.method:
+            raise ValueError(f"method must be a name, got {self.method!r}.")
+        if self.loss is not None:
+            self._check_loss(self.loss, plain["epsilon"])
+        plain["void_reasons"] += self._missing_reasons(plain)
+        if self.evidence is not None:
+            plain["provisos"] = self._check_evidence(self.evidence, plain)
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def void(self) -> bool:
+        """Whether there is no guarantee at all."""
+        return bool(self.void_reasons)
+
+    @property
+    def private(self) -> bool:
+        """Whether the guarantee stands as it is written.
+
+        That takes secret noise, a proof, a reference other than the private data, and
+        public classes.
+        """
+        return not (self.void or self.leaks)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What voids the guarantee, or makes it rest on the caller's word."""
+        return self.void_reasons + self.leaks + self.provisos
+
+    def _missing_reasons(self, plain: dict[str, Any]) -> tuple[str, ...]:
+        """Return what voids the claim by its numbers, and is not said yet."""
+        reasons = plain["void_reasons"]
+        if math.isinf(plain["epsilon"]) and not {NO_NOISE, INFINITE} & {*reasons}:
+            return (NO_NOISE if self.method == "single" else INFINITE,)
+        certain = max(plain["risk"], plain["delta"]) == 1
+        return (CERTAIN,) if certain and not reasons else ()
+
+    def _check_loss(self, loss: Any, epsilon: float) -> None:
+        """Refuse a law of the loss that is no law, or below the level."""
+        if not isinstance(loss, DominatingLoss):
+            raise ValueError(f"loss must be None or a DominatingLoss, got {loss!r}.")
+        if loss.largest < epsilon:
+            raise ValueError(
+                f"epsilon={self.epsilon!r} must be at most the largest loss of "
+                f"{loss!r}, {loss.largest!r}."
+            )
+
+    def _check_evidence(self, evidence: Any, plain: dict[str, Any]) -> tuple[str, ...]:
+        """Refuse what the evidence cannot carry; return all provisos.
+
+        Here are the rules of method and mechanism: no delta beside a risk over pair
+        and noise, one of them for noise whose loss has no bound, and so on.
+        """
+        if not isinstance(evidence, Evidence):
+            raise ValueError(f"evidence must be None or Evidence, got {evidence!r}.")
+        finite, delta = math.isfinite(plain["epsilon"]), plain["delta"]
+        known = self.randomness == "explicit"
+        if known == (evidence.n_pairs is not None):
+            raise ValueError(
+                "n_pairs must be given unless randomness='explicit', got "
+                f"{evidence.n_pairs!r} with {self.randomness!r}."
+            )
+        if (self.randomness == "both") != (evidence.n_draws is not None):
+            raise ValueError(
+                "n_draws must be given with randomness='both' alone, got "
+                f"{evidence.n_draws!r} with {self.randomness!r}."
+            )
+        if known != (evidence.calibration in _KNOWN) and not plain["void_reasons"]:
+            raise ValueError(
+                f"calibration must be one of {_KNOWN} for a known sensitivity, and "
+                f"the name of a rule otherwise, got {evidence.calibration!r}."
+            )
+        if evidence.calibration == "pac":
+            check_probability(plain["failure_prob"], "failure_prob")
+        if evidence.noise_scale == 0 and finite:
+            raise ValueError("noise_scale must be above 0 with a finite epsilon.")
+        if evidence.mechanism == "exponential" and (
+            delta or self.randomness == "both" or evidence.noise_shape != "isotropic"
+        ):
+            raise ValueError(
+                "mechanism='exponential' has no delta, no noise_shape and no "
+                "randomness='both'."
+            )
+        if delta and self.randomness == "both":
+            raise ValueError(
+                f"delta must be 0 with randomness='both', got {self.delta!r}."
+            )
+        if delta and known and evidence.gamma:
+            raise ValueError(
+                "gamma must be 0 with a delta and a known sensitivity, got "
+                f"{evidence.gamma!r}."
+            )
+        bounded = self.randomness == "implicit" or (known and not plain["risk"])
+        if evidence.mechanism == "gaussian" and bounded and finite and not delta:
+            raise ValueError(
+                "delta must be above 0 for gaussian noise, whose loss has no bound, "
+                f"with randomness={self.randomness!r} and risk={self.risk!r}."
+            )
+        provisos: tuple[str, ...] = plain["provisos"]
+        declared = evidence.calibration == "declared" and DECLARED not in provisos
+        return (DECLARED, *provisos) if declared else provisos
+
+
+def _check_sentences(value: Any, name: str) -> tuple[str, ...]:
+    listed = isinstance(value, tuple | list)
+    if not listed or not all(isinstance(text, str) and text for text in value):
+        raise ValueError(f"{name} must be a tuple of sentences, got {value!r}.")
+    return tuple(value)
+
+
+def _check_curve(value: Any) -> NDArray[np.float64]:
+    curve = np.array(value, dtype=np.float64)
+    if curve.ndim != 2 or curve.shape[1] != 2 or not curve.size:
+        raise ValueError(f"curve must be of shape (n_points, 2), got {curve.shape}.")
+    if not ((curve >= 0) & (curve <= (math.inf, 1.0))).all():
+        raise ValueError("curve must have levels in [0, inf] and risks in [0, 1].")
+    curve.flags.writeable = False
+    return curve

@@ -1,0 +1,136 @@
+"""Certificates as documents: strict JSON, text and HTML, and how they are read back."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from skparisk._version import __version__
+from skparisk.certificate import _words as words
+from skparisk.certificate._claim import Claim, DominatingLoss, Evidence
+
+__all__ = ["as_html", "as_text", "read", "write"]
+
+ClaimT = TypeVar("ClaimT", bound=Claim)
+
+_SCHEMA = {"schema": "skparisk.certificate", "schema_version": 1}
+
+
+def write(claim: Claim, *, curve: bool = False) -> dict[str, Any]:
+    """Return a document that `read` understands, with what follows from the claim."""
+    return {
+        **_SCHEMA,
+        "version": __version__,
+        "guarantee": words.in_words(claim),
+        "conditions": list(words.conditions(claim)),
+        "private": claim.private,
+        **_plain(claim),
+        "loss": None if claim.loss is None else _plain(claim.loss),
+        "evidence": _write_evidence(claim.evidence, curve),
+    }
+
+
+def _write_evidence(evidence: Evidence | None, curve: bool) -> dict[str, Any] | None:
+    if evidence is None:
+        return None
+    document = _plain(evidence)
+    points = document.pop("curve")
+    return document | (
+        {"curve": points.tolist()} if curve and points is not None else {}
+    )
+
+
+def _plain(part: Any) -> dict[str, Any]:
+    """Return the fields: tuples as lists, and no infinite number, as in strict JSON."""
+    document = {field.name: getattr(part, field.name) for field in fields(part)}
+    for name, value in document.items():
+        if isinstance(value, tuple):
+            document[name] = list(value)
+        elif isinstance(value, float) and value == math.inf:
+            document[name] = "inf"
+    return document
+
+
+def read(document: Any, kind: type[ClaimT]) -> ClaimT:
+    """Return the claim that a document is of, if all that it says follows from it.
+
+    Words are those of the version that wrote them: of another one, they are not
+    compared but written anew.
+    """
+    if not isinstance(document, Mapping):
+        raise ValueError(f"document must be a mapping, got {document!r}.")
+    schema = {name: document.get(name) for name in _SCHEMA}
+    if schema != _SCHEMA:
+        raise ValueError(
+            f"document must be a certificate with {_SCHEMA}, got {schema}: it is "
+            "something else, or of a version of skparisk that writes another schema."
+        )
+    own = [field.name for field in fields(kind)]
+    derived = ["version", "guarantee", "conditions", "private"]
+    _check_entries(document, [*_SCHEMA, *derived, *own])
+    evidence, loss = document["evidence"], document["loss"]
+    try:
+        entries = _entries(document, kind)
+        if loss is not None:
+            _check_entries(loss, [field.name for field in fields(DominatingLoss)])
+            entries["loss"] = DominatingLoss(**_entries(loss, DominatingLoss))
+        if evidence is not None:
+            names = [field.name for field in fields(Evidence) if field.name != "curve"]
+            _check_entries(evidence, names, "curve")
+            entries["evidence"] = Evidence(**_entries(evidence, Evidence))
+        claim = kind(**entries)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"document is not a certificate: {error}") from error
+    has_curve = evidence is not None and "curve" in evidence
+    expected = write(claim, curve=has_curve)
+    if document["version"] != __version__:
+        expected |= {name: document[name] for name in ("version", *derived[:3])}
+    wrong = [name for name, value in expected.items() if document[name] != value]
+    if wrong:
+        raise ValueError(
+            f"document has entries that do not follow from the rest: {wrong}."
+        )
+    return claim
+
+
+def _check_entries(document: Any, names: list[str], *optional: str) -> None:
+    if not isinstance(document, Mapping):
+        raise ValueError(f"document must hold a mapping, got {document!r}.")
+    missing = [name for name in names if name not in document]
+    unknown = [name for name in document if name not in (*names, *optional)]
+    if missing or unknown:
+        raise ValueError(
+            f"document must have the entries of a certificate; missing are {missing}, "
+            f"unknown are {unknown}."
+        )
+
+
+def _entries(document: Mapping[str, Any], kind: type) -> dict[str, Any]:
+    """Return the parameters of a part, with numbers as they were."""
+    names = [field.name for field in fields(kind) if field.name in document]
+    found = {name: document[name] for name in names}
+    return {name: math.inf if v == "inf" else v for name, v in found.items()}
+
+
+def as_text(claim: Claim) -> str:
+    """Return the guarantee, a table and the caveats."""
+    table = "\n".join(f"  {name}: {value}" for name, value in words.rows(claim))
+    notes = "".join(f"\nCaveat: {text}" for text in claim.caveats)
+    return f"{words.in_words(claim)}\n{table}{notes}"
+
+
+def as_html(claim: Claim) -> str:
+    """Return the guarantee, the caveats and a table."""
+    table = "".join(
+        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+        f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+        for name, value in words.rows(claim)
+    )
+    notes = "".join(
+        f"<p><strong>Caveat.</strong> {html.escape(text)}</p>" for text in claim.caveats
+    )
+    guarantee = html.escape(words.in_words(claim))
+    return f"<div><p>{guarantee}</p>{notes}<table>{table}</table></div>"

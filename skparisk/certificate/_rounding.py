@@ -1,0 +1,76 @@
+"""Numbers that are never rounded to the unsafe side: sums, and numbers in words."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from numbers import Rational, Real
+from typing import Any
+
+__all__ = [
+    "ROUNDING",
+    "add_up",
+    "ceil_text",
+    "check_range",
+    "exact_sum",
+    "floor_text",
+    "round_up",
+]
+
+# Relative error of a few operations in double precision, with a margin of 2**8.
+ROUNDING = 2.0**-40
+_LARGEST = Fraction(sys.float_info.max)
+
+
+def exact_sum(numbers: Iterable[float]) -> Fraction:
+    """Return the sum of the decimal numbers that floats are written as."""
+    return sum((Fraction(repr(float(number))) for number in numbers), Fraction(0))
+
+
+def add_up(numbers: Iterable[float]) -> float:
+    """Return the sum of the decimal numbers that floats are written as, rounded up."""
+    listed = list(numbers)
+    if math.inf in listed:
+        return math.inf
+    return round_up(exact_sum(listed))
+
+
+def round_up(value: Fraction) -> float:
+    """Return the least float that is written as a decimal number >= `value`."""
+    if value > _LARGEST:
+        return math.inf
+    nearest = float(value)
+    while Fraction(repr(nearest)) < value:
+        nearest = math.nextafter(nearest, math.inf)
+    return nearest
+
+
+def check_range(value: Any, name: str, most: float = math.inf) -> float:
+    """Return a number in [0, most] as a float, rounded up."""
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0 <= value <= most:
+        raise ValueError(f"{name} must be a number in [0, {most:g}], got {value!r}.")
+    if isinstance(value, Rational):
+        return round_up(Fraction(value))
+    rounded = float(value)  # of a number that may have more digits
+    return math.nextafter(rounded, math.inf) if rounded < value else rounded
+
+
+def ceil_text(value: float, n_digits: int = 6) -> str:
+    """Write a number rounded up to some digits: it is never claimed too small."""
+    if math.isinf(value):
+        return "inf"
+    exact = Decimal(repr(value))
+    rounded = Context(prec=n_digits, rounding=ROUND_CEILING).create_decimal(exact)
+    if rounded == 1 and exact < 1:  # a probability of 1 would say nothing
+        return format(exact, "f")
+    return f"{float(rounded):g}"
+
+
+def floor_text(value: float, n_digits: int = 6) -> str:
+    """Write a number rounded down to some digits: no more is left than is said."""
+    down = Context(prec=n_digits, rounding=ROUND_FLOOR)
+    return f"{float(down.create_decimal(repr(value))):g}"

@@ -1,0 +1,251 @@
+"""All words of a certificate, from its plain fields: what a data steward reads."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from skparisk.certificate._claim import (
+    DECLARED,
+    PRIVATE_CLASSES,
+    PRIVATE_REFERENCE,
+    Claim,
+    Evidence,
+)
+from skparisk.certificate._rounding import ceil_text
+
+__all__ = ["METHODS", "conditions", "in_words", "rows"]
+
+NEIGHBORS = {
+    "replace-one": "two databases that differ in one record",
+    "add-remove": "two databases that differ by one added or removed record",
+}
+_GROUPS = {
+    "replace-one": "two databases that differ in at most {} records",
+    "add-remove": "two databases that differ by at most {} added or removed records",
+}
+
+# How a claim was found.
+METHODS = {
+    "single": "one release",
+    "basic": "levels, deltas and risks add up",
+    "parallel": "the largest of disjoint parts",
+    "advanced": "advanced composition, tight mean of the loss",
+    "dwork-roth": "advanced composition (Dwork and Roth 2014, Theorem 3.20)",
+    "laplace": "advanced composition with the mean loss of Laplace noise",
+    "exact": "privacy loss distributions",
+    "filter": "advanced composition with levels chosen along the way",
+    "group": "group privacy",
+    "approximate": "risk turned into delta",
+    "transferred": "another population",
+    "random-stopping": "random stopping: three times the level of one run",
+}
+# Valid only if the number of releases and their levels were fixed beforehand.
+_FIXED_LEVELS = ("advanced", "dwork-roth", "laplace", "exact")
+
+_OVER = {
+    "implicit": "the pair of neighboring databases, for all outputs",
+    "both": "the pair of neighboring databases and the noise together",
+    "explicit": "the noise, for every pair of neighboring databases",
+}
+_NORMS = {"laplace": "l1 norm", "gaussian": "l2 norm", "exponential": "sup norm"}
+_KNOWN = {
+    "declared": "declared by the caller",
+    "bound": "a proven bound; records are clipped to their declared bounds",
+}
+
+
+def in_words(claim: Claim) -> str:
+    """Return the claim as a sentence."""
+    if claim.void_reasons:
+        return f"There is no guarantee. {claim.void_reasons[0]}"
+    words = _claim_in_words(claim)
+    if DECLARED in claim.provisos:
+        words += ", provided that the declared sensitivity is a true bound"
+    words += "."
+    if claim.leaks:
+        words += " What was released without noise is not covered."
+    return words
+
+
+def _claim_in_words(claim: Claim) -> str:
+    several = claim.n_releases > 1
+    what = f"the {claim.n_releases} releases together" if several else "the release"
+    are = "are" if several else "is"
+    if not (claim.risk or claim.failure_prob):
+        return f"{_whom(claim, 'any ')} {what} {are} {_private_at(claim)}"
+    if claim.randomness == "implicit":
+        confidence = 1 - Decimal(ceil_text(claim.risk))
+        return (
+            f"{_whom(claim)} with probability at least {confidence} over "
+            f"{_over(claim, 'a fresh pair')}, {what} {are} {_private_at(claim)} for "
+            "that pair, whatever the output"
+        )
+    every = claim.randomness == "explicit"
+    whom = _whom(claim, "any " if every else "")
+    if claim.delta or (claim.post_processed and not every):
+        average = "" if every else f", on average over {_over(claim, 'a fresh pair')}"
+        level = _private_at(claim, claim.delta + claim.risk)
+        return f"{whom} {what} {are} {level}{average}"
+    over = _over(claim, "the noise" if every else "a fresh pair, its noise")
+    return (
+        f"{whom} the privacy loss of {what} exceeds {ceil_text(claim.epsilon)} with "
+        f"probability at most {ceil_text(claim.risk)} over {over}"
+    )
+
+
+def _whom(claim: Claim, any_: str = "") -> str:
+    """Return which pairs the claim is about."""
+    relation = claim.relation or ""
+    neighbors = NEIGHBORS.get(relation, "two neighboring databases")
+    if claim.group_size > 1:
+        steps = "two databases that are at most {} neighbors apart"
+        neighbors = _GROUPS.get(relation, steps).format(claim.group_size)
+    if PRIVATE_CLASSES in claim.leaks:  # others differ in what has no noise
+        neighbors += " and have the same classes"
+    if claim.evidence is not None:
+        found = [f"{claim.evidence.n_records} records", claim.evidence.reference]
+        neighbors += f" ({', '.join(text for text in found if text)})"
+    return f"For {any_}{neighbors}:"
+
+
+def _private_at(claim: Claim, delta: float | None = None) -> str:
+    level = ceil_text(claim.epsilon)
+    delta = claim.delta if delta is None else delta
+    if delta:
+        level = f"({level}, {ceil_text(min(1.0, delta))})"
+    return f"{level}-differentially private"
+
+
+def _over(claim: Claim, what: str) -> str:
+    """Return what a risk is over, besides `what`."""
+    if claim.failure_prob:
+        share = ceil_text(claim.failure_prob)
+        what = " and ".join(what.rsplit(", ", 1))
+        return f"{what}, for all but a share {share} of the samples of pairs"
+    return what if claim.randomness == "explicit" else f"{what} and the sampled pairs"
+
+
+def conditions(claim: Claim) -> tuple[str, ...]:
+    """Return what is taken on the caller's word."""
+    several = claim.n_releases > 1
+    risky = claim.risk > 0 or claim.failure_prob > 0
+    sampled = risky and claim.randomness != "explicit"
+    cases = {
+        "the reference that neighboring databases were sampled from is public and "
+        "describes the population": sampled and PRIVATE_REFERENCE not in claim.leaks,
+        "what was asked with a risk did not depend on earlier releases": (
+            several and sampled
+        ),
+        "each release sees the record of a person once, unlike in bootstrap or "
+        "boosting ensembles, and which records it sees does not depend on their "
+        "values, unlike in stratified folds": several
+        and claim.method != "random-stopping",
+        "the levels, or a limit of their sum, were fixed before the first release": (
+            several and claim.method == "basic"
+        ),
+        "the number of releases and their levels did not depend on earlier "
+        "releases": several and claim.method in _FIXED_LEVELS,
+        "a limit of the level, delta and slack were fixed before the first "
+        "release, and that limit is what all releases together guarantee": (
+            several and claim.method == "filter"
+        ),
+        "the parts are disjoint, and which record is in which part is fixed": (
+            claim.method == "parallel"
+        ),
+        "the pairs for the release of a part were sampled as for that part": (
+            claim.method == "parallel" and sampled
+        ),
+        "each step from neighbor to neighbor in a group is distributed like a sampled "
+        "pair": claim.method == "group" and sampled,
+        "the divergence of the populations is at most what was given": (
+            claim.method == "transferred"
+        ),
+    }
+    return tuple(text for text, applies in cases.items() if applies)
+
+
+def rows(claim: Claim) -> list[tuple[str, str]]:
+    """Return the numbers of a claim, by name."""
+    evidence = claim.evidence
+    risk = "none is guaranteed" if claim.void_reasons else ceil_text(claim.risk)
+    if evidence is not None and evidence.gamma:
+        risk += f" (asked for: {evidence.gamma:g})"
+    table = [
+        ("privacy level epsilon", ceil_text(claim.epsilon)),
+        ("delta", ceil_text(claim.delta)),
+        ("risk", risk),
+        ("risk is over", _risk_is_over(claim)),
+    ]
+    if claim.risk and claim.randomness != "implicit" and not claim.void_reasons:
+        table.append(("anything computed from it, such as predictions", _after(claim)))
+    if claim.failure_prob:
+        share = ceil_text(claim.failure_prob)
+        table.append(("fails for a share of samples of pairs", share))
+    table.append(("relation", claim.relation or "not stated"))
+    if evidence is None:
+        table.append(("releases", str(claim.n_releases)))
+        table.append(("composition", METHODS.get(claim.method, claim.method)))
+    else:
+        table += _rows_of_evidence(evidence, claim.randomness)
+    table += [("taken on the caller's word", text) for text in conditions(claim)]
+    return table
+
+
+def _risk_is_over(claim: Claim) -> str:
+    if claim.risk or claim.failure_prob:
+        return _OVER[claim.randomness]
+    return "nothing: the level holds for every pair and output"
+
+
+def _after(claim: Claim) -> str:
+    """Return what holds for whatever is computed from a release."""
+    level = _private_at(claim, claim.delta + claim.risk)
+    if claim.randomness == "explicit":
+        return level
+    return f"{level}, on average over {_over(claim, 'a fresh pair')}"
+
+
+def _rows_of_evidence(evidence: Evidence, randomness: str) -> list[tuple[str, str]]:
+    known = _KNOWN.get(evidence.calibration)
+    sensitivity = f"{evidence.sensitivity:.6g} ({_NORMS[evidence.mechanism]})"
+    if known is not None:
+        sensitivity += f", {known}"
+    table = [
+        ("records, outputs", f"{evidence.n_records}, {evidence.n_outputs}"),
+        ("sensitivity", sensitivity),
+        ("noise", _noise(evidence)),
+    ]
+    if evidence.n_pairs is not None:
+        table += [
+            ("calibration", _calibration(evidence, randomness)),
+            ("reference", str(evidence.reference)),
+        ]
+    if evidence.for_new_people is not None:
+        table.append(("for new people", evidence.for_new_people))
+    return table
+
+
+def _noise(evidence: Evidence) -> str:
+    scale = f"{evidence.mechanism}, scale {evidence.noise_scale:.6g}"
+    if evidence.mechanism == "exponential":
+        return f"{scale}: chosen in proportion to exp(score / (2 scale))"
+    if evidence.noise_shape == "isotropic":
+        return f"{scale} per output"
+    shape = evidence.noise_shape
+    return f"{scale}, {shape} by {evidence.n_shape_pairs} other sampled pairs"
+
+
+def _calibration(evidence: Evidence, randomness: str) -> str:
+    name, m = evidence.calibration, evidence.n_pairs
+    if evidence.n_draws == 0:
+        average = f"{name}, average of the exact risks of {m} sampled pairs"
+        if evidence.n_unanswered:
+            average += f"; {evidence.n_unanswered} without an answer count as 1"
+        return average
+    what = "sensitivity" if randomness == "implicit" else "critical scale"
+    number = f"{name}, {what} number {evidence.order_index} of {m} sampled"
+    if evidence.n_draws not in (None, 1):
+        number += f" pairs with {evidence.n_draws} draws of the noise each"
+    if evidence.n_unanswered:
+        number += f"; {evidence.n_unanswered} without an answer count as infinite"
+    return number

@@ -1,0 +1,42 @@
+"""What the papers print and does not hold, for whoever reproduces or compares them.
+
+Nothing in the rest of the package rests on this module. Its functions are formulas;
+its rules go where a calibration is asked for, as in
+``SensitivitySampler(calibration=DandekarTheorem5())``: the estimator then warns, and
+its certificate is void. What takes their place, and a counterexample for each, is in
+the theory pages.
+"""
+
+from skparisk.papers._composition import compose_privacy_at_risk
+from skparisk.papers._empirical_risk import (
+    DandekarTheorem5,
+    bessel_empirical_confidence,
+    bessel_joint_confidence,
+    bessel_joint_noise_epsilon,
+    sample_confidence,
+    sample_error,
+)
+from skparisk.papers._privacy_at_risk import (
+    DandekarTheorem4,
+    dandekar_cdf,
+    dandekar_confidence,
+    dandekar_epsilon,
+    dandekar_noise_epsilon,
+)
+from skparisk.papers._svm import rubinstein_svm_sensitivity_bound
+
+__all__ = [
+    "DandekarTheorem4",
+    "DandekarTheorem5",
+    "bessel_empirical_confidence",
+    "bessel_joint_confidence",
+    "bessel_joint_noise_epsilon",
+    "compose_privacy_at_risk",
+    "dandekar_cdf",
+    "dandekar_confidence",
+    "dandekar_epsilon",
+    "dandekar_noise_epsilon",
+    "rubinstein_svm_sensitivity_bound",
+    "sample_confidence",
+    "sample_error",
+]
