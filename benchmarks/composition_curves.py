@@ -12,17 +12,15 @@ from __future__ import annotations
 import argparse
 import warnings
 
+from skparisk.certificate import Certificate, DominatingLoss
 from skparisk.composition import (
-    DominatingLoss,
-    PrivacyGuarantee,
     compose_advanced,
     compose_basic,
     compose_exact,
     compose_laplace,
-    compose_privacy_at_risk,
 )
 from skparisk.exceptions import HeuristicGuaranteeWarning
-from skparisk.privacy_loss import dandekar_confidence
+from skparisk.papers import compose_privacy_at_risk, dandekar_confidence
 
 # Level of the noise, the paper's level at the optimum of the cost (0.08, 0.27 and 0.42
 # in its captions), and from which n on Theorem 3 is below the exact level, up to 300.
@@ -48,7 +46,7 @@ RULES = (
 def levels(noise_epsilon: float, epsilon: float, n: int) -> dict[str, float]:
     """Return what each rule says of n releases."""
     loss = DominatingLoss("laplace", shift=noise_epsilon)
-    releases = [PrivacyGuarantee(noise_epsilon, loss=loss)] * n
+    releases = [Certificate(noise_epsilon, loss=loss)] * n
     risk = 1 - dandekar_confidence(epsilon, noise_epsilon)
     at_risk = [(epsilon, risk, noise_epsilon)] * n
     found = (

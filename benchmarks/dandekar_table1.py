@@ -10,17 +10,15 @@ from __future__ import annotations
 import argparse
 import warnings
 
+from skparisk.certificate import Certificate, DominatingLoss
 from skparisk.composition import (
-    DominatingLoss,
-    PrivacyGuarantee,
     compose_advanced,
     compose_basic,
     compose_exact,
     compose_laplace,
-    compose_privacy_at_risk,
 )
 from skparisk.exceptions import HeuristicGuaranteeWarning
-from skparisk.privacy_loss import dandekar_confidence
+from skparisk.papers import compose_privacy_at_risk, dandekar_confidence
 
 NOISE_EPSILON, EPSILON, DELTA = 0.1, 0.0790469195, 1e-5
 QUERIES = (100, 1000)
@@ -40,7 +38,7 @@ that one record changes by the whole sensitivity."""
 def levels(n: int) -> dict[str, float]:
     """Return what each rule says of n queries."""
     loss = DominatingLoss("laplace", shift=NOISE_EPSILON)
-    releases = [PrivacyGuarantee(NOISE_EPSILON, loss=loss)] * n
+    releases = [Certificate(NOISE_EPSILON, loss=loss)] * n
     risk = 1 - dandekar_confidence(EPSILON, NOISE_EPSILON)
     at_risk = [(EPSILON, risk, NOISE_EPSILON)] * n
     return {

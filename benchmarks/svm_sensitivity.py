@@ -19,14 +19,11 @@ import numpy as np
 from sklearn.svm import SVC
 
 from skparisk.calibration import dkw_least_noise
+from skparisk.papers import rubinstein_svm_sensitivity_bound
 from skparisk.queries import FunctionQuery, LinearSVCQuery
 from skparisk.reference import as_reference
 from skparisk.sensitivity import sample_differences
-from skparisk.svm import (
-    linear_svc_sensitivity_bound,
-    rubinstein_svm_sensitivity_bound,
-    svm_sensitivity_bound,
-)
+from skparisk.svm import linear_svc_sensitivity_bound, svm_sensitivity_bound
 
 N_RECORDS = 1000
 N_PAIRS = 1500

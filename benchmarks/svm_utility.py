@@ -19,7 +19,8 @@ from sklearn.svm import SVC
 
 from skparisk import SensitivitySampler
 from skparisk.calibration import dkw_fewest_pairs
-from skparisk.svm import rubinstein_svm_sensitivity_bound, svm_sensitivity_bound
+from skparisk.papers import rubinstein_svm_sensitivity_bound
+from skparisk.svm import svm_sensitivity_bound
 
 N_RECORDS, N_FEATURES, N_PAIRS = 1000, 2, 2000
 N_DATABASES, N_NOISES, N_FRESH = 20, 25, 10_000

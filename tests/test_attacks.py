@@ -274,7 +274,7 @@ def test_classes_of_private_labels_are_a_release_that_is_told(parameters, kind):
     certificate = model.certificate_
     assert certificate.classes_are_private
     assert not certificate.private
-    assert not certificate.voided
+    assert not certificate.void
     assert "and have the same classes" in certificate.guarantee
     assert "read off the private labels" in certificate.caveats[0]
     model.set_params(classes=[0.0, 1.0]).fit(X, y)  # no warning

@@ -13,24 +13,27 @@ from scipy import special, stats
 
 from skparisk import calibration
 from skparisk.calibration import (
-    CALIBRATIONS,
     DKW,
     PAC,
-    Bessel,
     Exchangeable,
-    as_calibration,
-    bessel_empirical_confidence,
-    bessel_joint_confidence,
-    bessel_joint_noise_epsilon,
+    Rule,
+    as_rule,
     dkw_fewest_pairs,
     dkw_least_noise,
     dkw_least_risk,
     required_pairs,
+)
+from skparisk.calibration._rules import CALIBRATIONS
+from skparisk.exceptions import CalibrationError
+from skparisk.papers import (
+    DandekarTheorem5,
+    bessel_empirical_confidence,
+    bessel_joint_confidence,
+    bessel_joint_noise_epsilon,
+    dandekar_cdf,
     sample_confidence,
     sample_error,
 )
-from skparisk.exceptions import CalibrationError
-from skparisk.privacy_loss import dandekar_cdf
 
 PROVEN = [Exchangeable(), PAC(0.05), PAC(0.01), DKW()]
 GAMMAS = [0.2, 0.1, 0.05, 0.01, 0.001]
@@ -366,18 +369,21 @@ def test_refusal_text():
 def test_probabilities_out_of_range_are_refused(value):
     """A gamma or failure_prob outside (0, 1) is refused by name, everywhere."""
     message = r"^{} must be a number in \(0, 1\), got "
-    for rule in [*PROVEN, Bessel()]:
+    for rule in [*PROVEN, DandekarTheorem5()]:
         with pytest.raises(ValueError, match=message.format("gamma")):
             rule.order_index(100, value)
     for function in (required_pairs, dkw_fewest_pairs):
         with pytest.raises(ValueError, match=message.format("gamma")):
             function(value)
-    for rule in (PAC, Bessel):
-        with pytest.raises(ValueError, match=message.format("failure_prob")):
+    for rule, name in (
+        (PAC, "failure_prob"),
+        (DandekarTheorem5, "sample_failure_prob"),
+    ):
+        with pytest.raises(ValueError, match=message.format(name)):
             rule(value)
     for name in CALIBRATIONS:
         with pytest.raises(ValueError, match=message.format("failure_prob")):
-            as_calibration(name, value)
+            as_rule(name, value)
     with pytest.raises(ValueError, match=message.format("failure_prob")):
         sample_error(10, value)
     if value is not None:
@@ -389,7 +395,7 @@ def test_probabilities_out_of_range_are_refused(value):
 def test_counts_out_of_range_are_refused(value):
     """An n_pairs or order_index below 1 or not whole is refused by name."""
     message = "^{} must be a whole number >= 1, got "
-    for rule in [*PROVEN, Bessel()]:
+    for rule in [*PROVEN, DandekarTheorem5()]:
         with pytest.raises(ValueError, match=message.format("n_pairs")):
             rule.order_index(value, 0.1)
         with pytest.raises(ValueError, match=message.format("n_pairs")):
@@ -406,7 +412,7 @@ def test_counts_out_of_range_are_refused(value):
             function(value, *other)
 
 
-@pytest.mark.parametrize("rule", [*PROVEN, Bessel()], ids=repr)
+@pytest.mark.parametrize("rule", [*PROVEN, DandekarTheorem5()], ids=repr)
 def test_order_index_above_the_pairs_is_refused(rule):
     """There is no risk below that of the largest sampled pair."""
     message = r"^order_index must be at most n_pairs=10, got 11\.$"
@@ -414,13 +420,15 @@ def test_order_index_above_the_pairs_is_refused(rule):
         rule.certify_risk(10, 11)
 
 
-def test_as_calibration():
+def test_names_are_rules():
     """Each name is its rule; failure_prob goes where it is used."""
-    rules = [as_calibration(name, 0.02) for name in CALIBRATIONS]
-    assert rules == [Exchangeable(), PAC(0.02), DKW(), Bessel(0.02)]
-    assert [rule.failure_prob for rule in rules] == [None, 0.02, None, 0.02]
+    rules = [as_rule(name, 0.02) for name in CALIBRATIONS]
+    assert rules == [Exchangeable(), PAC(0.02), DKW()]
+    assert [rule.failure_prob for rule in rules] == [0.0, 0.02, 0.0]
+    assert all(isinstance(rule, Rule) and not rule.void_reasons for rule in rules)
+    assert as_rule(rules[1], 0.9) is rules[1]
     with pytest.raises(ValueError, match="calibration must be one of 'exchangeable'"):
-        as_calibration("hoeffding", 0.05)
+        as_rule("hoeffding", 0.05)
     with pytest.raises(TypeError):
         Exchangeable(failure_prob=0.1)
 
@@ -433,7 +441,7 @@ def test_public_names_exist():
 
 def test_numpy_numbers_are_numbers():
     """NumPy's own integers and floats are taken as any other."""
-    for rule in [*PROVEN, Bessel()]:
+    for rule in [*PROVEN, DandekarTheorem5()]:
         index = rule.order_index(np.int64(1500), np.float64(0.06))
         assert type(index) is int
         assert index == rule.order_index(1500, 0.06)
@@ -542,7 +550,7 @@ def test_sample_error_inverts_sample_confidence(n_pairs, failure_prob):
 @given(n_pairs=sizes, gamma=risks, failure_prob=failures)
 def test_bessel_rule_is_the_empirical_quantile(n_pairs, gamma, failure_prob):
     """K is the empirical quantile; the claim is that of Theorem 5."""
-    rule = Bessel(failure_prob)
+    rule = DandekarTheorem5(failure_prob)
     index = rule.order_index(n_pairs, gamma)
     assert 1 <= index <= n_pairs
     assert (

@@ -25,7 +25,8 @@ from skparisk import (
     SensitivitySampler,
     _secure_noise,
 )
-from skparisk.composition import PrivacyGuarantee, compose_basic
+from skparisk.certificate import Certificate
+from skparisk.composition import compose_basic
 from skparisk.ledger import PrivacyLedger
 from skparisk.mechanisms import (
     AdditiveNoise,
@@ -144,7 +145,7 @@ RELEASES = {
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_release_is_charged_what_it_guarantees(name):
     release, cost = RELEASES[name]
-    expected = PrivacyGuarantee(*cost)
+    expected = Certificate(*cost)
     with PrivacyLedger(math.inf, delta=0.5, gamma=1.0) as ledger:
         release()
     spent = ledger.spent
@@ -152,7 +153,7 @@ def test_a_release_is_charged_what_it_guarantees(name):
     assert spent.delta == pytest.approx(expected.delta)
     assert spent.risk <= expected.risk
     assert (spent.risk > 0) == (expected.risk > 0)
-    assert spent.voided == expected.voided
+    assert spent.void == expected.void
 
 
 @pytest.mark.parametrize("name", RELEASES)
@@ -197,7 +198,7 @@ def test_threads_are_charged():
 def test_seeded_noise_is_recorded_as_no_guarantee():
     with PrivacyLedger(1.0) as ledger:
         LaplaceMechanism(1, 0.5).release([1.0], noise_random_state=0)
-        assert ledger.spent.voided
+        assert ledger.spent.void
         assert not ledger.spent.private
 
 
@@ -223,16 +224,12 @@ def test_noise_without_a_level_is_refused_inside_only():
         for release in (noise.release, choice.choose, fitted.mechanism_.release):
             with pytest.raises(IncompatibleError, match="level is not known"):
                 release([1.0])
-        noise.release([1.0], charges=[PrivacyGuarantee(0.5)])
+        noise.release([1.0], charges=[Certificate(0.5)])
         for n_charges in (0, 2):
             with pytest.raises(ValueError, match=f"each of 3; got {n_charges}"):
-                noise.release(
-                    np.ones((3, 1)), charges=[PrivacyGuarantee(1)] * n_charges
-                )
+                noise.release(np.ones((3, 1)), charges=[Certificate(1)] * n_charges)
             with pytest.raises(ValueError, match=f"each of 3; got {n_charges}"):
-                choice.choose(
-                    np.ones((3, 2)), charges=[PrivacyGuarantee(1)] * n_charges
-                )
+                choice.choose(np.ones((3, 2)), charges=[Certificate(1)] * n_charges)
     noise.release([1.0])
     choice.choose([1.0])
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
+import certificates
 import mpmath
 import numpy as np
 import pytest
@@ -16,11 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, optimize, special, stats
 
-from skparisk.calibration import RiskCertificate
+from skparisk.certificate import METHODS, Certificate, DominatingLoss
 from skparisk.composition import (
-    METHODS,
-    DominatingLoss,
-    PrivacyGuarantee,
     _exact,
     approximate,
     compose_advanced,
@@ -29,7 +27,6 @@ from skparisk.composition import (
     compose_filter,
     compose_laplace,
     compose_parallel,
-    compose_privacy_at_risk,
     group_privacy,
     post_process,
     transfer,
@@ -39,8 +36,8 @@ from skparisk.exceptions import (
     HeuristicGuaranteeWarning,
     IncompatibleError,
 )
+from skparisk.papers import compose_privacy_at_risk, dandekar_confidence
 from skparisk.privacy_loss import (
-    dandekar_confidence,
     gaussian_delta,
     gaussian_delta_epsilon,
     gaussian_loss_exceedance,
@@ -64,7 +61,7 @@ TABLE = [
 def laplace(shift, excess=0.0, **changes):
     """Return a release with Laplace noise that is private for every pair."""
     loss = DominatingLoss("laplace", shift, excess)
-    return PrivacyGuarantee(**({"epsilon": shift + excess, "loss": loss} | changes))
+    return Certificate(**({"epsilon": shift + excess, "loss": loss} | changes))
 
 
 def gaussian(shift, delta=1e-6, **changes):
@@ -72,7 +69,7 @@ def gaussian(shift, delta=1e-6, **changes):
     loss = DominatingLoss("gaussian", shift)
     epsilon = gaussian_delta_epsilon(delta or 1e-6, shift)
     values = {"epsilon": epsilon, "delta": delta, "loss": loss}
-    return PrivacyGuarantee(**(values | changes))
+    return Certificate(**(values | changes))
 
 
 def exact_level(releases):
@@ -387,7 +384,7 @@ def test_what_is_void_stays_void(name):
 def test_without_noise_there_is_no_level(name):
     together = RULES[name]([laplace(0.2), math.inf])
     assert together.epsilon == math.inf
-    assert together.voided
+    assert together.void
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -467,7 +464,7 @@ def test_sums_are_those_of_decimal_numbers():
     assert (together.epsilon, together.delta, together.risk) == (1.0, 1e-5, 1.0)
     assert compose_basic([(0.1, 0.3, 0.4)] * 10).delta == 1
     assert compose_basic([0.1, 0.2, 1e-17]).epsilon > 0.3
-    assert not compose_basic([0.1] * 10).voided
+    assert not compose_basic([0.1] * 10).void
 
 
 @given(
@@ -664,14 +661,14 @@ def test_a_record_that_is_removed_moves_those_behind_it():
 
 
 def test_transfer_counts_the_records_of_all_steps():
-    release = PrivacyGuarantee(0.1, risk=0.05, randomness="implicit")
+    release = Certificate(0.1, risk=0.05, randomness="implicit")
     group = group_privacy(release, 10)
     added = transfer(group, 5e-6, n_records=9).risk - group.risk
     assert added == pytest.approx(math.sqrt(19 * 5e-6 / 2), rel=1e-9)
 
 
 def test_a_tiny_shift_of_gaussian_noise_is_counted_by_its_level():
-    release = PrivacyGuarantee(0.1, 1e-9, loss=DominatingLoss("gaussian", 5e-302))
+    release = Certificate(0.1, 1e-9, loss=DominatingLoss("gaussian", 5e-302))
     together = compose_exact([release] * 3, delta=1e-5)
     assert together.epsilon == compose_exact([(0.1, 1e-9)] * 3, delta=1e-5).epsilon
 
@@ -702,7 +699,7 @@ def test_replaced_records_may_change_their_part():
 
 
 def test_shares_of_samples_that_fail_add_up_over_parts():
-    sampled = PrivacyGuarantee(0.1, risk=0.05, failure_prob=0.01, randomness="implicit")
+    sampled = Certificate(0.1, risk=0.05, failure_prob=0.01, randomness="implicit")
     both = compose_parallel([sampled] * 3, partition="position")
     assert (both.risk, both.failure_prob) == (0.05, 0.03)
     average = replace(sampled, failure_prob=0.0, risk=0.055)
@@ -714,7 +711,7 @@ def test_shares_of_samples_that_fail_add_up_over_parts():
 
 def test_many_parts_have_the_risk_of_one():
     """Their risks would add up to 1, which would be no guarantee."""
-    release = PrivacyGuarantee(0.1, risk=0.05, randomness="implicit")
+    release = Certificate(0.1, risk=0.05, randomness="implicit")
     together = compose_parallel([release] * 30, partition="owner")
     assert together.private
     assert together.risk == 0.05
@@ -731,12 +728,12 @@ def test_partition_is_named():
 
 def test_privacy_at_risk_warns_and_is_void():
     for version, method in (
-        ("journal", "privacy-at-risk"),
-        ("preprint", "privacy-at-risk-preprint"),
+        ("journal", "Dandekar et al. 2021, Theorem 3"),
+        ("preprint", "Dandekar et al. (preprint), Theorem 3"),
     ):
         claim = at_risk(0.1, 10, version)
         assert claim.method == method
-        assert claim.voided
+        assert claim.void
         assert "There is no guarantee" in claim.guarantee
     with pytest.raises(ValueError, match="version must be one of"):
         compose_privacy_at_risk([], delta=DELTA, version="arxiv")
@@ -760,21 +757,14 @@ def test_privacy_at_risk_of_different_releases():
 
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.HeuristicGuaranteeWarning")
 def test_privacy_at_risk_of_certificates():
-    certificate = RiskCertificate(
+    certificate = certificates.certificate(
         epsilon=0.27,
-        gamma=0.05,
         risk=0.04,
         sensitivity=1.0,
         noise_scale=2.0,
-        n_records=100,
-        n_outputs=1,
-        calibration="exchangeable",
         randomness="both",
-        n_pairs=24,
-        order_index=24,
-        reference="the public table",
         n_draws=1,
-        reference_is_private=True,
+        leaks=("A leak.",),
     )
     found = compose_privacy_at_risk([certificate] * 3, delta=DELTA)
     plain = compose_privacy_at_risk([(0.27, 0.04, 0.5)] * 3, delta=DELTA)
@@ -802,7 +792,7 @@ def test_what_is_not_at_risk_is_refused(releases):
 
 
 def test_a_risk_over_noise_becomes_delta():
-    release = PrivacyGuarantee(0.6, 0.01, risk=0.05, randomness="explicit")
+    release = Certificate(0.6, 0.01, risk=0.05, randomness="explicit")
     approximated = approximate(release)
     assert (approximated.delta, approximated.risk) == (0.06, 0.0)
     assert approximated.method == "approximate"
@@ -813,26 +803,26 @@ def test_a_risk_over_noise_becomes_delta():
 
 
 def test_a_risk_over_pairs_and_noise_is_a_delta_on_average_only():
-    release = PrivacyGuarantee(0.6, risk=0.05)
+    release = Certificate(0.6, risk=0.05)
     assert "privacy loss" in release.guarantee
     approximated = approximate(release)
     assert "(0.6, 0.05)-differentially private, on average" in approximated.guarantee
     assert (approximated.epsilon, approximated.risk) == (0.6, 0.05)
     assert (approximated.delta, approximated.post_processed) == (0.0, True)
-    together = compose_basic([approximated, PrivacyGuarantee(0.1)])
+    together = compose_basic([approximated, Certificate(0.1)])
     assert "on average" in together.guarantee
     assert approximate(approximated).guarantee == approximated.guarantee
 
 
 def test_what_holds_whatever_is_released_survives_post_processing():
     for release in (
-        PrivacyGuarantee(0.5, risk=0.05, failure_prob=0.01, randomness="implicit"),
+        Certificate(0.5, risk=0.05, failure_prob=0.01, randomness="implicit"),
         laplace(0.5, randomness="explicit"),
-        PrivacyGuarantee(0.5, 1e-5),
+        Certificate(0.5, 1e-5),
     ):
         assert post_process(release) == release
         assert approximate(release) == release
-    noise = PrivacyGuarantee(0.5, risk=0.05, randomness="explicit")
+    noise = Certificate(0.5, risk=0.05, randomness="explicit")
     assert post_process(noise) == approximate(noise) != noise
 
 
@@ -845,7 +835,7 @@ def test_risk_over_noise_does_not_survive_post_processing():
     merged_p, merged_q = p[:2].sum(), q[:2].sum()
     assert math.log(merged_p / merged_q) > 0.5
     assert merged_p > 0.05
-    delta = approximate(PrivacyGuarantee(0.5, risk=0.05, randomness="explicit")).delta
+    delta = approximate(Certificate(0.5, risk=0.05, randomness="explicit")).delta
     assert merged_p - math.exp(0.5) * merged_q <= delta + 1e-15
 
 
@@ -879,7 +869,7 @@ def test_group_delta_is_attained():
 
 
 def test_groups_of_releases_with_a_risk():
-    implicit = PrivacyGuarantee(
+    implicit = Certificate(
         0.1, risk=0.05, failure_prob=0.01, randomness="implicit", loss=laplace(0.1).loss
     )
     group = group_privacy(implicit, 3)
@@ -887,7 +877,7 @@ def test_groups_of_releases_with_a_risk():
     assert group.loss is None
     assert group.method == "group"
     assert group_privacy(implicit, 30).risk == 1
-    both = PrivacyGuarantee(0.1, risk=0.05)
+    both = Certificate(0.1, risk=0.05)
     for release in (both, replace(both, randomness="explicit", delta=0.1)):
         with pytest.raises(IncompatibleError, match="give approximate"):
             group_privacy(release, 3)
@@ -915,14 +905,14 @@ def test_another_population_has_its_total_variation_more_risk(n):
     ones = np.arange(n + 2)
     laws = (stats.binom.pmf(ones, n + 1, x) for x in (p, q))
     apart = np.abs(np.subtract(*laws)).sum() / 2
-    release = PrivacyGuarantee(0.5, risk=0.05, randomness="implicit")
+    release = Certificate(0.5, risk=0.05, randomness="implicit")
     risk = transfer(release, divergence, n_records=n).risk
     assert apart <= risk - 0.05 <= 1.3 * apart
     assert risk - 0.05 == pytest.approx(math.sqrt((n + 1) * divergence / 2), rel=1e-9)
 
 
 def test_transfer_is_about_risks_over_pairs():
-    release = PrivacyGuarantee(0.5, risk=0.05, failure_prob=0.01)
+    release = Certificate(0.5, risk=0.05, failure_prob=0.01)
     moved = transfer(release, 1e-6, n_records=99)
     assert moved.method == "transferred"
     assert moved.failure_prob == 0.01

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import skparisk.cost._frontier
-from skparisk.composition import PrivacyGuarantee
+from skparisk.certificate import Certificate
 from skparisk.cost import (
     CompensationModel,
     CostModel,
@@ -37,7 +37,7 @@ from skparisk.exceptions import (
 )
 from skparisk.linear_model import PrivateRidge
 from skparisk.mechanisms import LaplaceMechanism
-from skparisk.privacy_loss import dandekar_cdf
+from skparisk.papers import DandekarTheorem4, DandekarTheorem5, dandekar_cdf
 from skparisk.sensitivity import SensitivitySampler
 
 STAFF = CompensationModel(5500.0, n_people=100)
@@ -45,7 +45,8 @@ LEVELS = [0.01, 0.1, 0.5, 1.0, 3.0, 20.0]
 heuristic = pytest.mark.filterwarnings(
     "ignore::skparisk.exceptions.HeuristicGuaranteeWarning"
 )
-LAWS = [("exact", 1), ("bessel", 1), ("bessel", 4)]
+THEOREM_4 = DandekarTheorem4()
+LAWS = [("exact", 1), (THEOREM_4, 1), (THEOREM_4, 4)]
 positive = st.floats(0.05, 20)
 
 
@@ -67,9 +68,9 @@ def same_as(model):
 @heuristic
 def test_numbers_of_the_paper():
     assert STAFF.budget(0.5) == pytest.approx(74434.41, abs=0.005)
-    level = STAFF.optimal_epsilon(0.5, law="bessel")
+    level = STAFF.optimal_epsilon(0.5, law=THEOREM_4)
     assert round(level, 4) == 0.2741
-    least = STAFF.budget_at_risk(level, 0.5, law="bessel")
+    least = STAFF.budget_at_risk(level, 0.5, law=THEOREM_4)
     assert least == pytest.approx(37805.86, abs=0.005)
     level = STAFF.optimal_epsilon(0.5)
     assert round(level, 4) == 0.1556
@@ -80,7 +81,7 @@ def test_numbers_of_the_paper():
         (0.5, 0.2741152836),
         (1, 0.4211620913),
     ):
-        level = STAFF.optimal_epsilon(noise, law="bessel")
+        level = STAFF.optimal_epsilon(noise, law=THEOREM_4)
         assert level == pytest.approx(expected, abs=6e-11)
 
 
@@ -90,7 +91,7 @@ def test_numbers_of_the_paper():
 def test_optimum_is_the_root_of_equation_10(noise, rate):
     """To ten digits, whatever it costs, and for how many."""
     model = CompensationModel(3.0, n_people=7, rate=rate)
-    level = model.optimal_epsilon(noise, law="bessel")
+    level = model.optimal_epsilon(noise, law=THEOREM_4)
     with mp.workdps(40):
         c, e0 = mp.mpf(rate), mp.mpf(noise)
 
@@ -132,7 +133,7 @@ def test_exact_law_has_two_minima_at_a_large_level():
 @heuristic
 @settings(max_examples=25)
 @given(
-    positive, positive, st.sampled_from([("exact", 1), ("bessel", 1), ("bessel", 4)])
+    positive, positive, st.sampled_from([("exact", 1), (THEOREM_4, 1), (THEOREM_4, 4)])
 )
 def test_optimum_is_not_beaten_by_a_fine_grid(noise, rate, law):
     law, n_outputs = law
@@ -153,7 +154,7 @@ def test_optimum_is_not_beaten_by_a_fine_grid(noise, rate, law):
 def test_budget_at_risk_is_at_most_that_of_the_noise(noise, level, minimum):
     model = CompensationModel(2.0, n_people=3, minimum=minimum)
     plain = model.budget(noise)
-    for law, n_outputs in (("exact", 1), ("bessel", 1), ("bessel", 9)):
+    for law, n_outputs in (("exact", 1), (THEOREM_4, 1), (THEOREM_4, 9)):
         budget = model.budget_at_risk(level, noise, n_outputs, law)
         assert 3 * minimum <= budget <= plain * (1 + 1e-15)
         assert model.budget_at_risk(noise + level, noise, n_outputs, law) == plain
@@ -193,8 +194,8 @@ def test_exact_budget_is_at_least_the_mean_cost(noise):
 
 @heuristic
 def test_budget_of_the_paper_is_less_than_the_mean_cost():
-    level = STAFF.optimal_epsilon(0.5, law="bessel")
-    budget = STAFF.budget_at_risk(level, 0.5, law="bessel")
+    level = STAFF.optimal_epsilon(0.5, law=THEOREM_4)
+    budget = STAFF.budget_at_risk(level, 0.5, law=THEOREM_4)
     assert mean_cost(0.5, 0.5) == pytest.approx(39675.25, abs=0.005)
     assert mean_cost(0.5, 0.5) - budget == pytest.approx(1869.39, abs=0.005)
 
@@ -208,7 +209,7 @@ def test_never_more_than_half_is_saved_with_the_exact_law():
 
 @heuristic
 def test_lemma_4_holds_up_to_a_level_only():
-    def bends(noise, law="bessel", n_outputs=1):
+    def bends(noise, law=THEOREM_4, n_outputs=1):
         levels = np.linspace(noise / 1000, noise, 1001)
         budgets = STAFF.budget_at_risk(levels, noise, n_outputs, law)
         return (np.diff(budgets, 2) / budgets[-1]).min()
@@ -238,8 +239,8 @@ def test_law_of_the_paper_warns_here():
         STAFF.optimal_epsilon,
         lambda *a, **k: STAFF.budget_at_risk(1, *a, **k),
     ):
-        with pytest.warns(HeuristicGuaranteeWarning, match="does not hold") as caught:
-            call(0.5, law="bessel")
+        with pytest.warns(HeuristicGuaranteeWarning, match="is not proven") as caught:
+            call(0.5, law=THEOREM_4)
         assert caught[0].filename == __file__
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -289,12 +290,12 @@ def test_budget_of_a_release_is_that_of_its_guarantee():
     assert STAFF.budget_of(LaplaceMechanism(1.0, 0.5)) == STAFF.budget(0.5)
     assert STAFF.budget_of(math.inf) == full
     assert STAFF.budget_of((0.5, 0.7, 0.7)) == full
-    failing = PrivacyGuarantee(0.5, 0.01, 0.02, failure_prob=0.04)
+    failing = Certificate(0.5, 0.01, 0.02, failure_prob=0.04)
     expected = STAFF.budget_with_risk(0.5, 0.07)
     assert STAFF.budget_of(failing) == pytest.approx(expected, rel=1e-15)
     for words in ({"void_reasons": ("no",)}, {"leaks": ("a leak",)}):
-        assert STAFF.budget_of(PrivacyGuarantee(0.5, **words)) == full
-    proviso = PrivacyGuarantee(0.5, provisos=("a word",))
+        assert STAFF.budget_of(Certificate(0.5, **words)) == full
+    proviso = Certificate(0.5, provisos=("a word",))
     assert STAFF.budget_of(proviso) == STAFF.budget(0.5)
 
 
@@ -304,7 +305,7 @@ def test_budget_of_a_certificate():
     certificate = sampler.certificate_
     budget = STAFF.budget_of(certificate)
     assert budget == STAFF.budget_with_risk(1.0, certificate.risk)
-    assert budget == STAFF.budget_of(certificate.as_guarantee())
+    assert budget == STAFF.budget_of(certificate.as_certificate())
 
 
 @heuristic
@@ -320,7 +321,7 @@ def test_custom_cost_equals_the_built_in_one(model):
         np.testing.assert_allclose(
             custom.budget(levels), model.budget(levels), rtol=1e-14
         )
-        for law, n_outputs in (("exact", 1), ("bessel", 1), ("bessel", 3)):
+        for law, n_outputs in (("exact", 1), (THEOREM_4, 1), (THEOREM_4, 3)):
             words = (noise, n_outputs, law)
             assert custom.optimal_epsilon(*words) == pytest.approx(
                 model.optimal_epsilon(*words), rel=1e-10
@@ -564,13 +565,14 @@ ERRORS = {
     "noise_epsilon must be a finite number above 0, got inf.": (
         lambda: STAFF.optimal_epsilon(math.inf)
     ),
-    "law must be one of 'exact', 'bessel'; got 'gamma'.": (
+    "law must be 'exact' or an object with a risk, such as "
+    "skparisk.papers.DandekarTheorem4(), got 'gamma'.": (
         lambda: STAFF.optimal_epsilon(1.0, law="gamma")
     ),
     "n_outputs must be 1 with law='exact', as the worst case for several outputs is "
     "not known, got 2.": lambda: STAFF.budget_at_risk(0.5, 1.0, 2),
     "n_outputs must be a whole number >= 1, got 0.": (
-        lambda: STAFF.optimal_epsilon(1.0, 0, "bessel")
+        lambda: STAFF.optimal_epsilon(1.0, 0, THEOREM_4)
     ),
     "risk must be in [0, 1], got 1.1.": lambda: STAFF.budget_with_risk(1.0, 1.1),
     "budget must be a finite number above 0, got 0.": (
@@ -768,7 +770,7 @@ def test_frontier_counts_all_that_is_not_known(simulated):
 
     gaussian = SensitivitySampler(mechanism="gaussian", delta=0.01)
     pac = SensitivitySampler(calibration="pac", failure_prob=0.02)
-    heuristic = SensitivitySampler(calibration="bessel")
+    heuristic = SensitivitySampler(calibration=DandekarTheorem5())
     unknown = {gaussian: 0.11, pac: 0.12, heuristic: 1.0, 0.5: 0.0, None: 0.1}
     for sensitivity, risk in unknown.items():
         expected = STAFF.budget_with_risk(1.0, risk)
@@ -876,12 +878,12 @@ def test_budgets_are_drawn_as_they_are():
 
 def test_figure_4_of_the_paper_says_that_it_is_no_guarantee():
     with pytest.warns(HeuristicGuaranteeWarning) as caught:
-        display = CostDisplay.from_model(STAFF, 0.5, law="bessel")
+        display = CostDisplay.from_model(STAFF, 0.5, law=THEOREM_4)
     assert {warning.filename for warning in caught} == {__file__}
     assert legend(display) == ["noise ε₀ = 0.5 (not a guarantee)"]
     assert texts(display) == ["37,806 at ε = 0.274"]
     with pytest.warns(HeuristicGuaranteeWarning):
-        several = CostDisplay.from_model(STAFF, [0.5], n_outputs=3, law="bessel")
+        several = CostDisplay.from_model(STAFF, [0.5], n_outputs=3, law=THEOREM_4)
     assert drawn(several) != drawn(display)
 
 

@@ -524,7 +524,7 @@ def test_the_proven_bound_is_the_peak_times_the_nodes():
     bound = 25 * kernel_density_sensitivity_bound(200, 0.1, 2)
     assert bound < model.sensitivity_ == pytest.approx(bound)
     assert model.noise_scale_ == pytest.approx(bound / 0.5)
-    assert model.certificate_.calibration == "bound"
+    assert model.certificate_.evidence.calibration == "bound"
 
 
 def test_the_sampled_sensitivity_is_that_of_the_query():
@@ -591,7 +591,7 @@ def test_other_samplers_and_references_are_possible(relation):
     model = PrivateKernelDensity(0.3, lattice_size=4, sensitivity=sampler)
     model.fit(records(60))
     assert model.certificate_.relation == relation
-    assert model.certificate_.noise_shape == "whitened"
+    assert model.certificate_.evidence.noise_shape == "whitened"
     known = SensitivitySampler(randomness="explicit", sensitivity=1.0, delta=0.1)
     assert clone(model).set_params(sensitivity=known).fit(records(60)).risk_ == 0
 

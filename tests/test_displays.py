@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 
+import certificates
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
-from skparisk.calibration import RiskCertificate
+from skparisk.certificate._claim import PRIVATE_REFERENCE, SEEDED
 from skparisk.displays import RiskCurveDisplay, SensitivityDisplay
 from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning
 from skparisk.linear_model import PrivateRidge
+from skparisk.papers import DandekarTheorem5
 from skparisk.sensitivity import SensitivitySampler
 
 RNG = np.random.default_rng(0)
@@ -49,22 +51,9 @@ def known_ridge():
 
 
 def certificate(**changes):
-    """Return a certificate of a sampled sensitivity, with changes."""
-    values = {
-        "epsilon": 1.0,
-        "gamma": 0.05,
-        "risk": 0.0496,
-        "sensitivity": 0.25,
-        "noise_scale": 0.25,
-        "n_records": 900,
-        "n_outputs": 6,
-        "calibration": "exchangeable",
-        "n_pairs": 1500,
-        "order_index": 1426,
-        "reference": "the public table",
-        "curve": ((0.01, 0.9), (0.8, 0.2), (1.5, 0.01)),
-    }
-    return RiskCertificate(**(values | changes))
+    """Return a certificate with a curve, with changes."""
+    curve = ((0.01, 0.9), (0.8, 0.2), (1.5, 0.01))
+    return certificates.certificate(**({"risk": 0.0496, "curve": curve} | changes))
 
 
 CERTIFICATES = {
@@ -75,8 +64,8 @@ CERTIFICATES = {
     "with its own level, better": certificate(curve=((1.0, 0.03), (0.5, 0.3))),
     "from level 0 on": certificate(curve=((0.0, 0.7), (0.0, 0.8), (0.5, 0.3))),
     "with an infinite level": certificate(curve=((0.5, 0.3), (math.inf, 0.01))),
-    "empty": certificate(curve=()),
-    "without noise": certificate(epsilon=math.inf, noise_scale=0.0, curve=()),
+    "empty": certificate(curve=None),
+    "without noise": certificate(epsilon=math.inf, noise_scale=0.0, curve=None),
     "without risk": certificate(curve=((0.5, 0.2), (2.0, 0.0))),
 }
 
@@ -166,17 +155,19 @@ def test_caveats_are_in_the_legend(sampler):
     cases = {
         "name": certificate(),
         "name (δ = 1e-06)": certificate(delta=1e-6),
-        "name (not a guarantee)": certificate(seeded=True),
-        "name (δ = 0.1, not a guarantee)": certificate(seeded=True, delta=0.1),
+        "name (not a guarantee)": certificate(void_reasons=(SEEDED,)),
+        "name (δ = 0.1, not a guarantee)": certificate(
+            void_reasons=(SEEDED,), delta=0.1
+        ),
         "name (over resamples of the private data)": certificate(
-            reference_is_private=True, curve=()
+            leaks=(PRIVATE_REFERENCE,), curve=None
         ),
     }
     for expected, certified in cases.items():
         assert not certified.caveats or not certified.private
         display = RiskCurveDisplay.from_certificate(certified, name="name")
         assert legend(display)[0] == expected
-    heuristic = certificate(calibration="bessel", failure_prob=0.05)
+    heuristic = certificate(void_reasons=DandekarTheorem5.void_reasons)
     for certified in (CERTIFICATES["without noise"], heuristic):
         assert certified.guarantee.startswith("There is no guarantee")
         display = RiskCurveDisplay.from_certificate(certified)

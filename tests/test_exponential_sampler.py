@@ -1,5 +1,6 @@
 """SensitivitySampler(mechanism="exponential"): a choice whose scores were sampled."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from laws import FALSE_ALARM, exceeds
 from scipy import stats
 
-from skparisk import PrivateRidge, RiskCertificate, SensitivitySampler
+from skparisk import Certificate, PrivateRidge, SensitivitySampler
 from skparisk.mechanisms import ExponentialChoice, ExponentialMechanism
 from skparisk.queries import FunctionQuery
 from skparisk.reference import CallableReference
@@ -63,7 +64,7 @@ def test_sensitivity_is_the_largest_difference_of_a_score():
     assert sampler.noise_epsilon_ == pytest.approx(1.0, rel=2e-6)
     assert sampler.noise_epsilon_ < 1.0
     assert sampler.certificate_.private
-    assert sampler.certificate_.n_outputs == len(PRICES)
+    assert sampler.certificate_.evidence.n_outputs == len(PRICES)
     assert "exp(score / (2 scale))" in str(sampler.certificate_)
 
 
@@ -138,14 +139,16 @@ def test_what_has_no_meaning_for_a_choice_is_refused(wrong):
     with pytest.raises(ValueError, match="mechanism='exponential' is for"):
         make_sampler(**wrong).fit(X)
     certificate = make_sampler().fit(X).certificate_
-    document = certificate.to_dict() | wrong
-    claimed = {name: document[name] for name in vars(certificate)}
-    if wrong.get("randomness") == "both":
-        claimed["n_draws"] = 1
-    if "noise_shape" in wrong:
-        claimed["n_shape_pairs"] = 5
+    claim = {name: wrong[name] for name in {"randomness", "delta"} & set(wrong)}
+    shape = wrong.get("noise_shape", "isotropic")
+    evidence = dataclasses.replace(
+        certificate.evidence,
+        noise_shape=shape,
+        n_shape_pairs=None if shape == "isotropic" else 5,
+        n_draws=1 if claim.get("randomness") == "both" else None,
+    )
     with pytest.raises(ValueError, match="exponential"):
-        RiskCertificate(**claimed)
+        dataclasses.replace(certificate, evidence=evidence, **claim)
 
 
 def test_records_by_themselves_have_no_scores():
@@ -161,4 +164,4 @@ def test_an_estimator_whose_numbers_are_released_refuses_a_choice():
 
 def test_certificate_survives_as_plain_types():
     certificate = make_sampler().fit(X).certificate_
-    assert RiskCertificate.from_dict(certificate.to_dict()) == certificate
+    assert Certificate.from_dict(certificate.to_dict()) == certificate

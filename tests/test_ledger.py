@@ -39,7 +39,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV
 
-from skparisk._text import SEEDED, ceil_text
+from skparisk.certificate._claim import SEEDED, ceil_text
 from skparisk.composition import (
     DominatingLoss,
     PrivacyGuarantee,

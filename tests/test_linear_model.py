@@ -92,8 +92,8 @@ def test_fitted_attributes_are_the_documented_ones(way):
     assert model.noise_epsilon_ == model.sensitivity_ / model.noise_scale_ <= 1.0
     assert model.noise_epsilon_ == pytest.approx(1.0, rel=2e-6)
     assert model.certificate_.private
-    assert model.certificate_.n_records == 200
-    assert model.certificate_.n_outputs == 4
+    assert model.certificate_.evidence.n_records == 200
+    assert model.certificate_.evidence.n_outputs == 4
     np.testing.assert_array_equal(model.predict(X), X @ model.coef_ + model.intercept_)
 
 
@@ -277,8 +277,8 @@ def test_add_remove_needs_a_public_number_of_records():
     with pytest.raises(ValueError, match="n_records must be given"):
         model.fit(X, Y, **PUBLIC)
     model.set_params(sensitivity__n_records=201).fit(X, Y, **PUBLIC)
-    assert model.certificate_.n_records == 201
-    assert "one record more" in model.certificate_.guarantee
+    assert model.certificate_.evidence.n_records == 201
+    assert "one added or removed record" in model.certificate_.guarantee
 
 
 # The analytic bound

@@ -15,6 +15,7 @@ from sklearn.datasets import make_classification
 from sklearn.svm import SVC, LinearSVC
 
 from skparisk.neighbors import bind_pairs, draw_pairs
+from skparisk.papers import rubinstein_svm_sensitivity_bound
 from skparisk.queries import (
     LinearSVCQuery,
     _linear_svc_exact,
@@ -23,11 +24,7 @@ from skparisk.queries import (
 )
 from skparisk.queries import _linear_svc as module
 from skparisk.reference import TableReference, as_reference
-from skparisk.svm import (
-    linear_svc_sensitivity_bound,
-    rubinstein_svm_sensitivity_bound,
-    svm_sensitivity_bound,
-)
+from skparisk.svm import linear_svc_sensitivity_bound, svm_sensitivity_bound
 from skparisk.svm._bounds import bounded_linear_svc_problem
 
 LOSSES = ("hinge", "squared_hinge")

@@ -52,9 +52,9 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk._text import NO_NOISE, SEEDED
-from skparisk.calibration._wording import DECLARED, PRIVATE_REFERENCE
-from skparisk.composition import PrivacyGuarantee, compose_basic, compose_parallel
+from skparisk.certificate import Certificate
+from skparisk.certificate._claim import DECLARED, NO_NOISE, PRIVATE_REFERENCE, SEEDED
+from skparisk.composition import compose_basic, compose_parallel
 from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger, spend
 from skparisk.model_selection import (
@@ -73,10 +73,11 @@ from skparisk.model_selection._hold_out import (
 from skparisk.model_selection._levels import (
     LEARNS_MORE,
     Candidate,
-    declared_guarantee,
+    declared_certificate,
 )
 from skparisk.model_selection._public import tabulate_scores
 from skparisk.model_selection._search import CHOSEN_ON_PRIVATE, DECLARED_SCORE
+from skparisk.papers import DandekarTheorem4, DandekarTheorem5
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.reference import CallableReference, TableReference
 
@@ -315,7 +316,7 @@ def test_choice_by_reference_costs_one_fit_and_a_ledger_is_charged_for_it():
     with PrivacyLedger(1.0) as ledger:
         search.fit(X, Y, **PUBLIC)
     (entry,) = ledger.releases
-    fitted = search.best_estimator_.certificate_.as_guarantee()
+    fitted = search.best_estimator_.certificate_.as_certificate()
     assert entry.guarantee == fitted
     assert search.certificate_ == compose_basic([fitted])
     assert search.certificate_.private
@@ -455,7 +456,7 @@ def test_exponential_choice_is_composed_as_by_hand():
     fits = [entry.guarantee for entry in ledger.releases[:2]]
     assert [fit.epsilon for fit in fits] == [0.25, 0.25]
     assert all(0 < fit.risk <= 0.05 for fit in fits)
-    choice = PrivacyGuarantee(0.4, relation="replace-one")
+    choice = Certificate(0.4, relation="replace-one")
     assert search.certificate_ == compose_parallel(
         [compose_basic(fits), choice], partition="position"
     )
@@ -463,7 +464,7 @@ def test_exponential_choice_is_composed_as_by_hand():
     assert search.certificate_.private
     # One after the other they cost more.
     assert ledger.spent.epsilon == 0.9
-    assert search.best_estimator_.certificate_.n_records == 240
+    assert search.best_estimator_.certificate_.evidence.n_records == 240
 
 
 @pytest.mark.parametrize("composition", ["basic", "exact"])
@@ -730,24 +731,24 @@ BAD_RUNS = {
     "level": (0.6, BudgetExceededError, "0.6"),
     "delta": ((0.1, 1e-9), BudgetExceededError, "delta"),
     "risk": (
-        PrivacyGuarantee(0.1, risk=0.01, randomness="implicit"),
+        Certificate(0.1, risk=0.01, randomness="implicit"),
         IncompatibleError,
         "a risk that its parameters do not tell",
     ),
     "failure": (
-        PrivacyGuarantee(0.1, failure_prob=0.01, randomness="implicit"),
+        Certificate(0.1, failure_prob=0.01, randomness="implicit"),
         IncompatibleError,
         "a risk that its parameters do not tell",
     ),
-    "noise": (PrivacyGuarantee(0.1, risk=0.01), IncompatibleError, "over the noise"),
-    "leak": (PrivacyGuarantee(0.1, leaks=("A leak.",)), IncompatibleError, "A leak."),
+    "noise": (Certificate(0.1, risk=0.01), IncompatibleError, "over the noise"),
+    "leak": (Certificate(0.1, leaks=("A leak.",)), IncompatibleError, "A leak."),
     "void": (
-        PrivacyGuarantee(0.1, void_reasons=("Void.",)),
+        Certificate(0.1, void_reasons=("Void.",)),
         IncompatibleError,
         "Void.",
     ),
     "relation": (
-        PrivacyGuarantee(0.1, relation="add-remove"),
+        Certificate(0.1, relation="add-remove"),
         IncompatibleError,
         "relation='add-remove', and not 'replace-one'",
     ),
@@ -768,7 +769,7 @@ def test_runs_are_held_to_what_one_run_may_spend(name):
 
 def test_relation_that_parameters_do_not_tell_is_replace_one():
     """The total says so, and a run with another relation is refused."""
-    level = PrivacyGuarantee(0.1, relation="add-remove")
+    level = Certificate(0.1, relation="add-remove")
     search = private_search(Constant(), {"level": [level]}, "random-stopping")
     with pytest.raises(IncompatibleError, match="and not 'replace-one'"):
         search.fit(X, Y, **PUBLIC)
@@ -925,7 +926,7 @@ def test_runs_do_not_warn_and_seeds_are_told_once():
             warnings.simplefilter("always")
             search.fit(X, Y)
         assert len(caught) == (parameters.get("noise_random_state") is not None)
-        assert search.certificate_.voided
+        assert search.certificate_.void
 
 
 def test_the_best_run_by_public_scores_is_kept():
@@ -1458,7 +1459,7 @@ def test_count_of_a_search_is_what_a_ledger_counts():
         assert (spent.risk > 0) == (counted.risk > 0)
         assert counted.delta == spent.delta
         assert counted.leaks == ((LEARNS_MORE,) if search is searches[1] else ())
-        assert counted.voided
+        assert counted.void
         assert "without noise" in counted.guarantee
     assert spent.risk > 0.5
     assert counted.risk in (0.7, 0.8)  # 2 folds of 0.1 and 0.2, and the best
@@ -1466,7 +1467,7 @@ def test_count_of_a_search_is_what_a_ledger_counts():
 
 def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
     def level(estimator):
-        found = declared_guarantee(estimator)
+        found = declared_certificate(estimator)
         return (
             found.epsilon,
             found.delta,
@@ -1504,7 +1505,7 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
     for gamma, parameters in [
         (0.6, {}),
         (0.1, {"mechanism": "gaussian"}),
-        (0.1, {"calibration": "bessel"}),
+        (0.1, {"calibration": DandekarTheorem4()}),
     ]:
         expected = (0.5, 0.0, gamma, 0.0, "explicit", one)
         assert level(of_known(gamma, **parameters)) == expected
@@ -1516,7 +1517,7 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
     assert level(known(epsilon=0.5)) == pure
     bound = PrivateRidge(epsilon=0.5, sensitivity="bound", x_norm=1, y_bounds=(0, 1))
     assert level(bound) == pure
-    assert declared_guarantee(bound).provisos == ()
+    assert declared_certificate(bound).provisos == ()
     assert level(RandomizedResponseTransformer(0.5)) == pure
     assert level(SensitivitySampler(epsilon=0.5, gamma=0.1)) == implicit
     frozen = FrozenEstimator(SensitivitySampler(randomness="both"))
@@ -1530,16 +1531,16 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
         of(noise_random_state=0),
         RandomizedResponseTransformer(noise_random_state=0),
     ):
-        assert declared_guarantee(seeded).void_reasons == (SEEDED,)
-    assert declared_guarantee(of(calibration="bessel")).voided
-    assert declared_guarantee(known(epsilon=math.inf)).void_reasons == (NO_NOISE,)
+        assert declared_certificate(seeded).void_reasons == (SEEDED,)
+    assert declared_certificate(of(calibration=DandekarTheorem5())).void
+    assert declared_certificate(known(epsilon=math.inf)).void_reasons == (NO_NOISE,)
     for unclear in (
         Ridge(),
         BaggingRegressor(known()),
         make_pipeline(private_search(known(), ALPHAS, "reference")),
         make_pipeline(FrozenEstimator(known())),
     ):
-        assert declared_guarantee(unclear) is None
+        assert declared_certificate(unclear) is None
 
 
 def test_searches_that_cannot_be_counted_are_refused():

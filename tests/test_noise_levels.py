@@ -20,7 +20,7 @@ from skparisk.calibration import (
     NoiseLevel,
     WorstOutputGaussian,
     WorstOutputLaplace,
-    as_calibration,
+    as_rule,
     calibrate_known,
     calibrate_order_statistic,
     calibrate_risk_control,
@@ -33,8 +33,8 @@ from skparisk.calibration import (
 from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import DiagonalShape, IsotropicShape, WhitenedShape
 from skparisk.mechanisms import _grid_cost as grid_cost
+from skparisk.papers import DandekarTheorem4, dandekar_noise_epsilon
 from skparisk.privacy_loss import (
-    dandekar_noise_epsilon,
     gaussian_delta,
     gaussian_loss_exceedance,
     gaussian_risk,
@@ -71,13 +71,13 @@ def test_several_draws_allow_their_share_above():
         ]
         assert claims[0] <= gamma * (1 + 1e-12) < claims[1]
         assert rule.certify_risk(m, index) == pytest.approx(claims[0], rel=1e-12)
-    assert Exchangeable(1) == Exchangeable() == as_calibration("exchangeable", 0.05)
-    assert as_calibration("exchangeable", 0.05, 4) == Exchangeable(4)
+    assert Exchangeable(1) == Exchangeable() == as_rule("exchangeable", 0.05)
+    assert as_rule("exchangeable", 0.05, 4) == Exchangeable(4)
 
 
 def test_draws_need_the_exchangeable_calibration():
     with pytest.raises(ValueError, match=r"n_draws must be None or 1 unless .* got 2"):
-        as_calibration("pac", 0.05, 2)
+        as_rule("pac", 0.05, 2)
     with pytest.raises(ValueError, match="n_draws must be a whole number >= 1, got 0"):
         Exchangeable(0)
     with pytest.raises(ValueError, match="at most n_pairs=5 times n_draws=2, got 11"):
@@ -375,7 +375,7 @@ def test_risk_that_all_pairs_may_exceed_has_no_curve():
     distances = np.array([1.0, *np.zeros(18)])
     level = calibrate_risk_control(ConditionalRisk(distances, 1, 1.0, 0.06))
     assert level.scale > 0
-    assert level.curve == ()
+    assert level.curve is None
 
 
 @pytest.mark.parametrize("units", [1e-200, 1e-12, 1e-6, 1.0, 1e12, 1e200])
@@ -466,7 +466,7 @@ def test_explicit_laplace_with_delta(epsilon, delta, k):
     shift = 2.0 / level.scale
     assert laplace_delta(epsilon, shift) <= delta
     assert shift == pytest.approx(epsilon - 2 * math.log1p(-delta), rel=GRID)
-    assert (level.risk, level.curve) == (0.0, ())
+    assert (level.risk, level.curve) == (0.0, None)
 
 
 @settings(derandomize=True, deadline=None)
@@ -504,7 +504,7 @@ def test_curve_of_one_output_is_the_exact_law():
 
 def test_theorem_4_is_reproduced_and_is_no_guarantee():
     """The paper's noise level for the target, whose true risk is above one half."""
-    level = calibrate_known(1.0, epsilon=0.4, gamma=0.4, heuristic=True)
+    level = calibrate_known(1.0, epsilon=0.4, gamma=0.4, rule=DandekarTheorem4())
     assert 1 / level.scale == pytest.approx(dandekar_noise_epsilon(0.4, 0.6), rel=1e-6)
     assert 1 / level.scale == pytest.approx(0.797, abs=5e-4)
     assert level.risk == 0.4

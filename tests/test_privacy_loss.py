@@ -12,11 +12,13 @@ from scipy import special
 
 from skparisk import privacy_loss
 from skparisk.exceptions import CalibrationError
-from skparisk.privacy_loss import (
+from skparisk.papers import (
     dandekar_cdf,
     dandekar_confidence,
     dandekar_epsilon,
     dandekar_noise_epsilon,
+)
+from skparisk.privacy_loss import (
     laplace_delta,
     laplace_delta_noise_epsilon,
     laplace_loss_cdf,

@@ -165,7 +165,7 @@ def test_a_reference_of_private_records_is_told_and_keeps_nothing(name, guise):
         model.fit(X, y, **public)
     assert model.certificate_.reference_is_private
     assert not model.certificate_.private
-    assert model.certificate_.curve == ()
+    assert model.certificate_.evidence.curve is None
     assert not hasattr(model.sampler_, "differences_")
     assert model.sampler_.pairs_.sketch is None
     document = pickle.dumps(model)
@@ -242,7 +242,7 @@ def test_transform_after_fit_keeps_no_difference_anywhere():
         assert not hasattr(one, "differences_")
         assert not hasattr(one, "sensitivities_")
         assert one.certificate_.reference_is_private
-        assert one.certificate_.curve == ()
+        assert one.certificate_.evidence.curve is None
         assert before not in pickle.dumps(one)
         with pytest.raises(IncompatibleError, match="came from private data"):
             one.calibrate()
@@ -281,7 +281,7 @@ def test_a_fitted_step_of_a_pipeline_is_a_leak_that_is_told():
         model.fit(X, Y, **PUBLIC)
     assert not model.certificate_.private
     assert "fitted before" in model.certificate_.caveats[0]
-    assert "fitted before" in model.certificate_.as_guarantee().leaks[0]
+    assert "fitted before" in model.certificate_.as_certificate().leaks[0]
 
 
 def test_a_fitted_surrogate_is_a_leak_that_is_told():

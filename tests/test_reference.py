@@ -277,7 +277,7 @@ def test_what_a_table_cannot_carry_is_a_warning_and_on_the_certificate():
     (proviso,) = sampler.certificate_.provisos
     assert "takes 40 rows" in proviso
     assert proviso in sampler.certificate_.caveats
-    assert proviso in sampler.certificate_.as_guarantee().provisos
+    assert proviso in sampler.certificate_.as_certificate().provisos
     assert sampler.certificate_.private
     assert "at most 0.13 more for sums and means" in str(sampler.certificate_)
     with warnings.catch_warnings():

@@ -456,7 +456,10 @@ def test_fitted_attributes_are_the_documented_ones(way):
     assert model.confidence_ == 1 - model.risk_
     assert model.noise_epsilon_ == model.sensitivity_ / model.noise_scale_ <= 1.0
     assert model.certificate_.private
-    assert (model.certificate_.n_records, model.certificate_.n_outputs) == (80, 5)
+    assert (
+        model.certificate_.evidence.n_records,
+        model.certificate_.evidence.n_outputs,
+    ) == (80, 5)
     assert (model.sampler_ is None) == (way == "declared")
     assert list(model.estimator_.feature_names_in_) == list("abcd")
     shown = str(model.certificate_)
@@ -1258,7 +1261,7 @@ def test_predictions_at_public_points(estimator, release):
         assert_same(exact.predict_log_proba(POINTS), logarithms)
     noisy = fit_public(private(estimator, release, X_public=POINTS))
     assert noisy.certificate_.private
-    assert noisy.certificate_.n_outputs == plain_outputs(plain, release)
+    assert noisy.certificate_.evidence.n_outputs == plain_outputs(plain, release)
     assert np.isfinite(noisy.score(*data_for(estimator)))
     if release == "predict_proba":
         answer = noisy.predict_proba(X)
@@ -2063,7 +2066,7 @@ def test_add_remove_needs_a_public_number_of_records():
     with pytest.raises(ValueError, match="n_records must be given"):
         fit_public(model)
     fit_public(model.set_params(sensitivity__n_records=81))
-    assert model.certificate_.n_records == 81
+    assert model.certificate_.evidence.n_records == 81
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
@@ -2164,7 +2167,10 @@ def test_reference_is_routed_through_a_pipeline():
             X_reference=X_PUBLIC,
             y_reference=Y_PUBLIC,
         )
-        assert last.certificate_.n_records == direct.certificate_.n_records
+        assert (
+            last.certificate_.evidence.n_records
+            == direct.certificate_.evidence.n_records
+        )
         plain = make_pipeline(
             StandardScaler(), ridge, transform_input=["X_reference"]
         ).fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)

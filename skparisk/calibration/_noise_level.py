@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk.calibration._criteria import ConditionalRisk, Criterion
-from skparisk.calibration._rules import Rule
+from skparisk.calibration._rules import DKW, Exchangeable, Rule
 from skparisk.exceptions import CalibrationError
 
 __all__ = [
@@ -127,8 +127,8 @@ def calibrate_order_statistic(
     n_below = index - n_draws
     below = float(scales[n_below - 1]) if n_below > 0 else 0.0
     curve: Curve = None
-    # With a share of samples that fail, one level at a time is certified.
-    if not rule.failure_prob and below > 0:
+    # Proven for these rules; with a share of samples that fail, for one level only.
+    if isinstance(rule, Exchangeable | DKW) and below > 0:
         levels = np.sort(criterion.levels(below))
         most = len(levels)
         counts = np.unique(np.linspace(most, 1, min(most, _ORDER_POINTS)).astype(int))

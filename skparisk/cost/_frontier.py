@@ -16,7 +16,7 @@ from skparisk._validate import check_epsilon, check_probability
 from skparisk.cost._base import CostModel, Floats
 from skparisk.exceptions import CalibrationError, IncompatibleError
 from skparisk.model_selection._candidates import configure
-from skparisk.model_selection._levels import declared_guarantee
+from skparisk.model_selection._levels import declared_certificate
 from skparisk.model_selection._simulation import simulate_scores
 
 __all__ = ["Frontier", "FrontierPoint", "frontier"]
@@ -280,7 +280,7 @@ def frontier(
         configure(estimator, {epsilon_param: level, gamma_param: risk})
         for level, risk in points
     ]
-    guarantees = [declared_guarantee(candidate) for candidate in estimators]
+    guarantees = [declared_certificate(candidate) for candidate in estimators]
     if None in guarantees:
         raise IncompatibleError(
             f"estimator must be private, or a pipeline with a private one, got "

@@ -36,7 +36,7 @@ from skparisk.sensitivity import SensitivitySampler
 
 __all__ = [
     "Candidate",
-    "declared_guarantee",
+    "declared_certificate",
     "find_certificates",
     "private_parts",
     "search_certificate",
@@ -72,7 +72,7 @@ class Candidate:
     @property
     def level(self) -> Certificate | None:
         """What one fit spends at most; None if parameters do not tell."""
-        return declared_guarantee(self.estimator)
+        return declared_certificate(self.estimator)
 
     @property
     def needs_reference(self) -> bool:
@@ -176,7 +176,7 @@ def search_certificate(search: Any) -> Certificate:
     spent = levels * search.n_splits_
     if search.refit:
         best = levels[search.best_index_]
-        if declared_guarantee(search.best_estimator_) != best:
+        if declared_certificate(search.best_estimator_) != best:
             raise ValueError(
                 "search must have the estimator that it was fitted with: the levels "
                 "that its parameters ask for are not those of best_estimator_."
@@ -209,7 +209,7 @@ def find_certificates(fitted: Any) -> list[Certificate]:
     return found
 
 
-def declared_guarantee(estimator: Any) -> Certificate | None:
+def declared_certificate(estimator: Any) -> Certificate | None:
     """Return what one fit spends at most; None if parameters do not tell."""
     parts = _parts(estimator)
     private = [name for name, part in parts.items() if isinstance(part, _PRIVATE)]

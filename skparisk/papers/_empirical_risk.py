@@ -22,6 +22,7 @@ from skparisk._validate import (
 from skparisk.calibration._rules import check_rank, check_target
 from skparisk.exceptions import CalibrationError
 from skparisk.papers._privacy_at_risk import VOID, dandekar_cdf, dandekar_epsilon
+from skparisk.privacy_loss._numerics import unwrap
 
 __all__ = [
     "DandekarTheorem5",
@@ -70,7 +71,7 @@ class DandekarTheorem5:
         """Return one minus the theorem's empirical confidence."""
         m, index = check_rank(n_pairs, order_index)
         confidence = sample_confidence(m, sample_error(m, self.sample_failure_prob))
-        return 1 - index / m * max(0.0, confidence)
+        return unwrap(1 - index / m * max(0.0, confidence))
 
 
 def sample_confidence(n_pairs: int, rho: float) -> float:

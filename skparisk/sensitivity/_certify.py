@@ -331,7 +331,7 @@ def _certificate(
         relation=relation,
         loss=None if reasons else _dominating_loss(plan, evidence),
         void_reasons=reasons,
-        provisos=provisos,
+        provisos=(*plan.provisos, *provisos),
         evidence=evidence,
     )
 

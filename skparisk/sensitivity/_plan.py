@@ -28,6 +28,10 @@ __all__ = ["MECHANISMS", "NoisePlan"]
 
 MECHANISMS = ("laplace", "gaussian", "gaussian-classical", "exponential")
 
+_GIVEN_RULE = (
+    "The rule of calibration ({}) was given by the caller, and that it guarantees what "
+    "it says has not been checked."
+)
 # More do not make the shape better, and take memory.
 _MOST_SHAPE_PAIRS = 2**16
 
@@ -167,6 +171,13 @@ class NoisePlan:
         if self.randomness == "explicit":
             return () if self.known_rule is None else self.known_rule.void_reasons
         return self.rule.void_reasons
+
+    @property
+    def provisos(self) -> tuple[str, ...]:
+        """What the guarantee rests on, by the rule."""
+        rule = self.known_rule or self.rule
+        ours = type(rule).__module__.split(".")[0] == __name__.split(".")[0]
+        return () if ours else (_GIVEN_RULE.format(rule.name),)
 
     def n_shape_pairs(self, n_pairs: int) -> int:
         """Return how many of the pairs the shape of the noise is taken from."""

@@ -96,7 +96,8 @@ def test_losses_exceed_epsilon_at_most_at_the_risk(k, law, shape, seed):
     # The risk over fresh pairs and noise, given the sample, is a beta variable.
     exchangeable = sampler.set_params(calibration="exchangeable").calibrate()
     certificate = exchangeable.certificate_
-    above = certificate.n_pairs + 1 - certificate.order_index
+    evidence = certificate.evidence
+    above = evidence.n_pairs + 1 - evidence.order_index
     counts = stats.betabinom(len(fresh), above, certificate.order_index)
     violations = [
         count_violations(exchangeable, fresh, draws, share) for share in (0.9, 1, 1.1)
