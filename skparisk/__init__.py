@@ -1,24 +1,30 @@
 """Private scikit-learn estimators, with noise calibrated by sensitivity sampling."""
 
-from skparisk.calibration import required_pairs
-from skparisk.certificate import Certificate
-from skparisk.cost import CompensationModel
-from skparisk.density import PrivateKernelDensity
-from skparisk.displays import CostDisplay, RiskCurveDisplay, SensitivityDisplay
-from skparisk.exceptions import (
-    BudgetExceededError,
-    CalibrationError,
-    HeuristicGuaranteeWarning,
-    IncompatibleError,
-    PrivacyLeakWarning,
-    ReferenceWarning,
-)
-from skparisk.ledger import PrivacyLedger
-from skparisk.linear_model import PrivateLogisticRegression, PrivateRidge
-from skparisk.model_selection import PrivateGridSearchCV, search_certificate
-from skparisk.sensitivity import SensitivitySampler
-from skparisk.svm import PrivateLinearSVC
-from skparisk.wrappers import PrivateEstimator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from skparisk._version import __version__
+
+if TYPE_CHECKING:
+    from skparisk.calibration import required_pairs
+    from skparisk.certificate import Certificate
+    from skparisk.cost import CompensationModel
+    from skparisk.density import PrivateKernelDensity
+    from skparisk.displays import CostDisplay, RiskCurveDisplay, SensitivityDisplay
+    from skparisk.exceptions import (
+        BudgetExceededError,
+        CalibrationError,
+        HeuristicGuaranteeWarning,
+        IncompatibleError,
+        PrivacyLeakWarning,
+        ReferenceWarning,
+    )
+    from skparisk.ledger import PrivacyLedger
+    from skparisk.linear_model import PrivateLogisticRegression, PrivateRidge
+    from skparisk.model_selection import PrivateGridSearchCV, search_certificate
+    from skparisk.sensitivity import SensitivitySampler
+    from skparisk.svm import PrivateLinearSVC
+    from skparisk.wrappers import PrivateEstimator
 
 __all__ = [
     "BudgetExceededError",
@@ -45,4 +51,53 @@ __all__ = [
     "search_certificate",
 ]
 
-__version__ = "0.1.0.dev0"
+# Where the names are: each is imported when it is first asked for.
+_HOMES = {
+    "calibration": ("required_pairs",),
+    "certificate": ("Certificate",),
+    "cost": ("CompensationModel",),
+    "density": ("PrivateKernelDensity",),
+    "displays": ("CostDisplay", "RiskCurveDisplay", "SensitivityDisplay"),
+    "exceptions": (
+        "BudgetExceededError",
+        "CalibrationError",
+        "HeuristicGuaranteeWarning",
+        "IncompatibleError",
+        "PrivacyLeakWarning",
+        "ReferenceWarning",
+    ),
+    "ledger": ("PrivacyLedger",),
+    "linear_model": ("PrivateLogisticRegression", "PrivateRidge"),
+    "model_selection": ("PrivateGridSearchCV", "search_certificate"),
+    "sensitivity": ("SensitivitySampler",),
+    "svm": ("PrivateLinearSVC",),
+    "wrappers": ("PrivateEstimator",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+# Modules that are found as attributes, as in ``skparisk.reference.TableReference``.
+_MODULES = (
+    *_HOMES,
+    "composition",
+    "datasets",
+    "mechanisms",
+    "neighbors",
+    "papers",
+    "preprocessing",
+    "privacy_loss",
+    "queries",
+    "reference",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -98,7 +98,7 @@ from skparisk.queries import (
 from skparisk.queries._labels import where_classes_present
 from skparisk.reference import CallableReference, RecordPool, TableReference
 from skparisk.wrappers import match_centers, match_components
-from skparisk.wrappers._recipes import _RECIPES
+from skparisk.wrappers._recipes import _RECIPES, find_recipe
 from skparisk.wrappers._served import (
     ReleasedClassifier,
     ReleasedRegressor,
@@ -252,7 +252,20 @@ def assert_same(answer, expected):
 
 
 def test_every_known_estimator_is_tried():
-    assert {type(estimator) for estimator in RECIPES} == set(_RECIPES)
+    assert all(find_recipe(estimator) in _RECIPES.values() for estimator in RECIPES)
+    assert len({type(estimator) for estimator in RECIPES}) == len(_RECIPES)
+
+
+def test_only_the_very_class_is_known():
+    """Neither what is derived from it, nor what only has its name, is released so."""
+
+    class Derived(Ridge):
+        pass
+
+    impostor = type("Ridge", (BaseEstimator,), {"__module__": Ridge.__module__})
+    assert find_recipe(Ridge()) is not None
+    assert find_recipe(Derived()) is None
+    assert find_recipe(impostor()) is None
 
 
 @pytest.mark.parametrize("estimator", RECIPES + VARIANTS, ids=repr)
@@ -287,8 +300,10 @@ def test_noise_leaves_no_number_that_cannot_be_served(estimator):
 
 
 def test_numbers_out_of_their_range_are_mended_and_the_others_stay():
-    complete = {kind: recipe.complete for kind, recipe in _RECIPES.items()}
-    naive = complete[GaussianNB](
+    def complete(estimator, released):
+        return find_recipe(estimator).complete(estimator, released)
+
+    naive = complete(
         GaussianNB(),
         {
             "var_": np.array([[2.0, -1.0], [0.0, 3.0]]),
@@ -298,15 +313,15 @@ def test_numbers_out_of_their_range_are_mended_and_the_others_stay():
     np.testing.assert_allclose(naive["var_"], [[2.0, 3e-9], [3e-9, 3.0]])
     np.testing.assert_allclose(naive["class_prior_"], [0.5, 0.5, 0.0], atol=1e-9)
     assert (naive["class_prior_"] > 0).all()
-    scaler = complete[StandardScaler](StandardScaler(), {"scale_": np.array([-1.0, 2])})
+    scaler = complete(StandardScaler(), {"scale_": np.array([-1.0, 2])})
     np.testing.assert_allclose(scaler["scale_"], [2e-9, 2.0])
-    nothing = complete[StandardScaler](StandardScaler(), {"scale_": np.zeros(2)})
+    nothing = complete(StandardScaler(), {"scale_": np.zeros(2)})
     assert nothing["scale_"].tolist() == [1.0, 1.0]
     limits = {"data_min_": np.array([0.0, 3.0]), "data_max_": np.array([2.0, 1.0])}
-    ranges = complete[MinMaxScaler](MinMaxScaler(), limits)
+    ranges = complete(MinMaxScaler(), limits)
     assert ranges["data_range_"].tolist() == [2.0, 1.0]
     below = {"feature_log_prob_": np.array([-1.0, 0.5])}
-    mended = complete[BernoulliNB](BernoulliNB(), below)["feature_log_prob_"]
+    mended = complete(BernoulliNB(), below)["feature_log_prob_"]
     assert mended[0] == -1.0
     assert -1e-8 < mended[1] < 0.0
 

@@ -2,43 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans, MiniBatchKMeans
-from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-from sklearn.linear_model import (
-    ARDRegression,
-    BayesianRidge,
-    ElasticNet,
-    ElasticNetCV,
-    HuberRegressor,
-    Lars,
-    LarsCV,
-    Lasso,
-    LassoCV,
-    LassoLars,
-    LassoLarsCV,
-    LassoLarsIC,
-    LinearRegression,
-    LogisticRegression,
-    LogisticRegressionCV,
-    OrthogonalMatchingPursuit,
-    OrthogonalMatchingPursuitCV,
-    Perceptron,
-    Ridge,
-    RidgeCV,
-    SGDClassifier,
-    SGDRegressor,
-    TheilSenRegressor,
-)
-from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.svm import LinearSVC, LinearSVR
 
 from skparisk.queries import Align
 from skparisk.wrappers._alignment import match_centers, match_components
@@ -81,7 +51,11 @@ class Recipe:
 
 def find_recipe(estimator: Any) -> Recipe | None:
     """Return the recipe for an estimator of exactly a known class."""
-    return _RECIPES.get(type(estimator))
+    kind = type(estimator)
+    package = ".".join(kind.__module__.split(".")[:2])
+    recipe = _RECIPES.get(f"{package}.{kind.__qualname__}")
+    known = getattr(sys.modules.get(package), kind.__qualname__, None)
+    return recipe if known is kind else None
 
 
 def _linear_names(estimator: Any) -> tuple[str, ...]:
@@ -201,65 +175,94 @@ def _names(*names: str) -> Callable[[Any], tuple[str, ...]]:
 
 _REGRESSOR = Recipe(_linear_names, _complete_linear)
 _CLASSIFIER = Recipe(_linear_names, _complete_linear_classifier)
-_COUNTING_NB = Recipe(_counting_nb_names)
-_K_MEANS = Recipe(_names("cluster_centers_"), _complete_k_means, match_centers)
 
-_RECIPES: dict[type, Recipe] = {
-    **dict.fromkeys(
-        (
-            ARDRegression,
-            BayesianRidge,
-            ElasticNet,
-            ElasticNetCV,
-            HuberRegressor,
-            Lars,
-            LarsCV,
-            Lasso,
-            LassoCV,
-            LassoLars,
-            LassoLarsCV,
-            LassoLarsIC,
-            LinearRegression,
-            LinearSVR,
-            OrthogonalMatchingPursuit,
-            OrthogonalMatchingPursuitCV,
-            Ridge,
-            RidgeCV,
-            SGDRegressor,
-            TheilSenRegressor,
-        ),
+
+def _of(package: str, recipe: Recipe, *names: str) -> dict[str, Recipe]:
+    return {f"sklearn.{package}.{name}": recipe for name in names}
+
+
+# By name: importing the classes would import half of scikit-learn.
+_RECIPES: dict[str, Recipe] = {
+    **_of(
+        "linear_model",
         _REGRESSOR,
+        "ARDRegression",
+        "BayesianRidge",
+        "ElasticNet",
+        "ElasticNetCV",
+        "HuberRegressor",
+        "Lars",
+        "LarsCV",
+        "Lasso",
+        "LassoCV",
+        "LassoLars",
+        "LassoLarsCV",
+        "LassoLarsIC",
+        "LinearRegression",
+        "OrthogonalMatchingPursuit",
+        "OrthogonalMatchingPursuitCV",
+        "Ridge",
+        "RidgeCV",
+        "SGDRegressor",
+        "TheilSenRegressor",
     ),
-    **dict.fromkeys(
-        (
-            LinearSVC,
-            LogisticRegression,
-            LogisticRegressionCV,
-            Perceptron,
-            SGDClassifier,
-        ),
+    **_of("svm", _REGRESSOR, "LinearSVR"),
+    **_of(
+        "linear_model",
         _CLASSIFIER,
+        "LogisticRegression",
+        "LogisticRegressionCV",
+        "Perceptron",
+        "SGDClassifier",
     ),
-    LinearDiscriminantAnalysis: Recipe(
-        _names("coef_", "intercept_"),
-        _complete_discriminant,
-        needs=dict.fromkeys(("transform", "fit_transform"), ("scalings_",)),
-    ),
-    GaussianNB: Recipe(_gaussian_nb_names, _complete_gaussian_nb),
-    BernoulliNB: Recipe(_counting_nb_names, _complete_bernoulli_nb),
-    ComplementNB: _COUNTING_NB,
-    MultinomialNB: _COUNTING_NB,
-    PCA: Recipe(
-        _pca_names,
-        _complete_pca,
-        match_components,
-        dict.fromkeys(
-            ("score", "score_samples"), ("explained_variance_", "noise_variance_")
+    **_of("svm", _CLASSIFIER, "LinearSVC"),
+    **_of(
+        "discriminant_analysis",
+        Recipe(
+            _names("coef_", "intercept_"),
+            _complete_discriminant,
+            needs=dict.fromkeys(("transform", "fit_transform"), ("scalings_",)),
         ),
+        "LinearDiscriminantAnalysis",
     ),
-    TruncatedSVD: Recipe(_names("components_"), _complete_components, match_components),
-    StandardScaler: Recipe(_standard_scaler_names, _complete_standard_scaler),
-    MinMaxScaler: Recipe(_names("data_min_", "data_max_"), _complete_min_max_scaler),
-    KMeans: _K_MEANS,
-    MiniBatchKMeans: _K_MEANS,
+    **_of(
+        "naive_bayes", Recipe(_gaussian_nb_names, _complete_gaussian_nb), "GaussianNB"
+    ),
+    **_of(
+        "naive_bayes", Recipe(_counting_nb_names, _complete_bernoulli_nb), "BernoulliNB"
+    ),
+    **_of("naive_bayes", Recipe(_counting_nb_names), "ComplementNB", "MultinomialNB"),
+    **_of(
+        "decomposition",
+        Recipe(
+            _pca_names,
+            _complete_pca,
+            match_components,
+            dict.fromkeys(
+                ("score", "score_samples"), ("explained_variance_", "noise_variance_")
+            ),
+        ),
+        "PCA",
+    ),
+    **_of(
+        "decomposition",
+        Recipe(_names("components_"), _complete_components, match_components),
+        "TruncatedSVD",
+    ),
+    **_of(
+        "preprocessing",
+        Recipe(_standard_scaler_names, _complete_standard_scaler),
+        "StandardScaler",
+    ),
+    **_of(
+        "preprocessing",
+        Recipe(_names("data_min_", "data_max_"), _complete_min_max_scaler),
+        "MinMaxScaler",
+    ),
+    **_of(
+        "cluster",
+        Recipe(_names("cluster_centers_"), _complete_k_means, match_centers),
+        "KMeans",
+        "MiniBatchKMeans",
+    ),
 }

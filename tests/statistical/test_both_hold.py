@@ -98,7 +98,7 @@ def test_losses_exceed_epsilon_at_most_at_the_risk(k, law, shape, seed):
     certificate = exchangeable.certificate_
     evidence = certificate.evidence
     above = evidence.n_pairs + 1 - evidence.order_index
-    counts = stats.betabinom(len(fresh), above, certificate.order_index)
+    counts = stats.betabinom(len(fresh), above, evidence.order_index)
     violations = [
         count_violations(exchangeable, fresh, draws, share) for share in (0.9, 1, 1.1)
     ]
