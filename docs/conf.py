@@ -46,6 +46,7 @@ html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
     "navigation_depth": 3,
+    "show_toc_level": 2,
     "footer_start": [],
     "footer_end": ["sphinx-version"],
 }

@@ -1,5 +1,6 @@
 """The documentation: what it names is there, and all that is exported is in it."""
 
+import ast
 import doctest
 import importlib
 import importlib.util
@@ -175,11 +176,29 @@ def test_a_name_that_is_not_exported_leads_nowhere():
     assert api_pages.described_name("skparisk.linear_model.PrivateRigde") is None
 
 
+def test_pages_have_names_that_differ_in_more_than_case():
+    assert set(Counter(name.lower() for name in api_pages.pages()).values()) == {1}
+
+
+def test_modules_that_are_exported_have_their_own_page_only(monkeypatch):
+    names = documented()
+    monkeypatch.setattr(skparisk, "__all__", [*skparisk.__all__, "cost"])
+    assert documented() == names
+
+
+def test_constants_of_one_name_are_told_apart(monkeypatch):
+    monkeypatch.setattr(cost, "__all__", [*cost.__all__, "RELATIONS"])
+    monkeypatch.setattr(cost, "RELATIONS", ("another",), raising=False)
+    assert {"skparisk.cost.RELATIONS", "skparisk.neighbors.RELATIONS"} <= set(
+        documented()
+    )
+
+
 def test_methods_that_scikit_learn_adds_are_named_only():
     own, others = api_pages.members(PrivateRidge)
     assert {"fit", "predict"} <= set(own)
     assert {"get_params", "score", "set_fit_request"} <= set(others)
-    page = api_pages.pages()["skparisk.PrivateRidge.rst"]
+    page = api_pages.pages()["skparisk.linear_model.PrivateRidge.rst"]
     assert "``set_fit_request``" in page
     assert "set_fit_request" not in re.search(r":members: (.*)", page)[1]
 
@@ -195,11 +214,24 @@ def test_public_members_are_in_the_reference():
                 assert name in entry.target.__doc__
 
 
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "skparisk").rglob("*.py")), ids=lambda file: file.stem
+)
+def test_guarantees_are_not_in_the_list_of_parameters(file):
+    """After a section, the paragraph needs a heading of its own: Notes."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    for node in ast.walk(ast.parse(file.read_text())):
+        text = (ast.get_docstring(node) or "") if isinstance(node, documented) else ""
+        before, found, _ = text.partition("**Guarantee**")
+        headings = re.findall(r"^(\w[\w ]*)\n-+$", before, re.M)
+        assert not found or headings[-1:] in ([], ["Notes"])
+
+
 def test_pages_are_written_where_they_change_and_removed_with_their_names(tmp_path):
     folder = tmp_path / "api"
     api_pages.write_pages(folder)
     assert {file.name for file in folder.iterdir()} == set(api_pages.pages())
-    written = folder / "skparisk.PrivateRidge.rst"
+    written = folder / "skparisk.linear_model.PrivateRidge.rst"
     before = written.stat().st_mtime_ns
     (folder / "skparisk.Gone.rst").write_text("Gone\n====\n")
     (folder / "skparisk.cost.rst").write_text("")

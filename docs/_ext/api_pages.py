@@ -47,6 +47,15 @@ class Entry:
         return self.names[-1].rpartition(".")[0]
 
     @property
+    def page(self) -> str:
+        """The page it has if it is a class.
+
+        By its longest name: skparisk.Certificate and skparisk.certificate would be one
+        file on systems that do not tell upper from lower case.
+        """
+        return self.names[-1]
+
+    @property
     def kind(self) -> str:
         """Its kind, as autodoc calls it."""
         if inspect.isclass(self.target):
@@ -66,8 +75,10 @@ def public_modules(package: str = PACKAGE) -> list[str]:
 
 
 def exports(module: str) -> list[str]:
-    """Return the full names of what a module exports."""
-    return [f"{module}.{name}" for name in importlib.import_module(module).__all__]
+    """Return the full names of what a module exports, but for modules."""
+    found = importlib.import_module(module)
+    own = [name for name in found.__all__ if not inspect.ismodule(getattr(found, name))]
+    return [f"{module}.{name}" for name in own]
 
 
 def lookup(name: str) -> Any:
@@ -77,16 +88,13 @@ def lookup(name: str) -> Any:
 
 
 def entries(package: str = PACKAGE) -> list[Entry]:
-    """Return each exported object once, with all its names.
-
-    Constants are told apart by name: equal ones may be one object by chance.
-    """
+    """Return each exported object once, with all its names."""
     names: dict[Any, list[str]] = {}
     for module in public_modules(package):
         for name in exports(module):
             target = lookup(name)
-            own = inspect.isclass(target) or inspect.isroutine(target)
-            key = id(target) if own else name.rpartition(".")[2]
+            # By its name as well: equal constants may be one object by chance.
+            key = (name.rpartition(".")[2], id(target))
             names.setdefault(key, []).append(name)
     listed = (sorted(same, key=lambda n: (n.count("."), n)) for same in names.values())
     return [Entry(tuple(same), lookup(same[0])) for same in listed]
@@ -135,7 +143,7 @@ def pages() -> dict[str, str]:
         made[f"{module}.rst"] = _module_page(module, listed)
     for entry in listed:
         if entry.kind == "class":
-            made[f"{entry.name}.rst"] = _class_page(entry)
+            made[f"{entry.page}.rst"] = _class_page(entry)
     return made
 
 
@@ -163,7 +171,7 @@ def _module_page(module: str, listed: list[Entry]) -> str:
     if documented:
         lines = "\n".join(f"   ~{entry.name}" for entry in documented)
         text += f".. currentmodule:: None\n\n{_AUTOSUMMARY}{lines}\n\n"
-    classes = [entry.name for entry in here if entry.kind == "class"]
+    classes = [entry.page for entry in here if entry.kind == "class"]
     if classes:
         lines = "\n".join(f"   {name}" for name in classes)
         text += f".. toctree::\n   :hidden:\n\n{lines}\n\n"
