@@ -1,13 +1,28 @@
-"""The pages of the documentation: what they name is there."""
+"""The documentation: what it names is there, and all that is exported is in it."""
 
+import ast
+import doctest
 import importlib
+import importlib.util
+import inspect
 import re
+import runpy
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+import skparisk
+from skparisk import PrivateRidge, cost
+
 ROOT = Path(__file__).parent.parent
-PAGES = sorted((ROOT / "docs").rglob("*.rst"))
+MADE = {"_build", "api"}  # by a build
+PAGES = sorted(
+    page
+    for page in (ROOT / "docs").rglob("*.rst")
+    if page.relative_to(ROOT / "docs").parts[0] not in MADE
+)
 TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text() for page in PAGES}
 LABELS = {
     label
@@ -19,6 +34,37 @@ TESTS = {
     for file in (ROOT / "tests").rglob("test_*.py")
     for name in re.findall(r"def (test_\w+)\(", file.read_text())
 }
+
+
+def load_api_pages():
+    """Import the extension, which needs no Sphinx for making the pages."""
+    file = ROOT / "docs" / "_ext" / "api_pages.py"
+    spec = importlib.util.spec_from_file_location("api_pages", file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["api_pages"] = module  # dataclasses look for it
+    spec.loader.exec_module(module)
+    return module
+
+
+api_pages = load_api_pages()
+
+
+def documented():
+    """Return the names that the reference describes, each as often as it does."""
+    found = []
+    for text in api_pages.pages().values():
+        module = None
+        for directive, name in re.findall(r"^\.\. ([\w:]+):: (\S+)", text, re.M):
+            if directive == "currentmodule":
+                module = name
+            elif directive in {
+                "autoclass",
+                "autoexception",
+                "autofunction",
+                "py:data",
+            }:
+                found.append(f"{module}.{name}")
+    return found
 
 
 def is_there(target):
@@ -45,7 +91,7 @@ def test_a_name_that_leads_nowhere_is_noticed():
 
 @pytest.mark.parametrize("page", TEXTS)
 def test_objects_that_a_page_refers_to_exist(page):
-    roles = r":(?:class|func|mod|meth):`~?(?:[^`<]*<)?([\w.]+)>?`"
+    roles = r":(?:attr|class|func|mod|meth):`~?(?:[^`<]*<)?([\w.]+)>?`"
     missing = [t for t in re.findall(roles, TEXTS[page]) if not is_there(t)]
     assert not missing
 
@@ -77,3 +123,129 @@ def test_theorems_that_docstrings_refer_to_exist():
     }
     assert named <= LABELS
     assert named
+
+
+@pytest.mark.parametrize("page", [page for page in TEXTS if "/gallery/" not in page])
+def test_examples_of_a_page_run(page):
+    """Those of the gallery run in `test_gallery`."""
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
+    result = doctest.testfile(str(ROOT / page), False, optionflags=flags)
+    assert result.failed == 0
+
+
+def test_all_that_is_exported_is_described_once():
+    times = Counter(documented())
+    assert set(times.values()) == {1}
+    described = {id(api_pages.lookup(name)) for name in times}
+    modules = api_pages.public_modules()
+    exported = {name for module in modules for name in api_pages.exports(module)}
+    assert set(times) <= exported
+    assert {id(api_pages.lookup(name)) for name in exported} == described
+
+
+def test_modules_of_the_reference_are_those_without_an_underscore():
+    modules = api_pages.public_modules()
+    assert {"skparisk", "skparisk.certificate", "skparisk.datasets"} <= set(modules)
+    assert not any("._" in module for module in modules)
+    index = api_pages.pages()["index.rst"]
+    assert re.findall(r"^   (skparisk\S*)$", index, re.M) == modules
+
+
+def test_a_name_that_is_not_exported_any_more_leaves_the_reference(monkeypatch):
+    assert "skparisk.cost.CostModel" in documented()
+    assert "skparisk.cost.CostModel.rst" in api_pages.pages()
+    left = [name for name in cost.__all__ if name != "CostModel"]
+    monkeypatch.setattr(cost, "__all__", left)
+    assert "skparisk.cost.CostModel" not in documented()
+    assert "CostModel" not in "".join(api_pages.pages())
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "skparisk.linear_model.PrivateRidge.fit",
+        "skparisk.PrivateRidge.fit",
+        "PrivateRidge.fit",
+    ],
+)
+def test_all_names_of_an_object_lead_to_one_entry(target):
+    assert api_pages.described_name(target) == "skparisk.PrivateRidge.fit"
+
+
+def test_a_name_that_is_not_exported_leads_nowhere():
+    assert api_pages.described_name("skparisk.linear_model.PrivateRigde") is None
+
+
+def test_pages_have_names_that_differ_in_more_than_case():
+    assert set(Counter(name.lower() for name in api_pages.pages()).values()) == {1}
+
+
+def test_modules_that_are_exported_have_their_own_page_only(monkeypatch):
+    names = documented()
+    monkeypatch.setattr(skparisk, "__all__", [*skparisk.__all__, "cost"])
+    assert documented() == names
+
+
+def test_constants_of_one_name_are_told_apart(monkeypatch):
+    monkeypatch.setattr(cost, "__all__", [*cost.__all__, "RELATIONS"])
+    monkeypatch.setattr(cost, "RELATIONS", ("another",), raising=False)
+    assert {"skparisk.cost.RELATIONS", "skparisk.neighbors.RELATIONS"} <= set(
+        documented()
+    )
+
+
+def test_methods_that_scikit_learn_adds_are_named_only():
+    own, others = api_pages.members(PrivateRidge)
+    assert {"fit", "predict"} <= set(own)
+    assert {"get_params", "score", "set_fit_request"} <= set(others)
+    page = api_pages.pages()["skparisk.linear_model.PrivateRidge.rst"]
+    assert "``set_fit_request``" in page
+    assert "set_fit_request" not in re.search(r":members: (.*)", page)[1]
+
+
+def test_public_members_are_in_the_reference():
+    """Each has an entry, or is an attribute that the docstring of its class has."""
+    for entry in api_pages.entries():
+        if inspect.isclass(entry.target):
+            own, _ = api_pages.members(entry.target)
+            shown = set(api_pages.shown_members(entry.target))
+            for name in set(own) - shown:
+                assert not callable(getattr(entry.target, name))
+                assert name in entry.target.__doc__
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "skparisk").rglob("*.py")), ids=lambda file: file.stem
+)
+def test_guarantees_are_not_in_the_list_of_parameters(file):
+    """After a section, the paragraph needs a heading of its own: Notes."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    for node in ast.walk(ast.parse(file.read_text())):
+        text = (ast.get_docstring(node) or "") if isinstance(node, documented) else ""
+        before, found, _ = text.partition("**Guarantee**")
+        headings = re.findall(r"^(\w[\w ]*)\n-+$", before, re.M)
+        assert not found or headings[-1:] in ([], ["Notes"])
+
+
+def test_pages_are_written_where_they_change_and_removed_with_their_names(tmp_path):
+    folder = tmp_path / "api"
+    api_pages.write_pages(folder)
+    assert {file.name for file in folder.iterdir()} == set(api_pages.pages())
+    written = folder / "skparisk.linear_model.PrivateRidge.rst"
+    before = written.stat().st_mtime_ns
+    (folder / "skparisk.Gone.rst").write_text("Gone\n====\n")
+    (folder / "skparisk.cost.rst").write_text("")
+    api_pages.write_pages(folder)
+    assert {file.name for file in folder.iterdir()} == set(api_pages.pages())
+    assert (folder / "skparisk.cost.rst").read_text()
+    assert written.stat().st_mtime_ns == before
+
+
+def test_the_build_needs_no_network(monkeypatch):
+    """No inventories of other projects, and formulas without a server of scripts."""
+    monkeypatch.setattr(sys, "path", [*sys.path])  # conf.py adds to it
+    conf = runpy.run_path(str(ROOT / "docs" / "conf.py"))
+    assert "sphinx.ext.intersphinx" not in conf["extensions"]
+    assert "sphinx-mathjax-offline" in conf["extensions"]
+    assert "://" not in (ROOT / "docs" / "conf.py").read_text()
+    assert conf["release"] == skparisk.__version__

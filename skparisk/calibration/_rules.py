@@ -108,6 +108,8 @@ class Exchangeable:
         ``n_draws ((m + 1) gamma - 1)`` are above (conformal risk control of each
         pair's share).
 
+    Notes
+    -----
     **Guarantee** (method of split conformal prediction). The critical scales of
     the m sampled pairs and of a fresh one are exchangeable, so the fresh one is
     above the K-th smallest with probability at most 1 - K/(m + 1), over the

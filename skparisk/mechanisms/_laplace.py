@@ -64,7 +64,7 @@ class LaplaceMechanism(KnownMechanism):
     **Guarantee**. For databases whose values differ by at most `sensitivity` in
     the l1 norm, the release is epsilon-differentially private (Dwork et al. 2006).
     Discrete Laplace noise of scale t on the integers has privacy loss at most
-    |d|/t for a shift by d; rounding to the grid g makes the shift at most
+    ``|d|/t`` for a shift by d; rounding to the grid g makes the shift at most
     (sensitivity + n_outputs g)/g in the l1 norm. Sampling is exact: Canonne,
     Kamath and Steinke 2020, Algorithm 2. Floating-point noise instead would
     give the values away by its low bits (Mironov 2012).

@@ -43,6 +43,8 @@ class DandekarTheorem5:
     sample_failure_prob : float, default=0.05
         One minus `sample_confidence`, in (0, 1).
 
+    Notes
+    -----
     **Guarantee**: none. The sampled sensitivity is the empirical (1 - gamma)
     quantile, the claimed risk is one minus the theorem's empirical confidence,
     and the theorem's proof loses a term.

@@ -172,7 +172,7 @@ def gaussian_explicit_shift(epsilon: float, gamma: float) -> float:
 
 
 def gaussian_risk_shift(epsilon: float, gamma: float) -> float:
-    r"""Return the largest shift with at most a risk of |loss| > epsilon.
+    r"""Return the largest shift with at most a risk of ``|loss| > epsilon``.
 
     Parameters
     ----------

@@ -1,0 +1,55 @@
+"""How Sphinx builds the documentation.
+
+``python -m sphinx -n -W -b html docs docs/_build/html`` needs no network, and stops at
+anything that a page or docstring refers to and that is not there.
+"""
+
+import sys
+from pathlib import Path
+
+from skparisk._version import __version__
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "skparisk"
+author = "the skparisk developers"
+copyright = author
+version = release = __version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # MathJax from a package, and not from the network
+    "numpydoc",
+    "api_pages",
+]
+exclude_patterns = ["_build"]
+default_role = "literal"  # `epsilon` is a name in code
+
+autosummary_generate = False  # api_pages writes the pages
+autodoc_typehints = "none"  # the Parameters sections have the types, in words
+autodoc_preserve_defaults = True
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+maximum_signature_line_length = 80
+toc_object_entries_show_parents = "hide"
+
+# References into other packages are not looked up, as that would take the network.
+nitpick_ignore_regex = [("py:.*", r"(numpy|sklearn)\..*")]
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"skparisk {release}"
+html_copy_source = False
+html_show_copyright = False
+html_theme_options = {
+    "show_prev_next": True,
+    "navigation_with_keys": False,
+    "navigation_depth": 3,
+    "show_toc_level": 2,
+    "footer_start": [],
+    "footer_end": ["sphinx-version"],
+}
+# Pages with no pages below them have no use for a sidebar.
+_ALONE = ("changelog", "getting_started", "glossary", "limits")
+html_sidebars: dict[str, list[str]] = {page: [] for page in _ALONE}
