@@ -16,7 +16,7 @@ from skparisk._validate import (
     check_n_jobs,
     check_probability,
 )
-from skparisk.calibration import as_rule
+from skparisk.calibration._rules import as_rule
 from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.queries import RidgeQuery

@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 
 from skparisk._silence import silenced
 from skparisk.exceptions import PrivacyLeakWarning, warn_caller
-from skparisk.queries import repeatable, takes_targets
+from skparisk.queries._estimator import repeatable, takes_targets
 
 __all__ = [
     "FITTED_PARTS",

@@ -36,8 +36,10 @@ from skparisk.exceptions import (
 from skparisk.ledger import spend
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.neighbors import check_n_records
-from skparisk.queries import Query, answer_private
-from skparisk.reference import RecordSketch, TableReference
+from skparisk.queries import Query
+from skparisk.queries._base import answer_private
+from skparisk.reference import TableReference
+from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import SensitivitySampler
 
 __all__ = [

@@ -13,10 +13,6 @@ __all__ = [
     "IncompatibleError",
     "PrivacyLeakWarning",
     "ReferenceWarning",
-    "warn_caller",
-    "warn_if_seeded",
-    "warn_private_classes",
-    "warn_private_reference",
 ]
 
 

@@ -9,18 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.exceptions import IncompatibleError
-from skparisk.reference import DrawnRecords, RecordPool, RecordSource, Reference
+from skparisk.reference import DrawnRecords, RecordSource, Reference
+from skparisk.reference._base import RecordPool
 
 __all__ = [
-    "RELATIONS",
     "Database",
     "NeighborPairs",
-    "bind_pairs",
-    "block_size",
-    "check_n_records",
-    "count_rows",
     "draw_pairs",
-    "n_own",
     "sample_database",
 ]
 

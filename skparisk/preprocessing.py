@@ -20,7 +20,7 @@ from skparisk.exceptions import PrivacyLeakWarning, warn_caller, warn_if_seeded
 from skparisk.ledger import spend, suspend_open
 from skparisk.mechanisms import RandomizedResponse
 from skparisk.mechanisms._charge import as_seeded
-from skparisk.reference import RecordSketch
+from skparisk.reference._sketch import RecordSketch
 
 __all__ = ["RandomizedResponseTransformer"]
 

@@ -31,8 +31,10 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.calibration import PAC, ConditionalRisk, calibrate_risk_control
-from skparisk.linear_model import clip_rows
+from skparisk.calibration import PAC
+from skparisk.calibration._criteria import ConditionalRisk
+from skparisk.calibration._noise_level import calibrate_risk_control
+from skparisk.linear_model._bounds import clip_rows
 from skparisk.mechanisms import AdditiveNoise, LaplaceMechanism
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.queries import (

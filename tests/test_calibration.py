@@ -17,13 +17,12 @@ from skparisk.calibration import (
     PAC,
     Exchangeable,
     Rule,
-    as_rule,
     dkw_fewest_pairs,
     dkw_least_noise,
     dkw_least_risk,
     required_pairs,
 )
-from skparisk.calibration._rules import CALIBRATIONS
+from skparisk.calibration._rules import CALIBRATIONS, as_rule
 from skparisk.exceptions import CalibrationError
 from skparisk.papers import (
     DandekarTheorem5,

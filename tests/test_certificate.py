@@ -17,14 +17,9 @@ from hypothesis import strategies as st
 import skparisk
 from skparisk import Certificate, IncompatibleError, SensitivitySampler
 from skparisk.calibration import Exchangeable
-from skparisk.certificate import (
-    METHODS,
-    DominatingLoss,
-    Evidence,
-    as_certificate,
-    as_certificates,
-)
+from skparisk.certificate import METHODS, DominatingLoss, Evidence, as_certificate
 from skparisk.certificate import _claim as texts
+from skparisk.certificate._certificate import as_certificates
 from skparisk.certificate._rounding import exact_sum, round_up
 from skparisk.composition import compose_basic
 from skparisk.mechanisms import (

@@ -28,7 +28,8 @@ from skparisk.exceptions import (
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import DensityQuery, _density, kernel_density_sensitivity_bound
-from skparisk.reference import CallableReference, RecordPool, TableReference
+from skparisk.reference import CallableReference, TableReference
+from skparisk.reference._base import RecordPool
 
 KERNELS = ("gaussian", "tophat", "epanechnikov", "exponential", "linear", "cosine")
 RELATIONS = ("replace-one", "add-remove")

@@ -187,9 +187,9 @@ def test_modules_that_are_exported_have_their_own_page_only(monkeypatch):
 
 
 def test_constants_of_one_name_are_told_apart(monkeypatch):
-    monkeypatch.setattr(cost, "__all__", [*cost.__all__, "RELATIONS"])
-    monkeypatch.setattr(cost, "RELATIONS", ("another",), raising=False)
-    assert {"skparisk.cost.RELATIONS", "skparisk.neighbors.RELATIONS"} <= set(
+    monkeypatch.setattr(cost, "__all__", [*cost.__all__, "METHODS"])
+    monkeypatch.setattr(cost, "METHODS", ("another",), raising=False)
+    assert {"skparisk.cost.METHODS", "skparisk.certificate.METHODS"} <= set(
         documented()
     )
 

@@ -63,10 +63,10 @@ from skparisk.ledger import (
     _marker,
     _open,
     check_room,
-    refuse_without_level,
     spend,
     suspend_open,
 )
+from skparisk.ledger._open import refuse_without_level
 
 COMPOSITIONS = {
     "basic": {"epsilon": 1.0},
@@ -1515,7 +1515,8 @@ def test_an_error_in_the_second_ledger_leaves_the_first_one_charged(tmp_path):
 
 WORKERS = """
 import os, subprocess, sys, time
-from skparisk.ledger import PrivacyLedger, refuse_without_level, spend, suspend_open
+from skparisk.ledger import PrivacyLedger, spend, suspend_open
+from skparisk.ledger._open import refuse_without_level
 
 HOWS = ["plainly", "of unknown level", "suspended", "in a ledger of its own"]
 

@@ -19,7 +19,8 @@ from skparisk.queries import (
     _logistic_records,
     _logistic_solver,
 )
-from skparisk.reference import RecordPool, TableReference
+from skparisk.reference import TableReference
+from skparisk.reference._base import RecordPool
 
 RELATIONS = ("replace-one", "add-remove")
 

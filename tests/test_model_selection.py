@@ -58,7 +58,6 @@ from skparisk.composition import compose_basic, compose_parallel
 from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger, spend
 from skparisk.model_selection import (
-    SELECTIONS,
     PrivateGridSearchCV,
     _recorded,
     search_certificate,
@@ -76,7 +75,11 @@ from skparisk.model_selection._levels import (
     declared_certificate,
 )
 from skparisk.model_selection._public import tabulate_scores
-from skparisk.model_selection._search import CHOSEN_ON_PRIVATE, DECLARED_SCORE
+from skparisk.model_selection._search import (
+    CHOSEN_ON_PRIVATE,
+    DECLARED_SCORE,
+    SELECTIONS,
+)
 from skparisk.papers import DandekarTheorem4, DandekarTheorem5
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.reference import CallableReference, TableReference

@@ -14,22 +14,26 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
 from skparisk.calibration import (
-    ConditionalRisk,
-    DrawnLoss,
     Exchangeable,
-    NoiseLevel,
-    WorstOutputGaussian,
-    WorstOutputLaplace,
-    as_rule,
-    calibrate_known,
-    calibrate_order_statistic,
-    calibrate_risk_control,
-    check_risk_control,
     gaussian_critical_scales,
     gaussian_peak_losses,
     laplace_critical_scales,
     laplace_peak_losses,
 )
+from skparisk.calibration._criteria import (
+    ConditionalRisk,
+    DrawnLoss,
+    WorstOutputGaussian,
+    WorstOutputLaplace,
+)
+from skparisk.calibration._known import calibrate_known
+from skparisk.calibration._noise_level import (
+    NoiseLevel,
+    calibrate_order_statistic,
+    calibrate_risk_control,
+    check_risk_control,
+)
+from skparisk.calibration._rules import as_rule
 from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import DiagonalShape, IsotropicShape, WhitenedShape
 from skparisk.mechanisms import _grid_cost as grid_cost

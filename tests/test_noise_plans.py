@@ -26,13 +26,9 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.calibration import as_rule
-from skparisk.mechanisms import (
-    NOISE_SHAPES,
-    GaussianMechanism,
-    LaplaceMechanism,
-    fit_noise_shape,
-)
+from skparisk.calibration._rules import as_rule
+from skparisk.mechanisms import GaussianMechanism, LaplaceMechanism, fit_noise_shape
+from skparisk.mechanisms._shapes import NOISE_SHAPES
 from skparisk.papers import (
     DandekarTheorem4,
     DandekarTheorem5,

@@ -12,14 +12,13 @@ from laws import FALSE_ALARM, assert_law, rejects_law
 from scipy import stats
 
 from skparisk.mechanisms import (
-    NOISE_SHAPES,
     AdditiveNoise,
     DiagonalShape,
     IsotropicShape,
     WhitenedShape,
     fit_noise_shape,
 )
-from skparisk.mechanisms._shapes import to_dyadic
+from skparisk.mechanisms._shapes import NOISE_SHAPES, to_dyadic
 
 MIXING = np.array([[2.0, 0.0, 0.0], [-1.0, 0.5, 0.0], [30.0, 10.0, 20.0]])
 DIFFERENCES = np.random.default_rng(0).normal(size=(4000, 3)) @ MIXING.T

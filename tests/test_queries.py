@@ -20,10 +20,10 @@ from skparisk.queries import (
     RecordQuery,
     RidgeQuery,
     _ridge,
-    as_query,
-    check_answer,
 )
-from skparisk.reference import RecordPool, TableReference, as_reference
+from skparisk.queries._base import as_query, check_answer
+from skparisk.reference import TableReference, as_reference
+from skparisk.reference._base import RecordPool
 
 RELATIONS = ("replace-one", "add-remove")
 N_PAIRS = 2

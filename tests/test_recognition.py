@@ -24,8 +24,9 @@ from skparisk import (
 )
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import MeanQuery, RidgeQuery
-from skparisk.reference import RecordSketch, TableReference
+from skparisk.reference import TableReference
 from skparisk.reference import _sketch as sketches
+from skparisk.reference._sketch import RecordSketch
 
 RNG = np.random.default_rng(5)
 

@@ -91,12 +91,11 @@ from skparisk.queries import (
     MeanQuery,
     PairDifferences,
     PredictionReader,
-    check_classes,
-    label_codes,
-    repeatable,
 )
-from skparisk.queries._labels import where_classes_present
-from skparisk.reference import CallableReference, RecordPool, TableReference
+from skparisk.queries._estimator import repeatable
+from skparisk.queries._labels import check_classes, label_codes, where_classes_present
+from skparisk.reference import CallableReference, TableReference
+from skparisk.reference._base import RecordPool
 from skparisk.wrappers import match_centers, match_components
 from skparisk.wrappers._recipes import _RECIPES, find_recipe
 from skparisk.wrappers._served import (

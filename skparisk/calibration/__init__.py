@@ -5,20 +5,11 @@ loss stays within the target. The noise scale is the K-th smallest of them, and
 the whole of calibration is the choice of K.
 """
 
-from skparisk.calibration._criteria import (
-    CHUNK,
-    ConditionalRisk,
-    Criterion,
-    DrawnLoss,
-    WorstOutputGaussian,
-    WorstOutputLaplace,
-)
 from skparisk.calibration._critical_scales import (
     gaussian_critical_scales,
     gaussian_peak_losses,
     laplace_critical_scales,
     laplace_peak_losses,
-    row_norms,
 )
 from skparisk.calibration._dkw import (
     DKWOperatingPoint,
@@ -26,41 +17,22 @@ from skparisk.calibration._dkw import (
     dkw_least_noise,
     dkw_least_risk,
 )
-from skparisk.calibration._known import KnownRule, calibrate_known
-from skparisk.calibration._noise_level import (
-    NoiseLevel,
-    calibrate_order_statistic,
-    calibrate_risk_control,
-    check_risk_control,
-)
+from skparisk.calibration._known import KnownRule
 from skparisk.calibration._rules import (
     DKW,
     PAC,
     Exchangeable,
     Rule,
-    as_rule,
     required_pairs,
 )
 
 __all__ = [
-    "CHUNK",
     "DKW",
     "PAC",
-    "ConditionalRisk",
-    "Criterion",
     "DKWOperatingPoint",
-    "DrawnLoss",
     "Exchangeable",
     "KnownRule",
-    "NoiseLevel",
     "Rule",
-    "WorstOutputGaussian",
-    "WorstOutputLaplace",
-    "as_rule",
-    "calibrate_known",
-    "calibrate_order_statistic",
-    "calibrate_risk_control",
-    "check_risk_control",
     "dkw_fewest_pairs",
     "dkw_least_noise",
     "dkw_least_risk",
@@ -69,5 +41,4 @@ __all__ = [
     "laplace_critical_scales",
     "laplace_peak_losses",
     "required_pairs",
-    "row_norms",
 ]

@@ -9,8 +9,9 @@ import numpy as np
 
 from skparisk._validate import check_at_least, check_positive
 from skparisk.calibration._noise_level import Curve, NoiseLevel, as_curve
-from skparisk.mechanisms import ROUNDING_SLACK, gaussian_scale
 from skparisk.mechanisms import _grid_cost as grid_cost
+from skparisk.mechanisms import gaussian_scale
+from skparisk.mechanisms._noise import ROUNDING_SLACK
 from skparisk.privacy_loss import (
     gaussian_explicit_shift,
     gaussian_loss_exceedance,

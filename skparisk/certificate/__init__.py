@@ -7,9 +7,11 @@ certificates to a certificate, and a ledger is charged with that same object.
 from skparisk.certificate._certificate import (
     Certificate,
     as_certificate,
-    as_certificates,
 )
-from skparisk.certificate._claim import DominatingLoss, Evidence
+from skparisk.certificate._claim import (
+    DominatingLoss,
+    Evidence,
+)
 from skparisk.certificate._words import METHODS
 
 __all__ = [
@@ -18,5 +20,4 @@ __all__ = [
     "DominatingLoss",
     "Evidence",
     "as_certificate",
-    "as_certificates",
 ]

@@ -334,7 +334,7 @@ def as_certificates(releases: Iterable[Any]) -> list[Certificate]:
 
     Examples
     --------
-    >>> from skparisk.certificate import as_certificates
+    >>> from skparisk.certificate._certificate import as_certificates
     >>> [release.epsilon for release in as_certificates([0.5, (1.0, 1e-6)])]
     [0.5, 1.0]
     """

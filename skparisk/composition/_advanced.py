@@ -8,7 +8,8 @@ from numbers import Real
 from typing import Any
 
 from skparisk._validate import check_choice, check_probability
-from skparisk.certificate import Certificate, as_certificates
+from skparisk.certificate import Certificate
+from skparisk.certificate._certificate import as_certificates
 from skparisk.certificate._rounding import add_up, exact_sum, round_up
 from skparisk.composition._conversions import known_level
 from skparisk.composition._totals import Totals, concentrated

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skparisk.certificate import Certificate, as_certificates
+from skparisk.certificate import Certificate
+from skparisk.certificate._certificate import as_certificates
 from skparisk.certificate._rounding import add_up
 from skparisk.composition._advanced import check_total_delta
 from skparisk.composition._conversions import known_level

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from skparisk._validate import check_choice
-from skparisk.certificate import Certificate, as_certificates
+from skparisk.certificate import Certificate
+from skparisk.certificate._certificate import as_certificates
 from skparisk.certificate._rounding import add_up
 from skparisk.composition._totals import Totals
 from skparisk.exceptions import IncompatibleError

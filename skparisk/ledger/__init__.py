@@ -9,7 +9,6 @@ from skparisk.ledger._history import LedgerEntry
 from skparisk.ledger._ledger import PrivacyLedger
 from skparisk.ledger._open import (
     check_room,
-    refuse_without_level,
     spend,
     suspend_open,
 )
@@ -19,7 +18,6 @@ __all__ = [
     "LedgerError",
     "PrivacyLedger",
     "check_room",
-    "refuse_without_level",
     "spend",
     "suspend_open",
 ]

@@ -8,7 +8,8 @@ from numbers import Real
 from typing import Any, NoReturn, Self
 
 from skparisk._validate import check_at_least
-from skparisk.certificate import Certificate, as_certificates
+from skparisk.certificate import Certificate
+from skparisk.certificate._certificate import as_certificates
 from skparisk.ledger._book import Book, MemoryBook
 from skparisk.ledger._budget import Budget
 from skparisk.ledger._file import FileBook, LedgerError

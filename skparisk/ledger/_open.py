@@ -10,7 +10,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from skparisk.certificate import Certificate, as_certificates
+from skparisk.certificate import Certificate
+from skparisk.certificate._certificate import as_certificates
 from skparisk.exceptions import IncompatibleError
 from skparisk.ledger._book import Book, refusal
 from skparisk.ledger._marker import Marker

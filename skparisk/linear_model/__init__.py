@@ -1,7 +1,6 @@
 """Private linear models."""
 
 from skparisk.linear_model._bounds import (
-    clip_rows,
     logistic_sensitivity_bound,
     ridge_sensitivity_bound,
 )
@@ -13,7 +12,6 @@ __all__ = [
     "PrivateLinearClassifier",
     "PrivateLogisticRegression",
     "PrivateRidge",
-    "clip_rows",
     "logistic_sensitivity_bound",
     "ridge_sensitivity_bound",
 ]

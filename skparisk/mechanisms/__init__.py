@@ -6,13 +6,18 @@ from skparisk.mechanisms._bernstein import (
     bernstein_lattice,
 )
 from skparisk.mechanisms._discrete import DiscreteMechanism
-from skparisk.mechanisms._exponential import ExponentialChoice, ExponentialMechanism
-from skparisk.mechanisms._gaussian import GaussianMechanism, gaussian_scale
+from skparisk.mechanisms._exponential import (
+    ExponentialChoice,
+    ExponentialMechanism,
+)
+from skparisk.mechanisms._gaussian import (
+    GaussianMechanism,
+    gaussian_scale,
+)
 from skparisk.mechanisms._laplace import LaplaceMechanism
-from skparisk.mechanisms._noise import LAWS, ROUNDING_SLACK, AdditiveNoise
+from skparisk.mechanisms._noise import AdditiveNoise
 from skparisk.mechanisms._randomized_response import RandomizedResponse
 from skparisk.mechanisms._shapes import (
-    NOISE_SHAPES,
     DiagonalShape,
     IsotropicShape,
     NoiseShape,
@@ -21,9 +26,6 @@ from skparisk.mechanisms._shapes import (
 )
 
 __all__ = [
-    "LAWS",
-    "NOISE_SHAPES",
-    "ROUNDING_SLACK",
     "AdditiveNoise",
     "BernsteinMechanism",
     "BernsteinPolynomial",

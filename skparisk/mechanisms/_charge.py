@@ -7,7 +7,8 @@ from typing import Any
 
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import SEEDED
-from skparisk.ledger import refuse_without_level, spend
+from skparisk.ledger import spend
+from skparisk.ledger._open import refuse_without_level
 
 __all__ = ["as_seeded", "charge"]
 

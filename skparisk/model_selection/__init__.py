@@ -1,11 +1,10 @@
 """Choosing hyper-parameters of private estimators, and what that costs in privacy."""
 
 from skparisk.model_selection._levels import search_certificate
-from skparisk.model_selection._search import SELECTIONS, PrivateGridSearchCV
+from skparisk.model_selection._search import PrivateGridSearchCV
 from skparisk.model_selection._simulation import simulate_scores
 
 __all__ = [
-    "SELECTIONS",
     "PrivateGridSearchCV",
     "search_certificate",
     "simulate_scores",

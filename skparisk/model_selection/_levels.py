@@ -20,7 +20,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._private import PrivateMixin, samples_training_data
-from skparisk.calibration import as_rule
+from skparisk.calibration._rules import as_rule
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import DECLARED, SEEDED
 from skparisk.composition import compose_basic

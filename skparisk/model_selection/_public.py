@@ -12,7 +12,8 @@ from skparisk._private import has_records_of
 from skparisk.model_selection._candidates import Records, own_sampler
 from skparisk.model_selection._levels import private_parts
 from skparisk.neighbors import sample_database
-from skparisk.reference import RecordSketch, TableReference, as_reference
+from skparisk.reference import TableReference, as_reference
+from skparisk.reference._sketch import RecordSketch
 
 __all__ = [
     "count_public_records",

@@ -11,29 +11,22 @@ from skparisk.queries._base import (
     PairDifferences,
     Query,
     RecordQuery,
-    answer_private,
-    as_query,
-    check_answer,
 )
-from skparisk.queries._density import DensityQuery, kernel_density_sensitivity_bound
+from skparisk.queries._density import (
+    DensityQuery,
+    kernel_density_sensitivity_bound,
+)
 from skparisk.queries._estimator import (
-    Align,
     AttributeReader,
     EstimatorQuery,
-    Numbers,
     PredictionReader,
     Reader,
-    describe_candidates,
-    repeatable,
-    takes_targets,
 )
-from skparisk.queries._labels import check_classes, label_codes
 from skparisk.queries._linear_svc import LinearSVCQuery
 from skparisk.queries._logistic import LogisticRegressionQuery
 from skparisk.queries._ridge import RidgeQuery
 
 __all__ = [
-    "Align",
     "AttributeReader",
     "DensityQuery",
     "EstimatorQuery",
@@ -41,20 +34,11 @@ __all__ = [
     "LinearSVCQuery",
     "LogisticRegressionQuery",
     "MeanQuery",
-    "Numbers",
     "PairDifferences",
     "PredictionReader",
     "Query",
     "Reader",
     "RecordQuery",
     "RidgeQuery",
-    "answer_private",
-    "as_query",
-    "check_answer",
-    "check_classes",
-    "describe_candidates",
     "kernel_density_sensitivity_bound",
-    "label_codes",
-    "repeatable",
-    "takes_targets",
 ]

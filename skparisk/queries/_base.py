@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skparisk._silence import silenced
 from skparisk.neighbors import NeighborPairs
-from skparisk.reference import RecordPool
+from skparisk.reference._base import RecordPool
 
 __all__ = [
     "Differences",

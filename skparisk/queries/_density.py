@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.neighbors import KernelDensity
 
 from skparisk._validate import check_at_least, check_choice, check_positive
 from skparisk.mechanisms._bernstein import count_nodes
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
-from skparisk.reference import RecordPool
+from skparisk.reference._base import RecordPool
 
 __all__ = [
     "KERNELS",
@@ -97,6 +96,8 @@ def _peak(bandwidth: Any, n_dims: int, kernel: Any) -> float:
     check_positive(bandwidth, "bandwidth")
     check_choice(kernel, "kernel", KERNELS)
     record = np.zeros((1, n_dims))
+    from sklearn.neighbors import KernelDensity  # with much of scikit-learn
+
     density = KernelDensity(kernel=kernel, bandwidth=bandwidth).fit(record)
     with np.errstate(over="ignore"):
         peak = float(np.exp(density.score_samples(record)[0]))

@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 from skparisk._silence import silenced
 from skparisk.queries._base import Differences, Query
 from skparisk.queries._labels import label_codes, where_classes_present
-from skparisk.reference import RecordPool
+from skparisk.reference._base import RecordPool
 
 __all__ = [
     "Align",

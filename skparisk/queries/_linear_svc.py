@@ -31,7 +31,7 @@ from skparisk.queries._linear_svc_solver import (
     minimize_squared_hinge,
     solve_squared_hinge,
 )
-from skparisk.reference import RecordPool
+from skparisk.reference._base import RecordPool
 
 __all__ = ["LOSSES", "LinearSVCQuery"]
 

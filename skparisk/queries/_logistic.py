@@ -18,7 +18,7 @@ from skparisk.queries._labels import (
 )
 from skparisk.queries._logistic_pool import CLOSE, PoolSolver
 from skparisk.queries._logistic_solver import minimizer, released
-from skparisk.reference import RecordPool
+from skparisk.reference._base import RecordPool
 
 __all__ = ["LogisticRegressionQuery"]
 

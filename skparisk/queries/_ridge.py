@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 from skparisk._silence import silenced
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
-from skparisk.reference import RecordPool
+from skparisk.reference._base import RecordPool
 
 __all__ = ["RidgeQuery"]
 

@@ -11,13 +11,14 @@ from typing import Any
 
 from skparisk.reference._base import (
     DrawnRecords,
-    RecordPool,
     RecordSource,
     Reference,
-    check_columns,
 )
-from skparisk.reference._made import BoxReference, CallableReference, DensityReference
-from skparisk.reference._sketch import RecordSketch
+from skparisk.reference._made import (
+    BoxReference,
+    CallableReference,
+    DensityReference,
+)
 from skparisk.reference._table import TableReference
 
 __all__ = [
@@ -25,13 +26,9 @@ __all__ = [
     "CallableReference",
     "DensityReference",
     "DrawnRecords",
-    "RecordPool",
-    "RecordSketch",
     "RecordSource",
     "Reference",
     "TableReference",
-    "as_reference",
-    "check_columns",
 ]
 
 

@@ -10,25 +10,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.calibration import (
+from skparisk.calibration._criteria import (
     CHUNK,
     ConditionalRisk,
     Criterion,
     DrawnLoss,
-    NoiseLevel,
     WorstOutputGaussian,
     WorstOutputLaplace,
-    as_rule,
-    calibrate_known,
+)
+from skparisk.calibration._critical_scales import row_norms
+from skparisk.calibration._known import calibrate_known
+from skparisk.calibration._noise_level import (
+    NoiseLevel,
     calibrate_order_statistic,
     calibrate_risk_control,
-    row_norms,
 )
+from skparisk.calibration._rules import as_rule
 from skparisk.certificate import Certificate, DominatingLoss, Evidence
 from skparisk.certificate._claim import PRIVATE_REFERENCE, SEEDED
 from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import (
-    LAWS,
     AdditiveNoise,
     ExponentialChoice,
     IsotropicShape,
@@ -36,6 +37,7 @@ from skparisk.mechanisms import (
     fit_noise_shape,
 )
 from skparisk.mechanisms import _grid_cost as grid_cost
+from skparisk.mechanisms._noise import LAWS
 from skparisk.sensitivity._pairs import SampledPairs
 from skparisk.sensitivity._plan import NoisePlan
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.reference import RecordSketch
+from skparisk.reference._sketch import RecordSketch
 
 __all__ = ["SampledPairs"]
 

@@ -31,7 +31,8 @@ from skparisk.neighbors import (
     sample_database,
 )
 from skparisk.queries import PairDifferences, Query
-from skparisk.reference import RecordSource, Reference, check_columns
+from skparisk.reference import RecordSource, Reference
+from skparisk.reference._base import check_columns
 from skparisk.sensitivity._pairs import SampledPairs
 
 __all__ = [

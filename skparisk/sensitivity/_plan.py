@@ -14,15 +14,12 @@ from skparisk._validate import (
     check_positive,
     check_probability,
 )
-from skparisk.calibration import (
-    KnownRule,
-    Rule,
-    as_rule,
-    check_risk_control,
-)
+from skparisk.calibration import KnownRule, Rule
+from skparisk.calibration._noise_level import check_risk_control
+from skparisk.calibration._rules import as_rule
 from skparisk.certificate._claim import RANDOMNESS
 from skparisk.exceptions import CalibrationError
-from skparisk.mechanisms import NOISE_SHAPES
+from skparisk.mechanisms._shapes import NOISE_SHAPES
 
 __all__ = ["MECHANISMS", "NoisePlan"]
 

@@ -21,8 +21,9 @@ from skparisk.exceptions import (
 )
 from skparisk.mechanisms import AdditiveNoise, ExponentialChoice
 from skparisk.neighbors import check_n_records
-from skparisk.queries import Query, RecordQuery, answer_private
-from skparisk.reference import RecordSketch
+from skparisk.queries import Query, RecordQuery
+from skparisk.queries._base import answer_private
+from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity._certify import CertifiedNoise, norms_of_pairs
 from skparisk.sensitivity._pairs import SampledPairs
 

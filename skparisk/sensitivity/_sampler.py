@@ -21,14 +21,15 @@ from skparisk._validate import (
     check_random_state,
     check_verbose,
 )
-from skparisk.calibration import as_rule
+from skparisk.calibration._rules import as_rule
 from skparisk.exceptions import (
     HeuristicGuaranteeWarning,
     ReferenceWarning,
     warn_caller,
 )
 from skparisk.neighbors import RELATIONS, n_own
-from skparisk.queries import Query, RecordQuery, answer_private, as_query
+from skparisk.queries import Query, RecordQuery
+from skparisk.queries._base import answer_private, as_query
 from skparisk.reference import Reference, TableReference, as_reference
 from skparisk.sensitivity._certify import certify_known, certify_sampled
 from skparisk.sensitivity._parallel import check_repeatable, sample_pairs

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._validate import check_at_least, check_choice, check_positive
-from skparisk.linear_model import clip_rows
+from skparisk.linear_model._bounds import clip_rows
 from skparisk.neighbors import RELATIONS
 from skparisk.queries import LinearSVCQuery
 

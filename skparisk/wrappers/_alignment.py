@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from skparisk.queries import Numbers
+from skparisk.queries._estimator import Numbers
 
 __all__ = ["match_centers", "match_components"]
 

@@ -31,23 +31,17 @@ from skparisk._private_data import hide_values, validate_private
 from skparisk._validate import check_at_least, check_random_state
 from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import sample_database
-from skparisk.queries import (
-    AttributeReader,
-    EstimatorQuery,
+from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
+from skparisk.queries._estimator import (
     Numbers,
-    PredictionReader,
-    Reader,
     describe_candidates,
     repeatable,
     takes_targets,
 )
-from skparisk.reference import (
-    RecordSketch,
-    Reference,
-    TableReference,
-    as_reference,
-)
-from skparisk.sensitivity import MOST_ASKED, SensitivitySampler
+from skparisk.reference import Reference, TableReference, as_reference
+from skparisk.reference._sketch import RecordSketch
+from skparisk.sensitivity import SensitivitySampler
+from skparisk.sensitivity._parallel import MOST_ASKED
 from skparisk.wrappers._first_fit import FirstFit
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
 from skparisk.wrappers._recipes import Recipe, find_recipe

@@ -13,7 +13,9 @@ from sklearn.base import clone
 from skparisk._classes import PublicClasses
 from skparisk._silence import silenced
 from skparisk.neighbors import Database
-from skparisk.queries import EstimatorQuery, Numbers, Reader, label_codes, takes_targets
+from skparisk.queries import EstimatorQuery, Reader
+from skparisk.queries._estimator import Numbers, takes_targets
+from skparisk.queries._labels import label_codes
 from skparisk.reference import Reference, TableReference
 
 __all__ = ["FirstFit"]

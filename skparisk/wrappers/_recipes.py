@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.queries import Align
+from skparisk.queries._estimator import Align
 from skparisk.wrappers._alignment import match_centers, match_components
 
 __all__ = ["Recipe", "find_recipe"]

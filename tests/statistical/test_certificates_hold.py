@@ -10,7 +10,8 @@ import pytest
 from laws import SEEDS, exceeds
 
 from skparisk import SensitivitySampler
-from skparisk.queries import MeanQuery, RidgeQuery, as_query
+from skparisk.queries import MeanQuery, RidgeQuery
+from skparisk.queries._base import as_query
 from skparisk.reference import CallableReference, TableReference
 from skparisk.sensitivity import sample_differences
 
