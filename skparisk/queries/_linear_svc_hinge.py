@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.queries._linear_svc_exact import exact_hinge
 from skparisk.queries._linear_svc_solver import (
     EPS,
     LARGEST_GAP,
@@ -46,21 +45,12 @@ class Start(NamedTuple):
 def minimize_hinge(Z: _Floats, counts: _Floats, C: float) -> _Floats:
     """Return the minimizer for one database, of shape (q,), or NaN if it is not found.
 
-    Its duality gap is at most `gap_floor`, or it is exact but for rounding.
+    Its duality gap is at most `gap_floor`.
     """
     rows = Rows(Z)
     found = _approach(rows, counts, C)
-    if _is_certified(found, rows, counts, C):
-        return found.w
-    alphas = np.where(found.margins > 0, C * counts, 0.0)
-    alphas[found.on] = found.alphas
-    exact = exact_hinge(Z, counts, C, found.w, alphas)
-    if exact is None:
-        return np.full(Z.shape[1], np.nan)
-    # Where possible, records beyond the margin make no difference to rounding.
-    above = np.flatnonzero(exact.charged)
-    polished = _polish(rows, counts, exact.on, above, alphas[exact.on], C)
-    return polished.w if _is_certified(polished, rows, counts, C) else exact.w
+    certified = _is_certified(found, rows, counts, C)
+    return found.w if certified else np.full(Z.shape[1], np.nan)
 
 
 def approach_hinge(Z: _Floats, counts: _Floats, C: float) -> _Floats:
@@ -301,6 +291,7 @@ def _polish(
         left, values = left[:, :rank], values[:rank]
         span, rest = right[:rank], right[rank:]
         w = span.T @ (left.sum(axis=0) / values) + rest.T @ (rest @ total)
+        w += span.T @ ((1 - Z @ w) @ left / values)  # the rounding of a long sum
         alphas = alphas + left @ (span @ (w - total - alphas @ Z) / values)
         alphas = np.clip(alphas, 0.0, bounds)
         independent = rank == len(on)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.queries._linear_svc_exact import exact_squared_hinge
 
 __all__ = [
     "EPS",
@@ -120,19 +119,12 @@ def distinct_rows(rows: _Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 def minimize_squared_hinge(Z: _Floats, counts: _Floats, C: float) -> _Floats:
     """Return the minimizer for one database, of shape (q,), or NaN if it is not found.
 
-    Its gradient, which it is nearer than to the minimizer, is down to rounding, or it
-    is exact but for rounding. Half of the gradient's square is a duality gap.
+    Its gradient, which it is nearer than to the minimizer, is down to rounding. Half of
+    the gradient's square is a duality gap.
     """
     rows = Rows(Z)
     w = _approach(rows, counts, C)
-    if _is_certified(w, rows, counts, C):
-        return w
-    exact = exact_squared_hinge(Z, counts, C, w)
-    if exact is None:
-        return np.full(Z.shape[1], np.nan)
-    # Where possible, records beyond the margin make no difference to rounding.
-    w = rows.accurate_step(2 * C * (counts * exact.charged)[None])[0]
-    return w if _is_certified(w, rows, counts, C) else exact.w
+    return w if _is_certified(w, rows, counts, C) else np.full(Z.shape[1], np.nan)
 
 
 def approach_squared_hinge(Z: _Floats, counts: _Floats, C: float) -> _Floats:
