@@ -62,36 +62,16 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         Iterations of the Bernstein operator, h >= 1. The more, the less the
         polynomial smooths what is smooth, and the more it enlarges the noise.
 
-    epsilon : float, default=1.0
-        Privacy level, in (0, inf]. Unitless. Infinite: no noise.
-
-    gamma : float, default=0.05
-        Risk, in (0, 1): probability that the privacy loss exceeds `epsilon`.
-        Not used where the sensitivity is known.
+    epsilon, gamma : float, default=1.0 and 0.05
+        Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
-        Where the sensitivity of the values at the nodes comes from.
+        Where the sensitivity of the values at the nodes comes from:
+        :ref:`private-parameters`. "bound" is the number of nodes times
+        :func:`~skparisk.queries.kernel_density_sensitivity_bound`.
 
-        * A :class:`~skparisk.SensitivitySampler`, fitted (for this query) or not, as
-          for :class:`~skparisk.PrivateRidge`. None: one with its defaults.
-        * A float: a known bound of the l1 sensitivity of all values, for
-          epsilon-differential privacy. It is not checked.
-        * "bound": the number of nodes times the proven
-          :func:`~skparisk.queries.kernel_density_sensitivity_bound`, for
-          epsilon-differential privacy.
-
-    n_jobs : int, default=None
-        Workers for sampling pairs. The result does not depend on it.
-
-    random_state : int, RandomState, Generator or None, default=None
-        Seeds the sampling of pairs, which is public; never the noise.
-
-    noise_random_state : int, RandomState, Generator or None, default=None
-        None: the noise comes from the operating system's cryptographic source.
-        Anything else is for tests, and warns: the release is then not private.
-
-    verbose : int, default=None
-        Above 0: a progress bar for the sampling.
+    n_jobs, random_state, noise_random_state, verbose
+        Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
 
     Attributes
     ----------
@@ -106,41 +86,22 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
     bounds_ : ndarray of shape (n_features, 2)
         The box.
 
-    epsilon_, gamma_ : float
-        Target; `gamma_` is 0 where a known sensitivity keeps the level for every pair
-        and output.
-
-    risk_, confidence_ : float
-        Achieved risk, at most `gamma_`, and one minus it.
+    epsilon_, gamma_, risk_, confidence_ : float
+        Target and achieved risk: :ref:`private-attributes`.
 
     sensitivity_, noise_scale_, noise_epsilon_ : float
-        What the noise is calibrated to, the scale of the noise of each value
-        and their ratio.
+        How much noise there is.
 
-    certificate_ : Certificate
-        The whole claim; prints as a paragraph.
+    certificate_, sampler_ : Certificate, SensitivitySampler or None
+        The whole claim, and the fitted sampler of what it rests on.
 
-    sampler_ : SensitivitySampler or None
-        Fitted; None for a known sensitivity. Without its sampled pairs where
-        they came from the private data.
-
-    n_features_in_ : int
+    n_features_in_, feature_names_in_ : int, ndarray of str
         Features seen in `fit`.
-
-    feature_names_in_ : ndarray of str
-        Their names, where `X` had names.
 
     Notes
     -----
-    **Guarantee**. See :class:`~skparisk.SensitivitySampler` for a sampled
-    sensitivity; epsilon-differential privacy for a known one. The polynomial is
-    post-processing (Rubinstein and Aldà, ICML 2017, Corollary 14). The caller must
-    ensure that the reference is public and describes the population, and that
-    nothing else was learned from the private data without noise, such as the bounds
-    or the bandwidth.
-
-    Without a reference the pairs are drawn from the training data themselves,
-    clipped. This warns, and the certificate says so.
+    **Guarantee**. That of all private estimators: :ref:`private-parameters`. The
+    polynomial is post-processing (Rubinstein and Aldà, ICML 2017, Corollary 14).
 
     The mass is found by Gauss-Legendre quadrature, with up to 1024 points along each
     feature and 2**20 in all. It is exact where the polynomial is nowhere negative (for

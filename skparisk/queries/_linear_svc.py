@@ -67,9 +67,9 @@ class LinearSVCQuery(Query):
     the minimizer of :math:`\tfrac12\|w\|^2 + C \sum \ell(1 - y\,w \cdot x)`, the
     intercept's coefficient included. `LinearSVC` stops before that, wherever its random
     order leads it; here the answer is the minimizer but for rounding, and the same for
-    records in any order. Its duality gap is checked: there is no answer (NaN) where it is
-    not down to rounding, as for a C so large that all but the last digits of a gap are
-    lost, or for features whose squares nearly overflow.
+    records in any order. Its duality gap is checked: there is no answer (NaN) where it
+    is not down to rounding, as for records that depend on each other at a C beyond a
+    million, or for features whose squares nearly overflow.
 
     A database without one of the classes has an answer as any other, as an error would
     say so: penalized intercepts have a minimizer. *Sampled* databases without one of

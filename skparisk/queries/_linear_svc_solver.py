@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-
 __all__ = [
     "EPS",
     "LARGEST_GAP",

@@ -30,12 +30,8 @@ class PrivateLinearSVC(PrivateLinearClassifier):
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
         What a record costs that is not beyond the margin.
 
-    epsilon : float, default=1.0
-        Privacy level, in (0, inf]. Unitless. Infinite: no noise.
-
-    gamma : float, default=0.05
-        Risk, in (0, 1): probability that the privacy loss exceeds `epsilon`.
-        Not used where the sensitivity is known.
+    epsilon, gamma : float, default=1.0 and 0.05
+        Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
     fit_intercept : bool, default=True
         Whether there is an intercept, which is then released too.
@@ -45,39 +41,18 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         this constant. The larger, the less the intercept is penalized.
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
-        Where the sensitivity comes from, and what noise is calibrated to it.
-
-        * A :class:`~skparisk.SensitivitySampler`, which is cloned and given the query,
-          `epsilon` and `gamma`, and `n_jobs`, `random_state`, `noise_random_state` and
-          `verbose` unless they are None here. None: one with its defaults.
-        * A fitted sampler of a :class:`~skparisk.queries.LinearSVCQuery`, such as
-          `sampler_` of another fit: its pairs are used again. In a search, which
-          clones, wrapped in scikit-learn's `FrozenEstimator`.
-        * A float: a known bound of the l1 sensitivity of all that is released, for
-          epsilon-differential privacy. It is not checked.
-        * "bound": the proven bound of :func:`linear_svc_sensitivity_bound`, for
-          epsilon-differential privacy, and for ``loss="hinge"`` only. Rows are clipped
-          to `x_norm`.
+        Where the sensitivity comes from: :ref:`private-parameters`. "bound" is
+        :func:`linear_svc_sensitivity_bound`, for ``loss="hinge"`` only: rows are
+        clipped to `x_norm`.
 
     x_norm : float, default=None
         For "bound": largest l2 norm of a row of features, > 0.
 
     classes : array-like of shape (n_classes,), default=None
-        The classes, which are public. None: those of `y_reference`, of the reference
-        of the sampler, or, where there is no table of labels, of `y`.
+        The classes, which are public: :ref:`private-parameters`.
 
-    n_jobs : int, default=None
-        Workers for sampling pairs. The result does not depend on it.
-
-    random_state : int, RandomState, Generator or None, default=None
-        Seeds the sampling of pairs, which is public; never the noise.
-
-    noise_random_state : int, RandomState, Generator or None, default=None
-        None: the noise comes from the operating system's cryptographic source.
-        Anything else is for tests, and warns: the release is then not private.
-
-    verbose : int, default=None
-        Above 0: a progress bar for the sampling.
+    n_jobs, random_state, noise_random_state, verbose
+        Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
 
     Attributes
     ----------
@@ -90,41 +65,23 @@ class PrivateLinearSVC(PrivateLinearClassifier):
     classes_ : ndarray of shape (n_classes,)
         The classes.
 
-    epsilon_, gamma_ : float
-        Target; `gamma_` is 0 where a known sensitivity keeps the level for every pair
-        and output.
-
-    risk_, confidence_ : float
-        Achieved risk, at most `gamma_`, and one minus it.
+    epsilon_, gamma_, risk_, confidence_ : float
+        Target and achieved risk: :ref:`private-attributes`.
 
     sensitivity_, noise_scale_, noise_epsilon_ : float
-        What the noise is calibrated to, the scale of the noise of each number
-        and their ratio.
+        How much noise there is.
 
-    certificate_ : Certificate
-        The whole claim; prints as a paragraph.
+    certificate_, sampler_ : Certificate, SensitivitySampler or None
+        The whole claim, and the fitted sampler of what it rests on.
 
-    sampler_ : SensitivitySampler or None
-        Fitted; None for a known sensitivity. Without its sampled pairs where
-        they came from the private data.
-
-    n_features_in_ : int
+    n_features_in_, feature_names_in_ : int, ndarray of str
         Features seen in `fit`.
-
-    feature_names_in_ : ndarray of str
-        Their names, where `X` had names.
 
     Notes
     -----
-    **Guarantee**. See :class:`~skparisk.SensitivitySampler` for a sampled
-    sensitivity; epsilon-differential privacy for a known one. The caller must
-    ensure that the reference is public and describes the population, that the classes
-    are public, and that nothing else was learned from the private data without noise,
-    such as a scaler in front of this estimator, or the choice of `C`.
+    **Guarantee**. That of all private estimators: :ref:`private-parameters`.
 
     Private data that lack a class are fitted without a word, as an error would tell.
-    Without a reference the pairs are drawn from the training data themselves. This
-    warns, and the certificate says so.
 
     Examples
     --------

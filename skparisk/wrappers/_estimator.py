@@ -76,25 +76,13 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         * "predict" (regressors) or "predict_proba" (classifiers): predictions at
           `X_public`, for models that are no vector, such as forests.
 
-    epsilon : float, default=1.0
-        Privacy level, in (0, inf]. Unitless. Infinite: the estimator itself, no noise.
-
-    gamma : float, default=0.05
-        Risk, in (0, 1): probability that the privacy loss exceeds `epsilon`. Not used
-        where the sensitivity is known.
+    epsilon, gamma : float, default=1.0 and 0.05
+        Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
     sensitivity : SensitivitySampler, float or None, default=None
-        Where the sensitivity comes from, and what noise is calibrated to it.
-
-        * A :class:`~skparisk.SensitivitySampler`, which is cloned and given the query,
-          `epsilon` and `gamma`, and `n_jobs`, `random_state`, `noise_random_state` and
-          `verbose` unless they are None here. None: one with its defaults. Numbers of
-          different sizes are released with less noise with ``noise_shape="whitened"``.
-        * A fitted sampler, such as `sampler_` of another fit: its pairs are used again.
-          In a search, which clones, wrapped in scikit-learn's `FrozenEstimator`.
-        * A float: a known bound of the l1 sensitivity of all that is released, for
-          epsilon-differential privacy. It is not checked, and must hold for the zeros
-          that stand for a database without one of the classes.
+        Where the sensitivity comes from: :ref:`private-parameters`. Numbers of
+        different sizes are released with less noise by a sampler with
+        ``noise_shape="whitened"``.
 
     public_attributes : tuple of str, default=()
         Further attributes that the served methods need. They are those of a fit on
@@ -115,21 +103,10 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         what was released. None: the nearest point answers.
 
     classes : array-like of shape (n_classes,), default=None
-        The classes of a classifier, which are public. None: those of the reference,
-        or, where there is no table of targets, of `y`.
+        The classes, which are public: :ref:`private-parameters`.
 
-    n_jobs : int, default=None
-        Workers for sampling pairs. The result does not depend on it.
-
-    random_state : int, RandomState, Generator or None, default=None
-        Seeds the sampling of pairs, which is public; never the noise.
-
-    noise_random_state : int, RandomState, Generator or None, default=None
-        None: the noise comes from the operating system's cryptographic source.
-        Anything else is for tests, and warns: the release is then not private.
-
-    verbose : int, default=None
-        Above 0: a progress bar for the sampling.
+    n_jobs, random_state, noise_random_state, verbose
+        Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
 
     Attributes
     ----------
@@ -139,36 +116,21 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Of classifiers.
 
-    epsilon_, gamma_ : float
-        Target; `gamma_` is 0 where a known sensitivity keeps the level for every pair
-        and output.
-
-    risk_, confidence_ : float
-        Achieved risk, at most `gamma_`, and one minus it.
+    epsilon_, gamma_, risk_, confidence_ : float
+        Target and achieved risk: :ref:`private-attributes`.
 
     sensitivity_, noise_scale_, noise_epsilon_ : float
-        What the noise is calibrated to, the scale of the noise of each number
-        and their ratio.
+        How much noise there is.
 
-    certificate_ : Certificate
-        The whole claim; prints as a paragraph.
+    certificate_, sampler_ : Certificate, SensitivitySampler or None
+        The whole claim, and the fitted sampler of what it rests on.
 
-    sampler_ : SensitivitySampler or None
-        Fitted; None for a known sensitivity. Without its sampled pairs where they came
-        from the private data.
-
-    n_features_in_ : int
+    n_features_in_, feature_names_in_ : int, ndarray of str
         Features seen in `fit`.
-
-    feature_names_in_ : ndarray of str
-        Their names, where `X` had names.
 
     Notes
     -----
-    **Guarantee**. That of :class:`~skparisk.SensitivitySampler` for a sampled
-    sensitivity; epsilon-differential privacy for a known one. The caller must ensure
-    that the reference is public and describes the population, and that nothing else was
-    learned from the private data without noise, such as the choice of parameters.
+    **Guarantee**. That of all private estimators: :ref:`private-parameters`.
 
     Methods that need an attribute which was not released say so. A private database
     without one of the classes is answered with zeros, and an error while fitting the
