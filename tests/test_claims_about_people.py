@@ -1,12 +1,15 @@
 """Totals that were false, leaks, and what users met: each failed once."""
 
+import os
+import pickle
 import sys
 import threading
+import time
 import warnings
 
 import numpy as np
 import pytest
-from joblib import parallel_backend
+from joblib import Parallel, delayed, parallel_backend, parallel_config
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -238,8 +241,43 @@ def test_fits_that_copy_the_filters_are_silent_as_well():
 
 
 def test_filters_can_be_sent_to_worker_processes():
+    """They are as silent there as where they were sent."""
+    with silenced():  # from now on its filter is there, as pytest has put it away
+        inside = pickle.loads(pickle.dumps(warnings.filters))
+    outside = pickle.loads(pickle.dumps(warnings.filters))
+    assert inside[0][1].match("anything")
+    assert not outside[0][1].match("anything")
+    assert inside[1:] == outside[1:] == list(warnings.filters)[1:]
     scores = cross_val_score(Lasso(), X, Y, cv=2, n_jobs=2)
     assert np.isfinite(scores).all()
+
+
+def whereabouts():
+    time.sleep(0.01)  # long enough for other workers to take a task
+    return os.getpid(), threading.get_ident()
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_what_is_silenced_does_not_share_its_work(backend):
+    """Other threads and processes would show their warnings."""
+    tasks = [delayed(whereabouts)() for _ in range(4)]
+    with parallel_config(backend=backend, n_jobs=2):
+        with silenced():
+            for hints in ({}, {"n_jobs": 2}, {"n_jobs": 2, "prefer": "threads"}):
+                assert set(Parallel(**hints)(tasks)) == {whereabouts()}
+        assert whereabouts() not in Parallel()(tasks)  # as ever
+
+
+def test_private_fits_that_joblib_is_told_to_spread_are_silent():
+    voting = VotingRegressor([("one", Chatty()), ("other", Chatty())])
+    model = PrivateEstimator(voting, "predict", X_public=X_PUBLIC[:5], **KNOWN)
+    with (
+        warnings.catch_warnings(record=True) as shown,
+        parallel_config(backend="threading", n_jobs=2),
+    ):
+        warnings.simplefilter("always")
+        model.fit(X, Y)
+    assert shown == []
 
 
 # Messages
