@@ -47,6 +47,7 @@ from skparisk._silence import silenced
 from skparisk._text import ceil_text
 from skparisk.composition import PrivacyGuarantee, compose_basic
 from skparisk.model_selection._splits import SPLITS_BY_VALUES
+from skparisk.neighbors import block_size
 from skparisk.queries import FunctionQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
@@ -164,6 +165,13 @@ def test_a_private_search_without_a_reference_is_void_if_it_splits_by_values(cv)
     assert search.certificate_.voided is (cv == 3)
     public = {"X_reference": X_PUBLIC, "y_reference": (Y_PUBLIC > 0) * 1}
     assert search.fit(X, LABELS, **public).certificate_.private
+
+
+def test_ensembles_are_looked_for_only_where_they_were_imported(monkeypatch):
+    """Else each process that fits would have to import all of them."""
+    monkeypatch.delitem(sys.modules, "sklearn.ensemble")
+    assert PrivateRidge(**KNOWN).fit(X, Y).certificate_.private
+    assert "sklearn.ensemble" not in sys.modules
 
 
 # Warnings of one thread
@@ -363,6 +371,27 @@ def test_pairs_without_an_answer_count_as_infinite_in_every_plan(plan):
     assert 0.1 < caught.value.best <= 1
 
 
+def test_text_says_what_pairs_without_an_answer_count_as():
+    """In an average of risks they are 1; elsewhere norms that are infinite."""
+
+    def query(X):
+        fails = X[0, 0] > np.quantile(X_PUBLIC[:, 0], 0.97)
+        return np.nan if fails else X.mean()
+
+    for plan, counted in [
+        ({"mechanism": "gaussian", "randomness": "both"}, "1"),
+        ({"mechanism": "gaussian", "randomness": "both", "n_draws": 1}, "infinite"),
+        ({}, "infinite"),
+    ]:
+        sampler = SensitivitySampler(
+            query, n_pairs=400, gamma=0.1, random_state=0, **plan
+        ).fit(X_PUBLIC)
+        n_infinite = np.isinf(sampler.differences_).sum()
+        assert n_infinite > 0
+        row = f"; {n_infinite} without an answer count as {counted}"
+        assert row in str(sampler.certificate_)
+
+
 def test_no_answer_at_all_is_an_error_with_its_reason():
     def never(X):
         raise RuntimeError("nothing to say")
@@ -372,6 +401,34 @@ def test_no_answer_at_all_is_an_error_with_its_reason():
     words = {"n_pairs": 5, "n_records": 4, "n_features": 2}
     with pytest.raises(CalibrationError, match=r"None .* RuntimeError: nothing to say"):
         sample_differences(FunctionQuery(never), TableReference(X_PUBLIC), **words)
+
+
+def test_no_answer_on_resamples_of_private_data_is_an_error_without_its_reason():
+    def never(X):
+        raise RuntimeError(f"secret {X[0, 0]}")
+
+    sampler = SensitivitySampler(never)
+    with pytest.raises(CalibrationError, match=r"None .* it is not shown") as caught:
+        sampler._fit(X, None, private=True)  # as estimators do without a reference
+    error = caught.value
+    while error is not None:
+        assert "secret" not in str(error)
+        error = error.__cause__ or error.__context__
+
+
+def test_a_block_of_pairs_without_any_answer_counts_as_infinite():
+    size, asked = block_size(4), []
+
+    def late(X):
+        asked.append(1)  # once for each of these pairs, as it fails
+        if len(asked) <= size:
+            raise RuntimeError("not yet")
+        return X.mean(axis=0)
+
+    words = {"n_pairs": size + 5, "n_records": 4, "n_features": 2}
+    found = sample_differences(FunctionQuery(late), TableReference(X_PUBLIC), **words)
+    assert np.isinf(found[:size]).all()
+    assert np.isfinite(found[size:]).all()
 
 
 # Rounding
