@@ -192,7 +192,7 @@ class Chatty(RegressorMixin, BaseEstimator):
 
 def test_threads_neither_show_private_warnings_nor_lose_public_ones():
     """Both happened, in 4 of 4 runs: catch_warnings is not for threads."""
-    wait = threading.Barrier(2, timeout=60)
+    wait = threading.Barrier(2, timeout=600)
 
     class Slow(Chatty):
         def fit(self, X, y):
