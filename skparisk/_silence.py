@@ -7,11 +7,14 @@ warning.
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
+
+from joblib import parallel_config
 
 __all__ = ["silenced"]
 
@@ -29,26 +32,27 @@ class _SilentThread(threading.local):
         """What scikit-learn copies for what it runs inside: silent there as well."""
         return ".*" if self.depth > 0 else "(?!)"
 
-    def __reduce__(self) -> tuple[Callable[[], _SilentThread], tuple[()]]:
+    def __reduce__(self) -> tuple[Callable[[str], re.Pattern[str]], tuple[str]]:
         # scikit-learn sends the filters to its worker processes.
-        return _the_thread, ()
+        return re.compile, (self.pattern,)
 
 
 _thread = _SilentThread()
 _FILTER: Any = ("ignore", _thread, Warning, None, 0)
 
 
-def _the_thread() -> _SilentThread:
-    return _thread
-
-
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Show no warning of this thread, whatever the filters; of others as before."""
+    """Show no warning of this thread, whatever the filters; of others as before.
+
+    What is inside does not share its work with other threads or processes, which would
+    not be silent, unless it names a backend of joblib itself.
+    """
     _stand_first()
     _thread.depth += 1
     try:
-        yield
+        with parallel_config(backend="sequential", n_jobs=1):
+            yield
     finally:
         _thread.depth -= 1
 

@@ -1,11 +1,15 @@
 """Totals that were false, leaks, and what users met: each failed once."""
 
+import os
+import pickle
+import sys
 import threading
+import time
 import warnings
 
 import numpy as np
 import pytest
-from joblib import parallel_backend
+from joblib import Parallel, delayed, parallel_backend, parallel_config
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -44,6 +48,7 @@ from skparisk.certificate import Certificate
 from skparisk.certificate._rounding import ceil_text
 from skparisk.composition import compose_basic
 from skparisk.model_selection._splits import SPLITS_BY_VALUES
+from skparisk.neighbors import block_size
 from skparisk.queries import FunctionQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
@@ -163,6 +168,13 @@ def test_a_private_search_without_a_reference_is_void_if_it_splits_by_values(cv)
     assert search.fit(X, LABELS, **public).certificate_.private
 
 
+def test_ensembles_are_looked_for_only_where_they_were_imported(monkeypatch):
+    """Else each process that fits would have to import all of them."""
+    monkeypatch.delitem(sys.modules, "sklearn.ensemble")
+    assert PrivateRidge(**KNOWN).fit(X, Y).certificate_.private
+    assert "sklearn.ensemble" not in sys.modules
+
+
 # Warnings of one thread
 
 
@@ -181,7 +193,7 @@ class Chatty(RegressorMixin, BaseEstimator):
 
 def test_threads_neither_show_private_warnings_nor_lose_public_ones():
     """Both happened, in 4 of 4 runs: catch_warnings is not for threads."""
-    wait = threading.Barrier(2, timeout=60)
+    wait = threading.Barrier(2, timeout=600)
 
     class Slow(Chatty):
         def fit(self, X, y):
@@ -238,8 +250,43 @@ def test_fits_that_copy_the_filters_are_silent_as_well():
 
 
 def test_filters_can_be_sent_to_worker_processes():
+    """They are as silent there as where they were sent."""
+    with silenced():  # from now on its filter is there, as pytest has put it away
+        inside = pickle.loads(pickle.dumps(warnings.filters))
+    outside = pickle.loads(pickle.dumps(warnings.filters))
+    assert inside[0][1].match("anything")
+    assert not outside[0][1].match("anything")
+    assert inside[1:] == outside[1:] == list(warnings.filters)[1:]
     scores = cross_val_score(Lasso(), X, Y, cv=2, n_jobs=2)
     assert np.isfinite(scores).all()
+
+
+def whereabouts():
+    time.sleep(0.01)  # long enough for other workers to take a task
+    return os.getpid(), threading.get_ident()
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_what_is_silenced_does_not_share_its_work(backend):
+    """Other threads and processes would show their warnings."""
+    tasks = [delayed(whereabouts)() for _ in range(4)]
+    with parallel_config(backend=backend, n_jobs=2):
+        with silenced():
+            for hints in ({}, {"n_jobs": 2}, {"n_jobs": 2, "prefer": "threads"}):
+                assert set(Parallel(**hints)(tasks)) == {whereabouts()}
+        assert whereabouts() not in Parallel()(tasks)  # as ever
+
+
+def test_private_fits_that_joblib_is_told_to_spread_are_silent():
+    voting = VotingRegressor([("one", Chatty()), ("other", Chatty())])
+    model = PrivateEstimator(voting, "predict", X_public=X_PUBLIC[:5], **KNOWN)
+    with (
+        warnings.catch_warnings(record=True) as shown,
+        parallel_config(backend="threading", n_jobs=2),
+    ):
+        warnings.simplefilter("always")
+        model.fit(X, Y)
+    assert shown == []
 
 
 # Messages
@@ -329,6 +376,27 @@ def test_pairs_without_an_answer_count_as_infinite_in_every_plan(plan):
     assert 0.1 < caught.value.best <= 1
 
 
+def test_text_says_what_pairs_without_an_answer_count_as():
+    """In an average of risks they are 1; elsewhere norms that are infinite."""
+
+    def query(X):
+        fails = X[0, 0] > np.quantile(X_PUBLIC[:, 0], 0.97)
+        return np.nan if fails else X.mean()
+
+    for plan, counted in [
+        ({"mechanism": "gaussian", "randomness": "both"}, "1"),
+        ({"mechanism": "gaussian", "randomness": "both", "n_draws": 1}, "infinite"),
+        ({}, "infinite"),
+    ]:
+        sampler = SensitivitySampler(
+            query, n_pairs=400, gamma=0.1, random_state=0, **plan
+        ).fit(X_PUBLIC)
+        n_infinite = np.isinf(sampler.differences_).sum()
+        assert n_infinite > 0
+        row = f"; {n_infinite} without an answer count as {counted}"
+        assert row in str(sampler.certificate_)
+
+
 def test_no_answer_at_all_is_an_error_with_its_reason():
     def never(X):
         raise RuntimeError("nothing to say")
@@ -338,6 +406,34 @@ def test_no_answer_at_all_is_an_error_with_its_reason():
     words = {"n_pairs": 5, "n_records": 4, "n_features": 2}
     with pytest.raises(CalibrationError, match=r"None .* RuntimeError: nothing to say"):
         sample_differences(FunctionQuery(never), TableReference(X_PUBLIC), **words)
+
+
+def test_no_answer_on_resamples_of_private_data_is_an_error_without_its_reason():
+    def never(X):
+        raise RuntimeError(f"secret {X[0, 0]}")
+
+    sampler = SensitivitySampler(never)
+    with pytest.raises(CalibrationError, match=r"None .* it is not shown") as caught:
+        sampler._fit(X, None, private=True)  # as estimators do without a reference
+    error = caught.value
+    while error is not None:
+        assert "secret" not in str(error)
+        error = error.__cause__ or error.__context__
+
+
+def test_a_block_of_pairs_without_any_answer_counts_as_infinite():
+    size, asked = block_size(4), []
+
+    def late(X):
+        asked.append(1)  # once for each of these pairs, as it fails
+        if len(asked) <= size:
+            raise RuntimeError("not yet")
+        return X.mean(axis=0)
+
+    words = {"n_pairs": size + 5, "n_records": 4, "n_features": 2}
+    found = sample_differences(FunctionQuery(late), TableReference(X_PUBLIC), **words)
+    assert np.isinf(found[:size]).all()
+    assert np.isfinite(found[size:]).all()
 
 
 # Rounding

@@ -1190,6 +1190,18 @@ def test_missing_values_are_left_to_estimators_that_take_them():
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
+def test_a_reference_of_text_is_compared_as_a_whole(selection):
+    """There are no hashes of records that are not numbers."""
+    search = private_search(Constant(), {"value": [0.0]}, selection)
+    words = np.array(["ash", "beech", "cedar"])[np.arange(600).reshape(300, 2) % 3]
+    with pytest.raises(ValueError, match="not have records of the training data"):
+        search.fit(words, Y, X_reference=words.copy(), y_reference=Y)
+    assert Constant.seen == []
+    search.fit(words, Y, X_reference=words[::2], y_reference=Y[::2])
+    assert search.certificate_.private
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize(
     "estimator", [Constant(level=None), make_pipeline(Fill(), Constant(level=None))]
 )

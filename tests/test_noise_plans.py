@@ -658,12 +658,12 @@ def test_noise_follows_the_units_of_the_data(plan, shape, units):
 # The shape of the noise
 
 
-def with_pairs(sampler, differences, errors):
+def with_pairs(sampler, differences, errors, failure=None):
     """Return a copy of a fitted sampler that has sampled something else."""
     other = pickle.loads(pickle.dumps(sampler))
     seed = sampler.pairs_.draw_seed
     rounding = np.zeros(differences.shape[1])
-    pairs = SampledPairs(differences, errors, rounding, draw_seed=seed)
+    pairs = SampledPairs(differences, errors, rounding, failure, draw_seed=seed)
     other.calibrated_.pairs = pairs
     return other.calibrate()
 
@@ -705,6 +705,19 @@ def test_second_half_of_the_pairs_calibrates_and_does_not_shape(name):
     np.testing.assert_array_equal(*factors)
     assert other.sensitivity_ == 2 * s.sensitivity_
     assert other.noise_scale_ == pytest.approx(2 * s.noise_scale_, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", SHAPED_PLANS[::7])
+def test_without_an_answer_there_is_no_shape(name):
+    """However many of the other pairs have one."""
+    s = fitted(name)
+    broken = s.differences_.copy()
+    broken[:N_SHAPE] = np.inf
+    with pytest.raises(
+        CalibrationError, match=r"the shape .* could be answered: it failed\.$"
+    ) as caught:
+        with_pairs(s, broken, s.difference_errors_, "it failed")
+    assert (caught.value.target, caught.value.best) == (s.gamma, 1.0)
 
 
 @pytest.mark.parametrize("name", SHAPED_PLANS[::7])

@@ -1191,6 +1191,16 @@ def test_class_missing_in_the_first_sampled_database_is_named():
         model.fit(X[:20], LABELS[:20], X_reference=X_PUBLIC, y_reference=labels)
 
 
+def test_class_missing_in_a_resample_of_private_data_is_not_named():
+    model = private(GaussianNB(), classes=[*CLASSES, "yew"])
+    with (
+        pytest.warns(PrivacyLeakWarning, match="private data themselves"),
+        pytest.raises(ValueError, match=r"^A class is missing in the first") as error,
+    ):
+        model.fit(X, LABELS)
+    assert "yew" not in str(error.value)
+
+
 def test_class_missing_in_a_sampled_pair_is_named():
     labels = np.where(np.arange(160) < 2, 3.0, np.arange(160) % 2)
     model = private(GaussianNB(), sensitivity=SensitivitySampler(n_pairs=40))

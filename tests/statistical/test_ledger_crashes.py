@@ -32,10 +32,14 @@ def told(reading):
     with os.fdopen(reading, "rb") as pipe:
         return pipe.read()
 
-def spend_until_refused(path, epsilon, pause=0.0):
+def spend_until_refused(path, epsilon, pause=0.0, go=None):
     def run(tell):
         ledger = PrivacyLedger.open(path)
         try:
+            ledger.spend(epsilon)
+            tell(b".")
+            if go is not None:
+                os.read(go, 1)  # wait for those that are slow to start
             while True:
                 ledger.spend(epsilon)
                 tell(b".")
@@ -50,7 +54,12 @@ def spend_until_refused(path, epsilon, pause=0.0):
 KILLED = """
 path, found = "ledger", []
 PrivacyLedger(float("inf"), path=path)
-for _ in range(40):
+end = time.monotonic() + 300
+# Until a kill has hit between the line and the release, as often as that takes.
+while len(found) < 40 or (
+    all(held == acknowledged for acknowledged, held in found)
+    and time.monotonic() < end
+):
     before = len(PrivacyLedger.open(path).releases)
     pid, reading = start(spend_until_refused(path, 0.01))
     started = os.read(reading, 1)
@@ -77,10 +86,15 @@ def slowly(*arguments):
 _file._write = slowly
 found = []
 for trial in range(2):
-    path = f"ledger{trial}"
+    path, go = f"ledger{trial}", os.pipe()
     PrivacyLedger(1.0, path=path)
-    workers = [start(spend_until_refused(path, 0.01, 0.002)) for _ in range(2)]
-    reports = [told(reading).decode() for _, reading in workers]
+    workers = [start(spend_until_refused(path, 0.01, 0.002, go[0])) for _ in range(2)]
+    first = [os.read(reading, 1) for _, reading in workers]
+    os.write(go[1], b"..")  # both have spent
+    reports = [
+        (begun + told(reading)).decode()
+        for begun, (_, reading) in zip(first, workers, strict=True)
+    ]
     for pid, _ in workers:
         os.waitpid(pid, 0)
     try:
@@ -94,13 +108,14 @@ print(json.dumps(found))
 
 
 FORKED_WHILE_LOCKED = """
-path, wait = "ledger", os.pipe()
+path, ready, wait = "ledger", os.pipe(), os.pipe()
 PrivacyLedger(1.0, path=path)
 
 def fork(*arguments):
     # Another thread starts a worker while a charge is checked; then all is killed.
     if os.fork() == 0:
         os.close(wait[1])
+        os.write(ready[1], b".")  # what a worker does at its start is done
         os.read(wait[0], 1)
         os._exit(0)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -113,12 +128,9 @@ if sys.argv[2] == "kept":
     _locks._close_in_child.__code__ = (lambda: None).__code__
 pid, reading = start(spend)
 os.waitpid(pid, 0)
-other = os.open(path, os.O_RDWR)
-free = False
-for _ in range(50):  # the worker may be slow to start
-    free = free or _locks.try_lock(other)
-    time.sleep(0 if free else 0.02)
-print(json.dumps(free))
+os.close(ready[1])
+assert os.read(ready[0], 1) == b"."
+print(json.dumps(_locks.try_lock(os.open(path, os.O_RDWR))))
 os.close(wait[1])
 """
 
@@ -133,7 +145,7 @@ def run(code, folder, *arguments):
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -142,11 +154,11 @@ def run(code, folder, *arguments):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_killed_process_leaves_all_that_it_released(tmp_path, seed):
     found = run(KILLED, tmp_path, seed)
-    assert len(found) == 40
+    assert len(found) >= 40
     for acknowledged, held in found:
         assert acknowledged <= held <= acknowledged + 1
         assert acknowledged > 0
-    # The kill did hit between the line and the release, some of the times.
+    # A kill did hit between the line and the release.
     assert any(held > acknowledged for acknowledged, held in found)
 
 
@@ -170,10 +182,12 @@ def test_a_worker_does_not_keep_the_lock_of_a_killed_process(
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_two_processes_never_exceed_one_budget(tmp_path, seed):
-    found = run(TOGETHER, tmp_path, seed, "locked")
-    assert sound(found)
-    assert any(min(r.count(".") for r in reports) > 0 for reports, _, _ in found)
+    assert sound(run(TOGETHER, tmp_path, seed, "locked"))
 
 
 def test_without_the_lock_two_processes_are_not_sound(tmp_path):
-    assert not sound(run(TOGETHER, tmp_path, 0, "unlocked"))
+    """That they meet is likely, and tried several times, as machines may be busy."""
+    folders = [tmp_path / f"{attempt}" for attempt in range(20)]
+    for folder in folders:
+        folder.mkdir()
+    assert not all(sound(run(TOGETHER, folder, 0, "unlocked")) for folder in folders)
