@@ -54,6 +54,27 @@ def _not_released(model: Any, methods: tuple[str, ...]) -> set[str]:
     return needed - {*model.release, *model.public_attributes}
 
 
+def _answers(method: str, does: str, returns: str) -> Any:
+    """Return a method that answers about records, if the wrapped estimator has it."""
+
+    def answer(self: ServedMethods, X: Any) -> Any:
+        return self._ask_about(X, method)
+
+    answer.__name__, answer.__qualname__ = method, f"ServedMethods.{method}"
+    answer.__doc__ = f"""{does}
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Records.
+
+        Returns
+        -------
+        {returns}
+        """
+    return available_if(_offers(method))(answer)
+
+
 class ServedMethods:
     """Answer from what was released, as the wrapped estimator would."""
 
@@ -90,80 +111,36 @@ class ServedMethods:
             "come from public records."
         ) from cause
 
-    @available_if(_offers("predict"))
-    def predict(self, X: Any) -> Any:
-        """Predict from what was released.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Records.
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        """
-        return self._ask_about(X, "predict")
-
-    @available_if(_offers("predict_proba"))
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probability of each class, from what was released.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Records.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_rows, n_classes)
-        """
-        return self._ask_about(X, "predict_proba")
-
-    @available_if(_offers("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> Any:
-        """Return the logarithm of the probability of each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Records.
-
-        Returns
-        -------
-        logarithms : ndarray of shape (n_rows, n_classes)
-        """
-        return self._ask_about(X, "predict_log_proba")
-
-    @available_if(_offers("decision_function"))
-    def decision_function(self, X: Any) -> Any:
-        """Return the decision function, from what was released.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Records.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        """
-        return self._ask_about(X, "decision_function")
-
-    @available_if(_offers("transform"))
-    def transform(self, X: Any) -> Any:
-        """Transform records with what was released.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Records.
-
-        Returns
-        -------
-        transformed : ndarray of shape (n_rows, n_outputs), or as `set_output` says
-        """
-        return self._ask_about(X, "transform")
+    predict = _answers(
+        "predict",
+        "Predict from what was released.",
+        "y : ndarray of shape (n_rows,) or (n_rows, n_targets)",
+    )
+    predict_proba = _answers(
+        "predict_proba",
+        "Return the probability of each class, from what was released.",
+        "probabilities : ndarray of shape (n_rows, n_classes)",
+    )
+    predict_log_proba = _answers(
+        "predict_log_proba",
+        "Return the logarithm of the probability of each class.",
+        "logarithms : ndarray of shape (n_rows, n_classes)",
+    )
+    decision_function = _answers(
+        "decision_function",
+        "Return the decision function, from what was released.",
+        "scores : ndarray of shape (n_rows,) or (n_rows, n_classes)",
+    )
+    transform = _answers(
+        "transform",
+        "Transform records with what was released.",
+        "transformed : ndarray of shape (n_rows, n_outputs), or as `set_output` says",
+    )
+    score_samples = _answers(
+        "score_samples",
+        "Return the score of each record, from what was released.",
+        "scores : ndarray of shape (n_rows,)",
+    )
 
     @available_if(_offers("inverse_transform"))
     def inverse_transform(self, X: Any) -> Any:
@@ -179,21 +156,6 @@ class ServedMethods:
         records : ndarray of shape (n_rows, n_features)
         """
         return self._ask("inverse_transform", X)
-
-    @available_if(_offers("score_samples"))
-    def score_samples(self, X: Any) -> Any:
-        """Return the score of each record, from what was released.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Records.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_rows,)
-        """
-        return self._ask_about(X, "score_samples")
 
     @available_if(_offers("score"))
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
