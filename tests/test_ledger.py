@@ -1050,6 +1050,15 @@ def test_a_ledger_is_not_written_over(tmp_path):
     assert path.read_bytes() == content
 
 
+def test_a_journal_of_something_else_is_not_written_over(tmp_path):
+    other = tmp_path / "ledger-journal"
+    other.write_text("precious")
+    with pytest.raises(FileExistsError, match="ledger-journal exists"):
+        PrivacyLedger(1.0, path=tmp_path / "ledger")
+    assert list(tmp_path.iterdir()) == [other]
+    assert other.read_text() == "precious"
+
+
 @pytest.mark.parametrize("name", ["a-journal", "A-WAL", "a-shm"])
 def test_a_ledger_is_not_named_as_a_file_beside_another(tmp_path, name):
     for use in (PrivacyLedger.open, lambda path: PrivacyLedger(1.0, path=path)):
@@ -1283,13 +1292,15 @@ def test_a_file_that_is_cut_off_is_noticed(filed):
         ("DELETE FROM lines WHERE number = 2", "2 lines, which are not those that"),
         ("DELETE FROM lines", "0 lines, which are not those that"),
         ("DELETE FROM lines WHERE number = 1", "lines were removed"),
+        ("UPDATE lines SET document = 5 WHERE number = 1", "line 2 of .* not an obj"),
+        ("UPDATE lines SET document = x'00' WHERE number = 1", "line 2 of .* not JSON"),
         ("DELETE FROM lines WHERE number = 0", "lines were removed"),
         ("INSERT INTO lines SELECT 3, document, sha256 FROM lines LIMIT 1", "4 lines"),
         ("INSERT INTO lines SELECT -1, document, sha256 FROM lines LIMIT 1", "removed"),
-        ("UPDATE lines SET number = 7 WHERE number = 2", "numbered from 0"),
+        ("UPDATE lines SET number = 7 WHERE number = 2", "lines were removed"),
         ("UPDATE lines SET document = replace(document, '0.1', '0.0')", "was changed"),
         ("UPDATE lines SET document = document || ' ' WHERE number", "line 2 of"),
-        ("UPDATE lines SET document = CAST(document AS BLOB)", "lines of text"),
+        ("UPDATE lines SET document = CAST(document AS BLOB)", "line 1 of"),
         ("UPDATE lines SET document = '[]'", "line 1 of .* is not an object"),
         ("UPDATE lines SET document = '{'", "line 1 of .* is not JSON"),
         ("UPDATE lines SET document = '1e999'", "line 1 of .* is not JSON"),
@@ -1321,6 +1332,14 @@ def test_changes_by_another_program_are_noticed(filed, statement, message):
     with pytest.raises(LedgerError, match=message) as info:
         PrivacyLedger.open(filed)
     assert str(filed) in str(info.value)
+
+
+def test_a_file_without_lines_is_no_ledger(filed):
+    with database(filed) as connection:
+        connection.execute("DELETE FROM lines")
+        connection.execute("DELETE FROM checkpoint")
+    with pytest.raises(LedgerError, match="has 0 lines"):
+        PrivacyLedger.open(filed)
 
 
 def test_two_lines_that_change_places_are_noticed(filed):
@@ -1904,7 +1923,11 @@ def test_sqlite_is_imported_where_it_is_needed_only():
 
 WORKERS = """
 import os, subprocess, sys, time
-from skparisk.ledger import PrivacyLedger, refuse_without_level, spend, suspend_open
+from pathlib import Path
+from skparisk.ledger import PrivacyLedger, _system
+from skparisk.ledger import refuse_without_level, spend, suspend_open
+
+_system._PROC = Path(os.environ["PROC"])
 
 HOWS = ["plainly", "of unknown level", "suspended", "in a ledger of its own"]
 
@@ -2002,36 +2025,59 @@ if __name__ == "__main__":
     threads = Parallel(n_jobs=2, backend="threading")
     tasks = [delayed(release)(how) for how in HOWS]
     found["loky, before"] = loky(tasks)  # its workers are there from now on
-    spawned = multiprocessing.get_context("spawn").Pool(1)
+    pools = {
+        method: multiprocessing.get_context(method).Pool(1)
+        for method in ("spawn", "forkserver")
+    }
+    for method, pool in pools.items():
+        found[f"{method}, before"] = pool.map(release, HOWS)
     with PrivacyLedger(1.0) as ledger:
         found["loky, inside"] = loky(tasks)
         found["threads, inside"] = threads([delayed(release)() for _ in range(3)])
         found["fork, inside"] = [forked(release, how) for how in HOWS]
         found["fork, by hand"] = forked(outcome, ledger.spend, 0.1)
-        found["spawn, inside"] = spawned.map(release, HOWS)
+        for method, pool in pools.items():
+            found[f"{method}, inside"] = pool.map(release, HOWS)
+            with multiprocessing.get_context(method).Pool(1) as new:
+                found[f"{method}, new inside"] = new.map(release, HOWS)
         found["charged"] = len(ledger.releases)
     found["loky, after"] = loky(tasks)
-    found["spawn, after"] = spawned.map(release, HOWS)
+    for method, pool in pools.items():
+        found[f"{method}, after"] = pool.map(release, HOWS)
+        pool.close()
+        pool.join()
     found["fork, after"] = [forked(release, how) for how in HOWS]
     found["fork, by hand, after"] = forked(outcome, ledger.spend, 0.1)
-    spawned.close()
-    spawned.join()
     found["markers left"] = len(list(folder.iterdir()))
     print(json.dumps(found))
 """
 
 
+@pytest.fixture
+def temporary():
+    """Return a folder with a path that is short enough for sockets."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield folder
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_what_cannot_be_recorded_in_another_process_is_refused(tmp_path):
+@pytest.mark.parametrize("proc", ["/proc", "/nowhere"])
+def test_what_cannot_be_recorded_in_another_process_is_refused(
+    tmp_path, temporary, proc
+):
+    """Also where the system does not tell of processes: their parents are known."""
     (tmp_path / "workers.py").write_text(WORKERS)
     (tmp_path / "main.py").write_text(PROCESSES)
-    (tmp_path / "temporary").mkdir()
     paths = [str(tmp_path), *sys.path]
     done = subprocess.run(
         [sys.executable, "main.py"],
         cwd=tmp_path,
         env=os.environ
-        | {"PYTHONPATH": os.pathsep.join(paths), "TMPDIR": str(tmp_path / "temporary")},
+        | {
+            "PROC": proc,
+            "PYTHONPATH": os.pathsep.join(paths),
+            "TMPDIR": temporary,
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -2054,10 +2100,16 @@ def test_what_cannot_be_recorded_in_another_process_is_refused(tmp_path):
         "threads, inside": ["released"] * 3,
         "fork, inside": inside,
         "fork, by hand": refused,
+        "spawn, before": outside,
         "spawn, inside": inside,
+        "spawn, new inside": inside,
+        "spawn, after": outside,
+        "forkserver, before": outside,
+        "forkserver, inside": inside,
+        "forkserver, new inside": inside,
+        "forkserver, after": outside,
         "charged": 3,
         "loky, after": outside,
-        "spawn, after": outside,
         "fork, after": outside,
         "fork, by hand, after": refused,
         "markers left": 0,
@@ -2101,8 +2153,11 @@ def test_the_process_that_asked_for_a_worker_counts_as_well(monkeypatch, marker_
 
 def test_ancestors_are_known_as_far_as_the_system_tells(monkeypatch):
     assert str(os.getppid()) in _system.ancestors()
-    monkeypatch.setattr(os, "getppid", lambda: 2**30)
-    assert _system.ancestors() == {str(2**30)}
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getppid", lambda: 2**30)
+        assert _system.ancestors() == {str(2**30)}
+    monkeypatch.setattr(_system, "_PROC", Path("/nowhere"))
+    assert _system.ancestors() == {str(os.getppid())}
 
 
 def test_without_a_place_for_temporary_files_no_marker_is_there(monkeypatch):

@@ -202,19 +202,14 @@ class FileBook(Book):
                 f"line {known}, which was there."
             )
         new = rows[bool(known) :]
-        types = {tuple(map(type, row)) for row in new} | {(int, str, str)}
-        numbers = [row[0] for row in new]
-        if len(types) > 1 or numbers != list(range(known, known + len(new))):
-            raise LedgerError(
-                f"{self.path} must have lines of text that are numbered from 0: lines "
-                "were removed, added or changed."
-            )
+        n_lines = known + len(new)
         checkpoint = self._execute("SELECT lines, sha256 FROM checkpoint")
-        last = [(known + len(new), row[2]) for row in rows[-1:]]
-        if not last or repr(checkpoint) != repr(last):
+        last = [(n_lines, row[2]) for row in rows[-1:]]
+        numbers = [number for number, _, _ in new]
+        if not rows or checkpoint != last or numbers != list(range(known, n_lines)):
             raise LedgerError(
-                f"{self.path} has {known + len(new)} lines, which are not those that "
-                f"its checkpoint {checkpoint} tells of: lines were removed or added."
+                f"{self.path} has {n_lines} lines, which are not those that its "
+                f"checkpoint {checkpoint} tells of: lines were removed or added."
             )
         self._read([Line(*row[1:]) for row in new], self.path)
 
@@ -252,26 +247,27 @@ def _transaction(
 
     if any(other >= path for other in _here.open):
         raise interrupted()
-    status = known or os.stat(path)
-    if not stat.S_ISREG(status.st_mode):
+    before = os.stat(path)
+    if not stat.S_ISREG(before.st_mode):
         raise LedgerError(f"{path} is not a file.")
-    with _translated(path):
-        connection = _here.open[path] = sqlite3.connect(
-            f"{Path(path).as_uri()}?mode=rw",
-            uri=True,
-            timeout=_PATIENCE,
-            isolation_level=None,
-        )
     try:
         with _translated(path):
+            connection = _here.open[path] = sqlite3.connect(
+                f"{Path(path).as_uri()}?mode=rw",
+                uri=True,
+                timeout=_PATIENCE,
+                isolation_level=None,
+            )
             _begin(connection)
-        now_there = os.stat(path)
-        if not os.path.samestat(now_there, status):
+        status = os.stat(path)
+        if not all(
+            os.path.samestat(status, other) for other in (before, known or before)
+        ):
             raise LedgerError(f"{path} was replaced while it was in use.")
-        if now_there.st_nlink != 1:
+        if status.st_nlink != 1:
             raise LedgerError(
-                f"{path} has {now_there.st_nlink} names (hard links), each of which "
-                "would have a journal of its own: remove all but one."
+                f"{path} has {status.st_nlink} names (hard links), each of which would "
+                "have a journal of its own: remove all but one."
             )
         yield connection
         with _translated(path):

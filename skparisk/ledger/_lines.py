@@ -168,7 +168,7 @@ def _parse(text: str, where: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
         canonical = _as_text(document)
-    except (ValueError, RecursionError) as error:
+    except (RecursionError, TypeError, ValueError) as error:
         raise LedgerError(f"{where} is not JSON: {error}.") from error
     if canonical != text or not isinstance(document, dict):
         raise LedgerError(f"{where} is not an object as the library writes it.")
