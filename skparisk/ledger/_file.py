@@ -43,7 +43,6 @@ _TABLES = {
 _BEGIN = (
     "PRAGMA synchronous = EXTRA",
     "PRAGMA fullfsync = ON",
-    "PRAGMA trusted_schema = OFF",
     "BEGIN EXCLUSIVE",
 )
 _RESERVED = ("-journal", "-shm", "-wal")  # for the files that SQLite makes beside it
@@ -260,9 +259,7 @@ def _transaction(
             )
             _begin(connection)
         status = os.stat(path)
-        if not all(
-            os.path.samestat(status, other) for other in (before, known or before)
-        ):
+        if not all(os.path.samestat(status, old) for old in (before, known or before)):
             raise LedgerError(f"{path} was replaced while it was in use.")
         if status.st_nlink != 1:
             raise LedgerError(
@@ -308,25 +305,17 @@ def _translated(path: str) -> Iterator[None]:
     except sqlite3.ProgrammingError as error:
         raise IncompatibleError(
             "a charge was interrupted by a signal handler or a finalizer that forked "
-            "this process. No noise was drawn, and no release was made."
+            "this process. Nothing was released."
         ) from error
     except (sqlite3.Error, UnicodeDecodeError) as error:
+        unusable = OSError, "could not be read or written"
+        kinds = {
+            sqlite3.SQLITE_READONLY: (PermissionError, "or its directory is read-only"),
+            sqlite3.SQLITE_CANTOPEN: unusable,
+            sqlite3.SQLITE_FULL: unusable,
+            sqlite3.SQLITE_IOERR: unusable,
+        }
         # What Python finds itself, such as text that is no text, has no code.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-        if code == sqlite3.SQLITE_READONLY:
-            raise PermissionError(
-                f"{path} and its directory must be writable: {error}. No noise was "
-                "drawn, and no release was made."
-            ) from error
-        if code in (
-            sqlite3.SQLITE_CANTOPEN,
-            sqlite3.SQLITE_FULL,
-            sqlite3.SQLITE_IOERR,
-        ):
-            raise OSError(
-                f"{path} could not be read or written: {error}. No noise was drawn, "
-                "and no release was made."
-            ) from error
-        raise LedgerError(
-            f"{path} is not a ledger, or it is damaged: {error}."
-        ) from error
+        kind, what = kinds.get(code, (LedgerError, "is not a ledger, or is damaged"))
+        raise kind(f"{path} {what}: {error}. Nothing was released.") from error

@@ -231,9 +231,9 @@ class PrivacyLedger:
         else:
             source, text = "the export", file.read()
         lines = from_jsonl(text, source)
+        _check_head(head, [line.sha256 for line in lines], source)
         ledger = cls.__new__(cls)
         ledger._book = _make_book(lines, path, source)
-        _check_head(head, [line.sha256 for line in lines], source)
         return ledger
 
     def to_jsonl(self, file: str | os.PathLike[str] | TextIO) -> None:

@@ -122,10 +122,16 @@ def spend(*releases: Any, note: str = "") -> None:
         If they do not fit into the budget of an open ledger. Nothing was charged.
 
     IncompatibleError
-        If their relation is not that of what a ledger holds; if no ledger is open
-        here, but one is in the process that started this one, where it cannot be
-        recorded; or if a charge of this very thread was interrupted, as by a signal
-        handler. Nothing was charged.
+        If their relation is not that of what a ledger holds; or if a charge of this
+        very thread was interrupted, as by a signal handler. Nothing was charged.
+
+    UnrecordedReleaseError
+        If no ledger is open here, but one is in the process that started this one,
+        where it cannot be recorded. It is an IncompatibleError.
+
+    LedgerError, OSError
+        If the file of a ledger was changed, or cannot be written. Nothing is released;
+        if there are several ledgers some may be charged.
     """
     certificates = as_certificates([*releases])
     charge(_charged("a release"), certificates, note)
