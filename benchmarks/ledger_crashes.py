@@ -3,10 +3,11 @@
 Claim: two processes release under one budget, and are killed (SIGKILL) at random
 moments, one after the other, and started again. No release is forgotten: the ledger
 holds every release whose charge came back, and at most one more for each kill. Nothing
-beyond the budget is charged. Most kills hit in the midst of a charge.
+beyond the budget is charged.
 
 Processes are forked from one that is warm, and killed within a few charges, so that
-moments inside of SQLite's commit are hit as well. Prints what was found, as JSON.
+most kills hit inside of SQLite's transaction. Half as long as a charge takes goes by
+until it is told, as if noise was drawn. Prints what was found, as JSON.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Worker:
 
     path: str
     name: str
+    seconds: float
 
     def __post_init__(self) -> None:
         self.reading, writing = os.pipe()
@@ -51,6 +53,7 @@ class Worker:
         try:
             while True:
                 ledger.spend(LEVEL, note=self.name)
+                time.sleep(self.seconds / 2)
                 os.write(writing, b".")
         except BudgetExceededError:
             os.write(writing, b"!")
@@ -75,30 +78,30 @@ def seconds_of_a_charge(path: str) -> float:
 def run(folder: str, n_kills: int, seed: int) -> dict[str, int]:
     """Kill processes, and return what was found."""
     rng = random.Random(seed)
-    pause = 2 * CHARGES_UNTIL_KILL * seconds_of_a_charge(f"{folder}/first")
+    seconds = seconds_of_a_charge(f"{folder}/first")
     found = Counter(
         kills=0, ledgers=0, released=0, unreleased=0, forgotten=0, overspent=0
     )
     while found["kills"] < n_kills:
         found["ledgers"] += 1
-        use_up(f"{folder}/{found['ledgers']}", n_kills, rng, pause, found)
+        use_up(f"{folder}/{found['ledgers']}", n_kills, rng, seconds, found)
     return dict(found)
 
 
 def use_up(
-    path: str, n_kills: int, rng: random.Random, pause: float, found: Counter[str]
+    path: str, n_kills: int, rng: random.Random, seconds: float, found: Counter[str]
 ) -> None:
     """Kill the processes of one ledger until they are refused."""
     PrivacyLedger(BUDGET, path=path)
     told: dict[str, int] = {}
-    workers = [Worker(path, f"{number}") for number in range(2)]
+    workers = [Worker(path, f"{number}", seconds) for number in range(2)]
     while workers:
-        time.sleep(rng.uniform(0, pause))
+        time.sleep(rng.uniform(0, 2 * CHARGES_UNTIL_KILL * seconds))
         victim = workers.pop(rng.randrange(len(workers)))
         told[victim.name], refused = victim.kill()
         found["kills"] += not refused
         if not refused and found["kills"] + len(workers) < n_kills:
-            workers.append(Worker(path, f"{len(told) + len(workers)}"))
+            workers.append(Worker(path, f"{len(told) + len(workers)}", seconds))
     ledger = PrivacyLedger.open(path)
     held = Counter(entry.note for entry in ledger.releases)
     for name, n_released in told.items():

@@ -30,7 +30,7 @@ from skparisk.ledger._system import refuse_network
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["FileBook"]
+__all__ = ["FileBook", "read_other"]
 
 _TABLES = {
     "lines": "CREATE TABLE lines "
@@ -211,6 +211,13 @@ class FileBook(Book):
                 f"checkpoint {checkpoint} tells of: lines were removed or added."
             )
         self._read([Line(*row[1:]) for row in new], self.path)
+
+
+def read_other(path: str) -> str:
+    """Read a file of canonical JSON; if it is a ledger's, no lock on it is dropped."""
+    with _here.lock:
+        # It is ASCII, so that any other byte is refused in its line.
+        return Path(path).read_text(encoding="ascii", errors="surrogateescape")
 
 
 def _real_path(path: str | bytes | os.PathLike[str]) -> str:

@@ -6,14 +6,13 @@ import math
 import os
 from collections.abc import Sequence
 from numbers import Real
-from pathlib import Path
 from typing import Any, NoReturn, Self, TextIO
 
 from skparisk._validate import check_at_least
 from skparisk.certificate import Certificate, as_certificates
 from skparisk.ledger._book import Book, MemoryBook
 from skparisk.ledger._budget import Budget
-from skparisk.ledger._file import FileBook
+from skparisk.ledger._file import FileBook, read_other
 from skparisk.ledger._history import History, LedgerEntry
 from skparisk.ledger._lines import LedgerError, Line, budget_line, from_jsonl, to_jsonl
 from skparisk.ledger._open import charge, close_book, open_book
@@ -226,8 +225,7 @@ class PrivacyLedger:
         """
         if isinstance(file, str | bytes | os.PathLike):
             source = os.fsdecode(file)
-            # Canonical JSON is ASCII, so that any other byte is refused in its line.
-            text = Path(source).read_text(encoding="ascii", errors="surrogateescape")
+            text = read_other(source)
         else:
             source, text = "the export", file.read()
         lines = from_jsonl(text, source)
