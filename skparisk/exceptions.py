@@ -13,6 +13,7 @@ __all__ = [
     "IncompatibleError",
     "PrivacyLeakWarning",
     "ReferenceWarning",
+    "UnrecordedReleaseError",
 ]
 
 
@@ -88,6 +89,10 @@ class CalibrationError(ValueError):
 
 class IncompatibleError(TypeError):
     """Two parts do not fit: what was sampled, and what it is to be used for."""
+
+
+class UnrecordedReleaseError(IncompatibleError):
+    """A ledger is open in another process, where this release cannot be recorded."""
 
 
 class PrivacyLeakWarning(UserWarning):

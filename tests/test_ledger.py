@@ -6,14 +6,19 @@ import contextvars
 import copy
 import dataclasses
 import fcntl
+import functools
+import hashlib
 import html
+import io
 import itertools
 import json
 import math
 import os
 import pickle
 import re
+import resource
 import shutil
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -39,14 +44,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV
 
-from skparisk.certificate._claim import SEEDED, ceil_text
-from skparisk.composition import (
-    DominatingLoss,
-    PrivacyGuarantee,
-    compose_basic,
-    compose_exact,
-    compose_filter,
-)
+from skparisk.certificate import Certificate, DominatingLoss
+from skparisk.certificate._claim import SEEDED
+from skparisk.certificate._rounding import ceil_text
+from skparisk.composition import compose_basic, compose_exact, compose_filter
 from skparisk.composition._totals import Totals
 from skparisk.exceptions import (
     BudgetExceededError,
@@ -59,14 +60,15 @@ from skparisk.ledger import (
     PrivacyLedger,
     _budget,
     _file,
-    _locks,
+    _lines,
     _marker,
     _open,
+    _system,
     check_room,
+    refuse_without_level,
     spend,
     suspend_open,
 )
-from skparisk.ledger._open import refuse_without_level
 
 COMPOSITIONS = {
     "basic": {"epsilon": 1.0},
@@ -103,7 +105,7 @@ def join(thread):
 
 def levels(ledger):
     """Return the level of each release."""
-    return [entry.guarantee.epsilon for entry in ledger.releases]
+    return [entry.certificate.epsilon for entry in ledger.releases]
 
 
 # What is charged
@@ -175,8 +177,8 @@ def test_ten_releases_of_a_tenth_fill_a_budget_of_one(make):
         ((0.1, 0.0, 0.06), False),
         ((0.1, 1e-6, 0.0), True),
         ((0.1, 2e-5, 0.0), False),
-        (PrivacyGuarantee(0.1, risk=0.03, failure_prob=0.02), True),
-        (PrivacyGuarantee(0.1, risk=0.03, failure_prob=0.03), False),
+        (Certificate(0.1, risk=0.03, failure_prob=0.02), True),
+        (Certificate(0.1, risk=0.03, failure_prob=0.03), False),
         (math.inf, False),
     ],
 )
@@ -192,7 +194,7 @@ def test_delta_and_risk_have_limits_as_well(release, fits):
 
 
 def test_the_probability_that_a_certificate_fails_is_a_part_of_the_risk():
-    release = PrivacyGuarantee(0.1, risk=0.03, failure_prob=0.03)
+    release = Certificate(0.1, risk=0.03, failure_prob=0.03)
     with pytest.raises(BudgetExceededError):
         PrivacyLedger(1.0, gamma=0.05).spend(release)
     PrivacyLedger(1.0, gamma=0.06).spend(release)
@@ -236,7 +238,7 @@ def test_a_release_of_which_nothing_is_certain_is_not_private():
 
 def test_a_release_that_is_not_private_is_recorded_as_such(make):
     ledger = make(1.0)
-    ledger.spend(PrivacyGuarantee(0.1, void_reasons=(SEEDED,)))
+    ledger.spend(Certificate(0.1, void_reasons=(SEEDED,)))
     ledger.spend(0.2)
     assert not ledger.spent.private
     assert ledger.spent.void_reasons == (SEEDED,)
@@ -246,10 +248,10 @@ def test_a_release_that_is_not_private_is_recorded_as_such(make):
 def test_neighbors_of_another_relation_are_refused(make):
     ledger = make(math.inf)
     for limited in (ledger, make(1.0)):
-        limited.spend(PrivacyGuarantee(0.1, relation="replace-one"))
+        limited.spend(Certificate(0.1, relation="replace-one"))
         limited.spend(0.1)
         with pytest.raises(IncompatibleError, match="relation"):
-            limited.spend(PrivacyGuarantee(0.1, relation="add-remove"))
+            limited.spend(Certificate(0.1, relation="add-remove"))
         assert levels(limited) == [0.1, 0.1]
 
 
@@ -319,8 +321,8 @@ def test_limits_are_rounded_down(share):
 
 
 fractions_of_one = st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.0, 0.0, 0.1, 0.7])
-guarantees = st.builds(
-    PrivacyGuarantee,
+certificates = st.builds(
+    Certificate,
     st.floats(0.0) | st.sampled_from([0.0, 0.1, 1e-300, 1e154, 1.7e308]),
     fractions_of_one,
     fractions_of_one,
@@ -339,7 +341,7 @@ guarantees = st.builds(
 
 @settings(deadline=None, max_examples=300)
 @given(
-    parts=st.lists(st.tuples(guarantees, st.integers(1, 3)), max_size=4),
+    parts=st.lists(st.tuples(certificates, st.integers(1, 3)), max_size=4),
     delta=st.floats(1e-300, 0.999),
     share=st.floats(1e-3, 1.0),
 )
@@ -480,7 +482,7 @@ def test_exact_composition_with_no_delta_left_is_basic():
 
 
 def test_the_exact_ledger_knows_the_law_of_a_loss():
-    gaussian = PrivacyGuarantee(
+    gaussian = Certificate(
         0.5, risk=0.01, randomness="explicit", loss=DominatingLoss("gaussian", 0.1)
     )
     ledger = PrivacyLedger(1.0, 1e-5, 0.0, composition="exact")
@@ -763,7 +765,7 @@ def test_who_interrupts_a_charge_can_neither_release_nor_look(make, monkeypatch)
     ledger.spend(0.4)  # it is free again
 
 
-@pytest.mark.parametrize("function", ["_sweep", "lock"])
+@pytest.mark.parametrize("function", ["_sweep", "_try_lock"])
 def test_who_interrupts_the_opening_may_open_a_ledger(
     monkeypatch, marker_folder, function
 ):
@@ -856,7 +858,7 @@ def test_threads_that_charge_several_ledgers_do_not_wait_for_each_other(tmp_path
 
     def charge(books):
         for _ in range(20):
-            _open.charge(books, [PrivacyGuarantee(0.1)], "")
+            _open.charge(books, [Certificate(0.1)], "")
 
     books = [ledger._book for ledger in (first, third, second)]
     threads = [
@@ -967,7 +969,7 @@ def test_a_ledger_is_filed_in_words(budget, tmp_path):
 def test_a_note_cannot_act_on_a_terminal(make):
     ledger = make(1.0)
     note = "\x1b[2J\ud800\u202eü\u2028end"
-    leak = PrivacyGuarantee(0.1, leaks=("A leak\x1b[2J.",))
+    leak = Certificate(0.1, leaks=("A leak\x1b[2J.",))
     ledger.spend(leak, note=note)
     assert ledger.releases[0].note == note
     for text in (str(ledger), ledger._repr_html_()):
@@ -991,18 +993,32 @@ def reopened(ledger, **options):
     return PrivacyLedger.open(ledger.path, **options)
 
 
+@contextlib.contextmanager
+def database(path):
+    """Change the file of a ledger by other means."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        yield connection
+
+
 @every_composition
 def test_a_file_holds_what_was_charged(budget, tmp_path):
     ledger = PrivacyLedger(**budget, gamma=0.5, path=tmp_path / "ledger")
     loss = DominatingLoss("laplace", 0.1, excess=1e-7)
-    ledger.spend(PrivacyGuarantee(0.1, relation="add-remove", loss=loss), note="ü\n")
-    ledger.spend((0.1, 0.0, 0.1), PrivacyGuarantee(0.2, leaks=("a leak",)))
+    ledger.spend(Certificate(0.1, relation="add-remove", loss=loss), note="ü\n")
+    ledger.spend((0.1, 0.0, 0.1), Certificate(0.2, leaks=("a leak",)))
     again = reopened(ledger, head=ledger.head)
     assert again.releases == ledger.releases
     assert again.limit == ledger.limit
     assert again.spent == ledger.spent
     assert str(again) == str(ledger)
     assert repr(again) == repr(ledger)
+
+
+def test_a_file_holds_infinite_levels(tmp_path):
+    ledger = PrivacyLedger(math.inf, path=tmp_path / "ledger")
+    ledger.spend(math.inf)
+    assert reopened(ledger).limit == (math.inf, 1.0, 1.0)
+    assert levels(reopened(ledger)) == [math.inf]
 
 
 def test_handles_of_one_file_know_of_each_other(tmp_path):
@@ -1017,59 +1033,62 @@ def test_handles_of_one_file_know_of_each_other(tmp_path):
     assert ledger.head == other.head
 
 
-def test_lines_are_json_with_a_chain_of_hashes(tmp_path):
-    ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
-    ledger.spend(0.3, note="mean age")
-    header, charge = map(json.loads, Path(ledger.path).read_text().splitlines())
-    assert header["format"] == "skparisk-ledger"
-    assert (header["epsilon"], header["composition"]) == (1.0, "basic")
-    assert charge["previous"] == header["sha256"]
-    assert charge["sha256"] == ledger.head
-    assert charge["note"] == "mean age"
-    assert charge["releases"] == [PrivacyGuarantee(0.3).to_dict()]
-
-
-def test_only_the_owner_may_read_the_files(tmp_path):
-    ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
+def test_nothing_but_the_file_is_left_and_only_its_owner_may_read_it(tmp_path):
+    path = tmp_path / "ledger"
+    ledger = PrivacyLedger(1.0, path=path)
     ledger.spend(0.1)
-    for path in tmp_path.iterdir():
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_two_ledgers_with_one_budget_have_different_heads():
+    assert PrivacyLedger(1.0).head != PrivacyLedger(1.0).head
 
 
 def test_a_ledger_is_not_written_over(tmp_path):
     path = tmp_path / "ledger"
-    PrivacyLedger(1.0, path=path)
-    with pytest.raises(FileExistsError):
+    PrivacyLedger(1.0, path=path).spend(0.1)
+    content = path.read_bytes()
+    with pytest.raises(FileExistsError, match=r"PrivacyLedger\.open"):
         PrivacyLedger(1.0, path=path)
-    path.unlink()
-    with pytest.raises(FileExistsError, match="there was a ledger"):
-        PrivacyLedger(1.0, path=path)
+    assert path.read_bytes() == content
 
 
-@pytest.mark.parametrize("name", ["a.head", "a.head.new", "A.HEAD"])
-def test_a_ledger_is_not_named_as_the_head_of_another(tmp_path, name):
+def test_a_journal_of_something_else_is_not_written_over(tmp_path):
+    other = tmp_path / "ledger-journal"
+    other.write_text("precious")
+    with pytest.raises(FileExistsError, match="ledger-journal exists"):
+        PrivacyLedger(1.0, path=tmp_path / "ledger")
+    assert list(tmp_path.iterdir()) == [other]
+    assert other.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["a-journal", "A-WAL", "a-shm"])
+def test_a_ledger_is_not_named_as_a_file_beside_another(tmp_path, name):
     for use in (PrivacyLedger.open, lambda path: PrivacyLedger(1.0, path=path)):
-        with pytest.raises(ValueError, match=r"path must not end in \.head"):
+        with pytest.raises(ValueError, match="path must not end in -journal or"):
             use(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_in_the_way_of_a_new_head_is_removed_and_not_written_to(tmp_path):
+def test_what_is_in_the_way_of_a_journal_is_not_written_to(tmp_path):
     ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
     other = tmp_path / "other"
     other.write_text("precious")
-    Path(f"{ledger.path}.head.new").symlink_to(other)
-    ledger.spend(0.1)
+    Path(f"{ledger.path}-journal").symlink_to(other)
+    with pytest.raises(OSError, match="Nothing was released"):
+        ledger.spend(0.1)
     assert other.read_text() == "precious"
-    assert levels(reopened(ledger)) == [0.1]
+    Path(f"{ledger.path}-journal").unlink()
+    ledger.spend(0.2)
+    assert levels(reopened(ledger)) == [0.2]
 
 
 def test_a_ledger_has_one_name(tmp_path):
-    """Two would have two heads, and be two ledgers to whoever locks them."""
+    """Each name would have a journal of its own, and a crash would not be mended."""
     ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
     other = tmp_path / "other"
     other.hardlink_to(ledger.path)
-    shutil.copy(f"{ledger.path}.head", f"{other}.head")
     for use in (lambda: ledger.spend(0.1), lambda: PrivacyLedger.open(other)):
         with pytest.raises(LedgerError, match="2 names"):
             use()
@@ -1078,50 +1097,57 @@ def test_a_ledger_has_one_name(tmp_path):
     assert levels(ledger) == [0.2]
 
 
-def test_a_path_may_be_bytes(tmp_path):
-    path = os.fsencode(tmp_path / "ledger")
+@pytest.mark.parametrize("name", [b"ledger", b"100%? #\xff\xfc;a=b", "ü\n".encode()])
+def test_a_path_may_be_bytes_and_have_any_name(tmp_path, name):
+    path = os.path.join(os.fsencode(tmp_path), name)
     PrivacyLedger(1.0, path=path).spend(0.1)
     assert levels(PrivacyLedger.open(path)) == [0.1]
+    assert os.listdir(os.fsencode(tmp_path)) == [name]
 
 
-@pytest.mark.parametrize("content", [b"", b'{"comp', b'{"composition":"basic","de'])
-def test_what_is_left_of_the_first_line_does_not_hinder(tmp_path, content):
+def test_a_new_ledger_may_take_an_empty_file(tmp_path):
     path = tmp_path / "ledger"
-    path.write_bytes(content)
-    with pytest.raises(LedgerError, match="head is missing"):
+    path.touch()
+    with pytest.raises(LedgerError, match="can be made again"):
         PrivacyLedger.open(path)
     PrivacyLedger(1.0, path=path).spend(0.1)
     assert levels(PrivacyLedger.open(path)) == [0.1]
 
 
 @pytest.mark.parametrize(
-    "content", [b"text", b"\n", b'{"comp\n', b'{"composition":"basic"}\n']
+    "content", [b"text", b"\n", b"SQLite format 3\0", b"\0" * 4096]
 )
 def test_a_file_with_something_else_is_not_written_over(tmp_path, content):
     path = tmp_path / "ledger"
     path.write_bytes(content)
     with pytest.raises(FileExistsError, match="exists"):
         PrivacyLedger(1.0, path=path)
+    with pytest.raises(LedgerError, match="ledger"):
+        PrivacyLedger.open(path)
     assert path.read_bytes() == content
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("change", ["CREATE TABLE mine (x)", "PRAGMA user_version=1"])
+def test_another_database_is_not_written_over(tmp_path, change):
+    path = tmp_path / "ledger"
+    with database(path) as other:
+        other.execute(change)
+    content = path.read_bytes()
+    with pytest.raises(FileExistsError):
+        PrivacyLedger(1.0, path=path)
+    with pytest.raises(LedgerError, match="must have the tables"):
+        PrivacyLedger.open(path)
+    assert path.read_bytes() == content
 
 
 def test_a_pipe_is_no_place_for_a_ledger(tmp_path):
     os.mkfifo(tmp_path / "ledger")
     with pytest.raises(FileExistsError):
         PrivacyLedger(1.0, path=tmp_path / "ledger")
-
-
-def test_a_budget_whose_head_was_not_yet_written_is_a_new_ledger(tmp_path):
-    path = tmp_path / "ledger"
-    PrivacyLedger(1.0, path=path)
-    Path(f"{path}.head").unlink()
-    with pytest.raises(FileExistsError):
-        PrivacyLedger(2.0, path=path)
-    ledger = PrivacyLedger.open(path)
-    assert ledger.limit[0] == 1.0
-    ledger.spend(0.1)
-    assert levels(reopened(ledger)) == [0.1]
+    for other in (tmp_path / "ledger", tmp_path):
+        with pytest.raises(LedgerError, match="is not a file"):
+            PrivacyLedger.open(other)
 
 
 def test_there_must_be_a_file_to_open(tmp_path):
@@ -1139,127 +1165,224 @@ def test_another_directory_does_not_matter(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def as_any_user():
+    """Run as a user who is not allowed everything, in a folder of theirs."""
+    with ExitStack() as stack:
+        if not os.getuid():
+            os.seteuid(65534)
+            stack.callback(os.seteuid, 0)
+        yield Path(stack.enter_context(tempfile.TemporaryDirectory(dir="/tmp")))
+
+
+def test_a_file_that_cannot_be_written_to_can_be_looked_at(as_any_user):
+    ledger = PrivacyLedger(1.0, path=as_any_user / "ledger")
+    ledger.spend(0.1)
+    for target, mode in ((Path(ledger.path), 0o400), (as_any_user, 0o500)):
+        before = target.stat().st_mode
+        target.chmod(mode)
+        assert levels(ledger) == levels(reopened(ledger)) == [0.1]
+        with pytest.raises(PermissionError, match="is read-only"):
+            ledger.spend(0.2)
+        with pytest.raises(PermissionError, match="is read-only"):
+            reopened(ledger).spend(0.2)
+        target.chmod(before)
+    Path(ledger.path).chmod(0o000)
+    with pytest.raises(OSError, match="could not be read"):
+        reopened(ledger)
+    Path(ledger.path).chmod(0o600)
+    ledger.spend(0.2)
+    assert levels(reopened(ledger)) == [0.1, 0.2]
+
+
+def test_who_waits_for_a_file_waits_as_long_as_it_takes(tmp_path, monkeypatch):
+    monkeypatch.setattr(_file, "_PATIENCE", 0.001)
+    ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
+    thread = threading.Thread(target=ledger.spend, args=(0.1,))
+    with database(ledger.path) as other:
+        other.execute("BEGIN IMMEDIATE")
+        thread.start()
+        thread.join(0.2)
+        assert thread.is_alive()
+        other.execute("COMMIT")
+    join(thread)
+    assert levels(ledger) == [0.1]
+
+
+# Who changes the file
+
+
+@pytest.fixture
 def filed(tmp_path):
-    """Return a ledger with two charges, and what its files hold."""
+    """Return the file of a ledger with two charges."""
     ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
     ledger.spend(0.1, note="first")
     ledger.spend((0.2,), (0.3, 0.0, 0.1), note="second")
-    path = Path(ledger.path)
-    return path, path.read_bytes(), Path(f"{path}.head").read_bytes()
+    return Path(ledger.path)
 
 
-def write(path, lines, head):
-    """Write both files of a ledger."""
-    path.write_bytes(lines)
-    Path(f"{path}.head").write_bytes(head)
+def held(path):
+    """Return all that a ledger holds."""
+    ledger = PrivacyLedger.open(path)
+    return ledger.limit, ledger.releases, ledger.head
 
 
-def test_every_byte_matters(filed):
-    path, lines, head = filed
-    for position in range(0, len(lines), 2):
-        changed = bytearray(lines)
+def test_no_byte_changes_what_it_holds(filed):
+    """Some bytes are not used, or say how large the file was at some time."""
+    before, content = held(filed), filed.read_bytes()
+    noticed = 0
+    for position in range(0, len(content), 1 if len(content) < 2000 else 13):
+        changed = bytearray(content)
         changed[position] ^= 1 + position % 127
-        path.write_bytes(changed)
-        with pytest.raises(LedgerError, match=re.escape(str(path))):
-            PrivacyLedger.open(path)
-    path.write_bytes(lines)
-    for position in range(len(head)):
-        changed = bytearray(head)
-        changed[position] ^= 1 + position % 127
-        Path(f"{path}.head").write_bytes(changed)
-        with pytest.raises(LedgerError, match=re.escape(str(path))):
-            PrivacyLedger.open(path)
-    write(path, lines, head)
-    assert len(PrivacyLedger.open(path).releases) == 3
+        filed.write_bytes(changed)
+        try:
+            assert held(filed) == before
+        except LedgerError as error:
+            assert str(filed) in str(error)  # noqa: PT017
+            noticed += 1
+    assert noticed > 100
+    assert len(list(filed.parent.iterdir())) == 1
+
+
+def test_no_byte_of_a_line_goes_unnoticed(filed):
+    content = filed.read_bytes()
+    with database(filed) as connection:
+        lines = connection.execute("SELECT document || sha256 FROM lines").fetchall()
+    for (line,) in lines:
+        start = content.index(line.encode())
+        for position in range(start, start + len(line), 3):
+            changed = bytearray(content)
+            changed[position] ^= 1 + position % 127
+            filed.write_bytes(changed)
+            with pytest.raises(LedgerError, match=re.escape(str(filed))):
+                PrivacyLedger.open(filed)
 
 
 @pytest.fixture(scope="module")
 def filed_once(tmp_path_factory):
-    """Return a ledger with two charges, and what its first file holds."""
+    """Return the file of a ledger, and what it holds."""
     path = tmp_path_factory.mktemp("filed") / "ledger"
     ledger = PrivacyLedger(1.0, path=path)
     ledger.spend(0.1)
     ledger.spend(0.2, note="second")
-    return path, path.read_bytes()
+    return path, path.read_bytes(), held(path)
 
 
 @settings(deadline=None, max_examples=200)
 @given(data=st.data())
-def test_edits_are_noticed(filed_once, data):
-    path, lines = filed_once
-    start = data.draw(st.integers(0, len(lines)))
-    stop = data.draw(st.integers(start, min(start + 40, len(lines))))
-    changed = lines[:start] + data.draw(st.binary(max_size=10)) + lines[stop:]
-    path.write_bytes(changed)
-    if changed.startswith(lines) and b"\n" not in changed[len(lines) :]:
-        # No more than what a crash may leave.
-        assert levels(PrivacyLedger.open(path)) == [0.1, 0.2]
-        assert path.read_bytes() == lines
-    else:
-        with pytest.raises(LedgerError):
-            PrivacyLedger.open(path)
+def test_no_edit_changes_what_it_holds(filed_once, data):
+    path, content, before = filed_once
+    start = data.draw(st.integers(0, len(content)))
+    stop = data.draw(st.integers(start, min(start + 40, len(content))))
+    path.write_bytes(
+        content[:start] + data.draw(st.binary(max_size=10)) + content[stop:]
+    )
+    with contextlib.suppress(LedgerError):
+        assert held(path) == before
 
 
-def test_lines_that_are_cut_off_are_noticed(filed):
-    path, lines, head = filed
-    for length in range(0, len(lines), 3):
-        path.write_bytes(lines[:length])
-        with pytest.raises(LedgerError, match=r"its head tells of 3|not JSON"):
-            PrivacyLedger.open(path)
-        assert path.read_bytes() == lines[:length]
-    assert Path(f"{path}.head").read_bytes() == head
+def test_a_file_that_is_cut_off_is_noticed(filed):
+    content = filed.read_bytes()
+    for length in [*range(0, len(content), 97), len(content) - 1]:
+        filed.write_bytes(content[:length])
+        with pytest.raises(LedgerError, match=re.escape(str(filed))):
+            PrivacyLedger.open(filed)
+        assert filed.read_bytes() == content[:length]
 
 
-def test_a_missing_head_is_noticed(filed):
-    path, lines, _ = filed
-    Path(f"{path}.head").unlink()
-    with pytest.raises(LedgerError, match="head is missing"):
-        PrivacyLedger.open(path)
-    assert path.read_bytes() == lines
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("DELETE FROM lines WHERE number = 2", "2 lines, which are not those that"),
+        ("DELETE FROM lines", "0 lines, which are not those that"),
+        ("DELETE FROM lines WHERE number = 1", "lines were removed"),
+        ("UPDATE lines SET document = 5 WHERE number = 1", "line 2 of .* not an obj"),
+        ("UPDATE lines SET document = x'00' WHERE number = 1", "line 2 of .* not JSON"),
+        ("DELETE FROM lines WHERE number = 0", "lines were removed"),
+        ("INSERT INTO lines SELECT 3, document, sha256 FROM lines LIMIT 1", "4 lines"),
+        ("INSERT INTO lines SELECT -1, document, sha256 FROM lines LIMIT 1", "removed"),
+        ("UPDATE lines SET number = 7 WHERE number = 2", "lines were removed"),
+        ("UPDATE lines SET document = replace(document, '0.1', '0.0')", "was changed"),
+        ("UPDATE lines SET document = document || ' ' WHERE number", "line 2 of"),
+        ("UPDATE lines SET document = CAST(document AS BLOB)", "line 1 of"),
+        ("UPDATE lines SET document = '[]'", "line 1 of .* is not an object"),
+        ("UPDATE lines SET document = '{'", "line 1 of .* is not JSON"),
+        ("UPDATE lines SET document = '1e999'", "line 1 of .* is not JSON"),
+        (f"UPDATE lines SET document = '{'[' * 10**5}'", "line 1 of .* is not JSON"),
+        ("UPDATE lines SET document = CAST(x'ff' AS TEXT)", "damaged"),
+        ("UPDATE lines SET sha256 = 'x' WHERE number = 1", "line 2 of .* was changed"),
+        ("DELETE FROM checkpoint", "lines were removed or added"),
+        ("INSERT INTO checkpoint SELECT * FROM checkpoint", "removed or added"),
+        ("UPDATE checkpoint SET lines = 2", "lines were removed or added"),
+        ("UPDATE checkpoint SET lines = 3.5", "lines were removed or added"),
+        ("UPDATE checkpoint SET sha256 = CAST(sha256 AS BLOB)", "removed or added"),
+        ("ALTER TABLE lines ADD COLUMN more", "and nothing else"),
+        ("DROP TABLE checkpoint", "and nothing else"),
+        ("CREATE TABLE other (x)", "and nothing else"),
+        ("CREATE VIEW other AS SELECT 1", "and nothing else"),
+        ("CREATE INDEX other ON lines (sha256)", "and nothing else"),
+        ("ANALYZE", "and nothing else"),
+        (
+            "CREATE TRIGGER forget AFTER INSERT ON lines BEGIN "
+            "DELETE FROM lines WHERE number > 0; END",
+            "and nothing else",
+        ),
+        ("PRAGMA journal_mode = WAL", "another journal mode"),
+    ],
+)
+def test_changes_by_another_program_are_noticed(filed, statement, message):
+    with database(filed) as connection:
+        connection.execute(statement)
+    with pytest.raises(LedgerError, match=message) as info:
+        PrivacyLedger.open(filed)
+    assert str(filed) in str(info.value)
 
 
-def test_lines_that_the_head_does_not_tell_of_are_noticed(filed):
-    path, lines, _ = filed
-    first = lines.splitlines()[0]
-    digest = json.loads(first)["sha256"].encode()
-    Path(f"{path}.head").write_bytes(b"1 " + digest + b"\n")
-    with pytest.raises(LedgerError, match="3 complete lines, and its head tells of 1"):
-        PrivacyLedger.open(path)
+def test_a_file_without_lines_is_no_ledger(filed):
+    with database(filed) as connection:
+        connection.execute("DELETE FROM lines")
+        connection.execute("DELETE FROM checkpoint")
+    with pytest.raises(LedgerError, match="has 0 lines"):
+        PrivacyLedger.open(filed)
 
 
-def test_a_head_that_is_put_back_while_it_is_in_use_is_no_more_than_a_crash(filed):
-    path, lines, _ = filed
-    ledger = PrivacyLedger.open(path)
-    digests = [json.loads(line)["sha256"] for line in lines.splitlines()]
-    Path(f"{path}.head").write_text(f"2 {digests[1]}\n")
-    ledger.spend(0.1)
-    assert levels(reopened(ledger)) == levels(ledger) == [0.1, 0.2, 0.3, 0.1]
-    Path(f"{path}.head").write_text(f"2 {digests[1]}\n")
-    with pytest.raises(LedgerError, match="4 complete lines, and its head tells of 2"):
-        ledger.spend(0.1)
+def test_two_lines_that_change_places_are_noticed(filed):
+    with database(filed) as connection:
+        for change in (
+            "9 WHERE number = 1",
+            "1 WHERE number = 2",
+            "2 WHERE number = 9",
+        ):
+            connection.execute(f"UPDATE lines SET number = {change}")
+    with pytest.raises(LedgerError, match="not those that its checkpoint"):
+        PrivacyLedger.open(filed)
 
 
-def test_a_line_ahead_and_a_part_of_another_are_no_trace_of_a_crash(filed):
-    path, lines, _ = filed
-    first = lines.splitlines(keepends=True)[:2]
-    digest = json.loads(first[1])["sha256"]
-    write(path, lines + b"{", f"2 {digest}\n".encode())
-    with pytest.raises(LedgerError, match="3 complete lines, and its head tells of 2"):
-        PrivacyLedger.open(path)
+def test_a_damaged_page_is_noticed_whatever_it_holds(filed):
+    with database(filed) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_master SET rootpage = 2 WHERE rootpage = 3")
+    with pytest.raises(LedgerError, match="damaged"):
+        PrivacyLedger.open(filed)
 
 
-def resealed(lines, change):
-    """Return lines after a change by someone who knows how the hashes are made."""
-    documents = [json.loads(line) for line in lines.splitlines()]
-    change(documents)
-    sealed = []
-    for document in documents:
-        document.pop("sha256")
-        if "previous" in document and sealed:
-            document["previous"] = sealed[-1]["sha256"]
-        sealed.append(_file._seal(document | document.pop("forged", {})))
-    head = f"{len(sealed)} {sealed[-1]['sha256']}\n".encode()
-    return b"".join(map(_file._as_line, sealed)), head
+def forge(path, change):
+    """Change a ledger as someone does who knows how the hashes are made."""
+    with database(path) as connection:
+        rows = connection.execute("SELECT document FROM lines ORDER BY number")
+        documents = [json.loads(text) for (text,) in rows]
+        change(documents)
+        sealed = [("", "")]
+        for document in documents:
+            sealed.append(_lines._seal(document, sealed[-1][1]))
+        connection.execute("DELETE FROM lines")
+        connection.executemany(
+            "INSERT INTO lines VALUES (?, ?, ?)",
+            [(number, *line) for number, line in enumerate(sealed[1:])],
+        )
+        connection.execute(
+            "UPDATE checkpoint SET lines = ?, sha256 = ?",
+            (len(documents), sealed[-1][1]),
+        )
 
 
 def forget_a_charge(documents):
@@ -1270,17 +1393,17 @@ def raise_the_budget(documents):
     documents[0]["epsilon"] = 10.0
 
 
-@pytest.mark.parametrize("forge", [forget_a_charge, raise_the_budget])
-def test_who_rewrites_both_files_is_found_out_by_a_head_that_was_filed(filed, forge):
-    path, lines, head = filed
-    digest = head.split()[1].decode()
-    earlier = json.loads(lines.splitlines()[1])["sha256"]
-    assert PrivacyLedger.open(path, head=digest).head == digest
-    assert PrivacyLedger.open(path, head=earlier).head == digest
-    write(path, *resealed(lines, forge))
-    PrivacyLedger.open(path)  # a lie that nothing in the files shows
+@pytest.mark.parametrize("change", [forget_a_charge, raise_the_budget])
+def test_who_rewrites_the_file_is_found_out_by_a_head_that_was_filed(filed, change):
+    with database(filed) as connection:
+        rows = connection.execute("SELECT sha256 FROM lines ORDER BY number")
+        _, earlier, digest = (row[0] for row in rows)
+    assert PrivacyLedger.open(filed, head=digest).head == digest
+    assert PrivacyLedger.open(filed, head=earlier).head == digest
+    forge(filed, change)
+    PrivacyLedger.open(filed)  # a lie that nothing in the file shows
     with pytest.raises(LedgerError, match="rewritten since"):
-        PrivacyLedger.open(path, head=digest)
+        PrivacyLedger.open(filed, head=digest)
 
 
 def set_in(number, **entries):
@@ -1289,216 +1412,437 @@ def set_in(number, **entries):
 
 
 @pytest.mark.parametrize(
-    ("forge", "message"),
+    ("change", "message"),
     [
-        (set_in(0, other=1), "line 1 of .* must have the entries"),
+        (set_in(0, other=1), "line 1 of .* must be"),
+        (lambda documents: documents[0].pop("id"), "line 1 of .* must be"),
+        (set_in(0, id=5), "line 1 of .* must be"),
+        (set_in(0, epsilon=1), "line 1 of .* must be"),
+        (set_in(0, schema_version=2), "must have the schema"),
+        (set_in(0, schema="other"), "must have the schema"),
+        (lambda documents: documents.pop(0), "line 1 of .* must have the schema"),
+        (set_in(0, epsilon=-1.0), "no valid budget: epsilon"),
+        (set_in(0, epsilon=None), "no valid budget: epsilon"),
+        (set_in(0, composition="other"), "no valid budget: composition"),
+        (set_in(0, composition=[]), "no valid budget"),
         (set_in(1, other=1), "line 2 of .* must have the entries"),
         (lambda documents: documents[1].pop("note"), "line 2 of .* must have"),
-        (lambda documents: documents.pop(0), "line 1 of .* must have the entries"),
-        (set_in(0, version=2), "must have the format"),
-        (set_in(0, format="other"), "must have the format"),
-        (set_in(0, epsilon=-1.0), "no valid budget: epsilon"),
-        (set_in(0, composition="other"), "no valid budget: composition"),
-        (set_in(2, index=1), "line 3 of .* does not follow"),
-        (set_in(2, forged={"previous": "0" * 64}), "line 3 of .* does not follow"),
+        (set_in(2, index=1), "line 3 of .* must have the index 2"),
+        (set_in(2, index=2.0), "line 3 of .* must have the index 2"),
+        (set_in(1, note=5), "line 2 of .* must have a note"),
+        (set_in(1, time=5), "line 2 of .* must have a note"),
+        (set_in(1, releases=[]), "line 2 of .* must have a note"),
         (set_in(1, releases=5), "line 2 of .* holds no releases"),
+        (set_in(1, releases="x"), "line 2 of .* holds no releases"),
         (set_in(1, releases=[{"risk": 0.1}]), "line 2 of .* holds no releases"),
-        (lambda d: d[1]["releases"][0].update(new=1), r"unknown entries \['new'\]"),
+        (lambda d: d[1]["releases"][0].update(new=1), r"unknown are \['new'\]"),
         (lambda d: d[1]["releases"][0].update(epsilon=-1), "holds no releases"),
         (lambda d: d[1]["releases"][0].update(loss=3), "holds no releases"),
-        (lambda d: d[2]["releases"][0].update(group_size=2), "groups of one size"),
+        (lambda d: d[1]["releases"][0].update(guarantee="x"), "do not follow"),
     ],
 )
-def test_forged_lines_are_refused(filed, forge, message):
-    path, lines, _ = filed
-    write(path, *resealed(lines, forge))
+def test_forged_lines_are_refused(filed, change, message):
+    forge(filed, change)
     with pytest.raises(LedgerError, match=message):
-        PrivacyLedger.open(path)
+        PrivacyLedger.open(filed)
 
 
-def test_a_chain_that_is_broken_is_noticed(filed):
-    path, lines, head = filed
-    header, first, second = lines.splitlines(keepends=True)
-    write(path, header + second + first, head)
-    with pytest.raises(LedgerError, match=r"line 2 of .* does not follow"):
-        PrivacyLedger.open(path)
-
-
-@pytest.mark.parametrize("line", [b"[" * 100_000, b"[]", b"\xff", b"null", b"1e999"])
-def test_lines_that_are_no_objects_are_refused(filed, line):
-    path, lines, head = filed
-    write(path, line + b"\n" + lines, head)
-    with pytest.raises(LedgerError, match="line 1 of"):
-        PrivacyLedger.open(path)
+def test_releases_that_do_not_go_together_are_refused(filed):
+    group = Certificate(0.1, group_size=2).to_dict()
+    forge(filed, set_in(2, releases=[group]))
+    with pytest.raises(LedgerError, match="groups of one size"):
+        PrivacyLedger.open(filed)
 
 
 def test_words_of_another_version_do_not_make_a_file_unreadable(filed):
-    path, lines, _ = filed
-
     def reword(documents):
-        documents[1]["releases"][0]["guarantee"] = "The same in other words."
-        del documents[2]["releases"][0]["leaks"]  # a version that knew of none
+        documents[1]["releases"][0].update(version="0.0.1", guarantee="In other words.")
 
-    write(path, *resealed(lines, reword))
-    assert levels(PrivacyLedger.open(path)) == [0.1, 0.2, 0.3]
+    forge(filed, reword)
+    ledger = PrivacyLedger.open(filed)
+    ledger.spend(0.1)
+    assert levels(ledger) == levels(reopened(ledger)) == [0.1, 0.2, 0.3, 0.1]
 
 
-@pytest.mark.parametrize("how", ["cut off", "replaced", "older"])
-def test_a_file_that_changes_while_it_is_in_use_is_noticed(filed, how):
-    path, lines, _ = filed
-    ledger = PrivacyLedger.open(path)
-    older = b"".join(lines.splitlines(keepends=True)[:2])
-    if how == "cut off":
-        path.write_bytes(older)
-    elif how == "older":
-        digest = json.loads(older.splitlines()[1])["sha256"]
-        write(path, older, f"2 {digest}\n".encode())
-    else:
-        path.unlink()
-    with pytest.raises((LedgerError, FileNotFoundError)):
+def cut_off(path):
+    with database(path) as connection:
+        connection.execute("DELETE FROM lines WHERE number = 2")
+        connection.execute(
+            "UPDATE checkpoint SET lines = 2, "
+            "sha256 = (SELECT sha256 FROM lines WHERE number = 1)"
+        )
+
+
+def put_back_by_copy(path):
+    shutil.copy(path, f"{path}.copy")
+    os.replace(f"{path}.copy", path)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (cut_off, LedgerError, "was cut off or rewritten while it was in use"),
+        (lambda path: forge(path, raise_the_budget), LedgerError, "or rewritten while"),
+        (put_back_by_copy, LedgerError, "was replaced while it was in use"),
+        (lambda path: path.unlink(), FileNotFoundError, "No such file"),
+        (lambda path: path.write_bytes(b""), LedgerError, "must have the tables"),
+        (lambda path: path.write_bytes(b"text"), LedgerError, "is not a ledger"),
+    ],
+)
+def test_a_file_that_changes_while_it_is_in_use_is_noticed(
+    filed, change, error, message
+):
+    ledger = PrivacyLedger.open(filed)
+    change(filed)
+    with pytest.raises(error, match=message):
         ledger.spend(0.1)
+    assert not any("-journal" in path.name for path in filed.parent.iterdir())
 
 
 def test_a_file_that_is_replaced_while_its_lock_is_waited_for_is_noticed(
     filed, monkeypatch
 ):
-    path, _, _ = filed
-    ledger = PrivacyLedger.open(path)
-
-    def replace(_):
-        shutil.copy(path, f"{path}.copy")
-        os.replace(f"{path}.copy", path)
-
-    monkeypatch.setattr(_locks, "lock", replace)
-    monkeypatch.setattr(_locks, "unlock", lambda _: None)
+    ledger = PrivacyLedger.open(filed)
+    interrupt(monkeypatch, _file, "_begin", lambda: put_back_by_copy(filed))
     with pytest.raises(LedgerError, match="was replaced"):
         ledger.spend(0.1)
 
 
-# Crashes
+# Network file systems
+
+MOUNTS = r"""21 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+22 21 0:5 / /proc rw - proc proc rw
+30 21 0:40 / /home rw,relatime shared:2 master:1 - nfs4 server:/home rw,vers=4.2
+31 30 8:2 / /home/local rw - xfs /dev/sda2 rw
+32 21 0:41 / /mnt/a\040b\134c rw - cifs //server/share rw
+33 21 0:42 / /auto rw - autofs systemd-1 rw
+34 33 0:43 / /auto rw - nfs server:/auto rw
+35 21 0:44 / /ssh rw - fuse.sshfs me@server:/ rw
+36 21 0:45 / /secret rw - fuse.gocryptfs /cipher rw
+37 21 8:3 / /disk rw - fuseblk /dev/sdb1 rw
+38 21 0:46 / /user rw - fuse grpcfuse rw
+"""
 
 
-def test_a_charge_is_safe_wherever_a_crash_cuts_it_off(tmp_path):
-    """All states of the two files while a line is written."""
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/etc/ledger", None),
+        ("/home/ledger", "nfs4"),
+        ("/homeless/ledger", None),
+        ("/home/local/a/ledger", None),
+        ("/home/locals/ledger", "nfs4"),
+        ("/mnt/a b\\c/ledger", "cifs"),
+        ("/auto/ledger", "nfs"),
+        ("/ssh/ledger", "fuse.sshfs"),
+        ("/secret/ledger", None),
+        ("/disk/ledger", None),
+        ("/user/ledger", "fuse"),
+        (r"\\server\share\ledger", "UNC path"),
+        (r"\\?\UNC\server\share\ledger", "UNC path"),
+        (r"\\?\C:\ledger", None),
+        (r"C:\ledger", None),
+    ],
+)
+def test_network_file_systems_are_known_by_their_mount(path, kind):
+    assert _system.network_type(path, MOUNTS) == kind
+
+
+def test_where_the_system_tells_of_no_mounts_only_shares_of_windows_are_known():
+    assert _system.network_type("/home/ledger", "") is None
+    assert _system.network_type(r"\\server\share\ledger", "") == "UNC path"
+
+
+def test_a_ledger_on_a_network_file_system_is_refused(tmp_path, monkeypatch):
     ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
+    (tmp_path / "self").mkdir()
+    mounted = f"9 1 0:9 / {tmp_path} rw - nfs server:/ rw\n"
+    (tmp_path / "self" / "mountinfo").write_text(mounted)
+    with monkeypatch.context() as patch:
+        patch.setattr(_system, "_PROC", tmp_path)
+        for use in (
+            lambda: reopened(ledger),
+            lambda: PrivacyLedger(1.0, path=tmp_path / "other"),
+        ):
+            with pytest.raises(ValueError, match=r"network file system \(nfs\)"):
+                use()
+    assert not (tmp_path / "other").exists()
+    monkeypatch.setattr(_system, "_PROC", tmp_path / "none")
     ledger.spend(0.1)
-    path = Path(ledger.path)
-    lines, head = path.read_bytes(), Path(f"{path}.head").read_bytes()
-    ledger.spend(0.2, note="cut off")
-    more, new_head = path.read_bytes(), Path(f"{path}.head").read_bytes()
-    size = len(more) - len(lines)
-    for length in (0, 1, 2, *range(3, size - 2, 23), size - 2, size - 1):
-        write(path, more[: len(lines) + length], head)
-        again = PrivacyLedger.open(path)
-        assert levels(again) == [0.1]  # no noise was drawn
-        assert path.read_bytes() == lines
-        again.spend(0.3)
-        assert levels(PrivacyLedger.open(path)) == [0.1, 0.3]
-    write(path, more, head)
-    assert levels(PrivacyLedger.open(path)) == [0.1, 0.2]  # counts as spent
-    assert Path(f"{path}.head").read_bytes() == new_head
-    write(path, more, head)
-    Path(f"{path}.head.new").write_bytes(new_head[:7])
-    assert levels(PrivacyLedger.open(path)) == [0.1, 0.2]
-    PrivacyLedger.open(path).spend(0.4)
-    assert levels(PrivacyLedger.open(path)) == [0.1, 0.2, 0.4]
+    assert levels(reopened(ledger)) == [0.1]
+
+
+# JSON lines
+
+
+def exported(ledger):
+    """Return a ledger as text."""
+    stream = io.StringIO()
+    ledger.to_jsonl(stream)
+    return stream.getvalue()
+
+
+def imported(text, **options):
+    """Return a ledger that was text."""
+    return PrivacyLedger.from_jsonl(io.StringIO(text), **options)
+
+
+def charged(ledger):
+    """Return a ledger with two charges."""
+    loss = DominatingLoss("laplace", 0.1, excess=1e-7)
+    ledger.spend(Certificate(0.1, relation="add-remove", loss=loss), note="ü\n\ud800")
+    ledger.spend((0.1, 0.0, 0.1), Certificate(0.2, leaks=("a leak",)))
+    return ledger
+
+
+@every_composition
+@pytest.mark.parametrize("in_file", [True, False])
+def test_an_export_is_imported_with_the_same_head(make, budget, in_file, tmp_path):
+    ledger = charged(make(**budget, gamma=0.5))
+    path = tmp_path / "imported" if in_file else None
+    again = imported(exported(ledger), path=path, head=ledger.head)
+    assert again.path == (str(path) if in_file else None)
+    for _ in range(2):
+        assert again.head == ledger.head
+        assert again.releases == ledger.releases
+        assert again.limit == ledger.limit
+        assert again.spent == ledger.spent
+        assert exported(again) == exported(ledger)
+    again.spend(0.01)  # a ledger of its own from now on
+    assert len(again.releases) == len(ledger.releases) + 1
+    assert imported(exported(again), head=ledger.head).head == again.head
+
+
+def test_an_export_is_lines_of_json_with_a_chain_of_hashes(make):
+    ledger = make(1.0)
+    ledger.spend(0.3, note="mean age")
+    lines = exported(ledger).splitlines()
+    budget, charge, checkpoint = map(json.loads, lines)
+    assert budget["schema"] == "skparisk.ledger"
+    assert (budget["epsilon"], budget["composition"]) == (1.0, "basic")
+    assert charge["note"] == "mean age"
+    assert charge["releases"] == [Certificate(0.3).to_dict()]
+    previous = ""
+    for document in (budget, charge):
+        stated = document.pop("sha256")
+        text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+        previous = hashlib.sha256((previous + text).encode()).hexdigest()
+        assert stated == previous
+    assert checkpoint == {"lines": 2, "sha256": ledger.head}
+    assert ledger.head == previous
+
+
+def test_an_export_is_a_new_file_of_its_owner(make, tmp_path):
+    ledger = charged(make(1.0, gamma=0.5))
+    for file in (tmp_path / "a.jsonl", os.fsencode(tmp_path / "b.jsonl")):
+        ledger.to_jsonl(file)
+        assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+        assert Path(os.fsdecode(file)).read_text() == exported(ledger)
+        assert PrivacyLedger.from_jsonl(file).head == ledger.head
+        with pytest.raises(FileExistsError):
+            ledger.to_jsonl(file)
+
+
+def test_an_import_does_not_write_over_anything(tmp_path):
+    ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
+    with pytest.raises(FileExistsError):
+        imported(exported(ledger), path=ledger.path)
+
+
+@pytest.mark.parametrize("in_file", [True, False])
+def test_an_export_that_was_changed_is_refused(tmp_path, in_file):
+    path = tmp_path / "ledger" if in_file else None
+    text = exported(charged(PrivacyLedger(1.0)))
+    for position in range(0, len(text), 7):
+        changed = chr(ord(text[position]) ^ (1 + position % 31))
+        with pytest.raises(LedgerError, match="the export"):
+            imported(text[:position] + changed + text[position + 1 :], path=path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lines_of_an_export_that_are_missing_or_moved_are_noticed():
+    lines = exported(charged(PrivacyLedger(1.0))).splitlines(keepends=True)
+    orders = {
+        order
+        for n in range(len(lines) + 1)
+        for order in itertools.permutations(range(len(lines)), n)
+    }
+    for order in orders - {(0, 1, 2, 3)}:
+        with pytest.raises(LedgerError, match="the export"):
+            imported("".join(lines[number] for number in order))
+
+
+def test_a_file_that_is_no_export_is_refused(filed):
+    with pytest.raises(LedgerError, match=f"line 1 of {filed} is not JSON"):
+        PrivacyLedger.from_jsonl(filed)
+
+
+def test_an_export_that_was_rewritten_is_found_out_by_a_head(make, tmp_path):
+    head = charged(make(1.0, gamma=0.5)).head
+    with pytest.raises(LedgerError, match="the export has no line with the hash"):
+        imported(exported(PrivacyLedger(1.0)), head=head, path=tmp_path / "imported")
+    assert not (tmp_path / "imported").exists()
+
+
+# Crashes
 
 
 class Crash(BaseException):
     """The process ends here."""
 
 
-@pytest.mark.parametrize("function", ["fsync", "replace", "open"])
+@pytest.fixture
+def fail_at(monkeypatch):
+    """Return what makes the n-th statement of SQLite fail, or what follows it."""
+
+    @contextlib.contextmanager
+    def failing(nth, error, after=False):
+        executed = []
+
+        class Failing(sqlite3.Connection):
+            def execute(self, *arguments):
+                executed.append(arguments[0])
+                if len(executed) != nth + 1:
+                    return super().execute(*arguments)
+                if after:
+                    super().execute(*arguments)
+                raise error
+
+            def executemany(self, statement, rows):
+                for row in rows:
+                    self.execute(statement, row)
+
+        with monkeypatch.context() as patch:
+            connect = functools.partial(sqlite3.connect, factory=Failing)
+            patch.setattr(sqlite3, "connect", connect)
+            yield executed
+
+    return failing
+
+
+def an_error_of_sqlite():
+    """Return the error of a disk that fails."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR | (4 << 8)
+    return error
+
+
+@pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("kind", [OSError, Crash])
-@pytest.mark.parametrize("nth", range(3))
 def test_an_error_on_the_way_releases_nothing_and_forgets_nothing(
-    tmp_path, monkeypatch, function, kind, nth
+    tmp_path, fail_at, kind, after
 ):
-    ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
-    ledger.spend(0.1)
-    original, calls = getattr(os, function), []
-
-    def fail(*arguments, **options):
-        calls.append(1)
-        if len(calls) == nth + 1:
-            raise kind
-        return original(*arguments, **options)
-
-    released = False
-    with monkeypatch.context() as patch:
-        patch.setattr(os, function, fail)
-        try:
-            ledger.spend(0.2)
-            released = True
-        except kind:
-            assert len(calls) == nth + 1
-    assert released == (len(calls) <= nth)
-    held = levels(ledger)
-    assert held == levels(reopened(ledger))
-    assert held == ([0.1, 0.2] if released else held)
-    assert held in ([0.1], [0.1, 0.2])
-    ledger.spend(0.3)
-    assert levels(reopened(ledger)) == [*held, 0.3]
+    raised = an_error_of_sqlite() if kind is OSError else Crash()
+    outcomes = set()
+    for nth in itertools.count():
+        ledger = PrivacyLedger(1.0, path=tmp_path / f"{nth}")
+        ledger.spend(0.1)
+        released = False
+        with fail_at(nth, raised, after) as executed:
+            try:
+                ledger.spend(0.2)
+                released = True
+            except kind:
+                assert len(executed) == nth + 1
+        charged = levels(ledger)
+        assert charged == levels(reopened(ledger))
+        assert charged == [0.1, 0.2] if released else charged[:1] == [0.1]
+        ledger.spend(0.3)
+        assert levels(ledger) == levels(reopened(ledger)) == [*charged, 0.3]
+        outcomes.add((released, len(charged)))
+        if released:
+            break
+    # Only an error after the end of the transaction charges what is not released.
+    assert outcomes == {(True, 2), (False, 1)} | ({(False, 2)} if after else set())
+    assert nth > 8
 
 
-@pytest.mark.parametrize("function", ["fsync", "replace", "open"])
-@pytest.mark.parametrize("nth", range(4))
+@pytest.mark.parametrize("after", [False, True])
 def test_a_ledger_that_is_not_wholly_made_can_be_opened_or_made_again(
-    tmp_path, monkeypatch, function, nth
+    tmp_path, fail_at, after
 ):
-    path, original, calls = tmp_path / "ledger", getattr(os, function), []
-
-    def fail(*arguments, **options):
-        calls.append(1)
-        if len(calls) == nth + 1:
-            raise Crash
-        return original(*arguments, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, function, fail)
-        with contextlib.suppress(Crash):
+    for nth in itertools.count():
+        path = tmp_path / f"{nth}"
+        with fail_at(nth, Crash(), after) as executed, contextlib.suppress(Crash):
             PrivacyLedger(1.0, path=path)
-    try:
-        ledger = PrivacyLedger.open(path)
-    except FileNotFoundError:
-        ledger = PrivacyLedger(1.0, path=path)
-    ledger.spend(0.1)
-    assert levels(reopened(ledger)) == [0.1]
+        try:
+            ledger = PrivacyLedger.open(path)
+        except LedgerError:
+            ledger = PrivacyLedger(1.0, path=path)
+        ledger.spend(0.1)
+        assert levels(reopened(ledger)) == [0.1]
+        if len(executed) <= nth:
+            break
+    assert nth > 8
 
 
-def test_a_process_that_is_forked_does_not_hold_the_lock(tmp_path):
-    """As in a process that was forked; that is tried with kills as well."""
-    file = (tmp_path / "file").open("xb", buffering=0)
-    with pytest.raises(ValueError, match="closed file"), _locks.hold(file):
-        _locks._close_in_child()
-    with (tmp_path / "file").open("r+b", buffering=0) as file:
-        assert _locks.try_lock(file.fileno())
+@pytest.mark.parametrize("made", [True, False])
+def test_what_a_crash_leaves_of_a_transaction_is_taken_back(tmp_path, made):
+    """With lines in the file that are not committed, and the journal."""
+    path, crashed = tmp_path / "ledger", tmp_path / "crashed"
+    if made:
+        PrivacyLedger(1.0, path=path).spend(0.1)
+    else:
+        path.touch()
+    before = path.read_bytes()
+    with database(path) as connection:
+        connection.execute("PRAGMA cache_size = 1")  # pages are written at once
+        connection.execute("BEGIN")
+        connection.execute("CREATE TABLE other (x)")
+        for _ in range(50):
+            connection.execute("INSERT INTO other VALUES (randomblob(4000))")
+        shutil.copy(path, crashed)
+        shutil.copy(f"{path}-journal", f"{crashed}-journal")
+        connection.execute("ROLLBACK")
+    assert len(crashed.read_bytes()) > len(before) + 4000
+    if made:
+        assert levels(PrivacyLedger.open(crashed)) == [0.1]
+        assert crashed.read_bytes() == before
+    else:
+        PrivacyLedger(1.0, path=crashed).spend(0.2)
+        assert levels(PrivacyLedger.open(crashed)) == [0.2]
+    assert not Path(f"{crashed}-journal").exists()
 
 
-def test_a_disk_that_is_full_releases_nothing(tmp_path, monkeypatch):
+def test_a_disk_that_is_full_releases_nothing(tmp_path):
     ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
-    original = _file._write
-
-    class FullDisk:
-        def __init__(self, file):
-            self.file = file
-
-        def __getattr__(self, name):
-            return getattr(self.file, name)
-
-        def write(self, content):
-            return self.file.write(content[:10])
-
-    def write_on_full_disk(file, content):
-        original(FullDisk(file), content)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(_file, "_write", write_on_full_disk)
-        with pytest.raises(OSError, match="only 10 of"):
-            ledger.spend(0.1)
-    assert ledger.releases == reopened(ledger).releases == ()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = Path(ledger.path).stat().st_size
+    for room in (0, size):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+        try:
+            with pytest.raises(OSError, match="Nothing was released"):
+                ledger.spend(0.1, note="x" * 10**5)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert ledger.releases == reopened(ledger).releases == ()
     ledger.spend(0.2)
     assert levels(ledger) == levels(reopened(ledger)) == [0.2]
+
+
+@pytest.mark.parametrize("statement", ["INSERT", "COMMIT"])
+def test_an_error_in_one_of_two_files_releases_nothing(
+    tmp_path, monkeypatch, statement
+):
+    """Where both fit, and one was written already."""
+    ledgers = [PrivacyLedger(1.0, path=tmp_path / name) for name in "ab"]
+    found = []
+
+    class Failing(sqlite3.Connection):
+        def execute(self, text, *values):
+            found.extend([text] if text.startswith(statement) else [])
+            if len(found) == 2:
+                raise an_error_of_sqlite()
+            return super().execute(text, *values)
+
+    with monkeypatch.context() as patch:
+        connect = functools.partial(sqlite3.connect, factory=Failing)
+        patch.setattr(sqlite3, "connect", connect)
+        with pytest.raises(OSError, match="Nothing was released"):
+            _open.charge([ledger._book for ledger in ledgers], [Certificate(0.1)], "")
+    counts = [len(reopened(ledger).releases) for ledger in ledgers]
+    assert counts == [len(ledger.releases) for ledger in ledgers]
+    assert counts == ([0, 0] if statement == "INSERT" else [0, 1])
 
 
 def test_an_error_in_the_second_ledger_leaves_the_first_one_charged(tmp_path):
@@ -1515,12 +1859,79 @@ def test_an_error_in_the_second_ledger_leaves_the_first_one_charged(tmp_path):
     assert second.releases == ()
 
 
+def test_what_does_not_fit_one_of_two_files_is_charged_to_none(tmp_path):
+    first, second = (PrivacyLedger(x, path=tmp_path / f"{x}") for x in (0.5, 1.0))
+    for outer, inner in ((first, second), (second, first)):
+        with outer, inner, pytest.raises(BudgetExceededError):
+            spend(0.6)
+    assert first.releases == second.releases == ()
+
+
+# Forks and interrupts in the midst of a charge
+
+
+@pytest.mark.parametrize("in_child", [False, True])
+def test_a_fork_in_the_midst_of_a_charge_takes_it_back(tmp_path, monkeypatch, in_child):
+    """As a signal handler can fork; in the parent and in the child."""
+    ledger = PrivacyLedger(1.0, path=tmp_path / "ledger")
+    monkeypatch.setattr(_file, "_here", _file._here)
+
+    def fork():
+        _file._before_fork()
+        if in_child:
+            _file._here.lock.release()
+            _file._start_anew()
+        else:
+            _file._after_fork()
+
+    interrupt(monkeypatch, _budget.Budget, "fits", fork)
+    with pytest.raises(IncompatibleError, match="forked this process"):
+        ledger.spend(0.1)
+    ledger.spend(0.2)
+    assert levels(ledger) == levels(reopened(ledger)) == [0.2]
+
+
+def test_who_interrupts_a_charge_cannot_wait_for_its_file(tmp_path, monkeypatch):
+    """Nor for one that others lock before: both would wait for each other forever."""
+    earlier, ledger = (PrivacyLedger(1.0, path=tmp_path / name) for name in "ab")
+    refused = []
+
+    def handler():
+        for use in (
+            lambda: reopened(ledger),
+            lambda: PrivacyLedger(1.0, path=ledger.path),
+            lambda: earlier.spend(0.1),
+        ):
+            with pytest.raises(IncompatibleError, match="has interrupted"):
+                use()
+            refused.append(1)
+
+    interrupt(monkeypatch, _budget.Budget, "fits", handler)
+    ledger.spend(0.6)
+    assert len(refused) == 3
+    assert levels(ledger) == [0.6]
+    assert levels(earlier) == []
+
+
+def test_sqlite_is_imported_where_it_is_needed_only():
+    code = (
+        "import sys; from skparisk.ledger import PrivacyLedger\n"
+        "with PrivacyLedger(1.0) as ledger: ledger.spend(0.1)\n"
+        "assert 'sqlite3' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=900)
+    assert done.returncode == 0
+
+
 # Other processes
 
 WORKERS = """
 import os, subprocess, sys, time
-from skparisk.ledger import PrivacyLedger, spend, suspend_open
-from skparisk.ledger._open import refuse_without_level
+from pathlib import Path
+from skparisk.ledger import PrivacyLedger, _system
+from skparisk.ledger import refuse_without_level, spend, suspend_open
+
+_system._PROC = Path(os.environ["PROC"])
 
 HOWS = ["plainly", "of unknown level", "suspended", "in a ledger of its own"]
 
@@ -1618,36 +2029,59 @@ if __name__ == "__main__":
     threads = Parallel(n_jobs=2, backend="threading")
     tasks = [delayed(release)(how) for how in HOWS]
     found["loky, before"] = loky(tasks)  # its workers are there from now on
-    spawned = multiprocessing.get_context("spawn").Pool(1)
+    pools = {
+        method: multiprocessing.get_context(method).Pool(1)
+        for method in ("spawn", "forkserver")
+    }
+    for method, pool in pools.items():
+        found[f"{method}, before"] = pool.map(release, HOWS)
     with PrivacyLedger(1.0) as ledger:
         found["loky, inside"] = loky(tasks)
         found["threads, inside"] = threads([delayed(release)() for _ in range(3)])
         found["fork, inside"] = [forked(release, how) for how in HOWS]
         found["fork, by hand"] = forked(outcome, ledger.spend, 0.1)
-        found["spawn, inside"] = spawned.map(release, HOWS)
+        for method, pool in pools.items():
+            found[f"{method}, inside"] = pool.map(release, HOWS)
+            with multiprocessing.get_context(method).Pool(1) as new:
+                found[f"{method}, new inside"] = new.map(release, HOWS)
         found["charged"] = len(ledger.releases)
     found["loky, after"] = loky(tasks)
-    found["spawn, after"] = spawned.map(release, HOWS)
+    for method, pool in pools.items():
+        found[f"{method}, after"] = pool.map(release, HOWS)
+        pool.close()
+        pool.join()
     found["fork, after"] = [forked(release, how) for how in HOWS]
     found["fork, by hand, after"] = forked(outcome, ledger.spend, 0.1)
-    spawned.close()
-    spawned.join()
     found["markers left"] = len(list(folder.iterdir()))
     print(json.dumps(found))
 """
 
 
+@pytest.fixture
+def temporary():
+    """Return a folder with a path that is short enough for sockets."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield folder
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_what_cannot_be_recorded_in_another_process_is_refused(tmp_path):
+@pytest.mark.parametrize("proc", ["/proc", "/nowhere"])
+def test_what_cannot_be_recorded_in_another_process_is_refused(
+    tmp_path, temporary, proc
+):
+    """Also where the system does not tell of processes: their parents are known."""
     (tmp_path / "workers.py").write_text(WORKERS)
     (tmp_path / "main.py").write_text(PROCESSES)
-    (tmp_path / "temporary").mkdir()
     paths = [str(tmp_path), *sys.path]
     done = subprocess.run(
         [sys.executable, "main.py"],
         cwd=tmp_path,
         env=os.environ
-        | {"PYTHONPATH": os.pathsep.join(paths), "TMPDIR": str(tmp_path / "temporary")},
+        | {
+            "PROC": proc,
+            "PYTHONPATH": os.pathsep.join(paths),
+            "TMPDIR": temporary,
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -1655,7 +2089,7 @@ def test_what_cannot_be_recorded_in_another_process_is_refused(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    refused = "IncompatibleError"
+    refused = "UnrecordedReleaseError"
     inside = [refused, refused, "released", "recorded 1"]
     outside = ["released", "released", "released", "recorded 1"]
     assert found == {
@@ -1670,10 +2104,16 @@ def test_what_cannot_be_recorded_in_another_process_is_refused(tmp_path):
         "threads, inside": ["released"] * 3,
         "fork, inside": inside,
         "fork, by hand": refused,
+        "spawn, before": outside,
         "spawn, inside": inside,
+        "spawn, new inside": inside,
+        "spawn, after": outside,
+        "forkserver, before": outside,
+        "forkserver, inside": inside,
+        "forkserver, new inside": inside,
+        "forkserver, after": outside,
         "charged": 3,
         "loky, after": outside,
-        "spawn, after": outside,
         "fork, after": outside,
         "fork, by hand, after": refused,
         "markers left": 0,
@@ -1708,7 +2148,7 @@ def test_a_marker_of_an_ancestor_counts_while_it_is_locked(marker_folder):
 def test_the_process_that_asked_for_a_worker_counts_as_well(monkeypatch, marker_folder):
     """A server may have started the worker, which is then no child of it."""
     parent = types.SimpleNamespace(pid=2**30)
-    monkeypatch.setattr(_marker.multiprocessing, "parent_process", lambda: parent)
+    monkeypatch.setattr(_system.multiprocessing, "parent_process", lambda: parent)
     marker_folder.mkdir()
     with (marker_folder / f"{2**30}-x").open("xb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -1716,9 +2156,12 @@ def test_the_process_that_asked_for_a_worker_counts_as_well(monkeypatch, marker_
 
 
 def test_ancestors_are_known_as_far_as_the_system_tells(monkeypatch):
-    assert str(os.getppid()) in _marker._ancestors()
-    monkeypatch.setattr(os, "getppid", lambda: 2**30)
-    assert _marker._ancestors() == {str(2**30)}
+    assert str(os.getppid()) in _system.ancestors()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getppid", lambda: 2**30)
+        assert _system.ancestors() == {str(2**30)}
+    monkeypatch.setattr(_system, "_PROC", Path("/nowhere"))
+    assert _system.ancestors() == {str(os.getppid())}
 
 
 def test_without_a_place_for_temporary_files_no_marker_is_there(monkeypatch):
@@ -1783,7 +2226,7 @@ def test_a_marker_that_is_removed_before_it_is_locked_is_made_again(
         for path in marker_folder.iterdir():
             path.unlink()
 
-    interrupt(monkeypatch, _marker, "lock", remove)
+    interrupt(monkeypatch, _marker, "_try_lock", remove)
     with PrivacyLedger(1.0):
         (path,) = marker_folder.iterdir()
         assert _marker._is_held(str(path))
@@ -2004,7 +2447,7 @@ class AnySequence(RuleBasedStateMachine):
         """Refused releases change nothing, and no budget is exceeded."""
         for name, model in getattr(self, "models", {}).items():
             for ledger in self.ledgers[name]:
-                held = [entry.guarantee for entry in ledger.releases]
+                held = [entry.certificate for entry in ledger.releases]
                 numbers = [(g.epsilon, g.delta, g.risk) for g in held]
                 assert as_fractions(numbers) == model.charged
                 assert ledger.spent.epsilon <= ledger.limit[0]

@@ -1,300 +1,328 @@
-"""A book in a file, that outlives the process and its crash.
+"""A book in a file, that outlives the process and its crash: a SQLite database.
 
-One line for each charge, with the hash of the line before. A second, small file, the
-head, tells how many lines there are, and the hash of the last one; it is replaced
-after each line, and before any noise is drawn. So a line that is missing, or that is
-not complete, beyond what the head tells was never followed by a release; and lines
-that were cut off are noticed. A file without a head holds a budget at most.
+A charge is one transaction, which adds a line and replaces the checkpoint: how many
+lines there are, and the hash of the last one. It is on the disk before any noise is
+drawn. So what a crash leaves is the state before the charge or the one after it, and
+lines that were edited, added or cut off are noticed.
+
+POSIX drops all locks that a process has on a file when it closes *any* descriptor of
+it: nothing here opens the file but SQLite, which knows.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import errno
-import hashlib
-import json
+import contextlib
 import os
-import re
 import stat
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from skparisk.certificate import Certificate, DominatingLoss
+from skparisk.certificate import Certificate
 from skparisk.exceptions import IncompatibleError
-from skparisk.ledger._book import Book, now
-from skparisk.ledger._budget import Budget
+from skparisk.ledger._book import Book, interrupted
 from skparisk.ledger._history import LedgerEntry
-from skparisk.ledger._locks import hold
+from skparisk.ledger._lines import LedgerError, Line, charge_line, now
+from skparisk.ledger._system import refuse_network
 
-__all__ = ["FileBook", "LedgerError"]
+if TYPE_CHECKING:
+    import sqlite3
 
-_FORMAT = {"format": "skparisk-ledger", "version": 1}
-_BUDGET = [field.name for field in dataclasses.fields(Budget)]
-_HEADER = {*_FORMAT, *_BUDGET, "created"}
-_CHARGE = {"index", "note", "previous", "releases", "time"}
-_RESERVED = (".head", ".head.new")
-_BEGINNING = b'{"composition":'  # of the first line
-_HEAD = re.compile(rb"([1-9][0-9]{0,15}) ([0-9a-f]{64})\n")
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_KNOWN = set(Certificate(0.0).to_dict())
-_GUARANTEE = [field.name for field in dataclasses.fields(Certificate)]
+__all__ = ["FileBook", "read_other"]
+
+_TABLES = {
+    "lines": "CREATE TABLE lines "
+    "(number INTEGER PRIMARY KEY, document TEXT NOT NULL, sha256 TEXT NOT NULL)",
+    "checkpoint": "CREATE TABLE checkpoint "
+    "(lines INTEGER NOT NULL, sha256 TEXT NOT NULL)",
+}
+# EXTRA and fullfsync: a transaction that is over survives a loss of power. The file is
+# locked from the beginning, so that nobody has to be waited for at the end.
+_BEGIN = (
+    "PRAGMA synchronous = EXTRA",
+    "PRAGMA fullfsync = ON",
+    "BEGIN EXCLUSIVE",
+)
+_RESERVED = ("-journal", "-shm", "-wal")  # for the files that SQLite makes beside it
+_PATIENCE = 1.0  # in seconds, after which signals are looked for
 
 
-class LedgerError(ValueError):
-    """The file of a ledger is not as the library wrote it."""
+class _Transactions:
+    """The transactions of this process, all of which are of one thread at a time.
+
+    SQLite must not be carried across a fork: a child that closes what it inherited
+    would roll back, in the file, the transaction of its parent. So a fork waits until
+    there is none.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.open: dict[str, sqlite3.Connection] = {}
+
+
+_here = _Transactions()
+
+
+def _before_fork() -> None:
+    """Wait for other threads; end what this very thread does, as a signal handler."""
+    _here.lock.acquire()
+    while _here.open:
+        _, connection = _here.open.popitem()
+        _end(connection)
+
+
+def _after_fork() -> None:
+    _here.lock.release()
+
+
+def _start_anew() -> None:
+    """Make another lock, in case that an interrupt kept the fork from waiting."""
+    global _here
+    _here = _Transactions()
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork,
+        after_in_child=_start_anew,
+    )
 
 
 class FileBook(Book):
     """A book in a file, which other processes may write to as well."""
 
     path: str
-    _file: FileIO
+    _connection: sqlite3.Connection
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = _real_path(path)
-        super().__init__((self.path, ""))
-        # Of the lines that were read.
-        self.hashes: list[str] = []
-        self._size = 0
+        super().__init__((self.path, ""), _here.lock)
+        self._status: os.stat_result | None = None
         with self.locked():
             pass
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], budget: Budget) -> FileBook:
+    def create(cls, path: str | os.PathLike[str], lines: Sequence[Line]) -> FileBook:
         """Write a new file."""
         path = _real_path(path)
-        if os.path.lexists(_head_path(path)):
+        try:
+            with _here.lock:
+                _create_file(path)
+                with _transaction(path) as connection, _translated(path):
+                    if os.stat(path).st_size:
+                        raise LedgerError("it is a database")
+                    for table in _TABLES.values():
+                        connection.execute(table)
+                    connection.executemany(
+                        "INSERT INTO lines VALUES (?, ?, ?)",
+                        [(number, *line) for number, line in enumerate(lines)],
+                    )
+                    connection.execute(
+                        "INSERT INTO checkpoint VALUES (?, ?)",
+                        (len(lines), lines[-1].sha256),
+                    )
+        except LedgerError as error:
             raise FileExistsError(
-                f"{_head_path(path)} exists, so that there was a ledger at {path}."
-            )
-        header = _seal(_FORMAT | dataclasses.asdict(budget) | {"created": now()})
-        with open(path, "r+b", buffering=0, opener=_open_or_create) as file, hold(file):
-            if not _is_new(file):
-                raise FileExistsError(f"{path} exists: PrivacyLedger.open opens it.")
-            file.truncate(0)
-            _write(file, _as_line(header))
-            _write_head(path, 1, header["sha256"])
+                f"{path} exists, and is not an empty file: PrivacyLedger.open opens a "
+                "ledger."
+            ) from error
         return cls(path)
 
-    @property
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        history, n_lines = self.history, len(self.hashes)
+        try:
+            with _transaction(self.path, self._status) as self._connection:
+                self._catch_up()
+                yield
+        except BaseException:
+            # Whatever of it is in the file will be read the next time.
+            self.history = history
+            del self.hashes[n_lines:]
+            raise
+
+    def append(self, certificates: Sequence[Certificate], note: str) -> None:
+        """Write releases down, all or none; the book is locked."""
+        time, index = now(), len(self.hashes)
+        entries = [LedgerEntry(certificate, note, time) for certificate in certificates]
+        line = charge_line(index, self.hashes[-1], entries)
+        self._execute("INSERT INTO lines VALUES (?, ?, ?)", index, *line)
+        self._execute("UPDATE checkpoint SET lines = ?, sha256 = ?", index + 1, line[1])
+        self._read([line], self.path)  # or nothing is committed that cannot be read
+
+    def lines(self) -> Sequence[Line]:
+        """Return all lines; the book is locked."""
+        rows = self._execute("SELECT document, sha256 FROM lines ORDER BY number")
+        return [Line(*row) for row in rows]
+
     def head(self) -> str:
-        """Hash of the last line."""
+        """Return the hash of the last line; the book is locked."""
         return self.hashes[-1]
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Lock it for this thread of this process, and read what others wrote."""
-        with (
-            super().locked(),
-            open(self.path, "r+b", buffering=0) as self._file,
-            hold(self._file),
-        ):
-            self._catch_up()
-            yield
-
-    def append(self, guarantees: Sequence[Certificate], note: str) -> None:
-        """Write releases down, all or none; the book is locked."""
-        charge = _seal(
-            {
-                "index": len(self.hashes),
-                "note": note,
-                "previous": self.head,
-                "releases": [guarantee.to_dict() for guarantee in guarantees],
-                "time": now(),
-            }
-        )
-        _write(self._file, _as_line(charge))
-        _write_head(self.path, len(self.hashes) + 1, charge["sha256"])
-        self._catch_up()
+    def _execute(self, statement: str, *values: Any) -> list[Any]:
+        with _translated(self.path):
+            return self._connection.execute(statement, values).fetchall()
 
     def _catch_up(self) -> None:
-        """Read the lines that are new, and mend what a crash has left."""
-        status = os.fstat(self._file.fileno())
-        if not os.path.samestat(status, os.stat(self.path)):
-            raise LedgerError(f"{self.path} was replaced while it was in use.")
-        if status.st_nlink != 1:
+        """Check that the lines that were read are there, and read those that are new.
+
+        The first time all of the file is checked.
+        """
+        known = len(self.hashes)
+        if self._execute("PRAGMA journal_mode") != [("delete",)]:
             raise LedgerError(
-                f"{self.path} has {status.st_nlink} names (hard links), each of which "
-                "would have a head of its own: remove all but one."
+                f"{self.path} was changed to another journal mode: another program did "
+                "that, and can set it back (PRAGMA journal_mode = DELETE)."
             )
-        if status.st_size < self._size:
-            raise LedgerError(f"{self.path} was cut off while it was in use.")
-        self._file.seek(self._size)
-        *lines, torn = self._file.readall().split(b"\n")
-        n_known, hashes = len(self.hashes), self.hashes[-2:]
-        entries: list[LedgerEntry] = []
-        for index, line in enumerate(lines, n_known):
-            document = _parse(line, index, self.path)
-            if index:
-                entries += _as_entries(document, index, hashes[-1], self.path)
-            else:
-                self.budget = _as_budget(document, self.path)
-            hashes.append(document["sha256"])
-        n_found = n_known + len(lines)
-        n_lines, head = _read_head(self.path)
-        if not n_lines and (n_found != 1 or torn):
+        schema = self._execute("SELECT type, name, tbl_name, sql FROM sqlite_master")
+        expected = [("table", name, name, sql) for name, sql in _TABLES.items()]
+        if schema != expected:
             raise LedgerError(
-                f"{_head_path(self.path)} is missing: without it, lines that were cut "
-                f"off {self.path} would not be noticed."
+                f"{self.path} must have the tables {list(_TABLES)} and nothing else, "
+                f"got {[row[:2] for row in schema]}: it is not a ledger, or one that "
+                "was changed, or was not made before a crash and can be made again."
             )
-        # A crash leaves a line that the head does not tell of, or a part of one.
-        ahead = n_found - n_lines
-        if ahead not in (0, 1) or (ahead and torn):
+        if not known:
+            self._status = os.stat(self.path)
+            problems = self._execute("PRAGMA integrity_check")
+            if problems != [("ok",)]:
+                raise LedgerError(f"{self.path} is damaged: {problems[0][0]!r}.")
+        rows = self._execute(
+            "SELECT number, document, sha256 FROM lines WHERE number >= ? "
+            "ORDER BY number",
+            known - 1 if known else -(2**63),
+        )
+        if known and [row[::2] for row in rows[:1]] != [(known - 1, self.hashes[-1])]:
             raise LedgerError(
-                f"{self.path} has {n_found} complete lines, and its head tells of "
-                f"{n_lines}: lines were removed or added."
+                f"{self.path} was cut off or rewritten while it was in use: it lacks "
+                f"line {known}, which was there."
             )
-        if n_lines and hashes[-1 - ahead] != head:
+        new = rows[bool(known) :]
+        n_lines = known + len(new)
+        checkpoint = self._execute("SELECT lines, sha256 FROM checkpoint")
+        last = [(n_lines, row[2]) for row in rows[-1:]]
+        numbers = [number for number, _, _ in new]
+        if not rows or checkpoint != last or numbers != list(range(known, n_lines)):
             raise LedgerError(
-                f"{self.path}: line {n_lines} is not the one that its head tells of."
+                f"{self.path} has {n_lines} lines, which are not those that its "
+                f"checkpoint {checkpoint} tells of: lines were removed or added."
             )
-        try:
-            history = self.history.extended(entries)
-        except IncompatibleError as error:
-            raise LedgerError(f"{self.path} holds no releases: {error}") from error
-        size = self._size + sum(len(line) + 1 for line in lines)
-        if torn:  # so no noise was drawn
-            self._file.truncate(size)
-            os.fsync(self._file.fileno())
-        if ahead:
-            _write_head(self.path, n_found, hashes[-1])
-        self.hashes[n_known:] = hashes[len(hashes) - len(lines) :]
-        self.history, self._size = history, size
+        self._read([Line(*row[1:]) for row in new], self.path)
 
 
-def _seal(document: dict[str, Any]) -> dict[str, Any]:
-    """Add the hash of all the rest."""
-    return document | {"sha256": hashlib.sha256(_as_line(document)).hexdigest()}
-
-
-def _as_line(document: dict[str, Any]) -> bytes:
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
-    return text.encode() + b"\n"
-
-
-def _parse(line: bytes, index: int, path: str) -> dict[str, Any]:
-    """Return what a line says if it is as it was written."""
-    where = f"line {index + 1} of {path}"
-    try:
-        document = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise LedgerError(f"{where} is not JSON: {error}.") from error
-    entries = _CHARGE if index else _HEADER
-    if not isinstance(document, dict) or set(document) != {*entries, "sha256"}:
-        raise LedgerError(f"{where} must have the entries {sorted(entries)}, sha256.")
-    unsealed = {name: document[name] for name in entries}
-    if _as_line(_seal(unsealed)) != line + b"\n":
-        raise LedgerError(f"{where} was changed: its hash is not that of its text.")
-    return document
-
-
-def _as_budget(header: dict[str, Any], path: str) -> Budget:
-    found = {name: header[name] for name in _FORMAT}
-    if found != _FORMAT:
-        raise LedgerError(f"{path} must have the format {_FORMAT}, got {found}.")
-    try:
-        return Budget(*(header[name] for name in _BUDGET))
-    except ValueError as error:
-        raise LedgerError(f"{path} has no valid budget: {error}") from error
-
-
-def _as_entries(
-    charge: dict[str, Any], index: int, previous: str, path: str
-) -> list[LedgerEntry]:
-    if charge["previous"] != previous or charge["index"] != index:
-        raise LedgerError(f"line {index + 1} of {path} does not follow the one before.")
-    try:
-        return [
-            LedgerEntry(_as_certificate(release), charge["note"], charge["time"])
-            for release in charge["releases"]
-        ]
-    except (KeyError, TypeError, ValueError) as error:
-        raise LedgerError(
-            f"line {index + 1} of {path} holds no releases: {error}"
-        ) from error
-
-
-def _as_certificate(document: dict[str, Any]) -> Certificate:
-    """Read the numbers, also of a version that had fewer; the words follow."""
-    unknown = set(document) - _KNOWN
-    if unknown:
-        raise ValueError(f"unknown entries {sorted(unknown)}.")
-    plain = {name: document[name] for name in _GUARANTEE if name in document}
-    if plain.get("loss") is not None:
-        plain["loss"] = DominatingLoss(**plain["loss"])
-    return Certificate(**plain)
+def read_other(path: str) -> str:
+    """Read a file of canonical JSON; if it is a ledger's, no lock on it is dropped."""
+    with _here.lock:
+        # It is ASCII, so that any other byte is refused in its line.
+        return Path(path).read_text(encoding="ascii", errors="surrogateescape")
 
 
 def _real_path(path: str | bytes | os.PathLike[str]) -> str:
     real = os.path.realpath(os.fsdecode(path))
     if real.lower().endswith(_RESERVED):
         raise ValueError(
-            f"path must not end in {' or '.join(_RESERVED)}, as the file beside a "
-            f"ledger does, got {path!r}."
+            f"path must not end in {' or '.join(_RESERVED)}, as files beside a "
+            f"database do, got {path!r}."
         )
+    refuse_network(real)
     return real
 
 
-def _is_new(file: FileIO) -> bool:
-    """Tell if nothing was written, or a part of the first line before a crash."""
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        return False
-    content = file.read(2**16)
-    return b"\n" not in content and _BEGINNING.startswith(content[: len(_BEGINNING)])
+def _create_file(path: str) -> None:
+    """Make the file, which nobody else can read, unless it is there."""
+    for beside in (path + suffix for suffix in _RESERVED):
+        if os.path.lexists(beside) and not os.path.lexists(path):
+            raise FileExistsError(f"{beside} exists, which SQLite would write over.")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    with contextlib.suppress(FileExistsError):  # maybe of a crash
+        os.close(os.open(path, flags, 0o600))
 
 
-def _head_path(path: str) -> str:
-    return f"{path}.head"
+@contextmanager
+def _transaction(
+    path: str, known: os.stat_result | None = None
+) -> Iterator[sqlite3.Connection]:
+    """Lock a database until the transaction is over: for good, or as if never begun.
 
+    Who has several has to lock them in the order of their paths.
+    """
+    import sqlite3
 
-def _read_head(path: str) -> tuple[int, str]:
-    """Return how many lines there are, and the hash of the last one; 0 if not told."""
-    head_path = Path(_head_path(path))
+    if any(other >= path for other in _here.open):
+        raise interrupted()
+    before = os.stat(path)
+    if not stat.S_ISREG(before.st_mode):
+        raise LedgerError(f"{path} is not a file.")
     try:
-        text = head_path.read_bytes()
-    except FileNotFoundError:
-        return 0, ""
-    found = _HEAD.fullmatch(text)
-    if found is None:
-        raise LedgerError(f"{head_path} is not a number of lines and a hash.")
-    return int(found[1]), found[2].decode()
+        with _translated(path):
+            connection = _here.open[path] = sqlite3.connect(
+                f"{Path(path).as_uri()}?mode=rw",
+                uri=True,
+                timeout=_PATIENCE,
+                isolation_level=None,
+            )
+            _begin(connection)
+        status = os.stat(path)
+        if not all(os.path.samestat(status, old) for old in (before, known or before)):
+            raise LedgerError(f"{path} was replaced while it was in use.")
+        if status.st_nlink != 1:
+            raise LedgerError(
+                f"{path} has {status.st_nlink} names (hard links), each of which would "
+                "have a journal of its own: remove all but one."
+            )
+        yield connection
+        with _translated(path):
+            connection.execute("COMMIT")
+    finally:
+        if _here.open.pop(path, None):  # else a fork has ended it
+            with _translated(path):
+                _end(connection)
 
 
-def _write_head(path: str, n_lines: int, digest: str) -> None:
-    """Replace the head, at once and for good."""
-    head_path = _head_path(path)
-    new = f"{head_path}.new"
-    Path(new).unlink(missing_ok=True)  # a crash has left it
-    with open(new, "xb", buffering=0, opener=_open_privately) as file:
-        _write(file, f"{n_lines} {digest}\n".encode())
-    os.replace(new, head_path)
-    if os.name == "posix":  # pragma: no branch
-        folder = os.open(os.path.dirname(path), os.O_RDONLY)
+def _begin(connection: sqlite3.Connection) -> None:
+    """Wait for the lock, for as long as it takes."""
+    import sqlite3
+
+    while True:
         try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            for statement in _BEGIN:
+                connection.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
 
 
-def _write(file: FileIO, content: bytes) -> None:
-    """Write to the end of a file, for good."""
-    file.seek(0, os.SEEK_END)
-    n_written = file.write(content)
-    if n_written != len(content):
-        raise OSError(
-            errno.ENOSPC,
-            f"only {n_written} of {len(content)} bytes could be written",
-            file.name,
-        )
-    os.fsync(file.fileno())
+def _end(connection: sqlite3.Connection) -> None:
+    """Close it, and take back what was not committed."""
+    with contextlib.closing(connection):
+        connection.rollback()
 
 
-def _open_privately(path: str, flags: int) -> int:
-    return os.open(path, flags | _NO_LINK, 0o600)
+@contextmanager
+def _translated(path: str) -> Iterator[None]:
+    """Raise an error of the library for one of SQLite."""
+    import sqlite3
 
-
-def _open_or_create(path: str, flags: int) -> int:
-    return _open_privately(path, flags | os.O_CREAT)
+    try:
+        yield
+    except sqlite3.ProgrammingError as error:
+        raise IncompatibleError(
+            "a charge was interrupted by a signal handler or a finalizer that forked "
+            "this process. Nothing was released."
+        ) from error
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        unusable = OSError, "could not be read or written"
+        kinds = {
+            sqlite3.SQLITE_READONLY: (PermissionError, "or its directory is read-only"),
+            sqlite3.SQLITE_CANTOPEN: unusable,
+            sqlite3.SQLITE_FULL: unusable,
+            sqlite3.SQLITE_IOERR: unusable,
+        }
+        # What Python finds itself, such as text that is no text, has no code.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        kind, what = kinds.get(code, (LedgerError, "is not a ledger, or is damaged"))
+        raise kind(f"{path} {what}: {error}. Nothing was released.") from error

@@ -18,7 +18,7 @@ class LedgerEntry:
 
     Parameters
     ----------
-    guarantee : Certificate
+    certificate : Certificate
         What it guarantees by itself.
 
     note : str
@@ -28,7 +28,7 @@ class LedgerEntry:
         When it was charged: ISO 8601, UTC.
     """
 
-    guarantee: Certificate
+    certificate: Certificate
     note: str
     time: str
 
@@ -54,8 +54,8 @@ class History:
     @property
     def parts(self) -> list[Certificate]:
         """All releases."""
-        more = [g for parts, times in self._more for _ in range(times) for g in parts]
-        return [entry.guarantee for entry in self.entries] + more
+        more = [c for parts, times in self._more for _ in range(times) for c in parts]
+        return [entry.certificate for entry in self.entries] + more
 
     def plus(self, releases: Sequence[Certificate], times: int = 1) -> History:
         """Return it with releases, each so many times, that are not charged yet."""
@@ -69,6 +69,6 @@ class History:
         """Return it with entries; for the latest history of a list alone."""
         totals = self.totals
         for entry in entries:
-            totals = totals.plus(entry.guarantee)
+            totals = totals.plus(entry.certificate)
         self._entries[self.n_entries :] = entries
         return History(totals, self.n_entries + len(entries), self._entries)

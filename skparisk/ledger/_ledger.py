@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from numbers import Real
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TextIO
 
 from skparisk._validate import check_at_least
 from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificates
 from skparisk.ledger._book import Book, MemoryBook
 from skparisk.ledger._budget import Budget
-from skparisk.ledger._file import FileBook, LedgerError
+from skparisk.ledger._file import FileBook, read_other
 from skparisk.ledger._history import History, LedgerEntry
+from skparisk.ledger._lines import LedgerError, Line, budget_line, from_jsonl, to_jsonl
 from skparisk.ledger._open import charge, close_book, open_book
 from skparisk.ledger._wording import Report
 
@@ -50,9 +52,9 @@ class PrivacyLedger:
         hundreds of releases, the others are not. The last two need a `delta` above 0.
 
     path : str or path-like, default=None
-        A new file that the ledger is kept in, which outlives a crash, and which other
-        processes may use at the same time by :meth:`open`. A second file, `path` and
-        ".head", belongs to it. None: it is kept in memory.
+        A new file that the ledger is kept in, a SQLite database, which outlives a
+        crash, and which other processes may use at the same time by :meth:`open`. It
+        must be on a local disk. None: it is kept in memory.
 
     Attributes
     ----------
@@ -64,11 +66,11 @@ class PrivacyLedger:
         If they were chosen on the way, what holds is `limit`.
 
     releases : tuple of LedgerEntry
-        Each release: its `guarantee`, `note` and `time`.
+        Each release: its `certificate`, `note` and `time`.
 
-    head : str or None
-        Hash of the last line of the file: filed elsewhere, it shows later that the
-        file was not rewritten. None in memory.
+    head : str
+        Hash of all that it holds: filed elsewhere, it shows later that nothing of this
+        was rewritten.
 
     path : str or None
         The file, without links.
@@ -76,10 +78,14 @@ class PrivacyLedger:
     Raises
     ------
     ValueError
-        If a parameter is out of range, or `path` ends in ".head".
+        If a parameter is out of range, or `path` is on a network file system, as far
+        as the system tells, or has an ending that SQLite uses, such as "-journal".
 
     FileExistsError
-        If `path` exists and is not empty, or the head of a ledger that was there does.
+        If `path` exists and is not an empty file.
+
+    OSError
+        If it cannot be written, as on a full disk.
 
     ImportError
         If `composition` is "exact", and dp-accounting is missing.
@@ -127,9 +133,7 @@ class PrivacyLedger:
         budget = Budget(epsilon, delta, gamma, composition)
         # Imports what it will need.
         budget.spent(History().plus([Certificate(1.0)]))
-        self._book = (
-            MemoryBook(budget) if path is None else FileBook.create(path, budget)
-        )
+        self._book = _make_book([budget_line(budget)], path)
 
     @classmethod
     def open(
@@ -137,8 +141,7 @@ class PrivacyLedger:
     ) -> PrivacyLedger:
         """Return the ledger that a file holds, with its budget.
 
-        Both files are checked from the first byte to the last; later on only what is
-        new. They must be writable, also to look at: what a crash left is mended.
+        All of it is checked; later on only what is new.
 
         Parameters
         ----------
@@ -146,7 +149,8 @@ class PrivacyLedger:
             As it was given to the ledger.
 
         head : str, default=None
-            The `head` that was filed at any time before. Its line must still be there.
+            The `head` that was filed at any time before. What it stood for must still
+            be there.
 
         Returns
         -------
@@ -157,21 +161,104 @@ class PrivacyLedger:
         FileNotFoundError
             If there is no such file.
 
-        PermissionError
-            If it cannot be written to. Who may only read it can open a copy of both
-            files, which is a ledger of its own.
-
         LedgerError
-            If the file, or its head, is not as the library wrote it.
+            If it is not as the library wrote it.
+
+        ValueError
+            If it is on a network file system, as far as the system tells.
+
+        OSError
+            If it cannot be read. It can be looked at where it cannot be written to,
+            but for what a crash left to mend.
         """
         ledger = cls.__new__(cls)
         ledger._book = book = FileBook(path)
-        if head is not None and head not in book.hashes:
-            raise LedgerError(
-                f"{book.path} has no line with the hash head={head!r}: it is not the "
-                "ledger that this was filed of, or it was rewritten since."
-            )
+        _check_head(head, book.hashes, f"{book.path}")
         return ledger
+
+    @classmethod
+    def from_jsonl(
+        cls,
+        file: str | os.PathLike[str] | TextIO,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        head: str | None = None,
+    ) -> PrivacyLedger:
+        """Return a new ledger with all that another one held when it was exported.
+
+        It has the same head, and is a ledger of its own from then on: what is charged
+        to one of them the other does not know of.
+
+        Parameters
+        ----------
+        file : str, path-like or text file
+            What `to_jsonl` wrote.
+
+        path : str or path-like, default=None
+            A new file, as for a new ledger. None: it is kept in memory.
+
+        head : str, default=None
+            As for `open`.
+
+        Returns
+        -------
+        ledger : PrivacyLedger
+
+        Raises
+        ------
+        LedgerError
+            If the export is not as the library wrote it.
+
+        ValueError, FileExistsError, OSError
+            As for a new ledger.
+
+        Examples
+        --------
+        >>> import io
+        >>> from skparisk.ledger import PrivacyLedger
+        >>> ledger = PrivacyLedger(epsilon=1.0)
+        >>> ledger.spend(0.4, note="mean age")
+        >>> export = io.StringIO()
+        >>> ledger.to_jsonl(export)
+        >>> again = PrivacyLedger.from_jsonl(io.StringIO(export.getvalue()))
+        >>> again.remaining(), again.head == ledger.head
+        (0.6, True)
+        """
+        if isinstance(file, str | bytes | os.PathLike):
+            source = os.fsdecode(file)
+            text = read_other(source)
+        else:
+            source, text = "the export", file.read()
+        lines = from_jsonl(text, source)
+        _check_head(head, [line.sha256 for line in lines], source)
+        ledger = cls.__new__(cls)
+        ledger._book = _make_book(lines, path, source)
+        return ledger
+
+    def to_jsonl(self, file: str | os.PathLike[str] | TextIO) -> None:
+        """Write all that it holds as JSON lines, to read, to file and to import.
+
+        The first line is the budget; each other one a charge, with its time, its note
+        and the certificates of its releases; the last one tells how many there are.
+        Each has the hash of all that is before, so that changes are noticed.
+
+        Parameters
+        ----------
+        file : str, path-like or text file
+            A new file, which only its owner may read; or one that is open.
+
+        Raises
+        ------
+        FileExistsError
+            If there is such a file.
+        """
+        with self._book.locked():
+            text = to_jsonl(self._book.lines())
+        if isinstance(file, str | bytes | os.PathLike):
+            with open(file, "x", encoding="ascii", opener=_open_privately) as new:
+                new.write(text)
+        else:
+            file.write(text)
 
     @property
     def limit(self) -> tuple[float, float, float]:
@@ -189,10 +276,10 @@ class PrivacyLedger:
         return self._history().entries
 
     @property
-    def head(self) -> str | None:
-        """Hash of the last line of the file."""
+    def head(self) -> str:
+        """Hash of all that it holds."""
         with self._book.locked():
-            return self._book.head
+            return self._book.head()
 
     @property
     def path(self) -> str | None:
@@ -226,7 +313,7 @@ class PrivacyLedger:
 
         Parameters
         ----------
-        *releases : certificates, guarantees, mechanisms or tuples of float
+        *releases : certificates, mechanisms or tuples of float
             What :func:`~skparisk.certificate.as_certificate` takes, such as
             (epsilon, delta, risk). All of them are charged, or none.
 
@@ -240,7 +327,11 @@ class PrivacyLedger:
 
         IncompatibleError
             If their relation of neighboring databases is not that of earlier ones, or
-            the ledger is that of another process. Nothing was charged.
+            the ledger is that of another process (then an
+            :class:`~skparisk.exceptions.UnrecordedReleaseError`). Nothing was charged.
+
+        OSError
+            If the file cannot be written: PermissionError where that is not allowed.
 
         ValueError
             If a release is none, or several are given as numbers that are no tuples.
@@ -300,7 +391,28 @@ class PrivacyLedger:
 
     def _report(self) -> Report:
         with self._book.locked():
-            history, head = self._book.history, self._book.head
-        kept = {"file": self.path, "head": head}
-        known = {name: text for name, text in kept.items() if text is not None}
-        return Report(self._book.budget, history, known)
+            history, head = self._book.history, self._book.head()
+        kept = {} if self.path is None else {"file": self.path}
+        return Report(self._book.budget, history, kept | {"head": head})
+
+
+def _make_book(
+    lines: Sequence[Line],
+    path: str | os.PathLike[str] | None,
+    source: str = "the ledger",
+) -> Book:
+    """Return a new book that begins with lines."""
+    book = MemoryBook(lines, source)
+    return book if path is None else FileBook.create(path, lines)
+
+
+def _check_head(head: str | None, hashes: Sequence[str], source: str) -> None:
+    if head is not None and head not in hashes:
+        raise LedgerError(
+            f"{source} has no line with the hash head={head!r}: it is not the ledger "
+            "that this was filed of, or it was rewritten since."
+        )
+
+
+def _open_privately(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

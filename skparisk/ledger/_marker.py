@@ -9,15 +9,15 @@ open also find the file's path in their environment, wherever they look for othe
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
-from skparisk.ledger._locks import lock, try_lock, unlock
+from skparisk.ledger._system import ancestors
 
 __all__ = ["Marker"]
 
@@ -62,7 +62,6 @@ class Marker:
                 os.environ[_VARIABLE] = "\n".join(others)
             else:
                 os.environ.pop(_VARIABLE, None)
-            unlock(fd)
             os.close(fd)
             Path(path).unlink(missing_ok=True)
 
@@ -80,10 +79,9 @@ class Marker:
     def _make(self, folder: Path) -> tuple[int, str]:
         while True:
             fd, path = tempfile.mkstemp(prefix=self._prefix, dir=folder)
-            lock(fd)
-            if os.path.exists(path):
+            if _try_lock(fd) and os.path.exists(path):
                 return fd, path
-            os.close(fd)  # it was swept away before it was locked
+            os.close(fd)  # it is swept away, or was before it was locked
 
     def _of_others(self) -> list[str]:
         """Return the markers in the environment that are not of this process."""
@@ -95,8 +93,8 @@ def _named() -> list[str]:
     """Return the markers that are named after a process this one descends from."""
     folder = _own_folder()
     paths = [] if folder is None else list(folder.iterdir())
-    ancestors = _ancestors() if paths else set()
-    return [str(p) for p in paths if p.name.partition("-")[0] in ancestors]
+    pids = ancestors() if paths else set()
+    return [str(p) for p in paths if p.name.partition("-")[0] in pids]
 
 
 def _folder() -> Path:
@@ -143,28 +141,26 @@ def _tried(path: str) -> Iterator[bool]:
         yield False
         return
     try:
-        yield try_lock(fd)
+        yield _try_lock(fd)
     finally:
         os.close(fd)  # unlocks
 
 
-def _ancestors() -> set[str]:
-    """Return the processes that started this one; all of them where /proc tells."""
-    ancestors = set()
-    logical = multiprocessing.parent_process()
-    if logical is not None:  # what a server forks is no child of who asked for it
-        ancestors.add(str(logical.pid))
-    pid = str(os.getppid())
-    while pid not in ("0", ""):
-        ancestors.add(pid)
-        pid = _parent(pid)
-    return ancestors
+def _try_lock(fd: int) -> bool:
+    """Lock a file, until it is closed, unless somebody else has.
 
-
-def _parent(pid: str) -> str:
+    Not by SQLite, whose locks are those of one process: a process that is forked shares
+    this one, and so keeps it when the one it was forked from is killed.
+    """
     try:
-        status = Path("/proc", pid, "stat").read_bytes()
-    except OSError:
-        return ""
-    # "pid (name) state parent ...", where the name may hold anything.
-    return status.rpartition(b")")[2].split()[1].decode()
+        if sys.platform == "win32":  # pragma: no cover
+            import msvcrt
+
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True

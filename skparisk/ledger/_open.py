@@ -12,7 +12,7 @@ from typing import Any
 
 from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificates
-from skparisk.exceptions import IncompatibleError
+from skparisk.exceptions import IncompatibleError, UnrecordedReleaseError
 from skparisk.ledger._book import Book, refusal
 from skparisk.ledger._marker import Marker
 
@@ -110,7 +110,7 @@ def spend(*releases: Any, note: str = "") -> None:
 
     Parameters
     ----------
-    *releases : certificates, guarantees, mechanisms or numbers
+    *releases : certificates, mechanisms or numbers
         What :func:`~skparisk.certificate.as_certificate` takes. All of them are
         charged, or none.
 
@@ -123,13 +123,19 @@ def spend(*releases: Any, note: str = "") -> None:
         If they do not fit into the budget of an open ledger. Nothing was charged.
 
     IncompatibleError
-        If their relation is not that of what a ledger holds; if no ledger is open
-        here, but one is in the process that started this one, where it cannot be
-        recorded; or if a charge of this very thread was interrupted, as by a signal
-        handler. Nothing was charged.
+        If their relation is not that of what a ledger holds; or if a charge of this
+        very thread was interrupted, as by a signal handler. Nothing was charged.
+
+    UnrecordedReleaseError
+        If no ledger is open here, but one is in the process that started this one,
+        where it cannot be recorded. It is an IncompatibleError.
+
+    LedgerError, OSError
+        If the file of a ledger was changed, or cannot be written. Nothing is released;
+        if there are several ledgers some may be charged.
     """
-    guarantees = as_certificates([*releases])
-    charge(_charged("a release"), guarantees, note)
+    certificates = as_certificates([*releases])
+    charge(_charged("a release"), certificates, note)
 
 
 def check_room(*releases: Any) -> None:
@@ -139,7 +145,7 @@ def check_room(*releases: Any) -> None:
 
     Parameters
     ----------
-    *releases : certificates, guarantees, mechanisms or numbers
+    *releases : certificates, mechanisms or numbers
         What :func:`~skparisk.certificate.as_certificate` takes.
 
     Raises
@@ -147,12 +153,12 @@ def check_room(*releases: Any) -> None:
     BudgetExceededError, IncompatibleError
         As for `spend`.
     """
-    guarantees = as_certificates([*releases])
+    certificates = as_certificates([*releases])
     for book in _charged("a release"):
         with book.locked():
             history = book.history
-        if not book.budget.fits(history.plus(guarantees)):
-            raise refusal(book.budget, history, guarantees)
+        if not book.budget.fits(history.plus(certificates)):
+            raise refusal(book.budget, history, certificates)
 
 
 def count_recorded() -> int:
@@ -200,11 +206,11 @@ def suspend_open() -> Iterator[None]:
         _suspensions.set(_suspended())
 
 
-def charge(books: Iterable[Book], guarantees: list[Certificate], note: str) -> None:
+def charge(books: Iterable[Book], certificates: list[Certificate], note: str) -> None:
     """Charge all ledgers, each once, or none."""
     if not isinstance(note, str):
         raise ValueError(f"note must be a str, got {note!r}.")
-    if not guarantees:
+    if not certificates:
         return
     once = {book.order: book for book in books}
     with ExitStack() as locks:
@@ -214,13 +220,13 @@ def charge(books: Iterable[Book], guarantees: list[Certificate], note: str) -> N
         full = [
             book
             for book, history in histories.items()
-            if not book.budget.fits(history.plus(guarantees))
+            if not book.budget.fits(history.plus(certificates))
         ]
         if not full:
             for book in histories:
-                book.append(guarantees, note)
+                book.append(certificates, note)
     for book in full:  # what still fits takes time to find: nobody waits for it
-        raise refusal(book.budget, histories[book], guarantees)
+        raise refusal(book.budget, histories[book], certificates)
 
 
 def _suspended() -> tuple[_Suspension, ...]:
@@ -237,7 +243,7 @@ def _charged(what: str) -> list[Book]:
     if not openings and (
         any(map(os.path.exists, _here.inherited)) or _here.marker.in_an_ancestor()
     ):
-        raise IncompatibleError(
+        raise UnrecordedReleaseError(
             f"{what} is refused: a ledger is open in the process that started this "
             "one, where it could not be recorded. Use n_jobs=1, or joblib's threading "
             "backend; or open a ledger in this process."

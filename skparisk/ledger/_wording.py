@@ -31,7 +31,7 @@ class Report:
             (
                 str(number),
                 entry.time,
-                _level(entry.guarantee),
+                _level(entry.certificate),
                 _printable(entry.note),
             )
             for number, entry in enumerate(history.entries, 1)

@@ -14,6 +14,7 @@ from skparisk.composition import compose_basic, compose_parallel, post_process
 from skparisk.exceptions import (
     IncompatibleError,
     PrivacyLeakWarning,
+    UnrecordedReleaseError,
     warn_caller,
 )
 from skparisk.ledger import PrivacyLedger, spend
@@ -30,8 +31,7 @@ __all__ = [
 ]
 
 
-# What a ledger says that is open in another process, and what that is in a search.
-_ELSEWHERE = "in the process that started this one"
+# What to do in a search about a ledger that is open in another process.
 _OWN_LEDGER = (
     "A private search counts by a ledger of its own, which is open while it fits: use "
     "n_jobs=None in the estimator."
@@ -70,13 +70,11 @@ def fit_recorded(
     try:
         with PrivacyLedger(epsilon) as tape:
             fitted = fit_estimator(estimator, records)
-    except IncompatibleError as error:
-        if _ELSEWHERE not in str(error):
-            raise
+    except UnrecordedReleaseError as error:
         advice = f"{error} {_OWN_LEDGER}"
     if advice:
-        raise IncompatibleError(advice)
-    releases = [entry.guarantee for entry in tape.releases]
+        raise UnrecordedReleaseError(advice)
+    releases = [entry.certificate for entry in tape.releases]
     if not releases:
         raise IncompatibleError(
             "estimator must be private, or a pipeline with a private estimator: the "
