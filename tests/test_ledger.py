@@ -65,10 +65,10 @@ from skparisk.ledger import (
     _open,
     _system,
     check_room,
-    refuse_without_level,
     spend,
     suspend_open,
 )
+from skparisk.ledger._open import refuse_without_level
 
 COMPOSITIONS = {
     "basic": {"epsilon": 1.0},
@@ -1929,7 +1929,8 @@ WORKERS = """
 import os, subprocess, sys, time
 from pathlib import Path
 from skparisk.ledger import PrivacyLedger, _system
-from skparisk.ledger import refuse_without_level, spend, suspend_open
+from skparisk.ledger import spend, suspend_open
+from skparisk.ledger._open import refuse_without_level
 
 _system._PROC = Path(os.environ["PROC"])
 

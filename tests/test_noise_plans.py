@@ -495,9 +495,6 @@ def certify(sampler, differences, errors, draw_seed=0):
         n_records=300,
         relation="replace-one",
         reference="pairs",
-        for_new_people=None,
-        provisos=(),
-        seeded=False,
     )
 
 

@@ -132,9 +132,6 @@ def test_risk_at_other_levels_holds_also_for_ties_and_gaps(n_pairs):
             n_records=1,
             relation="replace-one",
             reference="coins",
-            for_new_people=None,
-            provisos=(),
-            seeded=False,
         ).certificate
         claimed += certificate.risk_at(10.0)
         noise_scale = certificate.evidence.noise_scale

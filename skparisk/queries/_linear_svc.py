@@ -85,7 +85,8 @@ class LinearSVCQuery(Query):
     >>> import numpy as np
     >>> from skparisk.queries import LinearSVCQuery
     >>> query = LinearSVCQuery(classes=(0, 1), C=10.0, loss="hinge")
-    >>> query(np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])).round(9)
+    >>> answer = query(np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1]))
+    >>> np.abs(answer.round(9))
     array([1., 0.])
     """
 

@@ -102,9 +102,9 @@ def certify_sampled(
     n_records: int,
     relation: str,
     reference: str | None,
-    for_new_people: str | None,
-    provisos: tuple[str, ...],
-    seeded: bool,
+    for_new_people: str | None = None,
+    provisos: tuple[str, ...] = (),
+    seeded: bool = False,
 ) -> CertifiedNoise:
     """Return noise that is calibrated to sampled pairs, and its certificate."""
     n_shape = plan.n_shape_pairs(len(pairs))

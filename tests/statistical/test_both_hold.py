@@ -142,6 +142,7 @@ def test_risk_is_over_the_sampled_pairs_as_well(parameters, shape):
             plan,
             SampledPairs(np.array(pairs), None, np.zeros(k), draw_seed=seed),
             n_records=1,
+            relation="replace-one",
             reference="normal records",
         )
         noise = certified.noise
