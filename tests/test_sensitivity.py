@@ -226,6 +226,36 @@ def test_each_calibration_takes_its_own_order_statistic(calibration):
     assert sampler.risk_ <= 0.05
 
 
+class Largest:
+    """A rule of one's own: the largest of the sampled sensitivities."""
+
+    name = "largest"
+    failure_prob = 0.0
+    void_reasons = ()
+
+    def order_index(self, n_pairs, gamma):
+        return n_pairs
+
+    def certify_risk(self, n_pairs, order_index):
+        return 1 / (n_pairs + 1)
+
+
+def test_a_rule_of_ones_own_is_taken_on_the_callers_word(mean_sampler):
+    other = clone(mean_sampler).set_params(calibration=Largest()).fit(PUBLIC)
+    assert other.sensitivity_ == other.sensitivities_.max()
+    certificate = other.certificate_
+    assert certificate.private
+    assert (certificate.evidence.calibration, certificate.risk) == ("largest", 1 / 401)
+    (proviso,) = certificate.provisos
+    assert "rule of calibration (largest) was given by the caller" in proviso
+    assert certificate.risk_at(2.0) == 1 / 401
+    assert certificate.risk_at(0.99) == 1.0
+    assert mean_sampler.certificate_.provisos == ()
+    other.set_params(calibration=object())
+    with pytest.raises(ValueError, match="calibration must be one of 'exchangeable'"):
+        other.fit(PUBLIC)
+
+
 def test_bessel_warns_and_certifies_nothing():
     sampler = SensitivitySampler(
         MeanQuery(), calibration=DandekarTheorem5(), random_state=0
