@@ -125,14 +125,14 @@ def make_parser() -> Parser:
         type=checked(int, lambda value: check_at_least(value, "n_pairs", 1)),
         default=N_PAIRS,
         metavar="M",
-        help="pairs of neighboring databases that are sampled, at least 1/G - 1 "
-        f"(default: {N_PAIRS})",
+        help="pairs of neighboring databases to sample, at least 1/G - 1 (default: "
+        f"{N_PAIRS})",
     )
     parser.add_argument(
         "--n-jobs",
         type=checked(int, check_n_jobs),
         metavar="N",
-        help="workers that sample, -1 for all processors; the sampled pairs do not "
+        help="workers for sampling, -1 for all processors; the sampled pairs do not "
         "depend on it (default: 1)",
     )
     parser.add_argument(
@@ -141,14 +141,15 @@ def make_parser() -> Parser:
         default=SEED,
         metavar="S",
         help="seeds the split of the records and the sampling of pairs, never the "
-        f"noise: the RMSE differs from run to run (default: {SEED})",
+        f"noise, so the RMSE differs from run to run (default: {SEED})",
     )
     parser.add_argument(
         "--output",
         type=checked(Path, check_format),
         default=OUTPUT,
         metavar="FILE",
-        help=f"where the picture goes, one of {words(FORMATS)} (default: {OUTPUT})",
+        help=f"file for the picture, ending in one of {words(FORMATS)} (default: "
+        f"{OUTPUT})",
     )
     return parser
 
@@ -197,8 +198,7 @@ def check_writable(path: Path) -> None:
         path.open("ab").close()
     except OSError as error:
         raise ValueError(
-            f"output must be a file that can be written, got '{path}': "
-            f"{error.strerror}."
+            f"output must be a writable file, got '{path}': {error.strerror}."
         ) from None
     if not existed:
         path.unlink()

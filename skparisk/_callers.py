@@ -36,13 +36,13 @@ def _refuse(ensemble: Any, ensembles: Any) -> None:
     if isinstance(ensemble, bagging) and ensemble.bootstrap:
         raise IncompatibleError(
             f"A private estimator must not be fitted in a {kind} with bootstrap=True: "
-            "who is drawn twice for a bag is protected half as well as is claimed. Use "
-            "bootstrap=False."
+            "a record drawn twice for a bag is protected only half as well as claimed. "
+            "Use bootstrap=False."
         )
     if isinstance(ensemble, boosting):
         raise IncompatibleError(
-            f"A private estimator must not be fitted in a {kind}: the weights of "
-            "records follow from earlier fits without noise, so that the claim of each "
-            "fit is false. Use an ensemble that does not look at records, such as "
-            "bagging with bootstrap=False."
+            f"A private estimator must not be fitted in a {kind}: the weights of the "
+            "records are computed from earlier fits without noise, so the claim of "
+            "each fit is false. Use an ensemble that does not look at the records, "
+            "such as bagging with bootstrap=False."
         )

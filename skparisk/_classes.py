@@ -68,8 +68,8 @@ class PublicClasses:
                 return cls.of(_like(known, y), "the reference")
             if known is not None:
                 raise ValueError(
-                    "classes must be given, as the labels are no numbers, and the "
-                    f"SensitivitySampler knows numbers only, {np.unique(known)}; got "
+                    "classes must be given because the labels are not numbers and the "
+                    f"SensitivitySampler knows only numbers, {np.unique(known)}; got "
                     "None."
                 )
         return dataclasses.replace(cls.of(y, "y"), private=True)
@@ -90,9 +90,9 @@ class PublicClasses:
             known = False
         if not known:
             raise ValueError(
-                f"{name} has labels that are none of the classes "
-                f"{self.labels.tolist()}. Declare all that there are with classes=..., "
-                "as a reference may lack one."
+                f"{name} has labels that are not among the classes "
+                f"{self.labels.tolist()}. Declare all classes with classes=..., "
+                "because a reference may lack some."
             )
         return np.asarray(self.numbers)[index]
 

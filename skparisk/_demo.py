@@ -91,15 +91,15 @@ def describe(split: Split, seed: int) -> str:
     n_public, n_train, n_test = map(len, (split.X_public, split.X_train, split.X_test))
     return paragraphs(
         f"US Census 2000, {n_public + n_train + n_test} records, shuffled with seed "
-        f"{seed}: {n_public} are a public reference, {n_train} are private and "
-        f"trained on, {n_test} are for testing.",
+        f"{seed}: {n_public} are the public reference, {n_train} are the private "
+        f"training records, and {n_test} are for testing.",
         f"Ridge regression (alpha={ALPHA:g}) of weekly income in dollars on "
         f"{split.X_train.shape[1]} features (age, education, experience, region), "
-        "standardized with means and standard deviations of the public reference "
-        "only, as those of the private records would be a release without noise. "
+        "standardized with the means and standard deviations of the public reference "
+        "only, because those of the private records would be a release without noise. "
         "Predicting the mean income of the public reference for everyone has a test "
         f"RMSE of {baseline:.1f} dollars; a few very high incomes make up most of it, "
-        "and ridge regression does not foresee them either.",
+        "and ridge regression does not predict them either.",
     )
 
 
@@ -218,22 +218,23 @@ def explain() -> str:
     """Say how the table is to be read."""
     low, high = Y_BOUNDS
     return paragraphs(
-        "Sensitivity, noise scale and RMSE are in dollars a week. The noise is "
+        "Sensitivity, noise scale and RMSE are in dollars per week. The noise is "
         "calibrated to sensitivity number K of m, in rising order; the m pairs of "
         "neighboring databases were sampled once, for all rows. The achieved risk "
-        "counts the sampling of pairs as well; with pac it holds for all but "
-        f"{100 * FAILURE_PROB:g} % of samples of pairs, each by itself. The RMSE is "
-        f"over {N_RELEASES} releases, each with fresh noise. Outside a demonstration "
-        "each would spend a budget of its own, and the model without noise would "
-        "stay secret.",
-        f"{LEAST_NOISE}: the noise has the shape of how the coefficients move (learned "
-        "from half of the pairs), and the risk is over the pair and the noise, so "
-        "that the claim is on the loss of the release itself and no longer on "
-        "whatever is released. Its scale is not in dollars.",
-        "The known bound has no risk: it covers all databases, with rows clipped to "
-        f"a norm of {X_NORM:g} and incomes to {low:g} to {high:g} dollars, both "
-        "declared without a look at the data. With alpha this small the worst case "
-        "is far worse than what is drawn from a census, and the noise covers it.",
+        "includes the sampling of the pairs; with pac it holds for all but "
+        f"{100 * FAILURE_PROB:g} % of the samples of pairs, for each row by itself. "
+        f"The RMSE is the mean over {N_RELEASES} releases, each with fresh noise. "
+        "Outside a demonstration, each release would spend its own budget, and the "
+        "model without noise would stay secret.",
+        f"{LEAST_NOISE}: the noise is shaped by how the coefficients move (learned "
+        "from half of the pairs), and the risk is over the pair and the noise, so the "
+        "claim is about the loss of the release itself and no longer about every "
+        "possible output. Its scale is not in dollars.",
+        "The known bound has no risk: it covers all databases, with rows clipped to a "
+        f"norm of {X_NORM:g} and incomes clipped to the range from {low:g} to {high:g} "
+        "dollars, both declared without looking at the data. With alpha this small, "
+        "the worst case is far worse than anything drawn from a census, and the noise "
+        "covers it.",
     )
 
 
@@ -298,7 +299,7 @@ def draw_picture(
             label=f"{calibration}, γ = {gamma:g}: {sensitivity:#.3g} dollars",
         )
     axes.set_xlabel(
-        "sensitivity of a pair: l1 distance of coefficients (dollars a week)"
+        "sensitivity of a pair: l1 distance between coefficients (dollars per week)"
     )
     axes.set_ylabel(f"share of {len(sensitivities)} pairs above it")
     axes.set_title(f"Ridge regression when one of {N_TRAIN} census records is replaced")

@@ -25,8 +25,8 @@ __all__ = [
 ]
 
 FITTED_PARTS = (
-    "A part of the estimator was fitted before: what it learned then is in the "
-    "parameters of the model, without noise."
+    "A part of the estimator had already been fitted: what it learned then is in the "
+    "model's parameters without noise."
 )
 FROZEN_PARTS = (
     "The caller says that frozen parts of the estimator were fitted on public records; "
@@ -69,8 +69,8 @@ def warn_fitted_parts(estimator: Any) -> None:
     """Warn that what was learned before stays in the parameters."""
     for part in find_fitted_parts(estimator).bare:
         warn_caller(
-            f"The {type(part).__name__} is fitted already: what it has learned stays "
-            "in the parameters of this model, without noise. Wrap a clone.",
+            f"The {type(part).__name__} has already been fitted, and what it learned "
+            "stays in this model's parameters without noise. Wrap a clone instead.",
             PrivacyLeakWarning,
         )
 
@@ -94,8 +94,9 @@ def refuse_frozen_on(
         found += _fitted_objects(thawed)
     if any(_learned_the_same(part, other) for part in frozen for other in found):
         raise ValueError(
-            "A frozen part of the estimator has learned what a fit to the training "
-            "data learns: it would be released without noise. Fit it on public records."
+            "A frozen part of the estimator holds what a fit to the training data "
+            "would learn, and it would be released without noise. Fit it on public "
+            "records."
         )
 
 

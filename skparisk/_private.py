@@ -136,7 +136,7 @@ class PrivateMixin:
             values = " and ".join(repr(value) for value in declared.values())
             raise ValueError(
                 f"{' and '.join(declared)} must be None unless sensitivity='bound', "
-                f"which alone clips rows; got {values}."
+                f"because only that clips rows; got {values}."
             )
         if source is None:
             return SensitivitySampler()
@@ -176,18 +176,18 @@ class PrivateMixin:
             private |= table is None and samples_training_data(source)
             if has_records_of(source, own):
                 raise ValueError(
-                    "sensitivity must not be a SensitivitySampler whose reference has "
-                    "records of the training data, which would stay in the parameters: "
-                    "give it a public reference, or leave that None to sample from the "
-                    "training data with a warning."
+                    "sensitivity must not be a SensitivitySampler whose reference "
+                    "shares records with the training data, because these would stay "
+                    "in the parameters: give it a public reference, or leave its "
+                    "reference None to sample from the training data with a warning."
                 )
             if private:
                 warn_private_reference()
         elif private:
             raise ValueError(
-                "X_reference must be public, and it has records in common with the "
-                "training data. With a known sensitivity it is for the classes alone: "
-                "declare them."
+                "X_reference must be public, but it shares records with the training "
+                "data. With a known sensitivity it only supplies the classes: declare "
+                "them instead."
             )
         return TrainingData(X, features, targets, table, private)
 
@@ -247,13 +247,13 @@ class PrivateMixin:
         fitted = hasattr(source, "certificate_")
         if data.table is not None and (fitted or source.reference is not None):
             raise ValueError(
-                "X_reference must be None where the SensitivitySampler has a "
-                "reference or is fitted already: there can be one reference only."
+                "X_reference must be None if the SensitivitySampler has a reference or "
+                "has already been fitted: there can be only one reference."
             )
         if fitted:
             if source.query_ != query:
                 raise IncompatibleError(
-                    f"The SensitivitySampler was fitted for {source.query_}, and "
+                    f"The SensitivitySampler was fitted for {source.query_}, but "
                     f"{query} is to be released."
                 )
             reused = copy.copy(source)
@@ -262,8 +262,8 @@ class PrivateMixin:
             return reused.calibrate(epsilon=self.epsilon, gamma=self.gamma)
         if source.query is not None and source.query != query:
             raise IncompatibleError(
-                f"The SensitivitySampler has the query {source.query}, and {query} "
-                "is to be released: leave the query None."
+                f"The SensitivitySampler has the query {source.query}, but {query} is "
+                "to be released: leave its query None."
             )
         sampler: SensitivitySampler = clone(source)
         own = ("n_jobs", "random_state", "noise_random_state", "verbose")

@@ -29,7 +29,10 @@ def hide_values(check: Callable[..., Any], *data: Any, **parameters: Any) -> Any
     # Raised outside, so that the error does not come along.
     told = message.partition("\n")[0].partition(": ")[0]
     if told != message:
-        told = f"{told.rstrip(':')} (more is not shown, as it may tell about the data)"
+        told = (
+            f"{told.rstrip(':')} (the rest is not shown because it may reveal "
+            "something about the data)"
+        )
         if "\nReshape your data" in message:
             told += ". Reshape your data: array.reshape(-1, 1) is a single feature."
     raise kind(told)

@@ -121,9 +121,9 @@ def warn_if_seeded(noise_random_state: Any) -> None:
     """Warn that the noise can be removed by whoever knows or guesses the seed."""
     if noise_random_state is not None:
         warn_caller(
-            f"noise_random_state={noise_random_state!r} makes the noise repeatable, "
-            "so it can be removed: what is released is not private. Leave it None "
-            "but for tests.",
+            f"noise_random_state={noise_random_state!r} makes the noise repeatable, so "
+            "it can be removed: what is released is not private. Leave it None except "
+            "in tests.",
             PrivacyLeakWarning,
         )
 
@@ -131,9 +131,9 @@ def warn_if_seeded(noise_random_state: Any) -> None:
 def warn_private_classes() -> None:
     """Warn that the classes are those of the data that are to be protected."""
     warn_caller(
-        "The classes are those of the private labels, as none were declared: which "
-        "classes there are is released without noise. Give classes, or a reference "
-        "with labels.",
+        "The classes are those of the private labels because none were declared: the "
+        "set of classes is released without noise. Declare classes, or give a "
+        "reference with labels.",
         PrivacyLeakWarning,
     )
 
@@ -142,8 +142,8 @@ def warn_private_reference() -> None:
     """Warn that pairs are sampled from the data that are to be protected."""
     warn_caller(
         "Neighboring databases are sampled from the private data themselves, or from a "
-        "table that has records in common with them: the sensitivity and the noise "
-        "scale then depend on these data without noise, and the guarantee is only over "
+        "table that shares records with them: the sensitivity and the noise scale are "
+        "then computed from these data without noise, and the guarantee is only about "
         "resamples of them. Give a public or simulated reference.",
         PrivacyLeakWarning,
     )

@@ -185,8 +185,8 @@ def check_n_records(n_records: int, sampled: int, relation: str) -> None:
         allowed, sizes, got = [sampled - 1, sampled], f"{sampled - 1} or {sampled}", ""
     if n_records not in allowed:
         raise IncompatibleError(
-            f"n_records={sampled}: pairs are sampled for databases of {sizes} "
-            f"records{got}; sensitivities of one size say nothing about another."
+            f"n_records={sampled}: pairs were sampled for databases of {sizes} "
+            f"records{got}; sensitivities at one size say nothing about another."
         )
 
 

@@ -25,7 +25,7 @@ from skparisk.reference._sketch import RecordSketch
 __all__ = ["RandomizedResponseTransformer"]
 
 _PRIVATE_CATEGORIES = (
-    "The categories were found in the very records that are transformed, so they are "
+    "The categories were taken from the very records being transformed, so they are "
     "not protected."
 )
 # More than what rounding may take from a sum of privacy levels.
@@ -300,7 +300,8 @@ class RandomizedResponseTransformer(
         indices = _encode(self._columns(X, reset=False), self.categories_)
         if (indices < 0).any():
             raise ValueError(
-                "X must be released by transform: it has values that are no category."
+                "X must be an output of transform: it has values that are not "
+                "categories."
             )
         return indices
 

@@ -322,10 +322,10 @@ def test_one_warning_is_enough_where_nothing_was_private_before(kind):
 def test_private_records_are_no_public_points(kind):
     X, y = make_data()
     model = wrapped(Ridge(), release="predict", X_public=kind(X), sensitivity=1.0)
-    with pytest.raises(ValueError, match="X_public must be public, and not have"):
+    with pytest.raises(ValueError, match="X_public must be public and must not share"):
         model.fit(X, y)
     assert not hasattr(model, "certificate_")
-    with pytest.raises(ValueError, match="X_public must be public, and not have"):
+    with pytest.raises(ValueError, match="X_public must be public and must not share"):
         model.set_params(X_public=X[7::-1]).fit(X, y)
     model.set_params(X_public=X[:4]).fit(X, y)  # what cannot be noticed
 
@@ -334,7 +334,7 @@ def test_estimators_that_are_fitted_already_are_told():
     """What they have learned, maybe from private data, would stay with the model."""
     X, y = make_data()
     model = wrapped(Ridge().fit(X, y), sensitivity=1.0)
-    with pytest.warns(PrivacyLeakWarning, match="The Ridge is fitted already"):
+    with pytest.warns(PrivacyLeakWarning, match="The Ridge has already been fitted"):
         model.fit(X, y)
     wrapped(Ridge(), sensitivity=1.0).fit(X, y)  # no warning
 
@@ -361,7 +361,7 @@ def test_samplers_that_were_fitted_on_the_training_data_are_refused(
     sampler = clone(FEW).set_params(query=query, random_state=0).fit(reference, y)
     source = FrozenEstimator(sampler) if frozen else sampler
     model = clone(model).set_params(sensitivity=source)
-    with pytest.raises(ValueError, match="whose reference has records of"):
+    with pytest.raises(ValueError, match="whose reference shares records"):
         model.fit(X, y)
     assert not hasattr(model, "certificate_")
 
@@ -371,7 +371,7 @@ def test_wrapped_estimators_refuse_a_sampler_that_was_fitted_on_the_training_dat
     public, targets = make_data(seed=1)
     first = wrapped(Ridge()).fit(X, y, X_reference=public, y_reference=targets)
     model = wrapped(Ridge(), sensitivity=first.sampler_)
-    with pytest.raises(ValueError, match="whose reference has records of"):
+    with pytest.raises(ValueError, match="whose reference shares records"):
         model.fit(public, targets)
 
 
@@ -385,7 +385,7 @@ def test_a_table_of_the_clipped_records_is_no_public_reference():
     assert not hasattr(model.sampler_, "differences_")
     table = TableReference(X.clip(0, 1))
     model.set_params(sensitivity=clone(FEW).set_params(reference=table))
-    with pytest.raises(ValueError, match="whose reference has records of"):
+    with pytest.raises(ValueError, match="whose reference shares records"):
         model.fit(X)
 
 
@@ -512,7 +512,7 @@ def test_how_many_numbers_private_data_answer_with_is_not_told():
     public = np.repeat([[0.0], [1.0], [2.0]], 40, axis=0)
     sampler = SensitivitySampler(answer, n_pairs=40, random_state=0).fit(public)
     private = np.r_[public[:-3], [[3.0], [4.0], [5.0]]]
-    with pytest.raises(IncompatibleError, match="4 outputs and returned another numb"):
+    with pytest.raises(IncompatibleError, match="4 outputs but returned a different"):
         sampler.release(private)
 
 

@@ -63,7 +63,7 @@ def test_the_advised_lattice_size_is_the_largest_that_is_allowed(k, d):
         module.count_nodes(k, d)
     advice = str(caught.value).rpartition(": ")[2]
     if d > 20:
-        assert advice == "that is too many."
+        assert advice == "that is too many features."
     else:
         most = int(re.fullmatch(r"lattice_size must be at most (\d+)\.", advice)[1])
         assert (most + 1) ** d <= 2**20 < (most + 2) ** d
@@ -261,7 +261,7 @@ def test_bad_values_orders_and_points_are_refused():
         with pytest.raises(ValueError, match="axes must be in"):
             polynomial.on_grid([[0.5], [number]])
     for axes in ([[0.5]], [0.5, 0.5]):
-        with pytest.raises(ValueError, match="axes must be 2 arrays of one dimension"):
+        with pytest.raises(ValueError, match="axes must be 2 one-dimensional arrays"):
             polynomial.on_grid(axes)
 
 

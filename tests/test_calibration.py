@@ -129,7 +129,7 @@ def test_dkw_refuses_a_risk_below_its_least():
         dkw_least_noise(1000, 0.05)
     assert str(caught.value) == (
         "n_pairs=1000 pairs certify no risk below 0.05646770781 by the DKW "
-        "inequality, and gamma=0.05 was asked for; it needs n_pairs >= 1305."
+        "inequality, but gamma=0.05 was requested; it needs n_pairs >= 1305."
     )
     assert caught.value.target == 0.05
     assert f"{caught.value.best:.10f}" == "0.0564677078"
@@ -337,7 +337,9 @@ def test_tiny_risks_end(gamma):
 @pytest.mark.parametrize("rule", PROVEN, ids=repr)
 def test_refusal_says_what_would_do(rule):
     """The error has the target, an attainable best, and survives a pickle."""
-    with pytest.raises(CalibrationError, match=r"and gamma=0\.001 was asked") as caught:
+    with pytest.raises(
+        CalibrationError, match=r"but gamma=0\.001 was requested"
+    ) as caught:
         rule.order_index(40, 0.001)
     error = caught.value
     assert str(error).startswith("n_pairs=40 pairs certify no risk below 0.")
@@ -356,7 +358,7 @@ def test_refusal_text():
     with pytest.raises(CalibrationError) as caught:
         Exchangeable().order_index(9, 0.05)
     assert str(caught.value) == (
-        "n_pairs=9 pairs certify no risk below 0.1, and gamma=0.05 was asked for; "
+        "n_pairs=9 pairs certify no risk below 0.1, but gamma=0.05 was requested; "
         "it needs n_pairs >= 19."
     )
 

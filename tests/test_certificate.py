@@ -139,7 +139,7 @@ def test_derived_numbers():
     assert certificate().confidence == 1 - 0.049967
     assert certificate(noise_scale=0.125).noise_epsilon == 2
     assert CASES["no noise"].noise_epsilon == math.inf
-    with pytest.raises(AttributeError, match="no evidence of one release"):
+    with pytest.raises(AttributeError, match="no evidence of a single release"):
         _ = CASES["several"].noise_epsilon
 
 
@@ -183,9 +183,12 @@ def test_numpy_numbers_become_plain():
         ({"calibration": "pac"}, r"failure_prob must be a number in \(0, 1\), got 0"),
         ({"relation": "swap"}, "relation must be one of 'replace-one', 'add-remove'"),
         ({"randomness": "all"}, "randomness must be one of 'implicit', 'both', 'expl"),
-        ({"randomness": "both"}, "n_draws must be given with randomness='both' alone"),
+        (
+            {"randomness": "both"},
+            "n_draws must be given if and only if randomness='both'",
+        ),
         ({"randomness": "explicit"}, "n_pairs must be given unless randomness='expl"),
-        ({"n_draws": 1}, "n_draws must be given with randomness='both' alone"),
+        ({"n_draws": 1}, "n_draws must be given if and only if randomness='both'"),
         ({"n_unanswered": -1}, "n_unanswered must be a whole number >= 0"),
         ({"mechanism": "cauchy"}, "mechanism must be one of 'laplace', 'gaussian'"),
         ({"mechanism": "gaussian"}, "delta must be above 0 for gaussian noise"),
@@ -225,7 +228,7 @@ def test_order_index_without_pairs_is_refused():
     ("changes", "message"),
     [
         ({"delta": 1e-6}, "delta must be 0 with randomness='both', got 1e-06"),
-        ({"n_draws": 0}, "n_draws must be at least 1 unless noise is gaussian"),
+        ({"n_draws": 0}, "n_draws must be at least 1 unless mechanism='gaussian' and"),
         ({"n_draws": 0, "order_index": None}, "n_draws must be at least 1 unless"),
         ({"n_draws": 2, "order_index": 3001}, "order_index must be at most 3000"),
     ],
@@ -332,7 +335,9 @@ def test_guarantee_over_pairs():
         CASES["add-remove"].guarantee
     )
     pac = CASES["pac"].guarantee
-    assert "over a fresh pair, for all but a share 0.05 of the samples of pairs" in pac
+    assert (
+        "over a fresh pair, for all but a fraction 0.05 of the samples of pairs" in pac
+    )
 
 
 def test_guarantee_of_a_known_sensitivity():
@@ -565,7 +570,7 @@ def test_a_missing_entry_is_refused(name):
     """Each entry must be there, also one that has a default or follows."""
     document = certificate().to_dict()
     del document[name]
-    with pytest.raises(ValueError, match=f"missing are .'{name}'., unknown are ..\\.$"):
+    with pytest.raises(ValueError, match=f"missing: .'{name}'., unknown: ..\\.$"):
         Certificate.from_dict(document)
 
 
@@ -584,7 +589,7 @@ def test_an_unknown_entry_is_refused(part):
     """What is not understood is not passed over."""
     document = CASES["gaussian"].to_dict()
     (document if part is None else document[part])["signature"] = "x"
-    message = r"missing are \[\], unknown are \['signature'\]\.$"
+    message = r"missing: \[\], unknown: \['signature'\]\.$"
     with pytest.raises(ValueError, match=message):
         Certificate.from_dict(document)
 
@@ -640,7 +645,7 @@ def test_text_has_what_matters(given_):
     assert text.count("Caveat") == len(given_.caveats)
     for condition in given_.conditions:
         assert f"taken on the caller's word: {condition}" in text
-    share = f"fails for a share of samples of pairs: {given_.failure_prob:g}\n"
+    share = f"fails for a fraction of the samples of pairs: {given_.failure_prob:g}\n"
     assert (share in text) is (given_.failure_prob > 0)
     if evidence is None:
         assert f"releases: {given_.n_releases}\n" in text
@@ -662,7 +667,7 @@ ON_PAIRS = (
     "(1, 0.049967)-differentially private, on average over a fresh pair and the sampled"
     " pairs"
 )
-FROM_SHAPE = "scale 0.25, whitened by 1500 other sampled pairs"
+FROM_SHAPE = "scale 0.25, whitened using 1500 other sampled pairs"
 
 
 @pytest.mark.parametrize(
@@ -708,8 +713,9 @@ def test_guarantee_over_pairs_and_noise():
         "table): the privacy loss of the release exceeds 1 with probability at most "
         "0.049967 over a fresh pair, its noise and the sampled pairs."
     )
-    assert "over a fresh pair and its noise, for all but a share 0.05 of the sam" in (
-        CASES["both, pac"].guarantee
+    assert (
+        "over a fresh pair and its noise, for all but a fraction 0.05 of the sam"
+        in (CASES["both, pac"].guarantee)
     )
     assert CASES["known, gaussian"].guarantee == (
         "For any two databases that differ in one record (900 records): the privacy "
@@ -790,8 +796,8 @@ def test_ten_releases_at_a_tenth_are_one():
         (
             Certificate(1.0, 0.0, 0.05, 0.01, randomness="implicit"),
             "For two neighboring databases: with probability at least 0.95 over a "
-            "fresh pair, for all but a share 0.01 of the samples of pairs, the release "
-            "is 1-differentially private for that pair, whatever the output.",
+            "fresh pair, for all but a fraction 0.01 of the samples of pairs, the "
+            "release is 1-differentially private for that pair, whatever the output.",
         ),
         (
             Certificate(1.0, 0.0, 0.05, randomness="both"),
@@ -819,14 +825,14 @@ def test_ten_releases_at_a_tenth_are_one():
         (
             Certificate(1.0, 0.0, 0.0, 0.1, randomness="implicit"),
             "For two neighboring databases: with probability at least 1 over a fresh "
-            "pair, for all but a share 0.1 of the samples of pairs, the release is "
+            "pair, for all but a fraction 0.1 of the samples of pairs, the release is "
             "1-differentially private for that pair, whatever the output.",
         ),
         (
             Certificate(1.0, 0.0, 0.5, 0.1, randomness="explicit"),
             "For any two neighboring databases: the privacy loss of the release "
             "exceeds 1 with probability at most 0.5 over the noise, for all but a "
-            "share 0.1 of the samples of pairs.",
+            "fraction 0.1 of the samples of pairs.",
         ),
         (
             Certificate(1.0, group_size=3),
@@ -865,7 +871,7 @@ def test_what_voids_or_leaks_is_told_first():
     leaking = Certificate(1.0, leaks=("A & B.",), provisos=("If.",))
     assert not leaking.private
     assert not leaking.void
-    assert leaking.guarantee.endswith("What was released without noise is not covered.")
+    assert leaking.guarantee.endswith("not cover what was released without noise.")
     assert str(leaking).endswith("Caveat: A & B.\nCaveat: If.")
     assert "A &amp; B." in leaking._repr_html_()
     other = dataclasses.replace(infinite, void_reasons=("Other.",))
@@ -881,9 +887,9 @@ def test_conditions_are_those_of_the_rule():
     assert len(several.conditions) == 4
     assert all(text in str(several) for text in several.conditions)
     every_pair = dataclasses.replace(several, randomness="explicit", method="basic")
-    assert every_pair.conditions[0].startswith("each release sees the record of a")
+    assert every_pair.conditions[0].startswith("each release sees a person's record")
     assert every_pair.conditions[1:] == (
-        "the levels, or a limit of their sum, were fixed before the first release",
+        "the levels, or a limit on their sum, were fixed before the first release",
     )
     filtered = dataclasses.replace(several, method="filter", risk=0.0)
     assert "that limit is what all releases" in filtered.conditions[1]
@@ -892,7 +898,7 @@ def test_conditions_are_those_of_the_rule():
         for method in ("parallel", "group", "transferred")
     )
     assert "disjoint" in parallel[1]
-    assert "sampled as for that part" in parallel[2]
+    assert "sampled for that part alone" in parallel[2]
     assert group[1:] == (
         "each step from neighbor to neighbor in a group is distributed like a sampled "
         "pair",
@@ -930,7 +936,9 @@ def test_relations_do_not_mix():
 def test_groups_of_different_sizes_do_not_mix():
     pair, triple = (Certificate(1.0, group_size=size) for size in (2, 3))
     assert compose_basic([pair, pair]).group_size == 2
-    with pytest.raises(IncompatibleError, match=r"groups of one size, got \[2, 3\]"):
+    with pytest.raises(
+        IncompatibleError, match=r"groups of the same size, got \[2, 3\]"
+    ):
         compose_basic([pair, triple])
 
 
@@ -951,7 +959,7 @@ def test_numbers_are_rounded_up():
 
 def test_a_risk_of_one_is_no_guarantee():
     for given_ in (Certificate(0.1, 0.0, 1.0), Certificate(0.1, 1.0)):
-        assert given_.guarantee.startswith("There is no guarantee. The risk, or delta")
+        assert given_.guarantee.startswith("There is no guarantee. The risk or delta")
     assert Certificate(0.1, 0.0, 0.999).private
 
 

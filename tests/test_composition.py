@@ -280,7 +280,7 @@ def test_exact_level_agrees_with_dp_accounting():
 
 def test_without_delta_levels_add_up_exactly():
     assert compose_exact([laplace(0.1)] * 3 + [0.4], delta=0).epsilon == 0.7
-    with pytest.raises(CalibrationError, match="no level has delta") as caught:
+    with pytest.raises(CalibrationError, match="no level achieves delta") as caught:
         compose_exact([laplace(0.1), gaussian(0.2, delta=1e-6)], delta=0)
     assert caught.value.target == 0
     assert caught.value.best == 1e-6
@@ -680,7 +680,7 @@ def test_tiny_levels_are_not_lost():
 
 
 def test_one_release_is_no_list_of_levels():
-    with pytest.raises(ValueError, match=r"goes into a list; got \(0.5, 1e-05\)"):
+    with pytest.raises(ValueError, match=r"put it into a list; got \(0.5, 1e-05\)"):
         compose_basic((0.5, 1e-5))
     assert compose_basic(((0.5, 1e-5),)).delta == 1e-5
 
@@ -879,7 +879,7 @@ def test_groups_of_releases_with_a_risk():
     assert group_privacy(implicit, 30).risk == 1
     both = Certificate(0.1, risk=0.05)
     for release in (both, replace(both, randomness="explicit", delta=0.1)):
-        with pytest.raises(IncompatibleError, match="give approximate"):
+        with pytest.raises(IncompatibleError, match="pass approximate"):
             group_privacy(release, 3)
         group_privacy(approximate(release), 3)
     # Over pairs and noise the risk is a part of delta, and grows as that does.

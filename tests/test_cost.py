@@ -430,7 +430,7 @@ def test_range_without_a_level_says_which_budget_would_do():
     assert error.value.target == 50_000
     assert error.value.best == pytest.approx(best, rel=1e-15)
     assert str(error.value) == (
-        f"budget must be at least {error.value.best!r}, the cost of the least level "
+        f"budget must be at least {error.value.best!r}, the cost of the lowest level "
         "with max_error=2.0, which is 0.5; got 50000.0."
     )
     levels = STAFF.epsilon_range(error.value.best, 2, **words)
@@ -569,8 +569,8 @@ ERRORS = {
     "skparisk.papers.DandekarTheorem4(), got 'gamma'.": (
         lambda: STAFF.optimal_epsilon(1.0, law="gamma")
     ),
-    "n_outputs must be 1 with law='exact', as the worst case for several outputs is "
-    "not known, got 2.": lambda: STAFF.budget_at_risk(0.5, 1.0, 2),
+    "n_outputs must be 1 with law='exact', because the worst case for several "
+    "outputs is not known, got 2.": lambda: STAFF.budget_at_risk(0.5, 1.0, 2),
     "n_outputs must be a whole number >= 1, got 0.": (
         lambda: STAFF.optimal_epsilon(1.0, 0, THEOREM_4)
     ),
@@ -1000,7 +1000,7 @@ DISPLAY_ERRORS = {
     "marked must be whole numbers in [0, 1), got [1].": (
         lambda: CostCurve([1], [1], marked=[1])
     ),
-    "texts must be one for each of 1 marked points, got ['a', 'b'].": (
+    "texts must hold one text for each of the 1 marked points, got ['a', 'b'].": (
         lambda: CostCurve([1], [1], marked=[0], texts=["a", "b"])
     ),
     "curves must be of type CostCurve, got [1].": lambda: CostDisplay([1]),

@@ -573,7 +573,7 @@ def test_training_data_given_as_the_reference_are_noticed():
     with pytest.warns(PrivacyLeakWarning):
         model = PrivateKernelDensity(0.2, random_state=0).fit(X, X_reference=X)
     assert model.certificate_.reference_is_private
-    with pytest.raises(ValueError, match="whose reference has records of"):
+    with pytest.raises(ValueError, match="whose reference shares records"):
         PrivateKernelDensity(
             sensitivity=SensitivitySampler(reference=TableReference(X))
         ).fit(X)
@@ -629,7 +629,7 @@ def test_a_sampler_for_another_query_is_refused():
     with pytest.raises(IncompatibleError, match="was fitted for DensityQuery"):
         PrivateKernelDensity(0.2, sensitivity=frozen).fit(records(60, seed=3))
     PrivateKernelDensity(0.3, sensitivity=frozen).fit(records(60, seed=3))
-    with pytest.raises(ValueError, match="there can be one reference only"):
+    with pytest.raises(ValueError, match="there can be only one reference"):
         PrivateKernelDensity(0.3, sensitivity=frozen).fit(
             records(60, seed=3), X_reference=records(60, seed=2)
         )

@@ -325,7 +325,7 @@ def test_a_choice_without_noise_is_the_best():
         (1.0, math.nan, "epsilon must be"),
         (1.0, "1", "epsilon must be"),
         (1.0, 1e-17, "epsilon must be at least"),
-        (1e308, 1e-8, "beyond the largest number"),
+        (1e308, 1e-8, "beyond the largest float"),
     ],
 )
 def test_parameters_are_checked_as_for_laplace(make, sensitivity, epsilon, message):
@@ -779,9 +779,13 @@ def test_what_are_no_proportions_is_refused(proportions, n):
 
 def test_too_few_responses_are_refused():
     response = RandomizedResponse(epsilon=1.0)
-    with pytest.raises(ValueError, match="responses must be at least 1, got 0"):
+    with pytest.raises(
+        ValueError, match="responses must have a size of at least 1, got 0"
+    ):
         response.estimate_proportions(np.zeros(0, int))
-    with pytest.raises(ValueError, match="responses must be at least 2, got 1"):
+    with pytest.raises(
+        ValueError, match="responses must have a size of at least 2, got 1"
+    ):
         response.estimate_variances([0])
 
 

@@ -360,8 +360,9 @@ def test_pairs_that_are_not_kept_are_not_drawn(sampler):
     dropped.pairs_.withhold()
     for estimator in (ridge, dropped):
         expected = (
-            f"The sampled pairs of this {type(estimator).__name__} are not kept, as "
-            "they came from private data. Sample from a public reference instead."
+            f"The sampled pairs of this {type(estimator).__name__} were not kept "
+            "because they came from private data. Sample from a public reference "
+            "instead."
         )
         with pytest.raises(IncompatibleError, match=expected):
             SensitivityDisplay.from_estimator(estimator)
@@ -411,7 +412,7 @@ TARGET_ERRORS = {
     ),
 }
 SENSITIVITY_ERRORS = {
-    "sensitivities must be at least one number, got [].": {"sensitivities": []},
+    "sensitivities must have at least one entry, got [].": {"sensitivities": []},
     "sensitivities must be a vector of finite numbers >= 0, got [inf].": (
         {"sensitivities": [math.inf]}
     ),

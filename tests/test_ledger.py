@@ -1435,7 +1435,7 @@ def set_in(number, **entries):
         (set_in(1, releases=5), "line 2 of .* holds no releases"),
         (set_in(1, releases="x"), "line 2 of .* holds no releases"),
         (set_in(1, releases=[{"risk": 0.1}]), "line 2 of .* holds no releases"),
-        (lambda d: d[1]["releases"][0].update(new=1), r"unknown are \['new'\]"),
+        (lambda d: d[1]["releases"][0].update(new=1), r"unknown: \['new'\]"),
         (lambda d: d[1]["releases"][0].update(epsilon=-1), "holds no releases"),
         (lambda d: d[1]["releases"][0].update(loss=3), "holds no releases"),
         (lambda d: d[1]["releases"][0].update(guarantee="x"), "do not follow"),
@@ -1450,7 +1450,7 @@ def test_forged_lines_are_refused(filed, change, message):
 def test_releases_that_do_not_go_together_are_refused(filed):
     group = Certificate(0.1, group_size=2).to_dict()
     forge(filed, set_in(2, releases=[group]))
-    with pytest.raises(LedgerError, match="groups of one size"):
+    with pytest.raises(LedgerError, match="groups of the same size"):
         PrivacyLedger.open(filed)
 
 

@@ -374,13 +374,13 @@ def test_training_data_given_as_the_reference_are_noticed(shell, where):
         query = shell._make_query((0, 1))
         sampler = clone(FEW).set_params(query=query).fit(X.copy(), Y)
         for given in (sampler, FrozenEstimator(sampler)):
-            with pytest.raises(ValueError, match="whose reference has records of"):
+            with pytest.raises(ValueError, match="whose reference shares records"):
                 make(shell, sensitivity=given).fit(X, Y)
         return
     if where == "sampler":
         table = TableReference(X.copy(), Y)
         model.set_params(sensitivity__reference=table)
-        with pytest.raises(ValueError, match="whose reference has records of"):
+        with pytest.raises(ValueError, match="whose reference shares records"):
             model.fit(X, Y)
         return
     with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
@@ -526,12 +526,12 @@ def test_labels_that_are_no_class_are_refused_but_not_told(
     shell, classes, labels, secret
 ):
     model = make(shell, sensitivity=1.0, classes=classes)
-    with pytest.raises(ValueError, match="y has labels that are none") as error:
+    with pytest.raises(ValueError, match="y has labels that are not among") as error:
         model.fit(X, np.asarray(labels)[Y])
     assert secret not in str(error.value)
     assert error.value.__context__ is None or secret not in str(error.value.__context__)
     reference = {"X_reference": X_PUBLIC, "y_reference": np.asarray(labels)[Y_PUBLIC]}
-    with pytest.raises(ValueError, match="y_reference has labels that are none"):
+    with pytest.raises(ValueError, match="y_reference has labels that are not among"):
         model.fit(X, np.asarray(classes)[Y], **reference)
 
 
@@ -609,12 +609,12 @@ def test_records_beyond_the_bound_are_clipped_without_a_word(shell, factor):
 @each_bounded
 def test_a_reference_must_be_within_what_is_declared(shell):
     model = make(shell, **BOUND)
-    with pytest.raises(ValueError, match=r"x_norm=2.0 is declared, and a record of"):
+    with pytest.raises(ValueError, match=r"x_norm=2.0 was declared, but a record of"):
         model.fit(X, Y, **PUBLIC)
     unit = Normalizer().fit_transform(X_PUBLIC)
     assert np.linalg.norm(unit, axis=1).max() > 1.0  # by rounding
     model.set_params(x_norm=1.0).fit(X, Y, X_reference=unit, y_reference=Y_PUBLIC)
-    with pytest.raises(ValueError, match=r"x_norm=1.0 is declared"):
+    with pytest.raises(ValueError, match=r"x_norm=1.0 was declared"):
         model.fit(X, Y, X_reference=unit * (1 + 1e-6), y_reference=Y_PUBLIC)
 
 
@@ -782,7 +782,7 @@ def test_data_frames(shell, library):
     swapped = frame(dict(zip("bac", X_PUBLIC.T, strict=True)))
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(swapped)
-    with pytest.raises(IncompatibleError, match=r"columns \['b', 'a', 'c'\], and X"):
+    with pytest.raises(IncompatibleError, match=r"columns \['b', 'a', 'c'\], but X"):
         model.fit(columns, Y, X_reference=swapped, y_reference=Y_PUBLIC)
 
 
@@ -864,7 +864,7 @@ BAD_PARAMETERS = [
     (
         {"sensitivity": SensitivitySampler(reference=public_table())},
         {},
-        "there can be one reference only",
+        "there can be only one reference",
     ),
     (
         {"sensitivity": SensitivitySampler(mechanism="exponential")},
@@ -874,9 +874,9 @@ BAD_PARAMETERS = [
     (
         {"sensitivity": SensitivitySampler(MeanQuery())},
         {},
-        r"has the query MeanQuery\(\), and .* leave the query None",
+        r"has the query MeanQuery\(\), but .* leave its query None",
     ),
-    ({}, {"X_reference": X_PUBLIC[:, :2]}, "reference has 2 features, and X has 3"),
+    ({}, {"X_reference": X_PUBLIC[:, :2]}, "reference has 2 features, but X has 3"),
     ({"classes": [0, np.nan]}, {}, "NaN"),
     ({"classes": [0.0, 0.5]}, {}, "Unknown label type"),
 ]

@@ -209,7 +209,7 @@ def test_without_reference_it_warns_and_keeps_no_sampled_difference():
     assert not hasattr(model.sampler_, "differences_")
     assert model.certificate_.reference_is_private
     assert not model.certificate_.private
-    assert "depend on them without noise" in str(model.certificate_)
+    assert "were computed from them without noise" in str(model.certificate_)
 
 
 def test_training_data_given_as_reference_are_noticed():
@@ -229,7 +229,7 @@ def test_samplers_that_were_fitted_on_the_training_data_are_refused():
     sampler = SensitivitySampler(RidgeQuery(), random_state=0).fit(X.copy(), Y)
     for source in (sampler, FrozenEstimator(sampler)):
         model = PrivateRidge(sensitivity=source)
-        with pytest.raises(ValueError, match="whose reference has records of"):
+        with pytest.raises(ValueError, match="whose reference shares records"):
             model.fit(X, Y)
         assert not hasattr(model, "certificate_")
 
@@ -441,7 +441,7 @@ def test_data_frames(library):
     assert list(model.feature_names_in_) == ["a", "b", "c"]
     assert model.predict(frame(columns)).shape == (200,)
     swapped = frame(dict(zip("bac", X_PUBLIC.T, strict=True)))
-    with pytest.raises(IncompatibleError, match=r"columns \['b', 'a', 'c'\], and X"):
+    with pytest.raises(IncompatibleError, match=r"columns \['b', 'a', 'c'\], but X"):
         model.fit(frame(columns), Y, X_reference=swapped, y_reference=Y_PUBLIC)
 
 
@@ -561,7 +561,7 @@ def test_shows_as_html():
             {},
             {"X_reference": X_PUBLIC[:, :2], "y_reference": Y_PUBLIC},
             IncompatibleError,
-            "reference has 2 features, and X has 3",
+            "reference has 2 features, but X has 3",
         ),
         (
             {
@@ -571,13 +571,13 @@ def test_shows_as_html():
             },
             PUBLIC,
             ValueError,
-            "there can be one reference only",
+            "there can be only one reference",
         ),
         (
             {"sensitivity": SensitivitySampler(RidgeQuery()).fit(X_PUBLIC, Y_PUBLIC)},
             PUBLIC,
             ValueError,
-            "there can be one reference only",
+            "there can be only one reference",
         ),
         (
             {"sensitivity": SensitivitySampler(RidgeQuery()).fit(X_PUBLIC, Y_PUBLIC)},
@@ -589,7 +589,7 @@ def test_shows_as_html():
             {"sensitivity": SensitivitySampler(MeanQuery()).fit(X_PUBLIC)},
             {},
             IncompatibleError,
-            r"was fitted for MeanQuery\(\), and RidgeQuery\(alpha=1",
+            r"was fitted for MeanQuery\(\), but RidgeQuery\(alpha=1",
         ),
         (
             {"sensitivity": SensitivitySampler(RidgeQuery(2.0))},
@@ -601,7 +601,7 @@ def test_shows_as_html():
             {"sensitivity": SensitivitySampler(reference=TableReference(X.copy(), Y))},
             {},
             ValueError,
-            "whose reference has records of the training data",
+            "whose reference shares records with the training data",
         ),
         ({"fit_intercept": "yes"}, {}, ValueError, "fit_intercept must be True or Fal"),
         ({"n_jobs": 1.5}, {}, ValueError, "n_jobs must be None or a whole number"),
@@ -623,7 +623,7 @@ def test_shows_as_html():
             {"sensitivity": SensitivitySampler(reference=TableReference(X_PUBLIC))},
             {},
             ValueError,
-            "takes targets, and the reference has none",
+            "takes targets, but the reference has none",
         ),
     ],
 )
@@ -650,5 +650,5 @@ def test_withheld_pairs_are_not_used_again():
 
 def test_targets_of_the_reference_must_be_as_many():
     _, y = make_data(200, 2)
-    with pytest.raises(IncompatibleError, match="y_reference has 1 targets, and"):
+    with pytest.raises(IncompatibleError, match="y_reference has 1 targets, but"):
         PrivateRidge().fit(X, y, **PUBLIC)

@@ -399,7 +399,7 @@ def test_parameters_are_checked():
         with pytest.raises(ValueError, match=next(iter(wrong))):
             LinearSVCQuery(**{"classes": (0, 1), **wrong})
     query = LinearSVCQuery((0, 1))
-    with pytest.raises(ValueError, match="none of the classes"):
+    with pytest.raises(ValueError, match="not among the classes"):
         query(np.ones((2, 1)), np.array([0, 3]))
 
 

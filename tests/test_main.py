@@ -192,8 +192,8 @@ def test_text_is_wrapped_and_ascii_and_says_what_was_declared(text):
     assert text.isascii()
     words = " ".join(text.split())
     assert "standard deviations of the public reference only" in words
-    assert "norm of 4 and incomes to 0 to 3000 dollars" in words
-    assert "over 3 releases" in words
+    assert "norm of 4 and incomes clipped to the range from 0 to 3000 dollars" in words
+    assert "the mean over 3 releases" in words
 
 
 def test_picture_is_written_where_it_says(text, picture):
@@ -269,7 +269,7 @@ def test_picture_has_units_a_legend_and_every_pair(tmp_path):
     figure = Figure()
     demo.draw_picture(figure, sensitivities, quantiles, tmp_path / "x.png")
     (axes,) = figure.axes
-    assert "dollars a week" in axes.get_xlabel()
+    assert "dollars per week" in axes.get_xlabel()
     assert "share of 1000 pairs" in axes.get_ylabel()
     curve, *lines = axes.lines
     assert np.array_equal(curve.get_xdata()[1:], np.sort(sensitivities))
@@ -313,17 +313,16 @@ BAD = {
     "--n-pairs 0": "n_pairs must be a whole number >= 1, got 0.",
     "--n-pairs 2.5": "n_pairs must be a whole number >= 1, got '2.5'.",
     "--n-pairs 18 --gamma 0.2 0.05": "n_pairs=18 pairs certify no risk below "
-    "0.0526316, and gamma=0.05 was asked for; it needs n_pairs >= 19.",
+    "0.0526316, but gamma=0.05 was requested; it needs n_pairs >= 19.",
     "--n-jobs 0": "n_jobs must be None or a whole number other than 0, got 0.",
     "--n-jobs all": "n_jobs must be None or a whole number other than 0, got 'all'.",
     "--seed -1": "seed must be a whole number in [0, 2**32), got -1.",
     "--seed 4294967296": "seed must be a whole number in [0, 2**32), got 4294967296.",
     "--seed x": "seed must be a whole number in [0, 2**32), got 'x'.",
     "--output census": "output must end in one of .png .pdf .svg, got 'census'.",
-    "--output no/census.png": "output must be a file that can be written, got "
+    "--output no/census.png": "output must be a writable file, got "
     f"'{Path('no/census.png')}': No such file or directory.",
-    "--output folder.png": "output must be a file that can be written, got "
-    "'folder.png': ",
+    "--output folder.png": "output must be a writable file, got 'folder.png': ",
     "--unknown": "unrecognized arguments: --unknown",
 }
 

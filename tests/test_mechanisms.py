@@ -180,7 +180,7 @@ def test_is_a_frozen_value():
         ((1.0, 0.0), r"epsilon must be a number in \(0, inf\], got 0\.0"),
         ((1.0, math.nan), r"epsilon must be a number in \(0, inf\], got nan"),
         ((1.0, 1.0, 0), "n_outputs must be a whole number >= 1, got 0"),
-        ((1e308, 1e-10), "noise scale beyond the largest number"),
+        ((1e308, 1e-10), "noise scale beyond the largest float"),
         ((1.0, 1e-16), r"epsilon must be at least n_outputs \* 2\*\*-51 = 4\.44"),
     ],
 )
@@ -388,7 +388,7 @@ def test_gaussian_mechanism_is_a_frozen_value():
         ),
         (
             {"sensitivity": 1.7e308},
-            r"sensitivity=1\.7e.308 .* no number, inf",
+            r"sensitivity=1\.7e.308 .* too small for a float, inf",
         ),
     ],
 )

@@ -360,7 +360,7 @@ def test_simulation_on_the_training_data_is_a_leak_that_is_told():
     search = private_search(known(), ALPHAS, "reference")
     with (
         PrivacyLedger(math.inf) as ledger,
-        pytest.warns(PrivacyLeakWarning, match="chosen by its scores on the private"),
+        pytest.warns(PrivacyLeakWarning, match="chosen by its score on the private"),
     ):
         search.fit(X, Y)
     assert search.certificate_.leaks == (CHOSEN_ON_PRIVATE,)
@@ -611,12 +611,14 @@ def fails(y_true, y_pred):
 
 def test_failing_scores_of_private_records_tell_nothing():
     search = private_search(known(), ALPHAS, "exponential", record_score=fails)
-    with pytest.raises(ValueError, match=r"held out failed\. Why is not") as caught:
+    with pytest.raises(
+        ValueError, match=r"held-out records failed\. The reason is not"
+    ) as caught:
         search.fit(X, Y)
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None
     search.set_params(record_score=lambda y_true, y_pred: 1.0)
-    with pytest.raises(ValueError, match=r"for each of 60 records; .* shape \(\)"):
+    with pytest.raises(ValueError, match=r"for each of the 60 records; .* shape \(\)"):
         search.fit(X, Y)
 
 
@@ -736,12 +738,12 @@ BAD_RUNS = {
     "risk": (
         Certificate(0.1, risk=0.01, randomness="implicit"),
         IncompatibleError,
-        "a risk that its parameters do not tell",
+        "a risk that does not follow from its parameters",
     ),
     "failure": (
         Certificate(0.1, failure_prob=0.01, randomness="implicit"),
         IncompatibleError,
-        "a risk that its parameters do not tell",
+        "a risk that does not follow from its parameters",
     ),
     "noise": (Certificate(0.1, risk=0.01), IncompatibleError, "over the noise"),
     "leak": (Certificate(0.1, leaks=("A leak.",)), IncompatibleError, "A leak."),
@@ -753,7 +755,7 @@ BAD_RUNS = {
     "relation": (
         Certificate(0.1, relation="add-remove"),
         IncompatibleError,
-        "relation='add-remove', and not 'replace-one'",
+        "relation='add-remove' instead of 'replace-one'",
     ),
 }
 
@@ -774,7 +776,7 @@ def test_relation_that_parameters_do_not_tell_is_replace_one():
     """The total says so, and a run with another relation is refused."""
     level = Certificate(0.1, relation="add-remove")
     search = private_search(Constant(), {"level": [level]}, "random-stopping")
-    with pytest.raises(IncompatibleError, match="and not 'replace-one'"):
+    with pytest.raises(IncompatibleError, match="instead of 'replace-one'"):
         search.fit(X, Y, **PUBLIC)
     search.set_params(param_grid={"level": [0.1]}).fit(X, Y, **PUBLIC)
     assert search.certificate_.relation == "replace-one"
@@ -1194,7 +1196,9 @@ def test_a_reference_of_text_is_compared_as_a_whole(selection):
     """There are no hashes of records that are not numbers."""
     search = private_search(Constant(), {"value": [0.0]}, selection)
     words = np.array(["ash", "beech", "cedar"])[np.arange(600).reshape(300, 2) % 3]
-    with pytest.raises(ValueError, match="not have records of the training data"):
+    with pytest.raises(
+        ValueError, match="must not share records with the training data"
+    ):
         search.fit(words, Y, X_reference=words.copy(), y_reference=Y)
     assert Constant.seen == []
     search.fit(words, Y, X_reference=words[::2], y_reference=Y[::2])
@@ -1409,7 +1413,7 @@ def test_parts_without_noise_are_a_leak_that_is_told(selection, name):
             assert ledger.releases == ()
             return
         public = {"X_reference": (X_PUBLIC > 0) * 1.0, "y_reference": Y_PUBLIC}
-        with pytest.warns(PrivacyLeakWarning, match="not of skparisk") as caught:
+        with pytest.warns(PrivacyLeakWarning, match="not from skparisk") as caught:
             search.fit(records, Y, **(public if name == "targets" else PUBLIC))
     assert len(caught) == 1
     assert not search.certificate_.private
@@ -1559,10 +1563,10 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
 
 
 def test_searches_that_cannot_be_counted_are_refused():
-    with pytest.raises(IncompatibleError, match="around a private estimator"):
+    with pytest.raises(IncompatibleError, match="search must wrap a private estimator"):
         search_certificate(GridSearchCV(Ridge(), {}, cv=2).fit(X, Y))
     private = private_search(known(), ALPHAS, "reference").fit(X, Y, **PUBLIC)
-    with pytest.raises(ValueError, match="certificate_ of its own"):
+    with pytest.raises(ValueError, match="has its own certificate_"):
         search_certificate(private)
     with pytest.raises(ValueError, match="must be a fitted search"):
         search_certificate(Ridge().fit(X, Y))

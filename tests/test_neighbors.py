@@ -291,8 +291,8 @@ def test_databases_of_another_size_are_refused():
     ]
     for n_records, relation, allowed in cases:
         message = (
-            f"n_records=7: pairs are sampled for databases of {allowed}; "
-            "sensitivities of one size say nothing about another."
+            f"n_records=7: pairs were sampled for databases of {allowed}; "
+            "sensitivities at one size say nothing about another."
         )
         with pytest.raises(IncompatibleError, match=re.escape(message)):
             check_n_records(n_records, 7, relation)

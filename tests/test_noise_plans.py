@@ -617,7 +617,7 @@ def test_feature_that_is_constant_has_no_shape_through_private_ridge(constant, s
     X[:, 1] = X_reference[:, 1] = constant
     sampler = SensitivitySampler(n_pairs=N_PAIRS, noise_shape=shape)
     model = PrivateRidge(sensitivity=sampler, random_state=0)
-    message = f"noise_shape='{shape}' needs .* output 1 is the same, or next to it, on"
+    message = f"noise_shape='{shape}' needs .* output 1 is the same, or nearly so, on"
     with pytest.raises(ValueError, match=message):
         model.fit(X, PRIVATE_TARGETS, X_reference=X_reference, y_reference=TARGETS)
     sampler.set_params(noise_shape="isotropic")
@@ -747,8 +747,11 @@ def test_shape_pairs_are_said_where_pairs_are_too_few(shape):
         raise AssertionError("sampled")
 
     sampler = make_sampler(query=never, noise_shape=shape, gamma=0.05, n_pairs=36)
-    takes = rf"needs n_pairs >= 19\. Of n_pairs=36, noise_shape='{shape}' takes 18 for"
-    with pytest.raises(CalibrationError, match=takes) as caught:
+    message = (
+        r"needs n_pairs >= 19\. Of the n_pairs=36 pairs, "
+        rf"noise_shape='{shape}' uses 18\.$"
+    )
+    with pytest.raises(CalibrationError, match=message) as caught:
         sampler.fit(PUBLIC)
     assert (caught.value.target, caught.value.best) == (
         0.05,
@@ -763,7 +766,9 @@ def test_shape_pairs_are_said_where_pairs_are_too_few(shape):
         19,
     )
     sampler.set_params(randomness="both", mechanism="gaussian")
-    with pytest.raises(CalibrationError, match=r">= 20\. Of n_pairs=37, .* takes 18"):
+    with pytest.raises(
+        CalibrationError, match=r">= 20\. Of the n_pairs=37 pairs, .* uses 18\."
+    ):
         sampler.calibrate()
     with pytest.raises(ValueError, match="n_pairs must be a whole number >= 4, got 3"):
         make_sampler(query=never, noise_shape=shape, n_pairs=3).fit(PUBLIC)
@@ -773,7 +778,7 @@ def test_too_few_pairs_for_a_shape_are_refused_by_calibrate_too():
     sampler = make_sampler(gamma=0.05, n_pairs=30).fit(PUBLIC)
     before = sampler.certificate_
     sampler.set_params(noise_shape="whitened")
-    with pytest.raises(CalibrationError, match="noise_shape='whitened' takes 15 for"):
+    with pytest.raises(CalibrationError, match=r"noise_shape='whitened' uses 15\."):
         sampler.calibrate()
     assert sampler.certificate_ == before
     sampler.calibrate(gamma=0.1)
@@ -808,7 +813,7 @@ def test_output_that_never_moves_has_no_shape(shape, randomness):
     sampler = make_sampler(query=query, randomness=randomness, noise_shape=shape)
     message = (
         f"noise_shape='{shape}' needs outputs that differ .* output 1 is the same, "
-        "or next to it, on all 125 pairs .* Use noise_shape='isotropic'"
+        "or nearly so, on all 125 pairs .* Use noise_shape='isotropic'"
     )
     with pytest.raises(ValueError, match=message):
         sampler.fit(PUBLIC)
@@ -912,7 +917,7 @@ def test_number_of_records_must_be_given_where_it_is_private(plan, reference):
     sampler = make_sampler(relation="add-remove", **plan)
     if reference is not None:
         sampler.set_params(reference=TableReference(reference))
-    message = "n_records must be given with relation='add-remove', got None: how many"
+    message = "n_records must be given with relation='add-remove', got None: the num"
     with pytest.raises(ValueError, match=message):
         sampler.fit(PRIVATE)
     assert not hasattr(sampler, "certificate_")
@@ -1073,7 +1078,7 @@ def test_sampled_pairs_do_not_come_from_a_known_sensitivity(plan):
         sampler.calibrate()
     assert sampler.certificate_.randomness == "explicit"
     sampler.release(PRIVATE)
-    with pytest.raises(IncompatibleError, match="as the sensitivity was given"):
+    with pytest.raises(IncompatibleError, match="because the sensitivity was given"):
         sampler.sensitivity_at(0.1)
 
 

@@ -106,7 +106,7 @@ def test_an_output_that_never_moves_is_refused(name):
 @pytest.mark.parametrize("name", ["diagonal", "whitened"])
 def test_an_output_that_only_rounding_moves_is_refused(name):
     """Beyond its errors on one pair is enough; the errors do not change the shape."""
-    message = f"noise_shape='{name}' needs .* output 1 is the same, or next to it, on"
+    message = f"noise_shape='{name}' needs .* output 1 is the same, or nearly so, on"
     errors = np.zeros_like(DIFFERENCES)
     errors[:, 1] = np.abs(DIFFERENCES[:, 1])
     with pytest.raises(ValueError, match=message):
@@ -150,7 +150,7 @@ def test_errors_are_mapped_to_the_most_that_mapped_rows_are_off(name):
 def test_outputs_that_determine_each_other_are_refused():
     """Nothing is left to shrink where all pairs move alike."""
     twice = np.where(np.random.default_rng(0).random((200, 1)) < 0.5, 1.0, [-1.0, -1.0])
-    with pytest.raises(ValueError, match="none is determined by the others"):
+    with pytest.raises(ValueError, match="none of which is determined by the others"):
         fit_noise_shape("whitened", twice)
 
 
@@ -277,7 +277,7 @@ def test_scale_is_rounded_up_and_has_its_steps(law, scale, least_steps):
         ({"law": "cauchy"}, "law must be one of 'laplace', 'gaussian'; got 'cauchy'"),
         ({"noise_scale": 0.0}, "noise_scale must be a finite number above 0"),
         ({"noise_scale": math.inf}, "noise_scale must be a finite number above 0"),
-        ({"noise_scale": 1.7976931348623157e308}, "next to the largest number"),
+        ({"noise_scale": 1.7976931348623157e308}, "too close to the largest float"),
         ({"least_steps": 2**51 + 1}, r"least_steps must be at most 2\*\*51"),
         ({"n_outputs": 0}, "n_outputs must be a whole number >= 1, got 0"),
     ],

@@ -360,9 +360,9 @@ def test_proportions_are_estimated_within_their_variance(seed):
 def test_estimates_are_of_released_records_only():
     transformer = RandomizedResponseTransformer(1.0, categories=CATEGORIES).fit(PUBLIC)
     for estimate in (transformer.estimate_proportions, transformer.estimate_variances):
-        with pytest.raises(ValueError, match="X must be released by transform"):
+        with pytest.raises(ValueError, match="X must be an output of transform"):
             estimate([["yes", "A"], ["no", "secret"]])
-    with pytest.raises(ValueError, match="responses must be at least 2"):
+    with pytest.raises(ValueError, match="responses must have a size of at least 2"):
         transformer.estimate_variances([["yes", "A"]])
 
 

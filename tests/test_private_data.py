@@ -21,10 +21,10 @@ def fail_with(error):
     ("message", "told"),
     [
         ("Found array with 0 sample(s)", "Found array with 0 sample(s)"),
-        ("no number: 'HIV'", "no number (more is not shown, as it may tell about"),
-        ("no number:\n'HIV'", "no number (more is not shown"),
-        ("no number\n'HIV'", "no number (more is not shown"),
-        ("no: number: 'HIV'", "no (more is not shown"),
+        ("no number: 'HIV'", "no number (the rest is not shown because it may rev"),
+        ("no number:\n'HIV'", "no number (the rest is not shown"),
+        ("no number\n'HIV'", "no number (the rest is not shown"),
+        ("no: number: 'HIV'", "no (the rest is not shown"),
         ("is 1D:\narray=['HIV']\nReshape your data with 'HIV'", "Reshape your data: "),
     ],
 )

@@ -564,7 +564,7 @@ def test_penalties_of_another_number_than_targets_are_refused():
 
 def test_a_reference_without_targets_is_refused():
     """Ridge needs y."""
-    message = "The ridge query needs targets, and the reference has none (y)."
+    message = "The ridge query needs targets, but the reference has none (y)."
     with pytest.raises(ValueError, match=re.escape(message)):
         RidgeQuery().on_pool(RecordPool(np.ones((3, 1))), 3)
 

@@ -162,7 +162,7 @@ def test_a_reference_of_private_records_is_told_and_keeps_nothing(name, guise):
     public = {"X_reference": rows}
     if y is not None:
         public["y_reference"] = targets if y is Y else (targets > 0) * 1
-    with pytest.warns(PrivacyLeakWarning, match="has records in common with them"):
+    with pytest.warns(PrivacyLeakWarning, match="shares records with them"):
         model.fit(X, y, **public)
     assert model.certificate_.reference_is_private
     assert not model.certificate_.private
@@ -191,7 +191,7 @@ def test_samplers_that_have_private_records_are_refused(name, how):
             sampler = FrozenEstimator(sampler)
     model = model.__class__(**model.get_params(deep=False))
     model.set_params(sensitivity=sampler)
-    with pytest.raises(ValueError, match="whose reference has records of the training"):
+    with pytest.raises(ValueError, match="whose reference shares records with the"):
         model.fit(X, y)
     assert not hasattr(model, "certificate_")
 
@@ -278,11 +278,13 @@ def test_a_fitted_step_of_a_pipeline_is_a_leak_that_is_told():
     model = PrivateEstimator(
         pipeline, "predict", X_public=X_PUBLIC[:20], sensitivity=FEW
     )
-    with pytest.warns(PrivacyLeakWarning, match="The StandardScaler is fitted already"):
+    with pytest.warns(
+        PrivacyLeakWarning, match="The StandardScaler has already been fitted"
+    ):
         model.fit(X, Y, **PUBLIC)
     assert not model.certificate_.private
-    assert "fitted before" in model.certificate_.caveats[0]
-    assert "fitted before" in model.certificate_.as_certificate().leaks[0]
+    assert "had already been fitted" in model.certificate_.caveats[0]
+    assert "had already been fitted" in model.certificate_.as_certificate().leaks[0]
 
 
 def test_a_fitted_surrogate_is_a_leak_that_is_told():
@@ -295,7 +297,7 @@ def test_a_fitted_surrogate_is_a_leak_that_is_told():
         sensitivity=FEW,
     )
     with pytest.warns(
-        PrivacyLeakWarning, match="KNeighborsRegressor is fitted already"
+        PrivacyLeakWarning, match="KNeighborsRegressor has already been fitted"
     ):
         model.fit(X, Y, **PUBLIC)
     assert not model.certificate_.private
@@ -320,7 +322,7 @@ def test_frozen_steps_that_learned_from_the_private_records_are_refused(make):
             sensitivity=FEW,
         )
 
-    with pytest.raises(ValueError, match="frozen part of the estimator has learned"):
+    with pytest.raises(ValueError, match="frozen part of the estimator holds what"):
         model(X).fit(X, Y, **PUBLIC)
     public = model(X_PUBLIC).fit(X, Y, **PUBLIC)
     assert public.certificate_.private
@@ -334,7 +336,7 @@ def test_searches_refuse_frozen_steps_that_learned_from_private_records():
         )
         return PrivateGridSearchCV(pipeline, {"privateridge__alpha": [0.1, 1.0]})
 
-    with pytest.raises(ValueError, match="frozen part of the estimator has learned"):
+    with pytest.raises(ValueError, match="frozen part of the estimator holds what"):
         search(X).fit(X, Y, **PUBLIC)
     assert search(X_PUBLIC).fit(X, Y, **PUBLIC).certificate_.private
 

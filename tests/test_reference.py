@@ -187,7 +187,7 @@ def test_split_uses_each_row_of_one_half_once(n_shared):
     assert halves[0] == halves[1] == halves[2]
     alone = rows_drawn(reference, 1, 300, rng_of(0), n_own=0)
     assert not set(alone[0]) & halves[0]  # what is learned of them is no pair's
-    message = "at least 24 rows for n_pairs=6 .* n_pairs=5 is the most that it has"
+    message = "at least 24 rows for n_pairs=6 .* n_pairs=5 is the most it has rows for"
     with pytest.raises(ValueError, match=message):
         rows_drawn(reference, 6, 5, rng_of(0))
 
@@ -245,18 +245,23 @@ def test_rows_of_a_table_too_large_for_short_integers():
 @pytest.mark.parametrize(
     ("sampling", "n_rows", "sizes", "words"),
     [
-        ("leave-out", 39, {}, ["has not seen the tail .* takes 40 rows"]),
+        ("leave-out", 39, {}, ["does not show the tail .* takes 40 rows"]),
         ("leave-out", 40, {}, []),
         ("leave-out", 20, {"n_own": 1}, []),
         (
             "leave-out",
             19,
             {"n_own": 1, "n_outputs": 1},
-            ["has not seen the tail .* takes 20 rows"],
+            ["does not show the tail .* takes 20 rows"],
         ),
         ("leave-out", 99, {"n_outputs": 10}, ["fewer than 10 for each of 10"]),
         ("leave-out", 60, {"n_records": 61}, ["rows repeat: medians"]),
-        ("bootstrap", 10, {}, ["not seen the tail", "fewer than 10 for each of 2"]),
+        (
+            "bootstrap",
+            10,
+            {},
+            ["does not show the tail", "fewer than 10 for each of 2"],
+        ),
         ("split", 38, {}, []),
         ("disjoint", 10, {"n_outputs": 1}, []),
     ],
@@ -279,7 +284,7 @@ def test_what_a_table_cannot_carry_is_a_warning_and_on_the_certificate():
     assert proviso in sampler.certificate_.caveats
     assert proviso in sampler.certificate_.as_certificate().provisos
     assert sampler.certificate_.private
-    assert "at most 0.13 more for sums and means" in str(sampler.certificate_)
+    assert "risk at most 0.13 larger for sums and means" in str(sampler.certificate_)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sampler.fit(rng.normal(size=(40, 1)))
@@ -353,14 +358,14 @@ def test_a_table_is_described():
         "TableReference(3 rows, 1 feature, sampling='disjoint')"
     )
     descriptions = {
-        "leave-out": "resampled from a table of 6 rows, those that differ left out of "
-        "the others",
+        "leave-out": "resampled from a table of 6 rows, with the differing records "
+        "left out of the shared ones",
         "bootstrap": "drawn with replacement from a table of 6 rows",
         "subsample": "drawn without replacement from a table of 6 rows",
-        "split": "two from the population of which a table of 6 rows is a random "
-        "sample, the others drawn from half of the table",
-        "disjoint": "from the population of which a table of 6 rows is a random "
-        "sample, no row of it used twice",
+        "split": "two drawn from the population of which a table of 6 rows is a random "
+        "sample, the others from half of the table",
+        "disjoint": "drawn from the population of which a table of 6 rows is a random "
+        "sample, with no row used twice",
     }
     for sampling, description in descriptions.items():
         assert TableReference(TABLE, sampling=sampling).description == description
@@ -394,12 +399,12 @@ def test_other_columns_are_refused():
     reference.check_columns(2, ("age", "income"))
     reference.check_columns(2, None)
     TableReference(TABLE).check_columns(2, ("age", "income"))
-    message = "The reference has 2 features, and X has 3: they must be the same."
+    message = "The reference has 2 features, but X has 3: the numbers must be equal."
     with pytest.raises(IncompatibleError, match=re.escape(message)):
         reference.check_columns(3, None)
     message = (
-        "The reference has the columns ['age', 'income'], and X has "
-        "['income', 'age']: they must be the same, in one order."
+        "The reference has the columns ['age', 'income'], but X has "
+        "['income', 'age']: they must be the same, in the same order."
     )
     with pytest.raises(IncompatibleError, match=re.escape(message)):
         reference.check_columns(2, ("income", "age"))
@@ -609,7 +614,10 @@ def test_bounds_are_copied():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([0, 0], [1]), "low and high must be finite, of one shape, and low <= high"),
+        (
+            ([0, 0], [1]),
+            "low and high must be finite, of the same shape, and low <= high",
+        ),
         (([2], [1]), "low <= high; got [2] and [1]."),
         (([np.nan], [1]), "low and high must be finite"),
         (([0], [np.inf]), "low and high must be finite"),
@@ -619,7 +627,7 @@ def test_bounds_are_copied():
         (([0], [1], 0), "y_low and y_high must be given together."),
         (([0], [1], None, 0), "y_low and y_high must be given together."),
         (([0], [1], 1, 0), "y_low <= y_high; got 1 and 0."),
-        (([0], [1], [0], 1), "y_low and y_high must be finite, of one shape"),
+        (([0], [1], [0], 1), "y_low and y_high must be finite, of the same shape"),
         (
             ([0], [1], [[0]], [[1]]),
             "y_low must be a number or have shape (n_targets,), got shape (1, 1).",
@@ -710,7 +718,7 @@ def test_the_pool_of_a_function_is_read_only():
                 np.ones((n, 1)),
                 np.ones(n) if rng.random() < 0.5 else None,
             ),
-            "The reference returned y for some databases only.",
+            "The reference returned y for only some databases.",
         ),
     ],
 )

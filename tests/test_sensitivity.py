@@ -94,7 +94,7 @@ def test_certificate_states_how_it_came_about(mean_sampler):
     assert certificate.caveats == ()
     evidence = certificate.evidence
     assert evidence.reference.startswith("resampled from a table of 300 rows")
-    assert evidence.for_new_people.startswith("at most 0.0133 more for sums")
+    assert evidence.for_new_people.startswith("risk at most 0.0133 larger for sums")
     assert (evidence.n_pairs, evidence.n_records, evidence.n_outputs) == (400, 300, 2)
     document = json.loads(json.dumps(certificate.to_dict()))
     assert Certificate.from_dict(document) == certificate
@@ -247,7 +247,7 @@ def test_a_rule_of_ones_own_is_taken_on_the_callers_word(mean_sampler):
     assert certificate.private
     assert (certificate.evidence.calibration, certificate.risk) == ("largest", 1 / 401)
     (proviso,) = certificate.provisos
-    assert "rule of calibration (largest) was given by the caller" in proviso
+    assert "calibration rule (largest) was supplied by the caller" in proviso
     assert certificate.risk_at(2.0) == 1 / 401
     assert certificate.risk_at(0.99) == 1.0
     assert mean_sampler.certificate_.provisos == ()
@@ -445,7 +445,7 @@ def test_query_with_targets_needs_a_reference_that_has_them():
     sampler = SensitivitySampler(
         lambda X, y: y.mean(), reference=BoxReference([0, 0], [1, 1])
     )
-    with pytest.raises(ValueError, match="takes targets, and the reference has none"):
+    with pytest.raises(ValueError, match="takes targets, but the reference has none"):
         sampler.fit(PRIVATE, TARGETS)
 
 
@@ -472,11 +472,11 @@ def test_data_frames_keep_their_names(library):
 def test_reference_with_other_columns_is_refused():
     names = pd.DataFrame(PUBLIC, columns=["a", "b"])
     sampler = SensitivitySampler(MeanQuery(), reference=TableReference(names))
-    with pytest.raises(IncompatibleError, match=r"columns \['a', 'b'\], and X has"):
+    with pytest.raises(IncompatibleError, match=r"columns \['a', 'b'\], but X has"):
         sampler.fit(names[["b", "a"]])
-    with pytest.raises(IncompatibleError, match="has 2 features, and X has 1"):
+    with pytest.raises(IncompatibleError, match="has 2 features, but X has 1"):
         sampler.fit(PRIVATE[:, :1])
-    with pytest.raises(IncompatibleError, match="has 3 features, and X has 2"):
+    with pytest.raises(IncompatibleError, match="has 3 features, but X has 2"):
         SensitivitySampler(reference=BoxReference([0] * 3, [1] * 3)).fit(PRIVATE)
 
 
@@ -572,8 +572,8 @@ def fitted(**parameters):
             },
             "n_records must be given with relation='add-remove', got None",
         ),
-        ({"query": lambda X, y: y.mean()}, "y must be given, as the query"),
-        ({"query": RidgeQuery()}, "y must be given, as the query"),
+        ({"query": lambda X, y: y.mean()}, "y must be given because the query"),
+        ({"query": RidgeQuery()}, "y must be given because the query"),
         (
             {
                 "query": np.mean,
@@ -685,7 +685,7 @@ def test_answers_that_do_not_fit_what_was_sampled_are_refused(mean_sampler):
     ).fit(PUBLIC)
     X = PRIVATE.copy()
     X[0, 0] = 99
-    with pytest.raises(IncompatibleError, match="1 outputs and returned anoth") as told:
+    with pytest.raises(IncompatibleError, match="1 outputs but returned a dif") as told:
         sampler.release(X)
     assert "2" not in str(told.value)  # how many there are on the private data
 
@@ -734,7 +734,7 @@ def test_noise_seeded_after_fit_is_refused_until_the_certificate_says_so():
 
 def test_query_set_after_fit_is_not_the_one_that_is_released():
     sampler = SensitivitySampler(MeanQuery()).fit(PUBLIC).set_params(query=None)
-    with pytest.raises(IncompatibleError, match=r"query MeanQuery\(\), and not for"):
+    with pytest.raises(IncompatibleError, match=r"query MeanQuery\(\), not for rec"):
         sampler.transform(PRIVATE)
     sampler = SensitivitySampler(MeanQuery(), epsilon=np.inf).fit(PUBLIC)
     released = sampler.set_params(query=np.sum).release(PRIVATE)

@@ -148,7 +148,7 @@ def dkw_least_noise(n_pairs: int, gamma: float) -> DKWOperatingPoint:
     if index > n_pairs:
         raise CalibrationError(
             f"n_pairs={n_pairs} pairs certify no risk below {least.gamma:.10g} by the "
-            f"DKW inequality, and gamma={gamma!r} was asked for; it needs n_pairs >= "
+            f"DKW inequality, but gamma={gamma!r} was requested; it needs n_pairs >= "
             f"{dkw_fewest_pairs(gamma).n_pairs}.",
             target=gamma,
             best=least.gamma,

@@ -210,7 +210,7 @@ def check_risk_control(n_pairs: int, gamma: float) -> None:
     if _risk_allowed(n_pairs, gamma) < _LEAST_ALLOWED:
         raise CalibrationError(
             f"n_pairs={n_pairs} pairs certify no risk of {1 / (n_pairs + 1):.6g} or "
-            f"below, and gamma={gamma!r} was asked for; it needs n_pairs >= "
+            f"below, but gamma={gamma!r} was requested; it needs n_pairs >= "
             f"{math.ceil((1 + _LEAST_ALLOWED) / Fraction(gamma)) - 1}.",
             target=gamma,
             best=1 / (n_pairs + 1),
@@ -254,8 +254,8 @@ def _no_answer(
 ) -> CalibrationError:
     return CalibrationError(
         f"{n_infinite} of {n_pairs} sampled pairs have a database without an answer, "
-        f"so that no noise keeps the risk to gamma={gamma!r}; the least that any noise "
-        f"can is {best:.6g}.",
+        f"so no noise keeps the risk within gamma={gamma!r}; the lowest risk that any "
+        f"noise achieves is {best:.6g}.",
         target=gamma,
         best=best,
     )
@@ -263,9 +263,9 @@ def _no_answer(
 
 def _no_noise(gamma: float, best: float) -> CalibrationError:
     return CalibrationError(
-        f"The sampled sensitivity at gamma={gamma!r} is 0, so no noise would be "
-        "added: the query answers the same on most pairs of neighbors. Ask for a "
-        "smaller gamma, or for a reference whose records differ more.",
+        f"The sampled sensitivity at gamma={gamma!r} is 0, so no noise would be added: "
+        "the query gives the same answer on both databases of most pairs. Use a "
+        "smaller gamma, or a reference whose records differ more.",
         target=gamma,
         best=best,
     )

@@ -89,8 +89,8 @@ def _too_few_pairs(
     n_pairs: int, gamma: float, least: float, needed: int
 ) -> CalibrationError:
     return CalibrationError(
-        f"n_pairs={n_pairs} pairs certify no risk below {least:.6g}, and "
-        f"gamma={gamma!r} was asked for; it needs n_pairs >= {needed}.",
+        f"n_pairs={n_pairs} pairs certify no risk below {least:.6g}, but "
+        f"gamma={gamma!r} was requested; it needs n_pairs >= {needed}.",
         target=gamma,
         best=least,
     )

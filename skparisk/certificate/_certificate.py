@@ -141,7 +141,9 @@ class Certificate(Claim):
     def require_evidence(self) -> Evidence:
         """Return the evidence of a single release; an AttributeError without any."""
         if self.evidence is None:
-            raise AttributeError("this certificate has no evidence of one release.")
+            raise AttributeError(
+                "this certificate has no evidence of a single release."
+            )
         return self.evidence
 
     def points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -343,9 +345,8 @@ def as_certificates(releases: Iterable[Any]) -> list[Certificate]:
     listed = list(releases)
     if isinstance(releases, tuple) and any(isinstance(x, Real) for x in listed):
         raise ValueError(
-            "releases must be a list without bare numbers: a tuple of numbers is one "
-            "release (epsilon, delta, risk), which goes into a list; got "
-            f"{releases!r}."
+            "releases must be a list, not bare numbers: a tuple of numbers is one "
+            f"release (epsilon, delta, risk), so put it into a list; got {releases!r}."
         )
     return [as_certificate(release) for release in listed]
 

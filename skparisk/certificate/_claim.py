@@ -41,22 +41,22 @@ _SENTENCES = ("void_reasons", "leaks", "provisos")
 
 # Each of these is one sentence. First: why there is no guarantee at all.
 SEEDED = (
-    "The noise was drawn from a seed (noise_random_state), and whoever knows the seed "
-    "can remove it: this release is NOT private."
+    "The noise was drawn from a seed (noise_random_state), and anyone who knows the "
+    "seed can remove it: this release is NOT private."
 )
 NO_NOISE = "epsilon is infinite and no noise was added: this release is NOT private."
 INFINITE = "The total epsilon is infinite: these releases are NOT private."
-CERTAIN = "The risk, or delta, is 1, so nothing is guaranteed."
+CERTAIN = "The risk or delta is 1, so nothing is guaranteed."
 # What about the private data was released without noise.
 PRIVATE_REFERENCE = (
     "The neighboring databases were sampled from the private data themselves, or from "
-    "a table that shares records with them: the guarantee is about resamples of these "
-    "data, and the sensitivity and the scale and shape of the noise depend on them "
-    "without noise."
+    "a table that shares records with them: the guarantee is only about resamples of "
+    "these data, and the sensitivity and the scale and shape of the noise were "
+    "computed from them without noise."
 )
 PRIVATE_CLASSES = (
-    "The classes were not declared but read off the private labels: which classes "
-    "there are is released without noise."
+    "The classes were not declared but read off the private labels: the set of classes "
+    "is released without noise."
 )
 # What the guarantee rests on.
 DECLARED = "The sensitivity was declared by the caller and has not been checked."
@@ -230,8 +230,8 @@ class Evidence:
             sample["order_index"] = index
         elif (self.order_index, self.mechanism) != (None, "gaussian"):
             raise ValueError(
-                "n_draws must be at least 1 unless noise is gaussian and there is no "
-                "order_index, got 0."
+                "n_draws must be at least 1 unless mechanism='gaussian' and "
+                "order_index is None, got 0."
             )
         if self.noise_shape != "isotropic":
             n_shape = check_at_least(self.n_shape_pairs, "n_shape_pairs", 1)
@@ -346,7 +346,7 @@ class Claim:
             )
         if (self.randomness == "both") != (evidence.n_draws is not None):
             raise ValueError(
-                "n_draws must be given with randomness='both' alone, got "
+                "n_draws must be given if and only if randomness='both', got "
                 f"{evidence.n_draws!r} with {self.randomness!r}."
             )
         if known != (evidence.calibration in _KNOWN) and not plain["void_reasons"]:

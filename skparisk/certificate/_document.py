@@ -66,7 +66,8 @@ def read(document: Any, kind: type[ClaimT]) -> ClaimT:
     if schema != _SCHEMA:
         raise ValueError(
             f"document must be a certificate with {_SCHEMA}, got {schema}: it is "
-            "something else, or of a version of skparisk that writes another schema."
+            "something else, or was written by a version of skparisk with another "
+            "schema."
         )
     own = [field.name for field in fields(kind)]
     derived = ["version", "guarantee", "conditions", "private"]
@@ -103,8 +104,8 @@ def _check_entries(document: Any, names: list[str], *optional: str) -> None:
     unknown = [name for name in document if name not in (*names, *optional)]
     if missing or unknown:
         raise ValueError(
-            f"document must have the entries of a certificate; missing are {missing}, "
-            f"unknown are {unknown}."
+            f"document must have the entries of a certificate; missing: {missing}, "
+            f"unknown: {unknown}."
         )
 
 

@@ -28,15 +28,15 @@ _GROUPS = {
 METHODS = {
     "single": "one release",
     "basic": "levels, deltas and risks add up",
-    "parallel": "the largest of disjoint parts",
+    "parallel": "the maximum over disjoint parts",
     "advanced": "advanced composition, tight mean of the loss",
     "dwork-roth": "advanced composition (Dwork and Roth 2014, Theorem 3.20)",
     "laplace": "advanced composition with the mean loss of Laplace noise",
     "exact": "privacy loss distributions",
     "filter": "advanced composition with levels chosen along the way",
     "group": "group privacy",
-    "approximate": "risk turned into delta",
-    "transferred": "another population",
+    "approximate": "risk converted into delta",
+    "transferred": "transferred to another population",
     "random-stopping": "random stopping: three times the level of one run",
 }
 # Valid only if the number of releases and their levels were fixed beforehand.
@@ -63,7 +63,7 @@ def in_words(claim: Claim) -> str:
         words += ", provided that the declared sensitivity is a true bound"
     words += "."
     if claim.leaks:
-        words += " What was released without noise is not covered."
+        words += " This does not cover what was released without noise."
     return words
 
 
@@ -121,7 +121,7 @@ def _over(claim: Claim, what: str) -> str:
     if claim.failure_prob:
         share = ceil_text(claim.failure_prob)
         what = " and ".join(what.rsplit(", ", 1))
-        return f"{what}, for all but a share {share} of the samples of pairs"
+        return f"{what}, for all but a fraction {share} of the samples of pairs"
     return what if claim.randomness == "explicit" else f"{what} and the sampled pairs"
 
 
@@ -133,31 +133,31 @@ def conditions(claim: Claim) -> tuple[str, ...]:
     cases = {
         "the reference that neighboring databases were sampled from is public and "
         "describes the population": sampled and PRIVATE_REFERENCE not in claim.leaks,
-        "what was asked with a risk did not depend on earlier releases": (
+        "queries released with a risk did not depend on earlier releases": (
             several and sampled
         ),
-        "each release sees the record of a person once, unlike in bootstrap or "
-        "boosting ensembles, and which records it sees does not depend on their "
+        "each release sees a person's record once, unlike in bootstrap or boosting "
+        "ensembles, and the choice of the records it sees does not depend on their "
         "values, unlike in stratified folds": several
         and claim.method != "random-stopping",
-        "the levels, or a limit of their sum, were fixed before the first release": (
+        "the levels, or a limit on their sum, were fixed before the first release": (
             several and claim.method == "basic"
         ),
         "the number of releases and their levels did not depend on earlier "
         "releases": several and claim.method in _FIXED_LEVELS,
-        "a limit of the level, delta and slack were fixed before the first "
+        "the limit on the level, the delta and the slack were fixed before the first "
         "release, and that limit is what all releases together guarantee": (
             several and claim.method == "filter"
         ),
         "the parts are disjoint, and which record is in which part is fixed": (
             claim.method == "parallel"
         ),
-        "the pairs for the release of a part were sampled as for that part": (
+        "the pairs for the release about each part were sampled for that part alone": (
             claim.method == "parallel" and sampled
         ),
         "each step from neighbor to neighbor in a group is distributed like a sampled "
         "pair": claim.method == "group" and sampled,
-        "the divergence of the populations is at most what was given": (
+        "the divergence between the populations is at most the given value": (
             claim.method == "transferred"
         ),
     }
@@ -180,7 +180,7 @@ def rows(claim: Claim) -> list[tuple[str, str]]:
         table.append(("anything computed from it, such as predictions", _after(claim)))
     if claim.failure_prob:
         share = ceil_text(claim.failure_prob)
-        table.append(("fails for a share of samples of pairs", share))
+        table.append(("fails for a fraction of the samples of pairs", share))
     table.append(("relation", claim.relation or "not stated"))
     if evidence is None:
         table.append(("releases", str(claim.n_releases)))
@@ -228,11 +228,13 @@ def _rows_of_evidence(evidence: Evidence, randomness: str) -> list[tuple[str, st
 def _noise(evidence: Evidence) -> str:
     scale = f"{evidence.mechanism}, scale {evidence.noise_scale:.6g}"
     if evidence.mechanism == "exponential":
-        return f"{scale}: chosen in proportion to exp(score / (2 scale))"
+        return (
+            f"{scale}: chosen with probability proportional to exp(score / (2 scale))"
+        )
     if evidence.noise_shape == "isotropic":
         return f"{scale} per output"
     shape = evidence.noise_shape
-    return f"{scale}, {shape} by {evidence.n_shape_pairs} other sampled pairs"
+    return f"{scale}, {shape} using {evidence.n_shape_pairs} other sampled pairs"
 
 
 def _calibration(evidence: Evidence, randomness: str) -> str:

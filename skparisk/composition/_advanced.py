@@ -242,8 +242,8 @@ def _what_is_left(total: float, parts: Iterable[Certificate]) -> float:
     left = math.nextafter(float(exact_sum([total]) - own), 0.0)
     if left <= 0:
         raise CalibrationError(
-            "delta must be above the sum of those of the releases, "
-            f"{round_up(own)!r}, got {total!r}.",
+            f"delta must be above the sum of the releases' deltas, {round_up(own)!r}, "
+            f"got {total!r}.",
             target=total,
             best=round_up(own),
         )

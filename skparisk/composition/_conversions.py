@@ -152,7 +152,7 @@ def group_privacy(release: Any, size: int) -> Certificate:
     if (g.risk or g.failure_prob) and not about_events:
         raise IncompatibleError(
             f"release has a risk over the noise (randomness={g.randomness!r}), which "
-            "says nothing of groups: give approximate(release)."
+            "says nothing about groups: pass approximate(release) instead."
         )
     if g.randomness == "both":
         risk = _group_delta(g.epsilon, g.risk, k)

@@ -102,7 +102,7 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
         epsilon = min(epsilon, add_up([_level_at(total, laws), *excess]))
         if math.isinf(epsilon):
             raise CalibrationError(
-                f"no level has delta={total!r}; the sum of the levels has "
+                f"no level achieves delta={total!r}; the sum of the levels achieves "
                 f"{basic.delta!r}.",
                 target=total,
                 best=basic.delta,

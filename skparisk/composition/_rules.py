@@ -19,13 +19,13 @@ __all__ = ["compose_basic", "compose_parallel"]
 _RELATIONS = {
     "position": (
         "replace-one",
-        "a record that is removed moves those behind it into other parts.",
+        "removing a record moves those behind it into other parts.",
     ),
     "value": (
         "add-remove",
         "a record whose values are replaced may leave one part and enter another, so "
-        "that two parts differ. Calibrate for 'add-remove'; group_privacy(..., size=2) "
-        "of the result is about replaced records.",
+        "two parts differ. Calibrate for 'add-remove'; group_privacy(..., size=2) of "
+        "the result covers replaced records.",
     ),
 }
 

@@ -74,11 +74,11 @@ class Totals:
             kinds=self.kinds | ({release.randomness} if risky else _NONE),
             relations=_only(
                 self.relations | relation,
-                "releases must have one relation of neighboring databases",
+                "releases must all have the same relation of neighboring databases",
             ),
             group_sizes=_only(
                 self.group_sizes | {release.group_size},
-                "releases must be about groups of one size",
+                "releases must all be about groups of the same size",
             ),
             void_reasons=self.void_reasons.union(release.void_reasons),
             leaks=self.leaks.union(release.leaks),

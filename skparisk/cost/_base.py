@@ -363,7 +363,7 @@ class CostModel(ABC):
         if left(low) < 0:
             best = float(self._mixed(np.array(low), risk, noise))
             raise CalibrationError(
-                f"budget must be at least {best!r}, the cost of the least level with "
+                f"budget must be at least {best!r}, the cost of the lowest level with "
                 f"max_error={error!r}, which is {low!r}; got {money!r}.",
                 money,
                 best,
@@ -430,8 +430,8 @@ def _risk_function(
     if not isinstance(law, str) and isinstance(law, RiskLaw):
         other: RiskLaw = law
         warn_caller(
-            f"law is {other.name}, which is not proven: the release may well cost "
-            "more than this. law='exact' is what holds.",
+            f"law is {other.name}, which is not proven: the release may well cost more "
+            "than this. Use law='exact' for a cost that holds.",
             HeuristicGuaranteeWarning,
         )
         return lambda levels: other.risk(levels, noise_epsilon, k)
@@ -442,7 +442,7 @@ def _risk_function(
         )
     if k > 1:
         raise ValueError(
-            "n_outputs must be 1 with law='exact', as the worst case for several "
+            "n_outputs must be 1 with law='exact', because the worst case for several "
             f"outputs is not known, got {k}."
         )
     return lambda levels: np.asarray(laplace_loss_exceedance(levels, noise_epsilon))

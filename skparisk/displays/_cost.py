@@ -16,7 +16,7 @@ from skparisk.displays._steps import Floats, frozen_numbers, log_scale, new_axes
 __all__ = ["CostCurve", "CostDisplay"]
 
 _AXES = {
-    "epsilon": "privacy level ε that is counted with",
+    "epsilon": "privacy level ε used for the cost",
     "error": "error on public records",
 }
 _TEXTS: dict[str, dict[str, Any]] = {
@@ -80,8 +80,8 @@ class CostCurve:
             )
         if texts and len(texts) != len(marked):
             raise ValueError(
-                f"texts must be one for each of {len(marked)} marked points, got "
-                f"{self.texts!r}."
+                f"texts must hold one text for each of the {len(marked)} marked "
+                f"points, got {self.texts!r}."
             )
         values = {"x": x, "cost": cost, "marked": marked, "texts": texts}
         for name, value in values.items():

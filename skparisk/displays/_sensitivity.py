@@ -84,7 +84,7 @@ class SensitivityDisplay(StepDisplay):
         self.sensitivities = frozen_numbers(sensitivities, "sensitivities")
         if not len(self.sensitivities):
             raise ValueError(
-                f"sensitivities must be at least one number, got {sensitivities!r}."
+                f"sensitivities must have at least one entry, got {sensitivities!r}."
             )
         self.sensitivity = sensitivity
         if sensitivity is not None:
@@ -144,7 +144,7 @@ class SensitivityDisplay(StepDisplay):
         sampler = getattr(estimator, "sampler_", estimator)
         if not hasattr(sampler, "sensitivities_"):
             raise IncompatibleError(
-                f"The sampled pairs of this {own_name} are not kept, as they came "
+                f"The sampled pairs of this {own_name} were not kept because they came "
                 "from private data. Sample from a public reference instead."
             )
         display = cls(
@@ -162,7 +162,7 @@ class SensitivityDisplay(StepDisplay):
         return np.append(0.0, values), above / len(self.sensitivities)
 
     def _mark(self, heights: Floats) -> list[float]:
-        self.ax_.set_xlabel("sensitivity: distance of the answers on a pair")
+        self.ax_.set_xlabel("sensitivity: distance between the answers on a pair")
         self.ax_.set_ylabel("share of the pairs above it")
         log_scale(self.ax_, "y")
         self.gamma_line_ = self.sensitivity_line_ = self.bound_line_ = None

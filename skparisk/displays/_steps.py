@@ -21,8 +21,8 @@ __all__ = [
 Floats: TypeAlias = NDArray[np.float64]
 
 NOT_FITTED = (
-    "This %(name)s has no certificate_: fit it first, and give the estimator of "
-    "skparisk itself, not a pipeline or a search around it."
+    "This %(name)s has no certificate_: fit it first, and pass the skparisk estimator "
+    "itself, not a pipeline or a search around it."
 )
 # Where a logarithmic axis starts: a few pairs of nearly equal databases would
 # stretch it by decades.

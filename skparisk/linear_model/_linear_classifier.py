@@ -148,8 +148,8 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         norm = float(np.linalg.norm(table.pool.X, axis=1).max())
         if norm > radius * (1 + _NORM_ROUNDING):
             raise ValueError(
-                f"x_norm={self.x_norm!r} is declared, and a record of the reference "
-                f"has the norm {norm:.6g}: declare more, or scale the records."
+                f"x_norm={self.x_norm!r} was declared, but a record of the reference "
+                f"has norm {norm:.6g}: declare a larger x_norm, or scale the records."
             )
 
     def _unpack(self, released: NDArray[np.float64], labels: PublicClasses) -> None:

@@ -182,8 +182,8 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         query.check_targets(targets)
         if table is not None and _n_targets(table.pool.y) != _n_targets(targets):
             raise IncompatibleError(
-                f"y_reference has {_n_targets(table.pool.y)} targets, and y has "
-                f"{_n_targets(targets)}: they must be as many."
+                f"y_reference has {_n_targets(table.pool.y)} targets, but y has "
+                f"{_n_targets(targets)}: the numbers must be equal."
             )
         data = self._recognize(source, X, features, targets, table)
         if isinstance(source, str):

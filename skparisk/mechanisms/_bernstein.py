@@ -70,10 +70,14 @@ def count_nodes(lattice_size: Any, n_dims: Any) -> int:
     dims = check_at_least(n_dims, "n_dims", 1)
     if dims * math.log2(size + 1) > math.log2(_MOST_NODES):
         most = math.floor(_MOST_NODES ** (1 / dims) * (1 + 2.0**-40)) - 1
-        advice = f"lattice_size must be at most {most}" if most else "that is too many"
+        advice = (
+            f"lattice_size must be at most {most}"
+            if most
+            else "that is too many features"
+        )
         raise ValueError(
             f"lattice_size={size} makes (lattice_size + 1)**{dims} nodes for {dims} "
-            f"features, and at most 2**20 are allowed: {advice}."
+            f"features, but at most 2**20 are allowed: {advice}."
         )
     return (size + 1) ** dims
 
@@ -211,7 +215,7 @@ class BernsteinPolynomial:
         """
         arrays = [np.asarray(axis, dtype=np.float64) for axis in axes]
         if len(arrays) != self.n_dims or any(axis.ndim != 1 for axis in arrays):
-            raise ValueError(f"axes must be {self.n_dims} arrays of one dimension.")
+            raise ValueError(f"axes must be {self.n_dims} one-dimensional arrays.")
         if any(not ((axis >= 0) & (axis <= 1)).all() for axis in arrays):
             raise ValueError("axes must be in [0, 1].")
         return _on_grid(self.coefficients, arrays)

@@ -22,7 +22,8 @@ def charge(
     elif n_rows and len(charges) not in (1, n_rows):
         raise ValueError(
             "charges must be one certificate for all rows, which must then be about "
-            f"different people, or one for each of {n_rows}; got {len(charges)}."
+            f"different people, or one for each of the {n_rows} rows; got "
+            f"{len(charges)}."
         )
     else:
         spend(*charges, note=note)

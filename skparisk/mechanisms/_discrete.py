@@ -83,7 +83,7 @@ class DiscreteMechanism:
         epsilon = _privacy_level(weights)
         if math.isinf(epsilon) and not _some_are_zero(given).any():
             raise ValueError(
-                "matrix must have no probability that is rounded to 0, multiples of "
+                "matrix must have no probability that rounds to 0, as a multiple of "
                 "2**-62, in a column of probabilities above 0: epsilon would be "
                 f"infinite; got {given[given > 0].min():.3g}."
             )

@@ -118,7 +118,8 @@ class GaussianMechanism(KnownMechanism):
             if not 0 < scale < math.inf:
                 raise ValueError(
                     f"sensitivity={self.sensitivity!r} and epsilon={epsilon!r} need a "
-                    f"noise scale that is no number, {scale!r}."
+                    "noise scale that is too large or too small for a float, "
+                    f"{scale!r}."
                 )
             noise = AdditiveNoise.at_least(
                 "gaussian", scale, n_outputs=k, least_steps=least_steps

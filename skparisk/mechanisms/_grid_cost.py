@@ -65,7 +65,7 @@ def _checked(steps: float, epsilon: float) -> int:
     if not steps <= MOST_STEPS / 2:
         least = epsilon * steps / (MOST_STEPS / 2)
         raise ValueError(
-            f"epsilon must be at least {least:.3g} for so many outputs with noise on "
+            f"epsilon must be at least {least:.3g} for this many outputs with noise on "
             f"a grid, got {epsilon!r}."
         )
     return max(USUAL_STEPS, math.ceil(steps))

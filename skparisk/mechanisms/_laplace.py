@@ -106,7 +106,7 @@ class LaplaceMechanism(KnownMechanism):
         if not math.isfinite(self.noise_scale):
             raise ValueError(
                 f"sensitivity={self.sensitivity!r} and epsilon={epsilon!r} need a "
-                "noise scale beyond the largest number."
+                "noise scale beyond the largest float."
             )
 
     def as_certificate(self) -> Certificate:

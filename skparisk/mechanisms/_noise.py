@@ -175,7 +175,7 @@ class AdditiveNoise:
         noise = cls(law, steps, exponent, n_outputs, shape)
         if not math.isfinite(noise.noise_scale):
             raise ValueError(
-                f"noise_scale={noise_scale!r} is next to the largest number there is."
+                f"noise_scale={noise_scale!r} is too close to the largest float."
             )
         return noise
 

@@ -274,9 +274,9 @@ class RandomizedResponse:
         truth, other = self.weights
         if truth == other:
             raise ValueError(
-                f"truth_probability must not be 1 / {self.n_answers} (n_answers): "
-                "responses are then as probable whatever the answers are, and tell "
-                "nothing of their proportions."
+                f"truth_probability must not be 1 / {self.n_answers} (n_answers): each "
+                "response is then equally probable whatever the answer is, and says "
+                "nothing about the proportions."
             )
         return truth - other
 
@@ -284,7 +284,7 @@ class RandomizedResponse:
         responses = check_indices(responses, "responses", self.n_answers)
         if responses.size < least:
             raise ValueError(
-                f"responses must be at least {least}, got {responses.size} of them."
+                f"responses must have a size of at least {least}, got {responses.size}."
             )
         counts = np.bincount(responses.ravel(), minlength=self.n_answers)
         return counts.tolist(), responses.size

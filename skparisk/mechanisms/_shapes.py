@@ -201,11 +201,11 @@ def fit_noise_shape(
     constant = np.flatnonzero(~moves | (largest < _SMALLEST_SHARE * largest.max()))
     if constant.size:
         raise ValueError(
-            f"noise_shape={name!r} needs outputs that differ between neighbors, and "
-            f"output {constant[0]} is the same, or next to it, on all "
+            f"noise_shape={name!r} needs outputs that differ between neighbors, but "
+            f"output {constant[0]} is the same, or nearly so, on all "
             f"{len(differences)} pairs that the shape is taken from ({constant.size} "
-            "such outputs). Use noise_shape='isotropic', or leave these outputs out of "
-            "the query, such as a feature that is constant."
+            "such outputs). Use noise_shape='isotropic', or leave these outputs, such "
+            "as those of a constant feature, out of the query."
         )
     standard = differences / largest  # no overflow in squares
     scales = np.sqrt(np.mean(standard**2, axis=0)) * largest
@@ -217,9 +217,9 @@ def fit_noise_shape(
     eigenvalues = np.linalg.eigvalsh(moments)
     if not eigenvalues[0] * _LARGEST_CONDITION > eigenvalues[-1]:
         raise ValueError(
-            "noise_shape='whitened' needs outputs of which none is determined by the "
-            f"others, and on the {len(differences)} pairs that the shape is taken "
-            "from some are. Use noise_shape='diagonal' or 'isotropic', or more pairs."
+            "noise_shape='whitened' needs outputs none of which is determined by the "
+            f"others, but some are on the {len(differences)} pairs that the shape is "
+            "taken from. Use noise_shape='diagonal' or 'isotropic', or more pairs."
         )
     return WhitenedShape(scales[:, None] * np.linalg.cholesky(moments))
 

@@ -58,7 +58,9 @@ def default_record_score(estimator: Any, y_bounds: Any) -> RecordScore:
         )
     low, high = check_y_bounds(y_bounds)
     if low == high:
-        raise ValueError(f"y_bounds must be a range to score within, got {y_bounds!r}.")
+        raise ValueError(
+            f"y_bounds must be two different numbers to score within, got {y_bounds!r}."
+        )
     return _Closeness(high - low)
 
 
@@ -91,14 +93,14 @@ def score_hold_out(model: Any, held_out: Records, record_score: RecordScore) -> 
         )
     if scores is None:
         raise ValueError(
-            "The score of records that are held out failed. Why is not shown, as it "
-            "may tell about them; see what `predict` and record_score say on public or "
-            "made-up data."
+            "Scoring the held-out records failed. The reason is not shown because it "
+            "may reveal something about them; try `predict` and record_score on public "
+            "or made-up data."
         )
     if scores.shape != (len(held_out),):
         raise ValueError(
-            f"record_score must return one number for each of {len(held_out)} records; "
-            f"got an array of shape {scores.shape}."
+            f"record_score must return one number for each of the {len(held_out)} "
+            f"records; got an array of shape {scores.shape}."
         )
     known = np.nan_to_num(scores, nan=0.0).clip(0.0, 1.0)
     return float(np.floor(known / _STEP).sum() * _STEP)

@@ -53,11 +53,11 @@ _FITS_EACH_ONCE = (
 )
 
 NOISELESS_CHOICE = (
-    "The candidates were scored on private records and one of them was chosen, without "
-    "noise: what is counted is the models alone."
+    "The candidates were scored on private records and one of them was chosen without "
+    "noise: only the models are counted."
 )
 LEARNS_MORE = (
-    "Parts of the estimator that are not of skparisk were fitted to the private data, "
+    "Parts of the estimator that are not from skparisk were fitted to the private data "
     "and may hold what they learned without noise."
 )
 
@@ -155,8 +155,8 @@ def search_certificate(search: Any) -> Certificate:
     """
     if hasattr(search, "certificate_"):
         raise ValueError(
-            f"search must be one of scikit-learn; {type(search).__name__} has a "
-            "certificate_ of its own."
+            f"search must be one of scikit-learn's; {type(search).__name__} has its "
+            "own certificate_."
         )
     for name in ("estimator", "refit"):
         if not hasattr(search, name):
@@ -169,9 +169,9 @@ def search_certificate(search: Any) -> Certificate:
     levels = [level for candidate in candidates if (level := candidate.level)]
     if len(levels) < len(candidates):
         raise IncompatibleError(
-            "search must be around a private estimator, or a pipeline that fits one "
-            f"once, got {search.estimator!r}; a PrivacyLedger that is open while it is "
-            "fitted counts anything."
+            "search must wrap a private estimator, or a pipeline that fits one once, "
+            f"got {search.estimator!r}; a PrivacyLedger that is open during the fit "
+            "counts any estimator."
         )
     spent = levels * search.n_splits_
     if search.refit:
@@ -179,7 +179,7 @@ def search_certificate(search: Any) -> Certificate:
         if declared_certificate(search.best_estimator_) != best:
             raise ValueError(
                 "search must have the estimator that it was fitted with: the levels "
-                "that its parameters ask for are not those of best_estimator_."
+                "its parameters ask for are not those of best_estimator_."
             )
         spent.append(best)
     total = compose_basic(spent)

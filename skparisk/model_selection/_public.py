@@ -69,7 +69,7 @@ def refuse_private_samplers(estimators: Sequence[Any], X: Any) -> None:
     if own is not None and any(has_records_of(sampler, own) for sampler in samplers):
         raise ValueError(
             "A SensitivitySampler of the estimator was fitted on private records, or "
-            "has them as its reference: give it a public one."
+            "has them as its reference: give it a public reference."
         )
 
 

@@ -165,18 +165,19 @@ class RandomStopping:
                 )
                 if count_recorded() != recorded:
                     raise IncompatibleError(
-                        "selection='random-stopping' does not hold if open ledgers are "
-                        "charged for single runs, as they tell how many there were: "
-                        "the estimator must not fit in threads, nor may other threads "
-                        "release anything; use n_jobs=None in the estimator."
+                        "selection='random-stopping' is not valid if open ledgers are "
+                        "charged for single runs, because the charges tell how many "
+                        "there were: the estimator must not fit in threads, and other "
+                        "threads must not release anything; use n_jobs=None in the "
+                        "estimator."
                     )
                 run = compose_basic(releases)
                 self._check_run(run, self.risks[index])
                 claims = [*releases, *find_certificates(fitted)]
                 if run.risk and calibrated.setdefault(index, claims) != claims:
                     raise IncompatibleError(
-                        "selection='random-stopping' does not hold for a candidate "
-                        "with a risk whose runs are not calibrated alike."
+                        "selection='random-stopping' is not valid for a candidate with "
+                        "a risk whose runs are not calibrated alike."
                     )
                 reached = score(fitted)
                 reached = -math.inf if math.isnan(reached) else reached
@@ -193,12 +194,12 @@ class RandomStopping:
     def _check_run(self, run: Certificate, risk: float) -> None:
         """Refuse a run for which the total does not hold."""
         cases = {
-            f"relation={run.relation!r}, and not {self.total.relation!r}": (
+            f"relation={run.relation!r} instead of {self.total.relation!r}": (
                 run.relation not in (None, self.total.relation)
             ),
             "a delta": run.delta > 0,
             "a risk over the noise": run.risk > 0 and run.randomness != "implicit",
-            "a risk that its parameters do not tell, so that its runs need not be "
+            "a risk that does not follow from its parameters, so its runs may not be "
             "calibrated alike": _whole_risk(run) > risk,
             "no guarantee": run.void and not self.total.void,
             "a leak": bool(run.leaks),
@@ -206,7 +207,7 @@ class RandomStopping:
         for what, applies in cases.items():
             if applies:
                 raise IncompatibleError(
-                    f"selection='random-stopping' does not hold for a candidate with "
+                    "selection='random-stopping' is not valid for a candidate with "
                     f"{what}. {' '.join(run.caveats)}".rstrip()
                 )
 
@@ -220,36 +221,36 @@ def _check_candidate(
     """Refuse a candidate that random stopping does not hold for, as far as is told."""
     if candidate.learns_more:
         raise IncompatibleError(
-            "selection='random-stopping' does not hold for a candidate with a leak. "
-            f"{LEARNS_MORE} Fit them to public data before, in a FrozenEstimator, or "
-            "put each in a PrivateEstimator."
+            "selection='random-stopping' is not valid for a candidate with a leak. "
+            f"{LEARNS_MORE} Fit them to public data first and wrap them in a "
+            "FrozenEstimator, or wrap each in a PrivateEstimator."
         )
     if level is None:
         return
     if level.epsilon > epsilon:
         raise ValueError(
-            f"epsilon={epsilon!r} is what one run may spend, and a candidate asks for "
+            f"epsilon={epsilon!r} is what one run may spend, but a candidate asks for "
             f"{level.epsilon!r}."
         )
     risk = _whole_risk(level)
     if level.delta or (risk and level.randomness != "implicit"):
         raise IncompatibleError(
-            "selection='random-stopping' does not hold for a candidate with a delta or "
+            "selection='random-stopping' is not valid for a candidate with a delta or "
             f"a risk over the noise; got delta={level.delta!r}, risk={level.risk!r} "
             f"and randomness={level.randomness!r}."
         )
     if risk > gamma:
         raise ValueError(
-            f"gamma={gamma!r} is the risk that a candidate may have, and one asks for "
+            f"gamma={gamma!r} is the risk that a candidate may have, but one asks for "
             f"{risk!r}."
         )
     n_private = len(private_parts(candidate.estimator))
     if risk and n_private > 1:
         raise IncompatibleError(
-            "selection='random-stopping' does not hold for a candidate with a risk "
-            "whose runs are not calibrated alike, as the noise of one private part "
-            "changes what another is calibrated to; got a candidate with "
-            f"{n_private} private parts and risk={risk!r}."
+            "selection='random-stopping' is not valid for a candidate with a risk "
+            "whose runs are not calibrated alike: the noise of one private part "
+            f"changes what another is calibrated to; got a candidate with {n_private} "
+            f"private parts and risk={risk!r}."
         )
 
 

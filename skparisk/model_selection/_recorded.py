@@ -33,7 +33,7 @@ __all__ = [
 
 # What to do in a search about a ledger that is open in another process.
 _OWN_LEDGER = (
-    "A private search counts by a ledger of its own, which is open while it fits: use "
+    "A private search counts with its own ledger, which is open while it fits: use "
     "n_jobs=None in the estimator."
 )
 
@@ -53,10 +53,10 @@ def charge_leaks(candidates: Iterable[Candidate]) -> list[Certificate]:
     if not any(candidate.learns_more for candidate in candidates):
         return []
     leak = Certificate(0.0, leaks=(LEARNS_MORE,))
-    spend(leak, note="parts that are not of skparisk")
+    spend(leak, note="parts that are not from skparisk")
     warn_caller(
-        f"{LEARNS_MORE} Fit them to public data before, in a FrozenEstimator, or put "
-        "each in a PrivateEstimator.",
+        f"{LEARNS_MORE} Fit them to public data first and wrap them in a "
+        "FrozenEstimator, or wrap each in a PrivateEstimator.",
         PrivacyLeakWarning,
     )
     return [leak]

@@ -83,7 +83,7 @@ __all__ = ["SELECTIONS", "PrivateGridSearchCV"]
 SELECTIONS = ("reference", "exponential", "random-stopping")
 
 CHOSEN_ON_PRIVATE = (
-    "The candidate was chosen by its scores on the private data themselves, without "
+    "The candidate was chosen by its score on the private data themselves, without "
     "noise."
 )
 DECLARED_SCORE = (
@@ -336,7 +336,7 @@ class PrivateGridSearchCV(GridSearchCV):
         check_consistent_length(X, y)
         if (y_reference is None) != (X_reference is None or y is None):
             raise ValueError(
-                "X_reference and y_reference must be given together, where there is y."
+                "X_reference and y_reference must be given together if y is given."
             )
         candidates = [
             Candidate(params, configure(self.estimator, params))
@@ -418,7 +418,8 @@ class PrivateGridSearchCV(GridSearchCV):
         public = records.X_reference
         if public is not None and shares_records(records.X, public):
             raise ValueError(
-                "X_reference must be public, and not have records of the training data."
+                "X_reference must be public and must not share records with the "
+                "training data."
             )
 
     def _choose_by_reference(
@@ -431,8 +432,8 @@ class PrivateGridSearchCV(GridSearchCV):
         if len(candidates) > 1 and any(candidate.has_pairs for candidate in candidates):
             raise IncompatibleError(
                 "selection='reference' must not look at the pairs that calibrate the "
-                "noise: a SensitivitySampler must not be fitted before, nor have a "
-                "reference of sampling='disjoint' or 'split'."
+                "noise: a SensitivitySampler must not be fitted beforehand, nor have a "
+                "reference with sampling='disjoint' or 'split'."
             )
         made, simulated = seeds.spawn(2)
         estimators = [candidate.estimator for candidate in candidates]
@@ -511,10 +512,11 @@ class PrivateGridSearchCV(GridSearchCV):
             training, held_out = split_records(records, self.holdout, split)
             if any(candidate.needs_reference for candidate in candidates):
                 raise ValueError(
-                    "X_reference must be given with selection='random-stopping', or a "
-                    "sampler that has a reference, or a known sensitivity, and the "
-                    "classes of a classifier: what is taken from the training data "
-                    "instead would differ between runs on neighboring databases."
+                    "X_reference must be given with selection='random-stopping', "
+                    "unless each candidate has a sampler with a reference or a known "
+                    "sensitivity, and each classifier its classes: what would "
+                    "otherwise be taken from the training data would differ between "
+                    "runs on neighboring databases."
                 )
 
             def score(model: Any) -> float:

@@ -146,7 +146,7 @@ def check_single_scoring(scoring: Any) -> Any:
     """Return one way of scoring: None, a name or a callable."""
     if not (scoring is None or isinstance(scoring, str) or callable(scoring)):
         raise ValueError(
-            "scoring must be one score, that is None, a name or a callable; got "
+            "scoring must be a single score: None, a name or a callable; got "
             f"{scoring!r}."
         )
     return scoring

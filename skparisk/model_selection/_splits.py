@@ -23,9 +23,9 @@ from sklearn.model_selection import (
 __all__ = ["SPLITS_BY_VALUES", "may_split_by_values"]
 
 SPLITS_BY_VALUES = (
-    "The records were split by their values, as stratified folds are: one record that "
-    "is changed moves others to another fold, so that the levels of all fits do not "
-    "add up to what they are together. Use KFold or ShuffleSplit."
+    "The records were split by their values, as in stratified folds: changing one "
+    "record moves others to another fold, so the levels of the fits do not add up to "
+    "the level of all of them together. Use KFold or ShuffleSplit."
 )
 _BY_POSITION = (
     GroupKFold,

@@ -54,8 +54,8 @@ class DandekarTheorem4:
             return dandekar_noise_epsilon(epsilon, 1 - gamma, n_outputs)
         except CalibrationError as error:
             raise CalibrationError(
-                f"gamma={gamma!r} is above {1 - error.best:.6g}, the risk that "
-                "Theorem 4 claims without any noise; ask for less.",
+                f"gamma={gamma!r} is above {1 - error.best:.6g}, the risk that Theorem "
+                "4 claims without any noise; use a smaller gamma.",
                 target=gamma,
                 best=1 - error.best,
             ) from error

@@ -184,8 +184,8 @@ class RecordQuery(Query):
         def differences(pairs: NeighborPairs) -> PairDifferences:
             if pairs.replacement is None:
                 raise ValueError(
-                    "relation must be 'replace-one' for a record by itself, as it "
-                    "cannot be released if it is not there."
+                    "relation must be 'replace-one' for a record by itself, because a "
+                    "record that is not there cannot be released."
                 )
             return PairDifferences(pool.X[pairs.removed] - pool.X[pairs.replacement])
 
@@ -256,8 +256,8 @@ def answer_private(query: Query, X: Any, y: Any) -> NDArray[np.float64]:
     if answer is None or not np.isfinite(answer).all():
         raise ValueError(
             f"The query {query} has no answer on the private data: it failed, or "
-            "returned NaN or infinity. Why is not shown, as it may tell about them; "
-            "see what it says on public or made-up data."
+            "returned NaN or infinity. The reason is not shown because it may reveal "
+            "something about them; try the query on public or made-up data."
         )
     return np.asarray(answer, dtype=np.float64)
 

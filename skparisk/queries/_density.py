@@ -207,7 +207,7 @@ class DensityQuery(Query):
             if column.min() < low or column.max() > high:
                 raise ValueError(
                     "The records of the reference must be within the bounds "
-                    f"{self.bounds}, got a feature from {column.min()} to "
+                    f"{self.bounds}, got a feature that ranges from {column.min()} to "
                     f"{column.max()} where ({low}, {high}) is allowed."
                 )
         return _DensityOnPool(self, pool.X, n_records)

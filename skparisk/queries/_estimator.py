@@ -136,9 +136,9 @@ class EstimatorQuery(Query):
         for name, shape in self.shapes.items():
             if numbers[name].shape != shape:
                 raise ValueError(
-                    f"{name} of {self} has the shape {numbers[name].shape} on a "
-                    f"database and had {shape} on the first one: what is released "
-                    "must not change its shape from one database to the other."
+                    f"{name} of {self} has shape {numbers[name].shape} on one database "
+                    f"but had {shape} on the first: what is released must have the "
+                    "same shape on every database."
                 )
         if self.align is not None and self.anchor is not None:
             numbers = self.align(numbers, self.anchor)
@@ -228,7 +228,7 @@ def _as_numbers(fitted: Any, name: str) -> NDArray[np.float64]:
     kind = type(fitted).__name__
     if not hasattr(fitted, name):
         raise ValueError(
-            f"{kind} has no attribute {name!r} after fit; numeric ones are "
+            f"{kind} has no attribute {name!r} after fit; its numeric ones are "
             f"{describe_candidates(fitted)}."
         )
     value = getattr(fitted, name)
@@ -237,7 +237,7 @@ def _as_numbers(fitted: Any, name: str) -> NDArray[np.float64]:
     except ValueError:  # arrays of several shapes
         shapes = [np.shape(part) for part in value]
         raise ValueError(
-            f"{name} of {kind} is ragged, of arrays of the shapes {shapes}; only an "
+            f"{name} of {kind} is ragged, with arrays of shapes {shapes}; only an "
             "array of one shape can be released."
         ) from None
     if numbers.dtype.kind not in "biuf":

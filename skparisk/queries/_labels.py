@@ -39,7 +39,7 @@ def label_codes(y: Any, classes: tuple[float, ...]) -> NDArray[np.intp]:
         raise ValueError(f"Labels must have one dimension, got shape {labels.shape}.")
     codes = np.searchsorted(known, labels).clip(max=len(known) - 1)
     if (known[codes] != labels).any():
-        raise ValueError(f"There are labels that are none of the classes {classes}.")
+        raise ValueError(f"Some labels are not among the classes {classes}.")
     return codes
 
 
@@ -62,7 +62,7 @@ def where_classes_present(
         code = int(np.argmax(missing.any(axis=0)))
         failure = (
             f"the class {classes[code]:g} (number {code} of {len(classes)}) is "
-            f"missing; n_records={pairs.n_records} is too few for how rare it is in "
+            f"missing; n_records={pairs.n_records} is too small for how rare it is in "
             "the reference"
         )
         whole = np.flatnonzero(~missing.any(axis=1))

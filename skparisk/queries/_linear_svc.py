@@ -168,7 +168,7 @@ class LinearSVCQuery(Query):
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         if pool.y is None:
             raise ValueError(
-                "The linear SVC query needs labels, and the reference has none (y)."
+                "The linear SVC query needs labels, but the reference has none (y)."
             )
         codes = label_codes(pool.y, self.classes)
         design = self._design(pool.X)

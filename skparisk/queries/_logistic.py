@@ -107,7 +107,7 @@ class LogisticRegressionQuery(Query):
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         if pool.y is None:
             raise ValueError(
-                "The query of logistic regression needs labels, and the reference has "
+                "The query of logistic regression needs labels, but the reference has "
                 "none (y)."
             )
         codes = label_codes(pool.y, self.classes)

@@ -96,7 +96,7 @@ class RidgeQuery(Query):
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         if pool.y is None:
             raise ValueError(
-                "The ridge query needs targets, and the reference has none (y)."
+                "The ridge query needs targets, but the reference has none (y)."
             )
         self.check_targets(pool.y)
         if n_records <= pool.X.shape[1]:  # only the penalty makes these regular

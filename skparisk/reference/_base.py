@@ -145,6 +145,6 @@ def check_columns(n_reference: int, n_features: int) -> None:
     """Raise IncompatibleError if a reference has another number of features."""
     if n_reference != n_features:
         raise IncompatibleError(
-            f"The reference has {n_reference} features, and X has {n_features}: they "
-            "must be the same."
+            f"The reference has {n_reference} features, but X has {n_features}: the "
+            "numbers must be equal."
         )

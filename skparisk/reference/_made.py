@@ -82,7 +82,7 @@ class _SampledSource:
         if targets:
             y = check_targets(np.concatenate(targets), "y of the reference")
             if len(y) != len(X):
-                raise ValueError("The reference returned y for some databases only.")
+                raise ValueError("The reference returned y for only some databases.")
         # A sample may be sorted (GaussianMixture: by component), and the last records
         # are those that differ: they have the law of the others in random order only.
         rows = rng.permuted(np.arange(len(X)).reshape(size, self._n_drawn), axis=1)
@@ -141,8 +141,8 @@ class DensityReference(CallableReference):
         if not self._seeded_by_argument and not hasattr(density, "random_state"):
             raise ValueError(
                 "density must have a random_state, as an argument of sample or as a "
-                "parameter, or its samples could neither be repeated nor be "
-                f"independent in each worker; got {density!r}. Give a callable "
+                "parameter, because otherwise its samples could be neither repeated "
+                f"nor independent across workers; got {density!r}. Give a callable "
                 "(n_records, rng) -> X or (X, y) instead."
             )
         self.density = density
@@ -243,7 +243,7 @@ def _check_bounds(
     finite = np.isfinite(lower).all() and np.isfinite(upper).all()
     if lower.shape != upper.shape or not finite or (lower > upper).any():
         raise ValueError(
-            f"{low_name} and {high_name} must be finite, of one shape, and "
+            f"{low_name} and {high_name} must be finite, of the same shape, and "
             f"{low_name} <= {high_name}; got {low!r} and {high!r}."
         )
     return lower, upper

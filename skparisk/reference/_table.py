@@ -142,19 +142,20 @@ def _needs_apart(n_pairs: int, n_shared: int, n_own: int) -> int:
 
 
 _THIN = (
-    "at most {} more for sums and means, as the table has no more rows; not known for "
-    "other queries"
+    "risk at most {} larger for sums and means, because the table has only so many "
+    "rows; not known for other queries"
 )
 _KINDS = {
     "leave-out": _Kind(
-        "resampled from a table of {} rows, those that differ left out of the others",
+        "resampled from a table of {} rows, with the differing records left out of the "
+        "shared ones",
         _needs_apart,
         _THIN,
     ),
     "bootstrap": _Kind(
         "drawn with replacement from a table of {} rows",
         lambda n_pairs, n_shared, n_own: 2,
-        "not known: the record that is put in may stand in the database already, which "
+        "not known: the record that is put in may already be in the database, which "
         "hides how far it can move the answer",
     ),
     "subsample": _Kind(
@@ -163,13 +164,13 @@ _KINDS = {
         _THIN,
     ),
     "split": _Kind(
-        "two from the population of which a table of {} rows is a random sample, the "
-        "others drawn from half of the table",
+        "two drawn from the population of which a table of {} rows is a random sample, "
+        "the others from half of the table",
         lambda n_pairs, n_shared, n_own: max(2 * n_own * n_pairs, 2),
     ),
     "disjoint": _Kind(
-        "from the population of which a table of {} rows is a random sample, no row of "
-        "it used twice",
+        "drawn from the population of which a table of {} rows is a random sample, "
+        "with no row used twice",
         lambda n_pairs, n_shared, n_own: n_pairs * (n_shared + n_own),
     ),
 }
@@ -302,8 +303,8 @@ class TableReference(Reference):
         check_columns(self.pool.X.shape[1], n_features)
         if None not in (names, self.feature_names) and names != self.feature_names:
             raise IncompatibleError(
-                f"The reference has the columns {list(self.feature_names or ())}, and "
-                f"X has {list(names or ())}: they must be the same, in one order."
+                f"The reference has the columns {list(self.feature_names or ())}, but "
+                f"X has {list(names or ())}: they must be the same, in the same order."
             )
 
     def bind(
@@ -342,7 +343,7 @@ class TableReference(Reference):
 
     def _remedy(self, n_own: int) -> str:
         if self.sampling == "split":
-            return f"n_pairs={self.n_rows // (2 * n_own)} is the most that it has"
+            return f"n_pairs={self.n_rows // (2 * n_own)} is the most it has rows for"
         if self.sampling == "leave-out":
             return "add public records"
         return "sampling='leave-out' makes do with fewer"
@@ -354,7 +355,7 @@ class TableReference(Reference):
         found, n_rows = [], self.n_rows
         if self.for_new_people is not None and gamma * (n_rows // n_own) < 1:
             found.append(
-                f"The reference table has {n_rows} rows, so it has not seen the tail "
+                f"The reference table has {n_rows} rows, so it does not show the tail "
                 f"that a risk of {gamma:g} is about, which takes "
                 f"{n_own * math.ceil(1 / gamma)} rows."
             )
@@ -365,9 +366,9 @@ class TableReference(Reference):
             )
         if n_records > n_rows:
             found.append(
-                f"Databases of {n_records} records are made of {n_rows} rows of a "
-                "reference table, so that rows repeat: medians, quantiles and choices "
-                "move less between them than among people."
+                f"Databases of {n_records} records are drawn from only {n_rows} rows "
+                "of a reference table, so rows repeat: medians, quantiles and choices "
+                "move less between them than between databases of real people."
             )
         return tuple(found)
 

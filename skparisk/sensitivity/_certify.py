@@ -122,7 +122,7 @@ def certify_sampled(
         if pairs.failure is None:
             raise
         raise CalibrationError(
-            f"{error} Why there was none: {pairs.failure}.",
+            f"{error} The reason for the missing answers: {pairs.failure}.",
             target=error.target,
             best=error.best,
         ) from error
@@ -239,8 +239,8 @@ def _fit_shape(plan: NoisePlan, pairs: SampledPairs) -> NoiseShape:
     answered = np.flatnonzero(pairs.answered)
     if not answered.size:
         raise CalibrationError(
-            "No sampled pair that the shape of the noise is taken from could be "
-            f"answered: {pairs.failure}.",
+            "None of the sampled pairs that the shape of the noise is taken from could "
+            f"be answered: {pairs.failure}.",
             target=plan.gamma,
             best=1.0,
         )

@@ -198,7 +198,9 @@ def _join(blocks: Sequence[PairDifferences], private: bool) -> SampledPairs:
     """Return all pairs together; a block without any answer has no width of its own."""
     failure = next((b.failure for b in blocks if b.failure is not None), None)
     if private and failure is not None:
-        failure = "it is not shown, as it may tell about the private data"
+        failure = (
+            "it is not shown because it may reveal something about the private data"
+        )
     widths = {b.values.shape[1] for b in blocks} - {0}
     if len(widths) > 1:
         raise ValueError(
@@ -263,8 +265,8 @@ def _sample_blocks(
                 check_columns(pool.X.shape[1], n_features)
                 if query.needs_y and pool.y is None:
                     raise ValueError(
-                        f"The query {query} takes targets, and the reference has "
-                        "none (y)."
+                        f"The query {query} takes targets, but the reference has none "
+                        "(y)."
                     )
                 evaluate = query.on_pool(pool, n_records)
             done.append(_without_nan(evaluate(pairs)))
@@ -315,9 +317,9 @@ def check_repeatable(
         ):
             return
         raise ValueError(
-            f"The query {query} answers the same database differently when it is asked "
-            "twice: it must be a function of the database. Fix the random numbers that "
-            "it uses."
+            f"The query {query} gives different answers on the same database when it "
+            "is asked twice: it must be a function of the database. Seed the random "
+            "numbers that it uses."
         )
     if private:
         return  # said without a reason where pairs are drawn

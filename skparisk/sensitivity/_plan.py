@@ -26,8 +26,8 @@ __all__ = ["MECHANISMS", "NoisePlan"]
 MECHANISMS = ("laplace", "gaussian", "gaussian-classical", "exponential")
 
 _GIVEN_RULE = (
-    "The rule of calibration ({}) was given by the caller, and that it guarantees what "
-    "it says has not been checked."
+    "The calibration rule ({}) was supplied by the caller, and its guarantee has not "
+    "been checked."
 )
 # More do not make the shape better, and take memory.
 _MOST_SHAPE_PAIRS = 2**16
@@ -68,14 +68,15 @@ class NoisePlan:
             check_positive(self.sensitivity, "sensitivity")
             self._refuse(
                 self.noise_shape != "isotropic",
-                "noise_shape must be 'isotropic' with randomness='explicit', as there "
-                f"are no sampled pairs to take a shape from; got {self.noise_shape!r}.",
+                "noise_shape must be 'isotropic' with randomness='explicit', because "
+                "there are no sampled pairs to take a shape from; got "
+                f"{self.noise_shape!r}.",
             )
         else:
             self._refuse(
                 self.sensitivity is not None,
-                "sensitivity must be None unless randomness='explicit', as it is "
-                f"sampled; got {self.sensitivity!r}.",
+                "sensitivity must be None unless randomness='explicit', because "
+                f"otherwise it is sampled; got {self.sensitivity!r}.",
             )
         self._refuse(
             self.law == "gaussian"
@@ -83,8 +84,8 @@ class NoisePlan:
             and not self.delta
             and math.isfinite(epsilon),
             f"delta must be above 0 with mechanism={self.mechanism!r} and "
-            "randomness='implicit', as the loss of gaussian noise has no bound; got "
-            f"{self.delta!r}.",
+            "randomness='implicit', because the loss of gaussian noise has no bound; "
+            f"got {self.delta!r}.",
         )
         classical = self.mechanism == "gaussian-classical"
         self._refuse(
@@ -95,8 +96,8 @@ class NoisePlan:
         )
         self._refuse(
             classical and 1 < epsilon < math.inf,
-            "epsilon must be at most 1 with mechanism='gaussian-classical', for which "
-            f"alone that scale is proven; got {self.epsilon!r}.",
+            "epsilon must be at most 1 with mechanism='gaussian-classical', because "
+            f"its scale is proven only there; got {self.epsilon!r}.",
         )
         self._refuse(
             self.law == "exponential"
@@ -200,8 +201,8 @@ class NoisePlan:
             if not n_shape:
                 raise
             raise CalibrationError(
-                f"{error} Of n_pairs={n_pairs}, noise_shape={self.noise_shape!r} takes "
-                f"{n_shape} for itself.",
+                f"{error} Of the n_pairs={n_pairs} pairs, "
+                f"noise_shape={self.noise_shape!r} uses {n_shape}.",
                 target=error.target,
                 best=error.best,
             ) from error

@@ -166,8 +166,8 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         answer = answer_private(self.query_, X, y)
         if len(answer) != self.n_outputs_:
             raise IncompatibleError(
-                f"The query was sampled with {self.n_outputs_} outputs and returned "
-                "another number of them on the private data."
+                f"The query was sampled with {self.n_outputs_} outputs but returned a "
+                "different number of them on the private data."
             )
         return self._add_noise(answer)
 
@@ -194,8 +194,8 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         check_is_fitted(self, "calibrated_")
         if not isinstance(self.query_, RecordQuery):
             raise IncompatibleError(
-                f"The pairs were sampled for the query {self.query_}, and not for "
-                "records by themselves: fit again."
+                f"The pairs were sampled for the query {self.query_}, not for records "
+                "by themselves: fit again."
             )
         X, _ = self._check_data(self.query_, X, None, reset=False)
         self._recognize(X, None)
@@ -237,7 +237,8 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         if (self.noise_random_state is not None) != certificate.seeded:
             raise IncompatibleError(
                 f"noise_random_state={self.noise_random_state!r} was set after the "
-                "certificate was made, which does not say so: fit or calibrate again."
+                "certificate was made, so the certificate does not mention it: fit or "
+                "calibrate again."
             )
         warn_if_seeded(self.noise_random_state)
         add = (
@@ -260,7 +261,9 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         if not query.needs_y:
             return validate(self, X, dtype=np.float64, reset=reset), None
         if y is None:
-            raise ValueError(f"y must be given, as the query {query} takes targets.")
+            raise ValueError(
+                f"y must be given because the query {query} takes targets."
+            )
         X, y = validate(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=reset
         )
@@ -271,7 +274,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         check_is_fitted(self, "calibrated_")
         if self.pairs_ is None:
             raise PairsNotKeptError(
-                "There are no sampled pairs, as the sensitivity was given."
+                "There are no sampled pairs because the sensitivity was given."
             )
         if self.pairs_.withheld:
             raise PairsNotKeptError(

@@ -363,8 +363,8 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
             pairs.withhold()
         elif shortcomings:
             warn_caller(
-                f"{' '.join(shortcomings)} Of real people, more may exceed the level "
-                "than the risk says: use more public records, or a larger gamma.",
+                f"{' '.join(shortcomings)} More pairs of real people may exceed the "
+                "level than the risk says: use more public records, or a larger gamma.",
                 ReferenceWarning,
             )
         return self
@@ -468,8 +468,8 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
             _check_scores(plan, query)
             if self.relation != "replace-one":
                 raise ValueError(
-                    "relation must be 'replace-one' with query=None, as a record "
-                    f"cannot be released that is not there; got {self.relation!r}."
+                    "relation must be 'replace-one' with query=None, because a record "
+                    f"that is not there cannot be released; got {self.relation!r}."
                 )
             if self.n_records not in (None, 1):
                 raise ValueError(
@@ -487,8 +487,8 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         known = self.randomness == "explicit"
         if self.relation == "add-remove" and (known or self.reference is not None):
             raise ValueError(
-                "n_records must be given with relation='add-remove', got None: how "
-                "many private records there are is private itself."
+                "n_records must be given with relation='add-remove', got None: the "
+                "number of private records is itself private."
             )
         return check_at_least(n_rows, "the number of records", least)
 
@@ -519,7 +519,7 @@ def _check_scores(plan: NoisePlan, query: Query) -> None:
     """Refuse a choice by the scores of a query that has none."""
     if plan.law == "exponential" and isinstance(query, RecordQuery):
         raise ValueError(
-            "mechanism='exponential' chooses by the scores that a query returns, and "
+            "mechanism='exponential' chooses by the scores that a query returns, but "
             "query is None."
         )
 

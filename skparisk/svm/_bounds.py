@@ -91,8 +91,8 @@ def bounded_linear_svc_problem(
     """Return clipped rows, the query, and a bound of its l1 sensitivity."""
     if query.loss != "hinge":
         raise ValueError(
-            "loss must be 'hinge' with sensitivity='bound': others have no bound; got "
-            f"{query.loss!r}."
+            "loss must be 'hinge' with sensitivity='bound': other losses have no "
+            f"bound; got {query.loss!r}."
         )
     radius = check_positive(x_norm, "x_norm")
     X = clip_rows(X, radius)

@@ -392,7 +392,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             if recipe is _UNKNOWN:
                 raise ValueError(
                     f"release='auto' does not know {type(self.estimator).__name__}: "
-                    "name the fitted attributes to release, of "
+                    "name the fitted attributes to release, from "
                     f"{describe_candidates(first.fitted)}; or release predictions at "
                     "public points, with release='predict' or 'predict_proba'."
                 )
@@ -421,20 +421,21 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         points = check_array(self.X_public, dtype=np.float64, input_name="X_public")
         if points.shape[1] != self.n_features_in_:
             raise IncompatibleError(
-                f"X_public has {points.shape[1]} features, and X has "
-                f"{self.n_features_in_}: they must be the same."
+                f"X_public has {points.shape[1]} features, but X has "
+                f"{self.n_features_in_}: the numbers must be equal."
             )
         if RecordSketch.of(points).overlaps(RecordSketch.of(features)):
             raise ValueError(
-                "X_public must be public, and not have records of the training data, "
-                "which would stay in the parameters and in what serves predictions."
+                "X_public must be public and must not share records with the training "
+                "data, because these would stay in the parameters and in what serves "
+                "predictions."
             )
         names = getattr(self, "feature_names_in_", None)
         columns = getattr(self.X_public, "columns", None)
         if names is not None and columns is not None and list(columns) != list(names):
             raise IncompatibleError(
-                f"X_public has the columns {list(columns)}, and X has {list(names)}: "
-                "they must be the same, in one order."
+                f"X_public has the columns {list(columns)}, but X has {list(names)}: "
+                "they must be the same, in the same order."
             )
         return points
 
@@ -443,16 +444,16 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         names = _check_names(self.public_attributes, "public_attributes", at_least=0)
         if names and not first.is_public:
             raise ValueError(
-                "public_attributes are taken from a fit on public records, and there "
+                "public_attributes are taken from a fit on public records, but there "
                 "is no reference: give X_reference, or a sampler with a reference."
             )
         twice = [name for name in names if name in query.shapes]
         if twice:
-            raise ValueError(f"public_attributes are released already: {twice}.")
+            raise ValueError(f"public_attributes are already released: {twice}.")
         missing = [name for name in names if not hasattr(first.fitted, name)]
         if missing:
             raise ValueError(
-                f"public_attributes are no attributes of a fitted "
+                "public_attributes are not attributes of a fitted "
                 f"{type(first.fitted).__name__}: {missing}."
             )
         return {name: getattr(first.fitted, name) for name in names}
@@ -487,8 +488,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
                 setattr(served, name, value)
             except AttributeError as error:
                 raise ValueError(
-                    f"{name} of {type(served).__name__} cannot be set, so that "
-                    "released numbers cannot be served by it."
+                    f"{name} of {type(served).__name__} cannot be set, so it cannot "
+                    "serve the released numbers."
                 ) from error
         return served
 
@@ -517,7 +518,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
 def _check_same_columns(y: NDArray[Any] | None, targets: NDArray[Any] | None) -> None:
     if y is not None and targets is not None and targets.shape[1:] != y.shape[1:]:
         raise IncompatibleError(
-            f"y has {_columns(y)}, and the targets of the reference have "
+            f"y has {_columns(y)}, but the targets of the reference have "
             f"{_columns(targets)}: they must be the same."
         )
 
@@ -535,9 +536,9 @@ def _check_estimator(estimator: Any) -> Any:
         )
     if isinstance(estimator, FrozenEstimator):
         raise ValueError(
-            "estimator must be one that `fit` can fit, and a FrozenEstimator learns "
-            "nothing: there is nothing to release. Wrap the estimator in it, or use it "
-            "as it is if it was fitted on public records."
+            "estimator must be one that `fit` can fit, but a FrozenEstimator learns "
+            "nothing, so there is nothing to release. Wrap the estimator inside it, or "
+            "use it as it is if it was fitted on public records."
         )
     try:
         return repeatable(estimator)
@@ -556,7 +557,7 @@ def _check_names(names: Any, parameter: str, at_least: int) -> tuple[str, ...]:
     if not several or not good or not at_least <= len(set(checked)) == len(checked):
         others = ", or 'auto', 'predict' or 'predict_proba'" if at_least else ""
         raise ValueError(
-            f"{parameter} must be a sequence of different names of fitted attributes"
-            f"{others}; got {names!r}."
+            f"{parameter} must be a sequence of distinct names of fitted "
+            f"attributes{others}; got {names!r}."
         )
     return checked

@@ -69,7 +69,7 @@ class FirstFit:
         supervised = takes_targets(estimator)
         if supervised and y is None:
             raise ValueError(
-                f"{type(estimator).__name__} takes targets, and the reference has none."
+                f"{type(estimator).__name__} takes targets, but the reference has none."
             )
         targets: Any = y
         if labels is not None:
@@ -80,7 +80,7 @@ class FirstFit:
                 if not private:
                     which = f"The class {labels.labels[missing[0]]}"
                 raise ValueError(
-                    f"{which} is missing in the first sampled database: {len(X)} "
+                    f"{which} is missing from the first sampled database: {len(X)} "
                     "records (n_records) are too few for how rare the class is in the "
                     "reference."
                 )
@@ -99,8 +99,8 @@ class FirstFit:
             pass  # said below, outside, so that the error does not come along
         raise ValueError(
             f"{type(estimator).__name__} cannot be fitted to a resample of the private "
-            "data. Why is not shown, as it may tell about them; see what it says on "
-            "public or made-up data."
+            "data. The reason is not shown because it may reveal something about them; "
+            "try the estimator on public or made-up data."
         )
 
     @classmethod
@@ -127,8 +127,8 @@ class FirstFit:
             self.reference.sampling == "disjoint"
         ):
             raise ValueError(
-                "align must be None with a reference of sampling='disjoint', as the "
-                "records that others are aligned to would be used twice."
+                "align must be None if the reference has sampling='disjoint', because "
+                "the records that others are aligned to would be used twice."
             )
         return numbers if self.is_public else None
 

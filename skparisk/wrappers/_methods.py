@@ -36,7 +36,7 @@ def _offers(*methods: str) -> Callable[[Any], bool]:
         if missing:
             raise AttributeError(
                 f"{' and '.join(methods)} of {type(model.estimator).__name__} needs "
-                f"{sorted(missing)}, not released by release={model.release!r}."
+                f"{sorted(missing)}, which release={model.release!r} does not release."
             )
         return all(hasattr(model.estimator, method) for method in methods)
 
