@@ -1064,7 +1064,7 @@ def test_theorem_4_of_the_paper_warns_and_certifies_nothing(query):
     model = PrivateRidge(
         sensitivity=SensitivitySampler(calibration=DandekarTheorem4(), **EXPLICIT)
     )
-    with pytest.warns(HeuristicGuaranteeWarning, match="it is no guarantee"):
+    with pytest.warns(HeuristicGuaranteeWarning, match="it is not a guarantee"):
         model.fit(PRIVATE, PRIVATE_TARGETS)
     assert not model.certificate_.private
 

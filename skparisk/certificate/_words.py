@@ -149,7 +149,7 @@ def conditions(claim: Claim) -> tuple[str, ...]:
         "release, and that limit is what all releases together guarantee": (
             several and claim.method == "filter"
         ),
-        "the parts are disjoint, and which record is in which part is fixed": (
+        "the parts are disjoint, and the assignment of records to parts is fixed": (
             claim.method == "parallel"
         ),
         "the pairs for the release about each part were sampled for that part alone": (

@@ -431,7 +431,7 @@ def _risk_function(
         other: RiskLaw = law
         warn_caller(
             f"law is {other.name}, which is not proven: the release may well cost more "
-            "than this. Use law='exact' for a cost that holds.",
+            "than this. Use law='exact' for a cost that is proven.",
             HeuristicGuaranteeWarning,
         )
         return lambda levels: other.risk(levels, noise_epsilon, k)

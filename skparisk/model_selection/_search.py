@@ -87,8 +87,8 @@ CHOSEN_ON_PRIVATE = (
     "noise."
 )
 DECLARED_SCORE = (
-    "The caller says that record_score scores each record by nothing but its own "
-    "target and prediction; this is not checked."
+    "The caller says that record_score scores each record only by its own target and "
+    "prediction; this is not checked."
 )
 # The best of n candidates is missed with a probability of less than 1 / (1 + this).
 _RUNS_PER_CANDIDATE = 10

@@ -25,7 +25,7 @@ __all__ = [
 
 VOID = (
     "The claimed risk reproduces a formula of Dandekar et al. whose proof does not "
-    "hold: it is no guarantee."
+    "hold: it is not a guarantee."
 )
 
 

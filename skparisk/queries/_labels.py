@@ -62,8 +62,8 @@ def where_classes_present(
         code = int(np.argmax(missing.any(axis=0)))
         failure = (
             f"the class {classes[code]:g} (number {code} of {len(classes)}) is "
-            f"missing; n_records={pairs.n_records} is too small for how rare it is in "
-            "the reference"
+            f"missing; n_records={pairs.n_records} is too small for a class this rare "
+            "in the reference"
         )
         whole = np.flatnonzero(~missing.any(axis=1))
         values = np.full((len(pairs), n_outputs), np.inf)

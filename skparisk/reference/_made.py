@@ -141,9 +141,9 @@ class DensityReference(CallableReference):
         if not self._seeded_by_argument and not hasattr(density, "random_state"):
             raise ValueError(
                 "density must have a random_state, as an argument of sample or as a "
-                "parameter, because otherwise its samples could be neither repeated "
-                f"nor independent across workers; got {density!r}. Give a callable "
-                "(n_records, rng) -> X or (X, y) instead."
+                "parameter, because otherwise its samples could not be repeated and "
+                f"would not be independent across workers; got {density!r}. Give a "
+                "callable (n_records, rng) -> X or (X, y) instead."
             )
         self.density = density
         self.target_columns = target_columns

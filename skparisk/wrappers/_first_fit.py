@@ -81,7 +81,7 @@ class FirstFit:
                     which = f"The class {labels.labels[missing[0]]}"
                 raise ValueError(
                     f"{which} is missing from the first sampled database: {len(X)} "
-                    "records (n_records) are too few for how rare the class is in the "
+                    "records (n_records) are too few for a class this rare in the "
                     "reference."
                 )
             targets = labels.labels[codes]
