@@ -1,6 +1,7 @@
 """Private scikit-learn estimators, with noise calibrated by sensitivity sampling."""
 
 from importlib import import_module
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from skparisk._version import __version__
@@ -89,12 +90,17 @@ _MODULES = (
 )
 
 
+# Threads that import parts of one package at once may see each other's halves.
+_importing = RLock()
+
+
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    with _importing:
+        if name in _MODULES:
+            return import_module(f"{__name__}.{name}")
+        if name not in _HOME_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
     globals()[name] = found
     return found
 

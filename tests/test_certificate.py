@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import decimal
 import html
 import json
 import math
@@ -78,7 +79,7 @@ CASES = {
     "draws": both(n_draws=3, order_index=4200),
     "unanswered": certificate(n_unanswered=7),
     "gaussian": certificate(
-        mechanism="gaussian", delta=1e-6, loss=DominatingLoss("gaussian", 0.2, 1e-9)
+        mechanism="gaussian", delta=1e-6, loss=DominatingLoss("gaussian", 1.5, 1e-9)
     ),
     "risk control": both(mechanism="gaussian", n_draws=0, order_index=None),
     "known, gaussian": known("declared", mechanism="gaussian", risk=0.05, gamma=0.05),
@@ -959,7 +960,7 @@ def test_numbers_are_rounded_up():
 
 def test_a_risk_of_one_is_no_guarantee():
     for given_ in (Certificate(0.1, 0.0, 1.0), Certificate(0.1, 1.0)):
-        assert given_.guarantee.startswith("There is no guarantee. The risk or delta")
+        assert given_.guarantee.startswith("There is no guarantee. Risk and delta add")
     assert Certificate(0.1, 0.0, 0.999).private
 
 
@@ -1076,3 +1077,89 @@ def test_where_the_grid_counts_only_the_level_is_known(plan, is_known):
     sampler = SensitivitySampler(np.mean, **plan)
     sampler.fit(np.ones((10, 1)))
     assert (sampler.certificate_.loss is not None) == is_known
+
+
+# What attacks found
+
+
+def test_a_law_of_less_loss_than_the_noise_has_is_refused():
+    """A document that was edited cannot buy composition a smaller level."""
+    document = CASES["gaussian"].to_dict()
+    for edit in ({"shift": 0.9}, {"law": "laplace"}):
+        wrong = document | {"loss": document["loss"] | edit}
+        with pytest.raises(ValueError, match="loss must be the law of gaussian noise"):
+            Certificate.from_dict(wrong)
+
+
+def test_the_probability_that_it_fails_is_in_the_words_of_every_claim():
+    """Over the noise alone there are no samples to set apart; it adds to delta."""
+    given_ = Certificate(0.5, 0.1, 0.2, 0.3, randomness="explicit")
+    assert "the release is (0.5, 0.6)-differentially private" in given_.guarantee
+    assert "(0.5, 0.6)-differentially private" in str(given_).partition("table")[0]
+    tiny = Certificate(0.5, 1e-18, 0.05, randomness="explicit")
+    assert "(0.5, 0.0500001)-differentially private" in tiny.guarantee
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {"failure_prob": 1.0},
+        {"risk": 0.6, "failure_prob": 0.4},
+        {"risk": 0.6, "delta": 0.4, "randomness": "both"},
+        {"delta": 0.5, "failure_prob": 0.5, "randomness": "explicit"},
+    ],
+)
+def test_what_adds_up_to_certainty_is_no_guarantee(numbers):
+    """As if one of them were 1."""
+    given_ = Certificate(0.5, **({"randomness": "implicit"} | numbers))
+    assert given_.void_reasons == (texts.CERTAIN,)
+    least = {name: x - 0.01 for name, x in numbers.items() if isinstance(x, float)}
+    assert dataclasses.replace(given_, void_reasons=(), **least).private
+
+
+def test_sentences_of_another_version_stay_as_they_were(monkeypatch):
+    """And are said once more, in the words of today."""
+    cases = [known("declared"), CASES["no noise"]]
+    documents = [case.to_dict() | {"version": "0.0.1"} for case in cases]
+    monkeypatch.setattr(texts, "DECLARED", "Declared.")
+    monkeypatch.setattr(texts, "NO_NOISE", "No noise.")
+    declared, silent = map(Certificate.from_dict, documents)
+    assert declared.provisos == ("Declared.", *cases[0].provisos)
+    assert silent.void_reasons == (*cases[1].void_reasons, "No noise.")
+    today = documents[0] | {"version": skparisk.__version__}
+    with pytest.raises(ValueError, match="do not follow from the rest"):
+        Certificate.from_dict(today)
+
+
+def test_the_confidence_does_not_depend_on_the_decimals_of_the_caller():
+    """It is never rounded up."""
+    given_ = Certificate(0.5, risk=0.004, randomness="implicit")
+    with decimal.localcontext() as context:
+        context.prec = 2
+        assert "with probability at least 0.996 over" in given_.guarantee
+    tiny = Certificate(0.5, risk=1e-30, randomness="implicit")
+    assert f"at least 0.{'9' * 30} over" in tiny.guarantee
+
+
+@pytest.mark.parametrize("name", ["void_reasons", "leaks", "provisos"])
+def test_a_sentence_alone_is_no_list_of_sentences(name):
+    """It would be taken as one sentence a letter."""
+    with pytest.raises(ValueError, match=f"{name} must be a tuple of sentences"):
+        Certificate(0.5).amended(**{name: "A sentence."})
+
+
+def test_a_curve_may_be_infinite_and_is_never_written_to():
+    """In strict JSON, and after a pickle."""
+    given_ = certificate(curve=[[0.5, 0.3], [math.inf, 0.01]])
+    read = Certificate.from_dict(strict_json(given_.to_dict(curve=True)))
+    np.testing.assert_array_equal(read.points(), given_.points())
+    for other in (read, pickle.loads(pickle.dumps(given_)), copy.deepcopy(given_)):
+        assert not other.evidence.curve.flags.writeable
+
+
+def test_an_unknown_method_rests_on_what_all_of_them_rest_on():
+    """A typo loses no condition."""
+    exact = Certificate(0.5, method="exact", n_releases=2)
+    unknown = Certificate(0.5, method="exactly", n_releases=2)
+    assert unknown.conditions == exact.conditions
+    assert "exactly" in str(unknown)

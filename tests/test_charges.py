@@ -226,9 +226,13 @@ def test_noise_without_a_level_is_refused_inside_only():
                 release([1.0])
         noise.release([1.0], charges=[Certificate(0.5)])
         for n_charges in (0, 2):
-            with pytest.raises(ValueError, match=f"each of 3; got {n_charges}"):
+            with pytest.raises(
+                ValueError, match=f"each of the 3 rows; got {n_charges}"
+            ):
                 noise.release(np.ones((3, 1)), charges=[Certificate(1)] * n_charges)
-            with pytest.raises(ValueError, match=f"each of 3; got {n_charges}"):
+            with pytest.raises(
+                ValueError, match=f"each of the 3 rows; got {n_charges}"
+            ):
                 choice.choose(np.ones((3, 2)), charges=[Certificate(1)] * n_charges)
     noise.release([1.0])
     choice.choose([1.0])

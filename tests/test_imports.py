@@ -139,3 +139,17 @@ def test_all_that_is_exported_is_there():
     (block,) = (node for node in checked.body if isinstance(node, ast.If))
     names = {alias.name for node in block.body for alias in node.names}
     assert names | {"__version__"} == {*skparisk.__all__}
+
+
+def test_threads_may_ask_for_names_at_once():
+    """None of them sees a module that another one is importing."""
+    code = (
+        "import skparisk\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from functools import partial\n"
+        "with ThreadPoolExecutor(8) as pool:\n"
+        "    found = pool.map(partial(getattr, skparisk), skparisk.__all__)\n"
+        "    assert None not in [*found]\n"
+    )
+    for _ in range(3):
+        assert "skparisk.wrappers" in loaded(code)

@@ -320,7 +320,7 @@ def test_choice_by_reference_costs_one_fit_and_a_ledger_is_charged_for_it():
         search.fit(X, Y, **PUBLIC)
     (entry,) = ledger.releases
     fitted = search.best_estimator_.certificate_.as_certificate()
-    assert entry.guarantee == fitted
+    assert entry.certificate == fitted
     assert search.certificate_ == compose_basic([fitted])
     assert search.certificate_.private
     assert search.certificate_.risk == search.best_estimator_.risk_ > 0
@@ -456,7 +456,7 @@ def test_exponential_choice_is_composed_as_by_hand():
     )
     with PrivacyLedger(10.0) as ledger:
         search.fit(X, Y, **PUBLIC)
-    fits = [entry.guarantee for entry in ledger.releases[:2]]
+    fits = [entry.certificate for entry in ledger.releases[:2]]
     assert [fit.epsilon for fit in fits] == [0.25, 0.25]
     assert all(0 < fit.risk <= 0.05 for fit in fits)
     choice = Certificate(0.4, relation="replace-one")
@@ -670,8 +670,8 @@ def test_random_stopping_costs_three_times_one_run_charged_at_first():
     assert (certificate.relation, certificate.n_releases) == ("replace-one", 1)
     assert certificate.private
     (entry,) = ledger.releases
-    assert entry.guarantee == dataclasses.replace(certificate, provisos=())
-    assert "fewer" not in str(entry.guarantee)
+    assert entry.certificate == dataclasses.replace(certificate, provisos=())
+    assert "fewer" not in str(entry.certificate)
     assert all("table" in text for text in certificate.provisos)
 
 

@@ -27,7 +27,9 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
+from skparisk.calibration import Exchangeable
 from skparisk.calibration._rules import CALIBRATIONS
+from skparisk.certificate._claim import DECLARED
 from skparisk.papers import DandekarTheorem5
 from skparisk.queries import MeanQuery, PairDifferences, RecordQuery, RidgeQuery
 from skparisk.reference import BoxReference, CallableReference, TableReference
@@ -254,6 +256,67 @@ def test_a_rule_of_ones_own_is_taken_on_the_callers_word(mean_sampler):
     other.set_params(calibration=object())
     with pytest.raises(ValueError, match="calibration must be one of 'exchangeable'"):
         other.fit(PUBLIC)
+
+
+class Twice:
+    """A rule of one's own for a known sensitivity: twice the level of the noise."""
+
+    name = "twice"
+    void_reasons = ()
+
+    def noise_epsilon(self, epsilon, gamma, n_outputs):
+        return 2 * epsilon
+
+
+def test_a_rule_of_ones_own_for_a_known_sensitivity_is_on_the_certificate():
+    sampler = SensitivitySampler(
+        np.mean, randomness="explicit", sensitivity=0.1, calibration=Twice()
+    ).fit(PUBLIC)
+    assert sampler.noise_epsilon_ == pytest.approx(2.0, rel=1e-5)
+    certificate = sampler.certificate_
+    assert certificate.evidence.calibration == "declared"
+    assert DECLARED in certificate.provisos
+    assert any("(twice)" in text for text in certificate.provisos)
+
+
+class TooFar(Largest):
+    def order_index(self, n_pairs, gamma):
+        return n_pairs + 1
+
+
+class Unproven(Largest):
+    void_reasons = "Not proven."
+
+
+def named(kind, name):
+    """Return a rule by another name."""
+    return type(kind.__name__, (kind,), {"name": name})()
+
+
+def never(X):
+    raise AssertionError("a database was sampled")
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (Exchangeable, "calibration must be one of 'exchangeable'"),
+        (Exchangeable(10), r"calibration must be Exchangeable\(\) with n_draws given"),
+        (named(Largest, "bound"), "must not be a rule of your own named 'bound'"),
+        (named(Largest, "pac"), "must not be a rule of your own named 'pac'"),
+        (named(Twice, "declared"), "must not be a rule of your own named 'declared'"),
+        (TooFar(), "must choose one of 400 sampled scales, and 'largest' chose number"),
+        (Unproven(), "void_reasons must be a tuple of sentences"),
+    ],
+    ids=range(7),
+)
+def test_rules_that_are_none_are_refused_before_anything_is_sampled(rule, message):
+    plan = {"n_pairs": 400}
+    if isinstance(rule, Twice):
+        plan = {"randomness": "explicit", "sensitivity": 0.1}
+    sampler = SensitivitySampler(never, calibration=rule, **plan)
+    with pytest.raises(ValueError, match=message):
+        sampler.fit(PUBLIC)
 
 
 def test_bessel_warns_and_certifies_nothing():

@@ -24,8 +24,10 @@ __all__ = [
     "Exchangeable",
     "Rule",
     "as_rule",
+    "check_name",
     "check_rank",
     "check_target",
+    "is_ours",
     "required_pairs",
 ]
 
@@ -242,19 +244,44 @@ def as_rule(calibration: Any, failure_prob: float, n_draws: int = 1) -> Rule:
     `failure_prob` is used by "pac", and several draws for each pair by "exchangeable".
     """
     check_probability(failure_prob, "failure_prob")
-    if not isinstance(calibration, str) and isinstance(calibration, Rule):
+    given = not isinstance(calibration, str | type)
+    if given and isinstance(calibration, Rule):
         rule: Rule = calibration
+        _check_given(rule)
     else:
         check_choice(calibration, "calibration", CALIBRATIONS)
         rule = _FACTORIES[calibration](failure_prob)
     if n_draws == 1:
         return rule
-    if not isinstance(rule, Exchangeable):
+    if type(rule) is not Exchangeable:
         raise ValueError(
             "n_draws must be None or 1 unless calibration='exchangeable', got "
             f"{n_draws!r} with {calibration!r}."
         )
     return Exchangeable(n_draws)
+
+
+def is_ours(rule: Any) -> bool:
+    """Tell if a rule is of this package, where it was proven or is marked."""
+    return type(rule).__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def check_name(rule: Any) -> None:
+    """Refuse a rule of the caller's that goes by the name of another."""
+    if not is_ours(rule) and rule.name in (*CALIBRATIONS, "declared", "bound"):
+        raise ValueError(
+            f"calibration must not be a rule of your own named {rule.name!r}, which a "
+            "certificate uses for one of skparisk's; give it another name."
+        )
+
+
+def _check_given(rule: Rule) -> None:
+    check_name(rule)
+    if isinstance(rule, Exchangeable) and rule.n_draws != 1:
+        raise ValueError(
+            "calibration must be Exchangeable() with n_draws given to the sampler, "
+            f"got {rule!r}."
+        )
 
 
 def required_pairs(gamma: float, *, failure_prob: float | None = None) -> int:

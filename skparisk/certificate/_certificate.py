@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, Self
 
@@ -20,6 +20,7 @@ from skparisk.certificate._claim import (
     SEEDED,
     Claim,
     Evidence,
+    check_sentences,
 )
 
 __all__ = ["Certificate", "as_certificate", "as_certificates"]
@@ -198,16 +199,16 @@ class Certificate(Claim):
     def amended(
         self,
         *,
-        void_reasons: Iterable[str] = (),
-        leaks: Iterable[str] = (),
-        provisos: Iterable[str] = (),
+        void_reasons: Sequence[str] = (),
+        leaks: Sequence[str] = (),
+        provisos: Sequence[str] = (),
         conditions: Iterable[str] = (),
     ) -> Self:
         """Return it with more sentences that limit it; it cannot be given fewer.
 
         Parameters
         ----------
-        void_reasons, leaks, provisos : iterable of str
+        void_reasons, leaks, provisos : list or tuple of str
             Sentences; the new reasons come first, provisos in order. One that is there
             already is not repeated.
 
@@ -219,6 +220,9 @@ class Certificate(Claim):
         -------
         certificate : Certificate
         """
+        new = {"void_reasons": void_reasons, "leaks": leaks, "provisos": provisos}
+        for name, sentences in new.items():
+            check_sentences(sentences, name)
         lost = set(conditions).difference(self.conditions)
         rests_on = {f"This rests on the caller's word: {text}." for text in lost}
         rests_on.update(self.provisos, provisos)

@@ -14,7 +14,7 @@ from skparisk._validate import (
     check_choice,
     check_probability,
 )
-from skparisk.certificate._rounding import check_range
+from skparisk.certificate._rounding import check_range, exact_sum
 
 __all__ = [
     "CERTAIN",
@@ -27,9 +27,11 @@ __all__ = [
     "RANDOMNESS",
     "RELATIONS",
     "SEEDED",
+    "SENTENCES",
     "Claim",
     "DominatingLoss",
     "Evidence",
+    "check_sentences",
 ]
 
 RANDOMNESS = ("implicit", "both", "explicit")
@@ -37,7 +39,7 @@ RELATIONS = ("replace-one", "add-remove")
 NOISE_LAWS = ("laplace", "gaussian", "exponential")
 _SHAPES = ("isotropic", "diagonal", "whitened")
 _KNOWN = ("declared", "bound")
-_SENTENCES = ("void_reasons", "leaks", "provisos")
+SENTENCES = ("void_reasons", "leaks", "provisos")
 
 # Each of these is one sentence. First: why there is no guarantee at all.
 SEEDED = (
@@ -46,7 +48,7 @@ SEEDED = (
 )
 NO_NOISE = "epsilon is infinite and no noise was added: this release is NOT private."
 INFINITE = "The total epsilon is infinite: these releases are NOT private."
-CERTAIN = "The risk or delta is 1, so nothing is guaranteed."
+CERTAIN = "Risk and delta add up to 1 or more, so nothing is guaranteed."
 # What about the private data was released without noise.
 PRIVATE_REFERENCE = (
     "The neighboring databases were sampled from the private data themselves, or from "
@@ -213,6 +215,11 @@ class Evidence:
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self.curve is not None:
+            self.curve.flags.writeable = False
+
     def _check_sample(self, n_pairs: int) -> dict[str, int]:
         """Return the numbers of pairs, draws and order, which must fit."""
         sample = {"n_pairs": check_at_least(n_pairs, "n_pairs", 1)}
@@ -277,15 +284,15 @@ class Claim:
         }
         for name in ("delta", "risk", "failure_prob"):
             plain[name] = check_range(getattr(self, name), name, 1.0)
-        for name in _SENTENCES:
-            plain[name] = _check_sentences(getattr(self, name), name)
+        for name in SENTENCES:
+            plain[name] = check_sentences(getattr(self, name), name)
         check_choice(self.randomness, "randomness", RANDOMNESS)
         if self.relation is not None:
             check_choice(self.relation, "relation", RELATIONS)
         if not isinstance(self.method, str) or not self.method:
             raise ValueError(f"method must be a name, got {self.method!r}.")
         if self.loss is not None:
-            self._check_loss(self.loss, plain["epsilon"])
+            self._check_loss(self.loss, plain["epsilon"], self.evidence)
         plain["void_reasons"] += self._missing_reasons(plain)
         if self.evidence is not None:
             plain["provisos"] = self._check_evidence(self.evidence, plain)
@@ -316,17 +323,29 @@ class Claim:
         reasons = plain["void_reasons"]
         if math.isinf(plain["epsilon"]) and not {NO_NOISE, INFINITE} & {*reasons}:
             return (NO_NOISE if self.method == "single" else INFINITE,)
-        certain = max(plain["risk"], plain["delta"]) == 1
+        parts = [plain["risk"], plain["failure_prob"]]
+        # For sampled pairs a delta is not a part of the risk.
+        certain = plain["delta"] == 1 or exact_sum(parts) >= 1
+        if self.randomness != "implicit":
+            certain |= exact_sum([*parts, plain["delta"]]) >= 1
         return (CERTAIN,) if certain and not reasons else ()
 
-    def _check_loss(self, loss: Any, epsilon: float) -> None:
-        """Refuse a law of the loss that is no law, or below the level."""
+    def _check_loss(self, loss: Any, epsilon: float, evidence: Any) -> None:
+        """Refuse a law of the loss that is no law, or of less loss than there is."""
         if not isinstance(loss, DominatingLoss):
             raise ValueError(f"loss must be None or a DominatingLoss, got {loss!r}.")
         if loss.largest < epsilon:
             raise ValueError(
                 f"epsilon={self.epsilon!r} must be at most the largest loss of "
                 f"{loss!r}, {loss.largest!r}."
+            )
+        if not isinstance(evidence, Evidence):
+            return
+        least = evidence.sensitivity / (evidence.noise_scale or math.inf)
+        if loss.law != evidence.mechanism or loss.shift < least:
+            raise ValueError(
+                f"loss must be the law of {evidence.mechanism} noise, with a shift of "
+                f"at least {least!r}, sensitivity / noise_scale; got {loss!r}."
             )
 
     def _check_evidence(self, evidence: Any, plain: dict[str, Any]) -> tuple[str, ...]:
@@ -385,7 +404,7 @@ class Claim:
         return (DECLARED, *provisos) if declared else provisos
 
 
-def _check_sentences(value: Any, name: str) -> tuple[str, ...]:
+def check_sentences(value: Any, name: str) -> tuple[str, ...]:
     listed = isinstance(value, tuple | list)
     if not listed or not all(isinstance(text, str) and text for text in value):
         raise ValueError(f"{name} must be a tuple of sentences, got {value!r}.")

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
+import numpy as np
+
 from skparisk._version import __version__
 from skparisk.certificate import _words as words
-from skparisk.certificate._claim import Claim, DominatingLoss, Evidence
+from skparisk.certificate._claim import SENTENCES, Claim, DominatingLoss, Evidence
 
 __all__ = ["as_html", "as_text", "read", "write"]
 
@@ -38,9 +40,10 @@ def _write_evidence(evidence: Evidence | None, curve: bool) -> dict[str, Any] | 
         return None
     document = _plain(evidence)
     points = document.pop("curve")
-    return document | (
-        {"curve": points.tolist()} if curve and points is not None else {}
-    )
+    if curve and points is not None:
+        infinite = np.isinf(points)
+        document["curve"] = np.where(infinite, "inf", points.astype(object)).tolist()
+    return document
 
 
 def _plain(part: Any) -> dict[str, Any]:
@@ -89,6 +92,9 @@ def read(document: Any, kind: type[ClaimT]) -> ClaimT:
     expected = write(claim, curve=has_curve)
     if document["version"] != __version__:
         expected |= {name: document[name] for name in ("version", *derived[:3])}
+        # What it said stays; what follows may be said once more, in today's words.
+        said = {name: document[name] for name in SENTENCES}
+        expected |= {n: v for n, v in said.items() if {*v} <= {*expected[n]}}
     wrong = [name for name, value in expected.items() if document[name] != value]
     if wrong:
         raise ValueError(

@@ -15,6 +15,7 @@ __all__ = [
     "add_up",
     "ceil_text",
     "check_range",
+    "complement_text",
     "exact_sum",
     "floor_text",
     "round_up",
@@ -68,6 +69,12 @@ def ceil_text(value: float, n_digits: int = 6) -> str:
     if rounded == 1 and exact < 1:  # a probability of 1 would say nothing
         return format(exact, "f")
     return f"{float(rounded):g}"
+
+
+def complement_text(probability: float) -> str:
+    """Write one minus a probability, of which `ceil_text` would write the rest."""
+    exact = Context(prec=400, rounding=ROUND_FLOOR)  # whatever the caller has set
+    return format(exact.subtract(Decimal(1), Decimal(ceil_text(probability))), "f")
 
 
 def floor_text(value: float, n_digits: int = 6) -> str:

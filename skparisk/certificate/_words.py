@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 from skparisk.certificate._claim import (
     DECLARED,
     PRIVATE_CLASSES,
@@ -11,7 +9,7 @@ from skparisk.certificate._claim import (
     Claim,
     Evidence,
 )
-from skparisk.certificate._rounding import ceil_text
+from skparisk.certificate._rounding import add_up, ceil_text, complement_text
 
 __all__ = ["METHODS", "conditions", "in_words", "rows"]
 
@@ -74,9 +72,9 @@ def _claim_in_words(claim: Claim) -> str:
     if not (claim.risk or claim.failure_prob):
         return f"{_whom(claim, 'any ')} {what} {are} {_private_at(claim)}"
     if claim.randomness == "implicit":
-        confidence = 1 - Decimal(ceil_text(claim.risk))
         return (
-            f"{_whom(claim)} with probability at least {confidence} over "
+            f"{_whom(claim)} with probability at least "
+            f"{complement_text(claim.risk)} over "
             f"{_over(claim, 'a fresh pair')}, {what} {are} {_private_at(claim)} for "
             "that pair, whatever the output"
         )
@@ -84,8 +82,7 @@ def _claim_in_words(claim: Claim) -> str:
     whom = _whom(claim, "any " if every else "")
     if claim.delta or (claim.post_processed and not every):
         average = "" if every else f", on average over {_over(claim, 'a fresh pair')}"
-        level = _private_at(claim, claim.delta + claim.risk)
-        return f"{whom} {what} {are} {level}{average}"
+        return f"{whom} {what} {are} {_private_at(claim, _all_in_all(claim))}{average}"
     over = _over(claim, "the noise" if every else "a fresh pair, its noise")
     return (
         f"{whom} the privacy loss of {what} exceeds {ceil_text(claim.epsilon)} with "
@@ -116,6 +113,13 @@ def _private_at(claim: Claim, delta: float | None = None) -> str:
     return f"{level}-differentially private"
 
 
+def _all_in_all(claim: Claim) -> float:
+    """Return delta and risk together, as a delta on average."""
+    # Over the noise alone there are no samples of pairs to set apart.
+    failure = claim.failure_prob if claim.randomness == "explicit" else 0.0
+    return add_up([claim.delta, claim.risk, failure])
+
+
 def _over(claim: Claim, what: str) -> str:
     """Return what a risk is over, besides `what`."""
     if claim.failure_prob:
@@ -129,6 +133,8 @@ def conditions(claim: Claim) -> tuple[str, ...]:
     """Return what is taken on the caller's word."""
     several = claim.n_releases > 1
     risky = claim.risk > 0 or claim.failure_prob > 0
+    # What is not known may need as much as any of them.
+    fixed = claim.method in _FIXED_LEVELS or claim.method not in METHODS
     sampled = risky and claim.randomness != "explicit"
     cases = {
         "the reference that neighboring databases were sampled from is public and "
@@ -144,7 +150,7 @@ def conditions(claim: Claim) -> tuple[str, ...]:
             several and claim.method == "basic"
         ),
         "the number of releases and their levels did not depend on earlier "
-        "releases": several and claim.method in _FIXED_LEVELS,
+        "releases": several and fixed,
         "the limit on the level, the delta and the slack were fixed before the first "
         "release, and that limit is what all releases together guarantee": (
             several and claim.method == "filter"
@@ -199,7 +205,7 @@ def _risk_is_over(claim: Claim) -> str:
 
 def _after(claim: Claim) -> str:
     """Return what holds for whatever is computed from a release."""
-    level = _private_at(claim, claim.delta + claim.risk)
+    level = _private_at(claim, _all_in_all(claim))
     if claim.randomness == "explicit":
         return level
     return f"{level}, on average over {_over(claim, 'a fresh pair')}"

@@ -33,6 +33,7 @@ from skparisk.model_selection._candidates import (
 from skparisk.model_selection._splits import SPLITS_BY_VALUES, may_split_by_values
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.sensitivity import SensitivitySampler
+from skparisk.sensitivity._plan import given_rule_proviso
 
 __all__ = [
     "Candidate",
@@ -298,13 +299,21 @@ def _declared(part: Any) -> Certificate:
     return Certificate(
         part.epsilon,
         0.0 if sampler.randomness == "both" else sampler.delta,
-        _risk_over_noise(part, sampler) if known else part.gamma,
+        _risk_over_noise(part, sampler) if known else _risk(part, sampler, rule),
         failure_prob=0.0 if rule is None else rule.failure_prob,
         randomness=sampler.randomness,
         relation=sampler.relation,
         void_reasons=_void_reasons(part, sampler),
-        provisos=(DECLARED,) if known else (),
+        provisos=(DECLARED,) if known else given_rule_proviso(rule),
     )
+
+
+def _risk(part: Any, sampler: SensitivitySampler, rule: Any) -> float:
+    """Return the risk over pairs; a rule of the caller's may certify a larger one."""
+    if isinstance(sampler.calibration, str):
+        return float(part.gamma)
+    index = rule.order_index(sampler.n_pairs, part.gamma)
+    return float(max(part.gamma, rule.certify_risk(sampler.n_pairs, index)))
 
 
 def _risk_over_noise(part: Any, sampler: SensitivitySampler) -> float:

@@ -198,13 +198,14 @@ def certify_known(
             rule=plan.known_rule,
         )
     noise = _noise(plan, level, n_outputs, IsotropicShape())
+    rule = plan.known_rule
     evidence = Evidence(
         gamma=0.0 if plan.delta else plan.gamma,
         sensitivity=sensitivity,
         noise_scale=noise.noise_scale,
         n_records=n_records,
         n_outputs=n_outputs,
-        calibration="declared" if plan.known_rule is None else plan.known_rule.name,
+        calibration=rule.name if rule and rule.void_reasons else "declared",
         mechanism=plan.law,
         curve=level.curve,
     )

@@ -16,12 +16,12 @@ from skparisk._validate import (
 )
 from skparisk.calibration import KnownRule, Rule
 from skparisk.calibration._noise_level import check_risk_control
-from skparisk.calibration._rules import as_rule
-from skparisk.certificate._claim import RANDOMNESS
+from skparisk.calibration._rules import as_rule, check_name, is_ours
+from skparisk.certificate._claim import RANDOMNESS, check_sentences
 from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms._shapes import NOISE_SHAPES
 
-__all__ = ["MECHANISMS", "NoisePlan"]
+__all__ = ["MECHANISMS", "NoisePlan", "given_rule_proviso"]
 
 MECHANISMS = ("laplace", "gaussian", "gaussian-classical", "exponential")
 
@@ -31,6 +31,11 @@ _GIVEN_RULE = (
 )
 # More do not make the shape better, and take memory.
 _MOST_SHAPE_PAIRS = 2**16
+
+
+def given_rule_proviso(rule: Any) -> tuple[str, ...]:
+    """Return what a guarantee rests on by a rule of the caller's; nothing by ours."""
+    return () if is_ours(rule) else (_GIVEN_RULE.format(rule.name),)
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,9 @@ class NoisePlan:
             check_at_least(self.n_draws, "n_draws", 0)
         if self.known_rule is None:
             as_rule(self.calibration, self.failure_prob, self.draws or 1)
+        else:
+            check_name(self.known_rule)
+        check_sentences(self.void_reasons, "void_reasons")
         if self.randomness == "explicit":
             check_positive(self.sensitivity, "sensitivity")
             self._refuse(
@@ -173,9 +181,9 @@ class NoisePlan:
     @property
     def provisos(self) -> tuple[str, ...]:
         """What the guarantee rests on, by the rule."""
-        rule = self.known_rule or self.rule
-        ours = type(rule).__module__.split(".")[0] == __name__.split(".")[0]
-        return () if ours else (_GIVEN_RULE.format(rule.name),)
+        if self.randomness == "explicit" and self.known_rule is None:
+            return ()
+        return given_rule_proviso(self.known_rule or self.rule)
 
     def n_shape_pairs(self, n_pairs: int) -> int:
         """Return how many of the pairs the shape of the noise is taken from."""
@@ -196,7 +204,7 @@ class NoisePlan:
             if self.draws == 0:
                 check_risk_control(n_pairs - n_shape, self.gamma)
             else:
-                self.rule.order_index(n_pairs - n_shape, self.gamma)
+                self._check_order(n_pairs - n_shape)
         except CalibrationError as error:
             if not n_shape:
                 raise
@@ -206,3 +214,12 @@ class NoisePlan:
                 target=error.target,
                 best=error.best,
             ) from error
+
+    def _check_order(self, n_pairs: int) -> None:
+        """Raise ValueError if a rule chooses what is not there, or claims no risk."""
+        index, most = self.rule.order_index(n_pairs, self.gamma), self.draws or 1
+        if not 1 <= index <= n_pairs * most:
+            raise ValueError(
+                f"calibration must choose one of {n_pairs * most} sampled scales, and "
+                f"{self.rule.name!r} chose number {index!r}."
+            )
