@@ -1484,6 +1484,28 @@ def test_count_of_a_search_is_what_a_ledger_counts():
     assert counted.risk in (0.7, 0.8)  # 2 folds of 0.1 and 0.2, and the best
 
 
+class Half:
+    """A rule of one's own, of which half of all pairs may exceed the level."""
+
+    name = "half"
+    failure_prob = 0.0
+    void_reasons = ()
+
+    def order_index(self, n_pairs, gamma):
+        return n_pairs // 2
+
+    def certify_risk(self, n_pairs, order_index):
+        return 0.5
+
+
+def test_a_rule_of_ones_own_counts_with_the_risk_that_it_certifies():
+    sampler = SensitivitySampler(n_pairs=40, calibration=Half())
+    found = declared_certificate(PrivateRidge(gamma=0.1, sensitivity=sampler))
+    assert found.risk == 0.5
+    assert "(half)" in found.provisos[0]
+    assert declared_certificate(PrivateRidge(gamma=0.1)).provisos == ()
+
+
 def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
     def level(estimator):
         found = declared_certificate(estimator)
