@@ -19,7 +19,7 @@ from sklearn.ensemble import (
     RandomForestRegressor,
     VotingRegressor,
 )
-from sklearn.linear_model import Lasso, LogisticRegression
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
     KFold,
@@ -537,6 +537,30 @@ def test_probabilities_below_one_are_never_printed_as_one(value):
     text = str(Certificate(1.0, value))
     assert "(1, 1)" not in text
     assert ceil_text(1.0) == "1"
+
+
+@pytest.mark.filterwarnings("ignore::skparisk.PrivacyLeakWarning")
+def test_counts_of_private_pairs_are_in_no_error():
+    """How many of them have no answer, or do not differ, is theirs."""
+
+    class Picky(LinearRegression):
+        most = X.mean() + 1e-9
+
+        def fit(self, X, y):
+            if X.mean() > self.most:
+                raise ValueError("too tall")
+            return super().fit(X, y)
+
+    sampler = SensitivitySampler(n_pairs=200, random_state=0)
+    model = PrivateEstimator(Picky(), ("coef_",), gamma=0.05, sensitivity=sampler)
+    with pytest.raises(CalibrationError) as private:
+        model.fit(X, Y)
+    assert "The reason is not shown" in str(private.value)
+    assert (private.value.target, private.value.best) == (0.05, 1.0)
+    assert private.value.__suppress_context__
+    # Of public records it is shown.
+    with pytest.raises(ValueError, match="too tall"):
+        model.fit(X, Y, **PUBLIC)
 
 
 def test_certificates_of_private_pairs_do_not_call_the_reference_public():

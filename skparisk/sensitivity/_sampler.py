@@ -23,6 +23,7 @@ from skparisk._validate import (
 )
 from skparisk.calibration._rules import as_rule
 from skparisk.exceptions import (
+    CalibrationError,
     HeuristicGuaranteeWarning,
     ReferenceWarning,
     warn_caller,
@@ -37,6 +38,13 @@ from skparisk.sensitivity._plan import NoisePlan
 from skparisk.sensitivity._release import ReleaseMixin
 
 __all__ = ["SensitivitySampler"]
+
+# How many pairs, and which, would tell about the records.
+_PRIVATE_FAILURE = (
+    "Pairs sampled from the private data themselves cannot be calibrated to. The "
+    "reason is not shown because it may reveal something about them; give a public "
+    "reference."
+)
 
 
 class SensitivitySampler(ReleaseMixin, BaseEstimator):
@@ -347,16 +355,21 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
             n_outputs=n_outputs,
             gamma=plan.gamma,
         )
-        self.calibrated_ = certify_sampled(
-            plan,
-            pairs,
-            n_records=n_records,
-            relation=self.relation,
-            reference=reference.description,
-            for_new_people=reference.for_new_people,
-            provisos=() if private else shortcomings,
-            seeded=self.noise_random_state is not None,
-        )
+        try:
+            self.calibrated_ = certify_sampled(
+                plan,
+                pairs,
+                n_records=n_records,
+                relation=self.relation,
+                reference=reference.description,
+                for_new_people=reference.for_new_people,
+                provisos=() if private else shortcomings,
+                seeded=self.noise_random_state is not None,
+            )
+        except CalibrationError:
+            if not private:
+                raise
+            raise CalibrationError(_PRIVATE_FAILURE, plan.gamma, 1.0) from None
         self.query_ = query
         self._warn(plan)
         if private:
