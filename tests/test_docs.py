@@ -103,7 +103,9 @@ def test_pages_and_theorems_that_a_page_refers_to_exist(page):
     assert set(labels) <= LABELS
     folder = (ROOT / page).parent
     documents = re.findall(r":doc:`(?:[^`<]*<)?([^`<>]+)>?`", text)
-    assert all((folder / f"{name}.rst").is_file() for name in documents)
+    # The reference is written when the site is built.
+    kept = [name for name in documents if not name.startswith("api/")]
+    assert all((folder / f"{name}.rst").is_file() for name in kept)
 
 
 @pytest.mark.parametrize("page", TEXTS)

@@ -1,6 +1,7 @@
 """The package's modules import each other in one direction, and only what they need."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from graphlib import CycleError, TopologicalSorter
@@ -123,7 +124,7 @@ def test_estimators_import_no_part_of_scikit_learn_that_they_do_not_need():
     assert not {f"skparisk.{name}" for name in ("cost", "displays", "papers")} & found
 
 
-def test_all_that_is_exported_is_there():
+def test_all_that_is_exported_is_there(monkeypatch):
     """By name, by `dir`, and for type checkers."""
     for name in skparisk.__all__:
         assert name in dir(skparisk)
@@ -135,6 +136,8 @@ def test_all_that_is_exported_is_there():
         if len(parts) == 2 and not parts[1].startswith("_"):
             assert parts[1] in dir(skparisk)
             assert getattr(skparisk, parts[1]).__name__ == name
+    monkeypatch.delattr(skparisk, "papers")  # as before it is first imported
+    assert skparisk.papers is importlib.import_module("skparisk.papers")
     checked = ast.parse(SOURCES["skparisk"].read_text("utf-8"))
     (block,) = (node for node in checked.body if isinstance(node, ast.If))
     names = {alias.name for node in block.body for alias in node.names}

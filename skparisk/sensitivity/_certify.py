@@ -83,15 +83,13 @@ class CertifiedNoise:
 
 
 def _over_private_data(certificate: Certificate) -> Certificate:
-    evidence = certificate.evidence
-    if evidence is not None:
-        evidence = replace(
-            evidence,
-            reference="resampled from private records",
-            for_new_people=None,
-            n_unanswered=None,
-            curve=None,
-        )
+    evidence = replace(
+        certificate.require_evidence(),
+        reference="resampled from private records",
+        for_new_people=None,
+        n_unanswered=None,
+        curve=None,
+    )
     return replace(certificate, evidence=evidence).amended(leaks=[PRIVATE_REFERENCE])
 
 
