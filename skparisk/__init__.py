@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from skparisk.ledger import PrivacyLedger
     from skparisk.linear_model import PrivateLogisticRegression, PrivateRidge
     from skparisk.model_selection import PrivateGridSearchCV, search_certificate
-    from skparisk.sensitivity import SensitivitySampler
+    from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
     from skparisk.svm import PrivateLinearSVC
     from skparisk.wrappers import PrivateEstimator
 
@@ -35,6 +35,7 @@ __all__ = [
     "CostDisplay",
     "HeuristicGuaranteeWarning",
     "IncompatibleError",
+    "KnownSensitivity",
     "PrivacyLeakWarning",
     "PrivacyLedger",
     "PrivateEstimator",
@@ -70,7 +71,7 @@ _HOMES = {
     "ledger": ("PrivacyLedger",),
     "linear_model": ("PrivateLogisticRegression", "PrivateRidge"),
     "model_selection": ("PrivateGridSearchCV", "search_certificate"),
-    "sensitivity": ("SensitivitySampler",),
+    "sensitivity": ("KnownSensitivity", "SensitivitySampler"),
     "svm": ("PrivateLinearSVC",),
     "wrappers": ("PrivateEstimator",),
 }
@@ -80,6 +81,7 @@ _MODULES = (
     *_HOMES,
     "composition",
     "datasets",
+    "laws",
     "mechanisms",
     "neighbors",
     "papers",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self, TypeAlias
 
@@ -26,21 +26,23 @@ from skparisk._validate import (
     check_probability,
     check_verbose,
 )
-from skparisk.certificate import Certificate, Evidence
-from skparisk.certificate._claim import SEEDED
+from skparisk.calibration import calibrate_known
+from skparisk.certificate import Certificate
 from skparisk.exceptions import (
+    HeuristicGuaranteeWarning,
     IncompatibleError,
+    warn_caller,
     warn_if_seeded,
     warn_private_reference,
 )
+from skparisk.laws._names import as_law
 from skparisk.ledger import spend
-from skparisk.mechanisms import LaplaceMechanism
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query
 from skparisk.queries._base import answer_private
 from skparisk.reference import TableReference
 from skparisk.reference._sketch import RecordSketch
-from skparisk.sensitivity import SensitivitySampler
+from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 
 __all__ = [
     "PrivateMixin",
@@ -51,7 +53,7 @@ __all__ = [
     "samples_training_data",
 ]
 
-SensitivitySource: TypeAlias = SensitivitySampler | float | str
+SensitivitySource: TypeAlias = SensitivitySampler | KnownSensitivity | str
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,17 +143,21 @@ class PrivateMixin:
         if source is None:
             return SensitivitySampler()
         if isinstance(source, SensitivitySampler):
-            if source.mechanism == "exponential":
+            if as_law(source.law).chooses:
                 raise ValueError(
-                    "mechanism of the SensitivitySampler must add noise to numbers, "
-                    "got 'exponential', which chooses a candidate."
+                    "law of the SensitivitySampler must be of noise that is added to "
+                    f"numbers, got {source.law!r}, which chooses a candidate."
                 )
             return source
         if isinstance(source, Real) and not isinstance(source, bool):
-            return check_positive(source, "sensitivity")
+            source = KnownSensitivity(check_positive(source, "sensitivity"))
+        if isinstance(source, KnownSensitivity):
+            source.check(self.epsilon, self.gamma)
+            return source
         raise ValueError(
             "sensitivity must be None, a SensitivitySampler (also in a "
-            f"FrozenEstimator){', ' if proven else ' or '}a finite number above 0"
+            "FrozenEstimator), a KnownSensitivity"
+            f"{', ' if proven else ' or '}a finite number above 0"
             f"{' or ' if proven else ''}{repr('bound') if proven else ''}; got "
             f"{source!r}."
         )
@@ -195,10 +201,9 @@ class PrivateMixin:
         self, source: SensitivitySource, query: Query, data: TrainingData
     ) -> NDArray[np.float64]:
         """Answer with noise for a sampled or a declared sensitivity; keep the claim."""
-        if not isinstance(source, SensitivitySampler):
-            return self._release_known(
-                query, data.features, data.targets, float(source), "declared"
-            )
+        if isinstance(source, KnownSensitivity):
+            return self._release_known(query, data.features, data.targets, source)
+        assert isinstance(source, SensitivitySampler)  # "bound" is released elsewhere
         sampler = self._fit_sampler(source, query, data)
         released = sampler._release(data.X, data.targets)
         self._keep_claim(sampler.certificate_, sampler)
@@ -209,29 +214,27 @@ class PrivateMixin:
         query: Query,
         X: NDArray[np.float64],
         y: NDArray[np.float64] | None,
-        sensitivity: float,
-        calibration: str,
+        known: KnownSensitivity,
+        *,
+        proven: bool = False,
     ) -> NDArray[np.float64]:
-        """Answer with noise for a sensitivity that is known: risk 0."""
+        """Answer with noise for a sensitivity that is known; keep the claim."""
+        sensitivity, target, law = known.check(self.epsilon, self.gamma)
         answer = answer_private(query, X, y)
-        mechanism = LaplaceMechanism(sensitivity, self.epsilon, len(answer))
-        seeded = self.noise_random_state is not None
-        certificate = replace(
-            mechanism.as_certificate(),
-            randomness="explicit",
-            relation="replace-one",
-            void_reasons=(SEEDED,) if seeded else (),
-            evidence=Evidence(
-                gamma=0.0,
-                sensitivity=sensitivity,
-                noise_scale=mechanism.noise_scale,
-                n_records=len(X),
-                n_outputs=len(answer),
-                calibration=calibration,
-            ),
+        noise, certificate = calibrate_known(
+            sensitivity,
+            target,
+            law=law,
+            rule=known.rule,
+            n_outputs=len(answer),
+            n_records=len(X),
+            proven=proven,
+            seeded=self.noise_random_state is not None,
         )
+        if known.rule is not None and known.rule.void_reasons:
+            warn_caller(" ".join(known.rule.void_reasons), HeuristicGuaranteeWarning)
         warn_if_seeded(self.noise_random_state)
-        released = mechanism.noise.release(
+        released = noise.release(
             answer,
             charges=[certificate],
             note=str(query),
@@ -328,7 +331,6 @@ def samples_training_data(source: SensitivitySource) -> bool:
     return (
         isinstance(source, SensitivitySampler)
         and source.reference is None
-        and source.randomness != "explicit"
         and not hasattr(source, "certificate_")
     )
 

@@ -22,6 +22,7 @@ from skparisk._validate import check_random_state
 __all__ = [
     "ByteSource",
     "noise_source",
+    "sample_bernoulli_decay",
     "sample_bernoulli_exp",
     "sample_bernoulli_gaussian",
     "sample_discrete_gaussian",
@@ -93,6 +94,26 @@ def sample_bernoulli_exp(
         return sample_uniform_integers(denominator, numerator.size, source) < numerator
 
     return _sample_alternating(numerator, denominator, draw, source)
+
+
+def sample_bernoulli_decay(
+    numerator: NDArray[np.uint64], denominator: int, source: ByteSource
+) -> NDArray[np.bool_]:
+    """Return draws that are True with probability exp(-numerator / denominator).
+
+    For any numerators: one draw for what exceeds whole denominators, and then
+    Bernoulli(exp(-1)) for each of these, until the first 0.
+    """
+    whole, rest = np.divmod(numerator, np.uint64(denominator))
+    answer = sample_bernoulli_exp(rest, denominator, source)
+    running = np.flatnonzero(answer & (whole > 0))
+    times = 0
+    while running.size:
+        ones = np.ones(running.size, dtype=np.uint64)
+        answer[running] = sample_bernoulli_exp(ones, 1, source)
+        times += 1
+        running = running[answer[running] & (whole[running] > times)]
+    return answer
 
 
 def sample_bernoulli_gaussian(

@@ -19,8 +19,12 @@ __all__ = [
     "check_positive",
     "check_probability",
     "check_random_state",
+    "check_relation",
     "check_verbose",
 ]
+
+
+_RELATIONS = ("replace-one", "add-remove")
 
 
 def _is_real(value: Any) -> bool:
@@ -62,6 +66,11 @@ def check_choice(value: Any, name: str, allowed: Iterable[str]) -> str:
         words = ", ".join(repr(word) for word in allowed)
         raise ValueError(f"{name} must be one of {words}; got {value!r}.")
     return value
+
+
+def check_relation(value: Any) -> str:
+    """Return how neighboring databases differ."""
+    return check_choice(value, "relation", _RELATIONS)
 
 
 def check_flag(value: Any, name: str) -> bool:

@@ -21,6 +21,7 @@ from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.queries import DensityQuery
 from skparisk.queries._density import check_bounds
 from skparisk.reference import TableReference
+from skparisk.sensitivity import KnownSensitivity
 
 __all__ = ["PrivateKernelDensity"]
 
@@ -199,7 +200,9 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         if isinstance(source, str):
             n_nodes = len(query.nodes)
             bound = query.sup_bound(len(records)) * n_nodes
-            released = self._release_known(query, records, None, bound, "bound")
+            released = self._release_known(
+                query, records, None, KnownSensitivity(bound), proven=True
+            )
         else:
             if data.reference_is_private:
                 # As a reference they are within the bounds; they need no names then.

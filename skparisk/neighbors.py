@@ -19,8 +19,6 @@ __all__ = [
     "sample_database",
 ]
 
-RELATIONS = ("replace-one", "add-remove")
-
 Database = tuple[NDArray[np.float64], NDArray[np.float64] | None]
 
 _RECORDS_PER_BLOCK = 2**21

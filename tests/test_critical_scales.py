@@ -11,12 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import SEEDS, assert_law, exceeds, rejects_law
 
-from skparisk.calibration._critical_scales import (
-    gaussian_critical_scales,
-    gaussian_peak_losses,
-    laplace_critical_scales,
-    laplace_peak_losses,
-)
+from skparisk.laws import Gaussian, Laplace
 
 LARGEST, LEAST = sys.float_info.max, 5e-324
 NOT_POSITIVE = [0, -1.0, math.nan, math.inf, True, "1", None]
@@ -101,8 +96,9 @@ class Brute:
         return np.max([np.abs(self.loss_at(s)) for s in ends], axis=0).astype(float)
 
 
-CRITICAL = {"laplace": laplace_critical_scales, "normal": gaussian_critical_scales}
-PEAK = {"laplace": laplace_peak_losses, "normal": gaussian_peak_losses}
+LAWS = {"laplace": Laplace(), "normal": Gaussian()}
+CRITICAL = {name: law.critical_scales for name, law in LAWS.items()}
+PEAK = {name: law.peak_losses for name, law in LAWS.items()}
 by_law = pytest.mark.parametrize("law", ["laplace", "normal"])
 all_pairs = {
     "law": st.sampled_from(["laplace", "normal"]),
@@ -185,7 +181,7 @@ def test_laplace_critical_scales_in_exact_arithmetic(n_outputs, epsilon):
     """In fractions the scales are the same to their last digits, at any epsilon."""
     rng = np.random.default_rng(7)
     v, noise = draw("laplace", 400 // (10 + n_outputs), n_outputs, rng)
-    scales = laplace_critical_scales(v, noise, epsilon)
+    scales = Laplace().critical_scales(v, noise, epsilon)
     expected = [
         float(exact_critical_scale(*map(as_fractions, pair), Fraction(epsilon)))
         for pair in zip(v, noise, strict=True)
@@ -201,7 +197,7 @@ def test_laplace_critical_scales_where_the_differences_cancel(left_over):
     v[:, 0] = -v[:, 1:].sum(axis=1) * (1 + left_over * rng.normal(size=50))
     noise = 1 + rng.exponential(size=v.shape)
     epsilon = 1e-3 * left_over
-    scales = laplace_critical_scales(v, noise, epsilon)
+    scales = Laplace().critical_scales(v, noise, epsilon)
     expected = [
         float(exact_critical_scale(*map(as_fractions, pair), Fraction(epsilon)))
         for pair in zip(v, noise, strict=True)
@@ -223,7 +219,7 @@ def test_laplace_critical_scales_where_the_loss_rests_at_minus_epsilon(left_over
     for row, draws in zip(v, noise, strict=True):
         fractions = as_fractions(row), as_fractions(draws)
         epsilon = -exact_loss(*fractions, fractions[1][0] / fractions[0][0])
-        (scale,) = laplace_critical_scales([row], [draws], float(epsilon))
+        (scale,) = Laplace().critical_scales([row], [draws], float(epsilon))
         slack = Fraction(1, 10**14)
         assert exact_critical_scale(*fractions, epsilon * (1 + slack)) <= scale
         assert scale <= exact_critical_scale(*fractions, epsilon * (1 - slack))
@@ -236,7 +232,7 @@ def test_loss_that_touches_minus_epsilon_has_not_crossed_it(epsilon):
     v = rng.integers(-3, 4, size=(600, 3)) * 1.0
     v[:, 0] += v[:, 0] == 0
     noise = rng.integers(-4, 5, size=v.shape) / 4 * epsilon
-    scales = laplace_critical_scales(v, noise, epsilon)
+    scales = Laplace().critical_scales(v, noise, epsilon)
     n_touching = 0
     for scale, *pair in zip(scales, v, noise, strict=True):
         row = [as_fractions(part) for part in pair]
@@ -253,7 +249,7 @@ def test_loss_that_touches_minus_epsilon_has_not_crossed_it(epsilon):
 def test_gaussian_critical_scales_are_roots(n_outputs, epsilon):
     """They are the first roots of the two parabolas, in 60 digits and with NumPy."""
     v, noise = draw("normal", 60, n_outputs, np.random.default_rng(5))
-    scales = gaussian_critical_scales(v, noise, epsilon)
+    scales = Gaussian().critical_scales(v, noise, epsilon)
     for scale, a, e in zip(scales, v, noise, strict=True):
         with mpmath.workdps(60):
             q, w, level = mpmath.fdot(a, a), mpmath.fdot(a, e), mpmath.mpf(epsilon)
@@ -273,7 +269,7 @@ def test_gaussian_loss_that_touches_minus_epsilon_has_not_crossed_it():
     z = np.sqrt(2 * epsilon)
     touching, dipping = (
         [
-            gaussian_critical_scales([[3.0]], [[x]], level)[0]
+            Gaussian().critical_scales([[3.0]], [[x]], level)[0]
             for x, level in zip(draws, epsilon, strict=True)
         ]
         for draws in (z, np.nextafter(z, np.inf))
@@ -348,10 +344,10 @@ def test_laplace_scale_is_at_most_that_of_the_norm(law, seed, n_outputs, epsilon
     """|v|_1 / epsilon is enough for any noise, and needed where no kink is met."""
     v, noise = some_pairs("laplace", n_outputs, seed)
     enough = np.abs(v).sum(axis=1) / epsilon
-    assert np.all(laplace_critical_scales(v, noise, epsilon) <= enough * (1 + 1e-15))
+    assert np.all(Laplace().critical_scales(v, noise, epsilon) <= enough * (1 + 1e-15))
     away = np.copysign(noise, -v)
     np.testing.assert_allclose(
-        laplace_critical_scales(v, away, epsilon), enough, rtol=1e-14
+        Laplace().critical_scales(v, away, epsilon), enough, rtol=1e-14
     )
 
 
@@ -394,10 +390,10 @@ def test_answers_that_agree_need_no_noise(law):
 def test_without_noise_the_loss_is_the_norm():
     """At noise 0, of either sign, the loss is |v|_1 / b and |v|^2 / 2 b^2."""
     v, noise = [[3.0, -4.0]] * 2, [[0.0, 0.0], [-0.0, -0.0]]
-    assert laplace_critical_scales(v, noise, 0.5).tolist() == [14.0] * 2
-    assert laplace_peak_losses(v, noise, 14.0).tolist() == [0.5] * 2
-    assert gaussian_critical_scales(v, noise, 0.5).tolist() == [5.0] * 2
-    assert gaussian_peak_losses(v, noise, 5.0).tolist() == [0.5] * 2
+    assert Laplace().critical_scales(v, noise, 0.5).tolist() == [14.0] * 2
+    assert Laplace().peak_losses(v, noise, 14.0).tolist() == [0.5] * 2
+    assert Gaussian().critical_scales(v, noise, 0.5).tolist() == [5.0] * 2
+    assert Gaussian().peak_losses(v, noise, 5.0).tolist() == [0.5] * 2
 
 
 @by_law
@@ -429,7 +425,8 @@ def test_differences_near_the_ends_of_floating_point(law):
 
 def test_output_far_below_the_others_does_not_matter():
     """The scale of (1, 1e-300) is that of (1, 0)."""
-    scales = laplace_critical_scales([[1.0, 1e-300], [1.0, 0.0]], [[0.2, 0.3]] * 2, 0.5)
+    differences = [[1.0, 1e-300], [1.0, 0.0]]
+    scales = Laplace().critical_scales(differences, [[0.2, 0.3]] * 2, 0.5)
     assert scales[0] == scales[1] == pytest.approx(1 / 0.9)
 
 
@@ -493,7 +490,7 @@ def test_law_of_the_critical_scale_of_one_output(seed):
     """
     epsilon, n_pairs = 1.5, 50_000
     noise = np.random.default_rng(seed).laplace(size=(n_pairs, 1))
-    scales = laplace_critical_scales(np.full_like(noise, -2.0), noise, epsilon)
+    scales = Laplace().critical_scales(np.full_like(noise, -2.0), noise, epsilon)
     at_worst = np.isclose(scales, 2 / epsilon, rtol=1e-14, atol=0)
     share = (1 + math.exp(-epsilon)) / 2
     count = int(at_worst.sum())

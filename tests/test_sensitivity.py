@@ -27,15 +27,12 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.calibration import Exchangeable
+from skparisk.calibration import Exchangeable, Target, calibrate
 from skparisk.calibration._rules import CALIBRATIONS
-from skparisk.certificate._claim import DECLARED
 from skparisk.papers import DandekarTheorem5
 from skparisk.queries import MeanQuery, PairDifferences, RecordQuery, RidgeQuery
 from skparisk.reference import BoxReference, CallableReference, TableReference
 from skparisk.sensitivity import _parallel, sample_differences
-from skparisk.sensitivity._certify import certify_sampled
-from skparisk.sensitivity._pairs import SampledPairs
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(300, 2))
@@ -48,10 +45,9 @@ PARAMETERS = {
     "gamma",
     "delta",
     "randomness",
-    "mechanism",
+    "law",
     "noise_shape",
     "n_draws",
-    "sensitivity",
     "calibration",
     "failure_prob",
     "reference",
@@ -64,7 +60,9 @@ PARAMETERS = {
     "verbose",
 }
 FITTED = {
-    "calibrated_",
+    "mechanism_",
+    "pairs_",
+    "_certificate",
     "query_",
     "n_features_in_",
 }
@@ -125,16 +123,10 @@ def test_risk_at_other_levels_holds_also_for_ties_and_gaps(n_pairs):
     """The noise is an order statistic of the counted pairs: the count must know it."""
     rng, gamma = np.random.default_rng(0), 0.3
     claimed, exceeded, naive, trials = 0.0, 0, 0.0, 4000
-    plan = SensitivitySampler(gamma=gamma)._plan()
     for _ in range(trials):
         *sample, fresh = np.where(rng.random(n_pairs + 1) < 0.7, 1.0, 100.0)
-        certificate = certify_sampled(
-            plan,
-            SampledPairs(np.array(sample)[:, None], None, np.zeros(1)),
-            n_records=1,
-            relation="replace-one",
-            reference="coins",
-        ).certificate
+        differences = np.array(sample)[:, None]
+        _, certificate = calibrate(differences, Target(1.0, gamma), n_records=1)
         claimed += certificate.risk_at(10.0)
         noise_scale = certificate.evidence.noise_scale
         exceeded += fresh > 10.0 * noise_scale
@@ -198,7 +190,7 @@ def test_achieved_risk_never_exceeds_the_target(
 
 def test_calibrate_refuses_a_choice_by_scores_that_a_record_has_not():
     sampler = SensitivitySampler(n_pairs=50, random_state=0).fit(PUBLIC)
-    sampler.set_params(mechanism="exponential")
+    sampler.set_params(law="exponential")
     with pytest.raises(ValueError, match=r"chooses by the scores .* query is None"):
         sampler.calibrate()
 
@@ -258,27 +250,6 @@ def test_a_rule_of_ones_own_is_taken_on_the_callers_word(mean_sampler):
         other.fit(PUBLIC)
 
 
-class Twice:
-    """A rule of one's own for a known sensitivity: twice the level of the noise."""
-
-    name = "twice"
-    void_reasons = ()
-
-    def noise_epsilon(self, epsilon, gamma, n_outputs):
-        return 2 * epsilon
-
-
-def test_a_rule_of_ones_own_for_a_known_sensitivity_is_on_the_certificate():
-    sampler = SensitivitySampler(
-        np.mean, randomness="explicit", sensitivity=0.1, calibration=Twice()
-    ).fit(PUBLIC)
-    assert sampler.noise_epsilon_ == pytest.approx(2.0, rel=1e-5)
-    certificate = sampler.certificate_
-    assert certificate.evidence.calibration == "declared"
-    assert DECLARED in certificate.provisos
-    assert any("(twice)" in text for text in certificate.provisos)
-
-
 class TooFar(Largest):
     def order_index(self, n_pairs, gamma):
         return n_pairs + 1
@@ -304,17 +275,13 @@ def never(X):
         (Exchangeable(10), r"calibration must be Exchangeable\(\) with n_draws given"),
         (named(Largest, "bound"), "must not be a rule of your own named 'bound'"),
         (named(Largest, "pac"), "must not be a rule of your own named 'pac'"),
-        (named(Twice, "declared"), "must not be a rule of your own named 'declared'"),
-        (TooFar(), "must choose one of 400 sampled scales, and 'largest' chose number"),
+        (TooFar(), "must choose one of 400 sampled pairs, and 'largest' chose number"),
         (Unproven(), "void_reasons must be a tuple of sentences"),
     ],
-    ids=range(7),
+    ids=range(6),
 )
 def test_rules_that_are_none_are_refused_before_anything_is_sampled(rule, message):
-    plan = {"n_pairs": 400}
-    if isinstance(rule, Twice):
-        plan = {"randomness": "explicit", "sensitivity": 0.1}
-    sampler = SensitivitySampler(never, calibration=rule, **plan)
+    sampler = SensitivitySampler(never, calibration=rule, n_pairs=400)
     with pytest.raises(ValueError, match=message):
         sampler.fit(PUBLIC)
 
@@ -597,11 +564,11 @@ def fitted(**parameters):
         ({"gamma": np.nan}, r"gamma must be a number in \(0, 1\), got nan"),
         (
             {"randomness": "all"},
-            "randomness must be one of 'implicit', 'both', 'explicit'; got 'all'",
+            "randomness must be one of 'implicit', 'both'; got 'all'",
         ),
         (
-            {"mechanism": "cauchy"},
-            "mechanism must be one of 'laplace', 'gaussian', .*; got 'cauchy'",
+            {"law": "cauchy"},
+            "law must be one of 'laplace', 'gaussian', .*; got 'cauchy'",
         ),
         ({"calibration": "best"}, "calibration must be one of 'exchangeable', 'pac'"),
         ({"relation": "swap"}, "relation must be one of 'replace-one', 'add-remove'"),

@@ -1,33 +1,33 @@
-"""Noise for a sensitivity that is known: the risk is over the noise alone."""
+"""Noise for a sensitivity that is known: no pairs, and the risk is over the noise."""
 
 from __future__ import annotations
 
 import math
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-
-from skparisk._validate import check_at_least, check_positive
-from skparisk.calibration._noise_level import Curve, NoiseLevel, as_curve
-from skparisk.mechanisms import _grid_cost as grid_cost
-from skparisk.mechanisms import gaussian_scale
+from skparisk._validate import check_at_least, check_positive, check_relation
+from skparisk.calibration._calibrate import dominating_loss, law_proviso
+from skparisk.calibration._order import as_curve
+from skparisk.calibration._rules import check_name, rule_proviso
+from skparisk.calibration._target import Target
+from skparisk.certificate import Certificate, Evidence
+from skparisk.certificate._claim import SEEDED, check_sentences
+from skparisk.laws import Laplace, Law
+from skparisk.laws._names import NORMS, as_law
+from skparisk.mechanisms import AdditiveNoise, LaplaceMechanism
 from skparisk.mechanisms._noise import ROUNDING_SLACK
-from skparisk.privacy_loss import (
-    gaussian_explicit_shift,
-    gaussian_loss_exceedance,
-    laplace_delta_noise_epsilon,
-    laplace_loss_exceedance,
-    laplace_noise_epsilon,
-)
 
-__all__ = ["KnownRule", "calibrate_known"]
-
-_CURVE_POINTS = 256
+__all__ = ["KnownRule", "calibrate_known", "check_known"]
 
 
 @runtime_checkable
 class KnownRule(Protocol):
-    """Another rule for Laplace noise and a known sensitivity: a paper's, as printed."""
+    """Another rule for Laplace noise and a known sensitivity: a paper's, as printed.
+
+    A class that implements this guarantees what its `void_reasons` do not take back:
+    that the privacy loss of any pair exceeds epsilon with probability gamma at most,
+    over the noise. It may assume that what it is given is in its range.
+    """
 
     @property
     def name(self) -> str:
@@ -44,53 +44,77 @@ class KnownRule(Protocol):
         ...
 
 
+def check_known(target: Target, law: Law, rule: KnownRule | None) -> None:
+    """Check that all of these go together, before anything is answered."""
+    target.check_law(law)
+    if rule is None:
+        return
+    check_name(rule)
+    check_sentences(rule.void_reasons, "void_reasons")
+    if type(law) is not Laplace or target.delta or not target.gamma:
+        raise ValueError(
+            f"rule={rule!r} is for Laplace noise, delta=0 and a risk over the noise; "
+            f"got law={law.name!r}, delta={target.delta!r} and gamma={target.gamma!r}."
+        )
+
+
 def calibrate_known(
     sensitivity: float,
+    target: Target,
     *,
-    mechanism: str = "laplace",
-    n_outputs: int = 1,
-    epsilon: float,
-    gamma: float,
-    delta: float = 0.0,
+    law: str | Law = "laplace",
     rule: KnownRule | None = None,
-) -> NoiseLevel:
-    """Return noise for a known sensitivity, and the risk over the noise.
+    n_outputs: int = 1,
+    n_records: int = 1,
+    relation: str = "replace-one",
+    proven: bool = False,
+    seeded: bool = False,
+) -> tuple[AdditiveNoise, Certificate]:
+    """Return noise for a known sensitivity, and its certificate.
 
     Parameters
     ----------
     sensitivity : float
-        Largest distance of the answers on neighboring databases, > 0: l1 for
-        "laplace", sup norm for "exponential", l2 for the others.
+        Largest distance of the answers on neighboring databases, > 0, in the norm of
+        the law.
 
-    mechanism : str, default="laplace"
-        One of "laplace", "gaussian", "gaussian-classical", "exponential".
-        Law of the noise and, for `delta` above 0, how it is calibrated.
+    target : Target
+        What is asked for, with randomness "explicit": a delta, or a risk over the
+        noise, or with a gamma of 0 that every pair and output keeps the level.
 
-    n_outputs : int, default=1
-        Outputs of the query, >= 1.
-
-    epsilon : float
-        Privacy level, in (0, inf).
-
-    gamma : float
-        Risk, in (0, 1), that the loss of a pair exceeds `epsilon`; not used where
-        `delta` is above 0.
-
-    delta : float, default=0.0
-        Above 0: (epsilon, delta)-differential privacy instead, in [0, 1).
+    law : {"laplace", "gaussian", "gaussian-classical"} or Law, default="laplace"
+        Law of the noise.
 
     rule : KnownRule, default=None
         Another rule for Laplace noise, such as one of :mod:`skparisk.papers`.
 
+    n_outputs : int, default=1
+        Outputs of the query, >= 1.
+
+    n_records : int, default=1
+        Records of a database, for the certificate.
+
+    relation : {"replace-one", "add-remove"}, default="replace-one"
+        How neighbors differ.
+
+    proven : bool, default=False
+        Whether the sensitivity was proven, not declared by the caller.
+
+    seeded : bool, default=False
+        Whether the noise will be drawn from a seed: the certificate is then void.
+
     Returns
     -------
-    level : NoiseLevel
-        Its risk is 0 where every output of every pair keeps the level.
+    noise : AdditiveNoise
+        To release an answer with.
+
+    certificate : Certificate
+        What that guarantees: a risk of 0 where every pair and output keeps the level.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range.
+        If a parameter is out of range, or they do not go together.
 
     CalibrationError
         If the `rule` needs no noise for it.
@@ -100,48 +124,63 @@ def calibrate_known(
     **Guarantee** (:ref:`thm-explicit`). For every pair of neighbors, the privacy loss
     exceeds `epsilon` with probability at most the risk over the noise. With Laplace
     noise that is worth something for one output and a risk of 1/2 or more only.
+
+    Examples
+    --------
+    >>> from skparisk.calibration import Target, calibrate_known
+    >>> target = Target(0.5, gamma=0.0, delta=1e-6, randomness="explicit")
+    >>> noise, certificate = calibrate_known(0.004, target, law="gaussian")
+    >>> round(noise.noise_scale, 4), certificate.risk
+    (0.0322, 0.0)
     """
     sensitivity = check_positive(sensitivity, "sensitivity")
-    sensitivity *= 1 + float(ROUNDING_SLACK)
     k = check_at_least(n_outputs, "n_outputs", 1)
-    level = grid_cost.below(epsilon)
-    if mechanism == "exponential":
-        steps = grid_cost.laplace_steps(epsilon, 1)
-        return NoiseLevel(sensitivity / level, steps, 0.0)
-    if mechanism == "laplace":
-        steps = grid_cost.laplace_steps(epsilon, k)
+    law = as_law(law)
+    check_known(target, law, rule)
+    epsilon, gamma, delta = target.epsilon, target.gamma, target.delta
+    enlarged = sensitivity * (1 + float(ROUNDING_SLACK))
+    risk, curve, loss = 0.0, None, None
+    if math.isinf(epsilon):
+        noise = AdditiveNoise(law, 0, 0, k)
+    elif type(law) is Laplace and not (delta or gamma):
+        # Its grid is paid for exactly, with less noise than a share of the level.
+        mechanism = LaplaceMechanism(sensitivity, epsilon, k)
+        noise, loss = mechanism.noise, mechanism.as_certificate().loss
+    else:
         if rule is not None:
-            shift = rule.noise_epsilon(epsilon, gamma, k)
-            return NoiseLevel(sensitivity / shift, steps, gamma)
-        if delta:
-            shift = laplace_delta_noise_epsilon(level, delta)
-            return NoiseLevel(sensitivity / shift, steps, 0.0)
-        shift = laplace_noise_epsilon(level, gamma, k)
-        curve = _laplace_curve(shift, epsilon) if k == 1 else None
-        risk = gamma if shift > level else 0.0
-        return NoiseLevel(sensitivity / shift, steps, risk, curve=curve)
-    if delta:
-        calibration = "classical" if mechanism.endswith("classical") else "analytic"
-        factor, steps = gaussian_scale(
-            epsilon, delta, n_outputs=k, calibration=calibration
-        )
-        return NoiseLevel(sensitivity * factor, steps, 0.0)
-    shift = gaussian_explicit_shift(level, gamma)
-    steps = grid_cost.gaussian_steps(epsilon, k, shift)
-    scale = sensitivity / (shift - math.sqrt(k) / steps)
-    spent = math.sqrt(k) * shift / steps
-    return NoiseLevel(scale, steps, gamma, curve=_gaussian_curve(shift, epsilon, spent))
-
-
-def _laplace_curve(shift: float, epsilon: float) -> Curve:
-    """Return the exact law of the loss of one output, as far as it says anything."""
-    levels = shift * np.linspace(0, 1, _CURVE_POINTS)
-    risks = laplace_loss_exceedance(levels, shift)
-    spent = epsilon * grid_cost.GRID_SHARE
-    return as_curve(levels + spent, risks)
-
-
-def _gaussian_curve(shift: float, epsilon: float, spent: float) -> Curve:
-    levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _CURVE_POINTS)
-    risks = gaussian_loss_exceedance(np.maximum(levels - spent, 0.0), shift)
-    return as_curve(levels, risks)
+            steps = law.unit_noise(epsilon, 0.0, k).steps
+            scale, risk = enlarged / rule.noise_epsilon(epsilon, gamma, k), gamma
+        elif delta or not gamma:
+            unit, steps = law.unit_noise(epsilon, delta, k)
+            scale = enlarged * unit
+        else:
+            (unit, steps), risk, curve = law.noise_at_risk(epsilon, gamma, k)
+            scale = enlarged * unit
+        noise = AdditiveNoise.at_least(law, scale, n_outputs=k, least_steps=steps)
+    void = () if rule is None else tuple(rule.void_reasons)
+    evidence = Evidence(
+        gamma=0.0 if delta else gamma,
+        sensitivity=sensitivity,
+        noise_scale=noise.noise_scale,
+        n_records=n_records,
+        n_outputs=k,
+        calibration=rule.name if rule and void else "bound" if proven else "declared",
+        law=law.name,
+        norm=NORMS[law.norm],
+        curve=None if curve is None else as_curve(*curve),
+    )
+    reasons = (*([SEEDED] if seeded else []), *void)
+    if loss is None:
+        loss = dominating_loss(target, law, evidence)
+    certificate = Certificate(
+        epsilon,
+        delta,
+        risk,
+        randomness="explicit",
+        relation=check_relation(relation),
+        loss=None if void else loss,
+        void_reasons=reasons,
+        provisos=(*(rule_proviso(rule) if rule else ()), *law_proviso(law)),
+        evidence=evidence,
+    )
+    return noise, certificate

@@ -14,7 +14,9 @@ from scipy.special import betainccinv
 
 from skparisk._validate import check_at_least, check_choice, check_probability
 from skparisk.calibration._dkw import dkw_least_noise, dkw_slack, round_up
+from skparisk.certificate._claim import check_sentences
 from skparisk.exceptions import CalibrationError
+from skparisk.laws._names import is_ours
 from skparisk.privacy_loss._numerics import unwrap
 
 __all__ = [
@@ -27,9 +29,14 @@ __all__ = [
     "check_name",
     "check_rank",
     "check_target",
-    "is_ours",
     "required_pairs",
+    "rule_proviso",
 ]
+
+_GIVEN_RULE = (
+    "The calibration rule ({}) was supplied by the caller, and its guarantee has not "
+    "been checked."
+)
 
 
 @runtime_checkable
@@ -238,32 +245,19 @@ _FACTORIES: dict[str, Callable[[float], Rule]] = {
 CALIBRATIONS = tuple(_FACTORIES)
 
 
-def as_rule(calibration: Any, failure_prob: float, n_draws: int = 1) -> Rule:
-    """Return the rule of a name, or the one that is given.
-
-    `failure_prob` is used by "pac", and several draws for each pair by "exchangeable".
-    """
+def as_rule(calibration: Any, failure_prob: float = 0.05) -> Rule:
+    """Return the rule of a name, or the one that is given; "pac" has a failure_prob."""
     check_probability(failure_prob, "failure_prob")
-    given = not isinstance(calibration, str | type)
-    if given and isinstance(calibration, Rule):
-        rule: Rule = calibration
-        _check_given(rule)
-    else:
-        check_choice(calibration, "calibration", CALIBRATIONS)
-        rule = _FACTORIES[calibration](failure_prob)
-    if n_draws == 1:
-        return rule
-    if type(rule) is not Exchangeable:
-        raise ValueError(
-            "n_draws must be None or 1 unless calibration='exchangeable', got "
-            f"{n_draws!r} with {calibration!r}."
-        )
-    return Exchangeable(n_draws)
+    if isinstance(calibration, str | type) or not isinstance(calibration, Rule):
+        name = check_choice(calibration, "calibration", CALIBRATIONS)
+        return _FACTORIES[name](failure_prob)
+    _check_given(calibration)
+    return calibration
 
 
-def is_ours(rule: Any) -> bool:
-    """Tell if a rule is of this package, where it was proven or is marked."""
-    return type(rule).__module__.partition(".")[0] == __name__.partition(".")[0]
+def rule_proviso(rule: Any) -> tuple[str, ...]:
+    """Return what a guarantee rests on by a rule of the caller's; nothing by ours."""
+    return () if is_ours(rule) else (_GIVEN_RULE.format(rule.name),)
 
 
 def check_name(rule: Any) -> None:
@@ -277,6 +271,7 @@ def check_name(rule: Any) -> None:
 
 def _check_given(rule: Rule) -> None:
     check_name(rule)
+    check_sentences(rule.void_reasons, "void_reasons")
     if isinstance(rule, Exchangeable) and rule.n_draws != 1:
         raise ValueError(
             "calibration must be Exchangeable() with n_draws given to the sampler, "

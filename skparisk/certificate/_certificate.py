@@ -22,6 +22,7 @@ from skparisk.certificate._claim import (
     Evidence,
     check_sentences,
 )
+from skparisk.laws import Law
 
 __all__ = ["Certificate", "as_certificate", "as_certificates"]
 
@@ -257,13 +258,20 @@ class Certificate(Claim):
         return document.write(self, curve=curve)
 
     @classmethod
-    def from_dict(cls, document_: Mapping[str, Any], /) -> Self:
+    def from_dict(
+        cls, document_: Mapping[str, Any], /, *, laws: Iterable[Law] = ()
+    ) -> Self:
         """Return the certificate that `to_dict` wrote.
 
         Parameters
         ----------
         document : mapping
             As `to_dict` returned it, also after JSON or YAML.
+
+        laws : iterable of Law, default=()
+            Laws of one's own, which the document only names. Without its law, the
+            numbers and words of a claim are read all the same, and what needs the law
+            to compose it refuses.
 
         Returns
         -------
@@ -275,7 +283,7 @@ class Certificate(Claim):
             If an entry is missing or unknown, if the schema is another one, or if what
             the document says does not follow from its numbers.
         """
-        return document.read(document_, cls)
+        return document.read(document_, cls, laws)
 
     def __str__(self) -> str:
         return document.as_text(self)

@@ -13,19 +13,21 @@ from skparisk._validate import (
     check_at_least,
     check_choice,
     check_probability,
+    check_relation,
 )
 from skparisk.certificate._rounding import check_range, exact_sum
+from skparisk.exceptions import IncompatibleError
+from skparisk.laws import Gaussian, Laplace, Law
+from skparisk.laws._names import LAWS, NORMS
 
 __all__ = [
     "CERTAIN",
     "DECLARED",
     "INFINITE",
-    "NOISE_LAWS",
     "NO_NOISE",
     "PRIVATE_CLASSES",
     "PRIVATE_REFERENCE",
     "RANDOMNESS",
-    "RELATIONS",
     "SEEDED",
     "SENTENCES",
     "Claim",
@@ -35,10 +37,8 @@ __all__ = [
 ]
 
 RANDOMNESS = ("implicit", "both", "explicit")
-RELATIONS = ("replace-one", "add-remove")
-NOISE_LAWS = ("laplace", "gaussian", "exponential")
-_SHAPES = ("isotropic", "diagonal", "whitened")
 _KNOWN = ("declared", "bound")
+_COMPOSED: dict[str, Law] = {"laplace": Laplace(), "gaussian": Gaussian()}
 SENTENCES = ("void_reasons", "leaks", "provisos")
 
 # Each of these is one sentence. First: why there is no guarantee at all.
@@ -70,12 +70,13 @@ class DominatingLoss:
 
     Parameters
     ----------
-    law : {"laplace", "gaussian"}
-        The loss of one output with noise of that law.
+    law : {"laplace", "gaussian"} or Law
+        The loss of one output with noise of that law. Another name is kept as it is,
+        such as that of a law of one's own in a document: see `known_law`.
 
     shift : float
-        Distance of the two answers over the noise scale, in [0, inf): l1 for Laplace
-        noise, l2 for Gaussian noise.
+        Distance of the two answers over the noise scale, in [0, inf), in the norm of
+        the law: l1 for Laplace noise, l2 for Gaussian noise.
 
     excess : float, default=0.0
         The most by which the loss may exceed a variable of that law, >= 0, such as
@@ -85,15 +86,21 @@ class DominatingLoss:
     --------
     >>> from skparisk.certificate import DominatingLoss
     >>> DominatingLoss("gaussian", shift=0.5)
-    DominatingLoss(law='gaussian', shift=0.5, excess=0.0)
+    DominatingLoss(law=Gaussian(calibration='analytic'), shift=0.5, excess=0.0)
     """
 
-    law: str
+    law: Any
     shift: float
     excess: float = 0.0
 
     def __post_init__(self) -> None:
-        check_choice(self.law, "law", ("laplace", "gaussian"))
+        law = _COMPOSED.get(self.law, self.law) if _is_name(self.law) else self.law
+        if not (_is_name(law) or (isinstance(law, Law) and law.composes(1))):
+            raise ValueError(
+                f"law must be one of {list(_COMPOSED)}, or a law that says how it "
+                f"composes, got {law!r}."
+            )
+        object.__setattr__(self, "law", law)
         for name in ("shift", "excess"):
             value = check_range(getattr(self, name), name)
             if math.isinf(value):
@@ -101,10 +108,27 @@ class DominatingLoss:
             object.__setattr__(self, name, value)
 
     @property
+    def law_name(self) -> str:
+        """Name of the law."""
+        return str(getattr(self.law, "name", self.law))
+
+    @property
+    def known_law(self) -> Law:
+        """The law itself; an IncompatibleError if a name is all that is left of it."""
+        if isinstance(self.law, Law):
+            return self.law
+        raise IncompatibleError(
+            f"the law of the loss is named {self.law!r}, which is not one of "
+            "skparisk's, and composition needs its class: give it to "
+            "Certificate.from_dict(document, laws=[...]), or replace the loss by None."
+        )
+
+    @property
     def largest(self) -> float:
-        """Largest loss that there is; infinite for Gaussian noise."""
-        bounded = self.law == "laplace"
-        return self.shift + self.excess if bounded else math.inf
+        """Largest loss that there is; infinite for Gaussian noise, or if not known."""
+        if not isinstance(self.law, Law):
+            return math.inf
+        return self.law.largest_loss(self.shift) + self.excess
 
 
 @dataclass(frozen=True)
@@ -120,7 +144,7 @@ class Evidence:
         level, or a delta is all that was asked for.
 
     sensitivity : float
-        What the noise is calibrated to, in the norm of the mechanism.
+        What the noise is calibrated to.
 
     noise_scale : float
         Scale of the noise of each output, in units of the output; in the coordinates
@@ -136,8 +160,11 @@ class Evidence:
         Name of the rule that chose the order statistic; "declared" for a sensitivity
         that the caller gave, "bound" for a proven one.
 
-    mechanism : {"laplace", "gaussian", "exponential"}, default="laplace"
-        Law of the noise; "exponential" for a choice by scores.
+    law : str, default="laplace"
+        Name of the law of the noise; "exponential" for a choice by scores.
+
+    norm : {"l1", "l2", "sup"}, default=None
+        Norm of the sensitivity. None: that of the law.
 
     n_pairs, order_index : int, default=None
         Sampled pairs m that calibrate, and the K of the K-th smallest sensitivity, or
@@ -151,11 +178,11 @@ class Evidence:
         Pairs among the `n_pairs` of which a database had no answer. They count as if
         no noise were enough.
 
-    noise_shape : {"isotropic", "diagonal", "whitened"}, default="isotropic"
-        How much noise each direction of the answer gets.
+    noise_shape : str, default="isotropic"
+        How much noise each direction of the answer gets, by name.
 
     n_shape_pairs : int, default=None
-        Other sampled pairs that the shape is taken from.
+        Other sampled pairs that the shape is taken from, if it is.
 
     reference : str, default=None
         Where the sampled databases come from.
@@ -179,7 +206,8 @@ class Evidence:
     n_records: int
     n_outputs: int
     calibration: str
-    mechanism: str = "laplace"
+    law: str = "laplace"
+    norm: str | None = None
     n_pairs: int | None = None
     order_index: int | None = None
     n_draws: int | None = None
@@ -191,8 +219,6 @@ class Evidence:
     curve: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_choice(self.mechanism, "mechanism", NOISE_LAWS)
-        check_choice(self.noise_shape, "noise_shape", _SHAPES)
         plain: dict[str, Any] = {
             "gamma": check_range(self.gamma, "gamma", 1.0),
             "sensitivity": check_range(self.sensitivity, "sensitivity"),
@@ -200,8 +226,15 @@ class Evidence:
             "n_records": check_at_least(self.n_records, "n_records", 1),
             "n_outputs": check_at_least(self.n_outputs, "n_outputs", 1),
         }
-        if not isinstance(self.calibration, str) or not self.calibration:
-            raise ValueError(f"calibration must be a name, got {self.calibration!r}.")
+        for name in ("calibration", "law", "noise_shape"):
+            if not _is_name(getattr(self, name)):
+                raise ValueError(f"{name} must be a name, got {getattr(self, name)!r}.")
+        norm = NORMS[LAWS[self.law]().norm] if self.law in LAWS else self.norm
+        plain["norm"] = check_choice(self.norm or norm, "norm", NORMS.values())
+        if norm != plain["norm"]:
+            raise ValueError(
+                f"norm must be {norm!r} with law={self.law!r}, got {self.norm!r}."
+            )
         sample = self.order_index, self.n_draws, self.n_unanswered, self.n_shape_pairs
         if self.n_pairs is not None:
             plain |= self._check_sample(self.n_pairs)
@@ -235,19 +268,19 @@ class Evidence:
             if index > most:
                 raise ValueError(f"order_index must be at most {most}, got {index}.")
             sample["order_index"] = index
-        elif (self.order_index, self.mechanism) != (None, "gaussian"):
+        elif self.order_index is not None or self.law in ("laplace", "exponential"):
             raise ValueError(
-                "n_draws must be at least 1 unless mechanism='gaussian' and "
-                "order_index is None, got 0."
+                "n_draws must be at least 1 unless law='gaussian' and order_index is "
+                "None, got 0."
             )
-        if self.noise_shape != "isotropic":
+        if self.n_shape_pairs is not None:
             n_shape = check_at_least(self.n_shape_pairs, "n_shape_pairs", 1)
             sample["n_shape_pairs"] = n_shape
-        elif self.n_shape_pairs is not None:
-            raise ValueError(
-                "n_shape_pairs must be None with noise_shape='isotropic', got "
-                f"{self.n_shape_pairs!r}."
-            )
+            if self.noise_shape == "isotropic":
+                raise ValueError(
+                    "n_shape_pairs must be None with noise_shape='isotropic', got "
+                    f"{self.n_shape_pairs!r}."
+                )
         return sample
 
 
@@ -288,7 +321,7 @@ class Claim:
             plain[name] = check_sentences(getattr(self, name), name)
         check_choice(self.randomness, "randomness", RANDOMNESS)
         if self.relation is not None:
-            check_choice(self.relation, "relation", RELATIONS)
+            check_relation(self.relation)
         if not isinstance(self.method, str) or not self.method:
             raise ValueError(f"method must be a name, got {self.method!r}.")
         if self.loss is not None:
@@ -342,9 +375,9 @@ class Claim:
         if not isinstance(evidence, Evidence):
             return
         least = evidence.sensitivity / (evidence.noise_scale or math.inf)
-        if loss.law != evidence.mechanism or loss.shift < least:
+        if loss.law_name != evidence.law or loss.shift < least:
             raise ValueError(
-                f"loss must be the law of {evidence.mechanism} noise, with a shift of "
+                f"loss must be the law of {evidence.law} noise, with a shift of "
                 f"at least {least!r}, sensitivity / noise_scale; got {loss!r}."
             )
 
@@ -377,11 +410,11 @@ class Claim:
             check_probability(plain["failure_prob"], "failure_prob")
         if evidence.noise_scale == 0 and finite:
             raise ValueError("noise_scale must be above 0 with a finite epsilon.")
-        if evidence.mechanism == "exponential" and (
+        if evidence.law == "exponential" and (
             delta or self.randomness == "both" or evidence.noise_shape != "isotropic"
         ):
             raise ValueError(
-                "mechanism='exponential' has no delta, no noise_shape and no "
+                "law='exponential' has no delta, no noise_shape and no "
                 "randomness='both'."
             )
         if delta and self.randomness == "both":
@@ -394,7 +427,7 @@ class Claim:
                 f"{evidence.gamma!r}."
             )
         bounded = self.randomness == "implicit" or (known and not plain["risk"])
-        if evidence.mechanism == "gaussian" and bounded and finite and not delta:
+        if evidence.law == "gaussian" and bounded and finite and not delta:
             raise ValueError(
                 "delta must be above 0 for gaussian noise, whose loss has no bound, "
                 f"with randomness={self.randomness!r} and risk={self.risk!r}."
@@ -402,6 +435,10 @@ class Claim:
         provisos: tuple[str, ...] = plain["provisos"]
         declared = evidence.calibration == "declared" and DECLARED not in provisos
         return (DECLARED, *provisos) if declared else provisos
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 def check_sentences(value: Any, name: str) -> tuple[str, ...]:

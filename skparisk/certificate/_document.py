@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ import numpy as np
 from skparisk._version import __version__
 from skparisk.certificate import _words as words
 from skparisk.certificate._claim import SENTENCES, Claim, DominatingLoss, Evidence
+from skparisk.laws import Law
 
 __all__ = ["as_html", "as_text", "read", "write"]
 
@@ -30,7 +31,9 @@ def write(claim: Claim, *, curve: bool = False) -> dict[str, Any]:
         "conditions": list(words.conditions(claim)),
         "private": claim.private,
         **_plain(claim),
-        "loss": None if claim.loss is None else _plain(claim.loss),
+        "loss": None
+        if claim.loss is None
+        else {**_plain(claim.loss), "law": claim.loss.law_name},
         "evidence": _write_evidence(claim.evidence, curve),
     }
 
@@ -57,9 +60,10 @@ def _plain(part: Any) -> dict[str, Any]:
     return document
 
 
-def read(document: Any, kind: type[ClaimT]) -> ClaimT:
+def read(document: Any, kind: type[ClaimT], laws: Iterable[Law] = ()) -> ClaimT:
     """Return the claim that a document is of, if all that it says follows from it.
 
+    A law of the loss is a name there: `laws` are those that are not skparisk's.
     Words are those of the version that wrote them: of another one, they are not
     compared but written anew.
     """
@@ -80,7 +84,10 @@ def read(document: Any, kind: type[ClaimT]) -> ClaimT:
         entries = _entries(document, kind)
         if loss is not None:
             _check_entries(loss, [field.name for field in fields(DominatingLoss)])
-            entries["loss"] = DominatingLoss(**_entries(loss, DominatingLoss))
+            parts = _entries(loss, DominatingLoss)
+            named = {law.name: law for law in laws}
+            parts["law"] = named.get(parts["law"], parts["law"])
+            entries["loss"] = DominatingLoss(**parts)
         if evidence is not None:
             names = [field.name for field in fields(Evidence) if field.name != "curve"]
             _check_entries(evidence, names, "curve")

@@ -45,7 +45,6 @@ _OVER = {
     "both": "the pair of neighboring databases and the noise together",
     "explicit": "the noise, for every pair of neighboring databases",
 }
-_NORMS = {"laplace": "l1 norm", "gaussian": "l2 norm", "exponential": "sup norm"}
 _KNOWN = {
     "declared": "declared by the caller",
     "bound": "a proven bound; records are clipped to their declared bounds",
@@ -213,7 +212,7 @@ def _after(claim: Claim) -> str:
 
 def _rows_of_evidence(evidence: Evidence, randomness: str) -> list[tuple[str, str]]:
     known = _KNOWN.get(evidence.calibration)
-    sensitivity = f"{evidence.sensitivity:.6g} ({_NORMS[evidence.mechanism]})"
+    sensitivity = f"{evidence.sensitivity:.6g} ({evidence.norm} norm)"
     if known is not None:
         sensitivity += f", {known}"
     table = [
@@ -232,15 +231,17 @@ def _rows_of_evidence(evidence: Evidence, randomness: str) -> list[tuple[str, st
 
 
 def _noise(evidence: Evidence) -> str:
-    scale = f"{evidence.mechanism}, scale {evidence.noise_scale:.6g}"
-    if evidence.mechanism == "exponential":
+    scale = f"{evidence.law}, scale {evidence.noise_scale:.6g}"
+    if evidence.law == "exponential":
         return (
             f"{scale}: chosen with probability proportional to exp(score / (2 scale))"
         )
     if evidence.noise_shape == "isotropic":
         return f"{scale} per output"
-    shape = evidence.noise_shape
-    return f"{scale}, {shape} using {evidence.n_shape_pairs} other sampled pairs"
+    if evidence.n_shape_pairs is None:
+        return f"{scale}, {evidence.noise_shape}"
+    using = f"using {evidence.n_shape_pairs} other sampled pairs"
+    return f"{scale}, {evidence.noise_shape} {using}"
 
 
 def _calibration(evidence: Evidence, randomness: str) -> str:

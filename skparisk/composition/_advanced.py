@@ -14,6 +14,7 @@ from skparisk.certificate._rounding import add_up, exact_sum, round_up
 from skparisk.composition._conversions import known_level
 from skparisk.composition._totals import Totals, concentrated
 from skparisk.exceptions import CalibrationError, IncompatibleError
+from skparisk.laws import Laplace
 from skparisk.privacy_loss import laplace_loss_mean
 
 __all__ = [
@@ -126,7 +127,7 @@ def compose_laplace(releases: Iterable[Any], *, delta: float) -> Certificate:
     total = check_probability(delta, "delta")
     parts = [known_level(g) for g in as_certificates(releases)]
     for i, g in enumerate(parts):
-        if g.loss is None or g.loss.law != "laplace":
+        if g.loss is None or g.loss.law != Laplace():
             raise IncompatibleError(
                 "releases must have a loss that is known to be that of Laplace noise; "
                 f"release number {i} has loss={g.loss!r}. Use compose_exact or "

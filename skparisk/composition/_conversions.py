@@ -241,8 +241,8 @@ def known_level(release: Certificate) -> Certificate:
     certain = not (g.delta or (explicit and g.risk))
     if explicit:
         g = approximate(g)
-    if loss.law == "laplace":
-        level = add_up([loss.shift, loss.excess])
+    if loss.known_law.bounded:
+        level = add_up([loss.known_law.largest_loss(loss.shift), loss.excess])
         g = replace(g, epsilon=min(level, g.epsilon) if certain else level, delta=0.0)
     return g
 

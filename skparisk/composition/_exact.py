@@ -17,6 +17,7 @@ from skparisk.composition._advanced import check_total_delta
 from skparisk.composition._conversions import known_level
 from skparisk.composition._totals import Totals
 from skparisk.exceptions import CalibrationError
+from skparisk.laws import Law
 
 __all__ = ["compose_exact"]
 
@@ -29,12 +30,17 @@ _SMALLEST_SHIFT = 1e-100  # of Gaussian noise; below it is the worst of its leve
 _LARGEST = 100.0  # level or shift; sums of larger ones are hardly less than levels
 
 
-class _Law(NamedTuple):
-    """A law of the loss: "laplace" and "gaussian" at a shift, "generic" at a level."""
+class _Loss(NamedTuple):
+    """A law of the loss: a law of the noise at a shift, or "generic" at a level."""
 
     name: str
     scale: float
     delta: float = 0.0
+    law: Law | None = None
+
+    @property
+    def width(self) -> float:
+        return 2 * self.scale if self.law is None else self.law.width(self.scale)
 
 
 def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
@@ -110,21 +116,24 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
     return totals.combine("exact", epsilon, total)
 
 
-def _law(release: Certificate) -> _Law:
+def _law(release: Certificate) -> _Loss:
     loss = release.loss
-    if loss is not None and (loss.law == "laplace" or loss.shift >= _SMALLEST_SHIFT):
-        return _Law(loss.law, loss.shift)
-    return _Law("generic", release.epsilon, release.delta)
+    if loss is not None:
+        law = loss.known_law
+        if law.bounded or loss.shift >= _SMALLEST_SHIFT:
+            return _Loss(law.name, loss.shift, law=law)
+    return _Loss("generic", release.epsilon, release.delta)
 
 
-def _level_at(delta: float, laws: Mapping[_Law, int]) -> float:
+def _level_at(delta: float, laws: Mapping[_Loss, int]) -> float:
     """Return the level of laws, each so many times; inf where it is out of reach."""
     reached = delta - _DELTA_ERROR * sum(laws.values())
     if reached <= 0 or max(law.scale for law in laws) > _LARGEST:
         return math.inf
     step = _grid_step(laws)
     with np.errstate(over="ignore"):
-        line = [_many(_distribution(law, step), laws[law]) for law in sorted(laws)]
+        in_order = sorted(laws, key=lambda law: law[:3])
+        line = [_many(_distribution(law, step), laws[law]) for law in in_order]
         while len(line) > 1:  # neighbors are of one size
             unpaired = line[len(line) // 2 * 2 :]
             pairs = zip(line[::2], line[1::2], strict=False)
@@ -141,21 +150,20 @@ def _many(distribution: Any, times: int) -> Any:
     return total.compose(distribution.self_compose(rest)) if rest else total
 
 
-def _grid_step(laws: Mapping[_Law, int]) -> float:
+def _grid_step(laws: Mapping[_Loss, int]) -> float:
     """Return a power of two: fine for a typical release, few points for the sum."""
-    widths = {"laplace": 2.0, "generic": 2.0, "gaussian": 20.0}
     spread = math.sqrt(math.fsum(m * law.scale**2 for law, m in laws.items()))
     step = max(
         spread / math.sqrt(sum(laws.values())) / 2**11,
         20 * spread / _POINTS,
-        math.fsum(widths[law.name] * law.scale for law in laws) / _POINTS,
+        math.fsum(law.width for law in laws) / _POINTS,
         _FINEST,
     )
     return 2.0 ** (math.frexp(step)[1] - 1)
 
 
 @lru_cache(maxsize=32)
-def _distribution(law: _Law, step: float) -> Any:
+def _distribution(law: _Loss, step: float) -> Any:
     """Return the law on the grid: no delta is below what it is off the grid."""
     try:
         from dp_accounting.pld import pld_pmf
@@ -164,14 +172,8 @@ def _distribution(law: _Law, step: float) -> Any:
         raise ImportError(
             'compose_exact needs dp-accounting: pip install "skparisk[accounting]".'
         ) from error
-    if law.name == "laplace":
-        return pld.from_laplace_mechanism(
-            1 / law.scale, value_discretization_interval=step
-        )
-    if law.name == "gaussian":
-        return pld.from_gaussian_mechanism(
-            1 / law.scale, value_discretization_interval=step
-        )
+    if law.law is not None:
+        return law.law.loss_distribution(law.scale, step)
     atoms = (-law.scale / step, law.scale / step)
     grid = sorted({*map(math.floor, atoms), *map(math.ceil, atoms)})
     deltas = [_generic_delta(i * step, law) for i in grid]
@@ -180,7 +182,7 @@ def _distribution(law: _Law, step: float) -> Any:
     )
 
 
-def _generic_delta(epsilon: float, law: _Law) -> float:
+def _generic_delta(epsilon: float, law: _Loss) -> float:
     """Return the largest delta there is at a level, of all (scale, delta)-private."""
     if epsilon <= -law.scale:
         inside = -math.expm1(epsilon)

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import check_at_least, check_choice, check_positive
-from skparisk.neighbors import RELATIONS
+from skparisk._validate import (
+    check_at_least,
+    check_positive,
+    check_relation,
+)
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
 
 __all__ = [
@@ -90,7 +93,7 @@ def ridge_sensitivity_bound(
     bound = check_positive(y_bound, "y_bound")
     a = check_positive(alpha, "alpha") / radius / radius  # L2(R, alpha) = L2(1, a) / R
     check_positive(a, "alpha / x_norm**2")
-    check_choice(relation, "relation", RELATIONS)
+    check_relation(relation)
     size, smaller = _largest_solution(n, a), _largest_solution(n - 1, a)
     gain = 1 / (1 + a) if a >= 1 else 1 / (2 * math.sqrt(a))
     if relation == "replace-one":
@@ -189,7 +192,7 @@ def logistic_sensitivity_bound(
     weight = check_positive(C, "C")
     radius = check_positive(x_norm, "x_norm")
     n_classes = check_at_least(n_classes, "n_classes", 2)
-    check_choice(relation, "relation", RELATIONS)
+    check_relation(relation)
     slope = check_positive(weight * radius, "C * x_norm")
     if n_classes > 2:
         slope *= math.sqrt(2)

@@ -12,6 +12,7 @@ from skparisk._validate import check_flag
 from skparisk.linear_model._bounds import bounded_logistic_problem, split_intercepts
 from skparisk.linear_model._linear_classifier import PrivateLinearClassifier
 from skparisk.queries import LogisticRegressionQuery
+from skparisk.sensitivity import KnownSensitivity
 
 __all__ = ["PrivateLogisticRegression"]
 
@@ -161,7 +162,9 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         self, query: Any, X: NDArray[np.float64], y: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         X, query, sensitivity = bounded_logistic_problem(query, X, self.x_norm)
-        released = self._release_known(query, X, y, sensitivity, "bound")
+        released = self._release_known(
+            query, X, y, KnownSensitivity(sensitivity), proven=True
+        )
         if not self.fit_intercept:
             return released
         return split_intercepts(released, self.n_features_in_)

@@ -22,6 +22,7 @@ from skparisk.linear_model._bounds import (
     split_intercepts,
 )
 from skparisk.queries import RidgeQuery
+from skparisk.sensitivity import KnownSensitivity
 
 __all__ = ["PrivateRidge"]
 
@@ -216,7 +217,9 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         X, y, query, sensitivity = bounded_ridge_problem(
             query, X, y, x_norm=self.x_norm, y_bounds=self.y_bounds
         )
-        released = self._release_known(query, X, y, sensitivity, "bound")
+        released = self._release_known(
+            query, X, y, KnownSensitivity(sensitivity), proven=True
+        )
         if not self.fit_intercept:
             return released
         return split_intercepts(released, self.n_features_in_)

@@ -10,10 +10,7 @@ from skparisk.mechanisms._exponential import (
     ExponentialChoice,
     ExponentialMechanism,
 )
-from skparisk.mechanisms._gaussian import (
-    GaussianMechanism,
-    gaussian_scale,
-)
+from skparisk.mechanisms._gaussian import GaussianMechanism
 from skparisk.mechanisms._laplace import LaplaceMechanism
 from skparisk.mechanisms._noise import AdditiveNoise
 from skparisk.mechanisms._randomized_response import RandomizedResponse
@@ -23,6 +20,7 @@ from skparisk.mechanisms._shapes import (
     NoiseShape,
     WhitenedShape,
     fit_noise_shape,
+    to_dyadic,
 )
 
 __all__ = [
@@ -41,5 +39,5 @@ __all__ = [
     "WhitenedShape",
     "bernstein_lattice",
     "fit_noise_shape",
-    "gaussian_scale",
+    "to_dyadic",
 ]

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from skparisk._secure_noise import (
     ByteSource,
     noise_source,
-    sample_bernoulli_exp,
+    sample_bernoulli_decay,
     sample_uniform_integers,
 )
 from skparisk.certificate import Certificate
@@ -371,30 +371,12 @@ def _choose(
         candidates = sample_uniform_integers(n_candidates, math.prod(size), source)
         candidates = candidates.reshape(size).astype(np.intp)
         distances = below[running[:, np.newaxis], candidates]
-        accepted = _sample_bernoulli_exp(distances.ravel(), scale, source).reshape(size)
+        accepted = sample_bernoulli_decay(distances.ravel(), scale, source).reshape(
+            size
+        )
         first = candidates[np.arange(running.size), accepted.argmax(axis=1)]
         done = accepted.any(axis=1)
         chosen[running[done]] = first[done]
         running = running[~done]
         tries = min(2 * tries, max(1, _MOST_TRIES // max(1, running.size)))
     return chosen
-
-
-def _sample_bernoulli_exp(
-    numerator: NDArray[np.uint64], denominator: int, source: ByteSource
-) -> NDArray[np.bool_]:
-    """Return draws that are True with probability exp(-numerator / denominator).
-
-    For numerators that may exceed the denominator: one draw for what is left over,
-    and then Bernoulli(exp(-1)) for each whole time, until the first 0.
-    """
-    whole, rest = np.divmod(numerator, np.uint64(denominator))
-    answer = sample_bernoulli_exp(rest, denominator, source)
-    running = np.flatnonzero(answer & (whole > 0))
-    times = 0
-    while running.size:
-        ones = np.ones(running.size, dtype=np.uint64)
-        answer[running] = sample_bernoulli_exp(ones, 1, source)
-        times += 1
-        running = running[answer[running] & (whole[running] > times)]
-    return answer

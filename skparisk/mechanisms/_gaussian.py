@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from skparisk._validate import (
-    check_at_least,
-    check_choice,
-    check_epsilon,
-    check_probability,
-)
+from skparisk._validate import check_at_least, check_epsilon, check_probability
 from skparisk.certificate import Certificate, DominatingLoss
-from skparisk.mechanisms._grid_cost import GRID_SHARE, below, gaussian_steps
+from skparisk.laws import Gaussian
+from skparisk.laws._grid import GRID_SHARE
 from skparisk.mechanisms._laplace import check_sensitivity
 from skparisk.mechanisms._noise import (
     ROUNDING_SLACK,
     AdditiveNoise,
     KnownMechanism,
 )
-from skparisk.privacy_loss import gaussian_classical_shift, gaussian_shift
 
-__all__ = ["GaussianMechanism", "gaussian_scale"]
-
-_SHIFTS: dict[str, Callable[[float, float], float]] = {
-    "analytic": gaussian_shift,
-    "classical": gaussian_classical_shift,
-}
+__all__ = ["GaussianMechanism"]
 
 
 @dataclass(frozen=True)
@@ -98,22 +87,15 @@ class GaussianMechanism(KnownMechanism):
         epsilon = check_epsilon(self.epsilon)
         check_probability(self.delta, "delta")
         k = check_at_least(self.n_outputs, "n_outputs", 1)
-        check_choice(self.calibration, "calibration", _SHIFTS)
-        if self.calibration == "classical" and 1 < epsilon < math.inf:
-            raise ValueError(
-                "epsilon must be at most 1 with calibration='classical', got "
-                f"{epsilon!r}."
-            )
+        law = Gaussian(self.calibration)
         check_sensitivity(self.sensitivity, epsilon)
         object.__setattr__(self, "sensitivity", float(self.sensitivity))
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", float(self.delta))
         if math.isinf(epsilon):
-            noise = AdditiveNoise("gaussian", 0, 0, k)
+            noise = AdditiveNoise(law, 0, 0, k)
         else:
-            factor, least_steps = gaussian_scale(
-                epsilon, self.delta, n_outputs=k, calibration=self.calibration
-            )
+            factor, least_steps = law.unit_noise(epsilon, self.delta, k)
             scale = self.sensitivity * (1 + float(ROUNDING_SLACK)) * factor
             if not 0 < scale < math.inf:
                 raise ValueError(
@@ -122,7 +104,7 @@ class GaussianMechanism(KnownMechanism):
                     f"{scale!r}."
                 )
             noise = AdditiveNoise.at_least(
-                "gaussian", scale, n_outputs=k, least_steps=least_steps
+                law, scale, n_outputs=k, least_steps=least_steps
             )
         object.__setattr__(self, "noise", noise)
 
@@ -143,13 +125,3 @@ class GaussianMechanism(KnownMechanism):
                 excess=self.epsilon * 2 * GRID_SHARE,
             )
         return Certificate(self.epsilon, self.delta, loss=loss)
-
-
-def gaussian_scale(
-    epsilon: float, delta: float, *, n_outputs: int, calibration: str
-) -> tuple[float, int]:
-    """Return the noise scale for an l2 distance of 1, and the steps that it needs."""
-    shift = _SHIFTS[calibration](below(epsilon), delta)
-    steps = gaussian_steps(epsilon, n_outputs, shift)
-    # Rounding to the grid lengthens the distance by at most sqrt(k) steps.
-    return 1 / (shift - math.sqrt(n_outputs) / steps), steps

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from skparisk._validate import check_at_least, check_epsilon
 from skparisk.certificate import Certificate, DominatingLoss
+from skparisk.laws._grid import MOST_STEPS
 from skparisk.mechanisms._noise import (
-    MOST_STEPS,
     ROUNDING_SLACK,
     AdditiveNoise,
     KnownMechanism,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
@@ -12,38 +12,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._secure_noise import (
-    ByteSource,
-    noise_source,
-    sample_discrete_gaussian,
-    sample_discrete_laplace,
-)
-from skparisk._validate import check_at_least, check_choice, check_positive
+from skparisk._secure_noise import noise_source
+from skparisk._validate import check_at_least, check_positive
 from skparisk.certificate import Certificate
+from skparisk.laws import Law
+from skparisk.laws._grid import MOST_STEPS, USUAL_STEPS
+from skparisk.laws._names import as_law
 from skparisk.mechanisms._charge import as_seeded, charge
 from skparisk.mechanisms._shapes import IsotropicShape, NoiseShape
 
 __all__ = [
-    "LAWS",
-    "MOST_STEPS",
     "ROUNDING_SLACK",
-    "USUAL_STEPS",
     "AdditiveNoise",
     "KnownMechanism",
     "floor_log2",
     "round_to_grid",
     "to_float",
 ]
-
-_SAMPLERS: dict[str, Callable[[int, int, ByteSource], NDArray[np.int64]]] = {
-    "laplace": sample_discrete_laplace,
-    "gaussian": sample_discrete_gaussian,
-}
-LAWS = tuple(_SAMPLERS)
-
-# Steps of the grid in a noise scale: as a rule at least, and at the most.
-USUAL_STEPS = 2**40
-MOST_STEPS = 2**52
 
 # What is computed in floating point (norms, bounds) is enlarged by this share.
 ROUNDING_SLACK = Fraction(1, 2**30)
@@ -65,8 +50,8 @@ class AdditiveNoise:
 
     Parameters
     ----------
-    law : {"laplace", "gaussian"}
-        Discrete Laplace or discrete Gaussian noise.
+    law : {"laplace", "gaussian"} or Law
+        Discrete Laplace or discrete Gaussian noise, or a law of one's own.
 
     steps : int
         Noise scale in steps of the grid, in [0, 2**52]; 0 for no noise at all.
@@ -110,14 +95,16 @@ class AdditiveNoise:
     (2,)
     """
 
-    law: str
+    law: Any
     steps: int
     exponent: int
     n_outputs: int = 1
     shape: NoiseShape = _ISOTROPIC
 
     def __post_init__(self) -> None:
-        check_choice(self.law, "law", LAWS)
+        object.__setattr__(self, "law", as_law(self.law))
+        if self.law.chooses:
+            raise ValueError(f"law must be of noise to add to numbers, got {self.law}.")
         check_at_least(self.n_outputs, "n_outputs", 1)
         check_at_least(self.exponent, "exponent", -1074)
         if check_at_least(self.steps, "steps", 0) > MOST_STEPS:
@@ -128,7 +115,7 @@ class AdditiveNoise:
     @classmethod
     def at_least(
         cls,
-        law: str,
+        law: str | Law,
         noise_scale: float,
         *,
         n_outputs: int = 1,
@@ -139,7 +126,7 @@ class AdditiveNoise:
 
         Parameters
         ----------
-        law : {"laplace", "gaussian"}
+        law : {"laplace", "gaussian"} or Law
             Law of the noise.
 
         noise_scale : float
@@ -195,7 +182,7 @@ class AdditiveNoise:
         covariance : ndarray of shape (n_outputs, n_outputs)
             In units of the outputs squared. For standard errors of what is released.
         """
-        units = self.noise_scale * (math.sqrt(2.0) if self.law == "laplace" else 1.0)
+        units = self.noise_scale * self.law.deviation
         with np.errstate(over="ignore"):
             factor = self.shape.color(units * np.eye(self.n_outputs))
             return np.asarray(factor.T @ factor)
@@ -256,7 +243,7 @@ class AdditiveNoise:
             values.reshape(-1, self.n_outputs)
         )
         on_grid = round_to_grid(numbers, exponent - self.exponent)
-        noise = _SAMPLERS[self.law](self.steps, values.size, source)
+        noise = self.law.sample(self.steps, values.size, source)
         noisy = on_grid + noise.astype(object).reshape(on_grid.shape)
         return self._from_grid(noisy).reshape(values.shape)
 

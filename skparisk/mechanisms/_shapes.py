@@ -9,13 +9,14 @@ is computed in whole numbers, without rounding.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from skparisk._validate import check_choice
+from skparisk.laws._names import is_ours
 
 __all__ = [
     "NOISE_SHAPES",
@@ -24,7 +25,9 @@ __all__ = [
     "IsotropicShape",
     "NoiseShape",
     "WhitenedShape",
+    "as_shape",
     "fit_noise_shape",
+    "to_dyadic",
 ]
 
 NOISE_SHAPES = ("isotropic", "diagonal", "whitened")
@@ -38,12 +41,19 @@ _LARGEST_CONDITION = 1e8
 _SMALLEST_SHARE = 2.0**-50
 
 
+@runtime_checkable
 class NoiseShape(Protocol):
-    """A map to coordinates in which the noise is the same for all, and back."""
+    """A map to coordinates in which the noise is the same for all, and back.
+
+    A class that implements this guarantees that `whiten` and `whiten_exactly` are one
+    and the same linear map, the first but for rounding; that no two answers are mapped
+    to one; and that nothing of it depends on private data. It may assume that rows are
+    finite. `color` may be any function: it is post-processing.
+    """
 
     @property
     def name(self) -> str:
-        """Name of the shape, one of `NOISE_SHAPES`."""
+        """What certificates call it."""
         ...
 
     def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -224,8 +234,40 @@ def fit_noise_shape(
     return WhitenedShape(scales[:, None] * np.linalg.cholesky(moments))
 
 
+def as_shape(shape: Any) -> str | NoiseShape:
+    """Return the name of a shape that is taken from pairs, or the one that is given."""
+    if not isinstance(shape, str | type) and isinstance(shape, NoiseShape):
+        if shape.name in NOISE_SHAPES and not is_ours(shape):
+            raise ValueError(
+                f"noise_shape must not be one of your own named {shape.name!r}, which "
+                "certificates use for one of skparisk's; give it another name."
+            )
+        return shape
+    return check_choice(shape, "noise_shape", NOISE_SHAPES)
+
+
 def to_dyadic(values: Any) -> Dyadic:
-    """Return numbers as whole numbers times one power of two, exactly."""
+    """Return numbers as whole numbers times one power of two, exactly.
+
+    Parameters
+    ----------
+    values : array-like
+        Finite numbers.
+
+    Returns
+    -------
+    numbers : ndarray of object
+        Whole numbers of Python.
+
+    exponent : int
+        ``numbers * 2**exponent`` are the values.
+
+    Examples
+    --------
+    >>> from skparisk.mechanisms import to_dyadic
+    >>> to_dyadic([0.75, 2.0])
+    (array([6755399441055744, 18014398509481984], dtype=object), -53)
+    """
     mantissas, exponents = np.frexp(np.asarray(values, dtype=np.float64))
     exponents = np.where(mantissas == 0, 0, exponents - 53)
     whole = np.ldexp(mantissas, 53).astype(np.int64).astype(object)

@@ -20,11 +20,14 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._private import PrivateMixin, samples_training_data
-from skparisk.calibration._rules import as_rule
+from skparisk.calibration._calibrate import law_proviso
+from skparisk.calibration._rules import as_rule, rule_proviso
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import DECLARED, SEEDED
 from skparisk.composition import compose_basic
 from skparisk.exceptions import IncompatibleError
+from skparisk.laws import Laplace
+from skparisk.laws._names import as_law
 from skparisk.model_selection._candidates import (
     configure,
     has_pairs,
@@ -32,8 +35,7 @@ from skparisk.model_selection._candidates import (
 )
 from skparisk.model_selection._splits import SPLITS_BY_VALUES, may_split_by_values
 from skparisk.preprocessing import RandomizedResponseTransformer
-from skparisk.sensitivity import SensitivitySampler
-from skparisk.sensitivity._plan import given_rule_proviso
+from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 
 __all__ = [
     "Candidate",
@@ -286,25 +288,49 @@ def _declared(part: Any) -> Certificate:
             part.epsilon, relation="replace-one", void_reasons=_void_reasons(part)
         )
     source = part if isinstance(part, SensitivitySampler) else own_sampler(part)
-    if isinstance(part, PrivateMixin) and isinstance(part.sensitivity, str | Real):
-        return Certificate(
-            part.epsilon,
-            relation="replace-one",
-            void_reasons=_void_reasons(part),
-            provisos=() if isinstance(part.sensitivity, str) else (DECLARED,),
-        )
+    if isinstance(part, PrivateMixin) and source is None:
+        if isinstance(part.sensitivity, str):
+            return Certificate(
+                part.epsilon, relation="replace-one", void_reasons=_void_reasons(part)
+            )
+        if isinstance(part.sensitivity, Real):
+            return _declared_known(part, KnownSensitivity(float(part.sensitivity)))
+        if isinstance(part.sensitivity, KnownSensitivity):
+            return _declared_known(part, part.sensitivity)
     sampler = SensitivitySampler() if source is None else source
-    known = sampler.randomness == "explicit"
-    rule = None if known else as_rule(sampler.calibration, sampler.failure_prob)
+    rule = as_rule(sampler.calibration, sampler.failure_prob)
     return Certificate(
         part.epsilon,
         0.0 if sampler.randomness == "both" else sampler.delta,
-        _risk_over_noise(part, sampler) if known else _risk(part, sampler, rule),
-        failure_prob=0.0 if rule is None else rule.failure_prob,
+        _risk(part, sampler, rule),
+        failure_prob=rule.failure_prob,
         randomness=sampler.randomness,
         relation=sampler.relation,
         void_reasons=_void_reasons(part, sampler),
-        provisos=(DECLARED,) if known else given_rule_proviso(rule),
+        provisos=(*rule_proviso(rule), *law_proviso(as_law(sampler.law))),
+    )
+
+
+def _declared_known(part: Any, known: KnownSensitivity) -> Certificate:
+    """Return what is spent at most at a known sensitivity.
+
+    Laplace noise spends a risk of 1/2 or more only.
+    """
+    _, target, law = known.check(part.epsilon, part.gamma)
+    exact = law == Laplace() and known.rule is None and target.gamma < 0.5
+    rule = known.rule
+    return Certificate(
+        target.epsilon,
+        target.delta,
+        0.0 if exact else target.gamma,
+        randomness="explicit",
+        relation="replace-one",
+        void_reasons=(*_void_reasons(part), *(rule.void_reasons if rule else ())),
+        provisos=(
+            DECLARED,
+            *(rule_proviso(rule) if rule else ()),
+            *law_proviso(law),
+        ),
     )
 
 
@@ -314,16 +340,6 @@ def _risk(part: Any, sampler: SensitivitySampler, rule: Any) -> float:
         return float(part.gamma)
     index = rule.order_index(sampler.n_pairs, part.gamma)
     return float(max(part.gamma, rule.certify_risk(sampler.n_pairs, index)))
-
-
-def _risk_over_noise(part: Any, sampler: SensitivitySampler) -> float:
-    """Return the risk at a known sensitivity, as `calibrate_known` has it.
-
-    With Laplace noise and a risk of 1/2 or more it is that of one output.
-    """
-    exact = sampler.mechanism == "laplace" and isinstance(sampler.calibration, str)
-    no_risk = sampler.mechanism == "exponential" or (exact and part.gamma < 0.5)
-    return 0.0 if sampler.delta or no_risk else part.gamma
 
 
 def _needs_reference(part: Any) -> bool:

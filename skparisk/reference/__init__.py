@@ -11,6 +11,7 @@ from typing import Any
 
 from skparisk.reference._base import (
     DrawnRecords,
+    RecordPool,
     RecordSource,
     Reference,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "CallableReference",
     "DensityReference",
     "DrawnRecords",
+    "RecordPool",
     "RecordSource",
     "Reference",
     "TableReference",
@@ -35,7 +37,7 @@ __all__ = [
 def as_reference(reference: Any) -> Reference:
     """Return `reference` itself, or a plain callable as a `CallableReference`."""
     if not isinstance(reference, type):
-        if hasattr(reference, "bind") and hasattr(reference, "description"):
+        if isinstance(reference, Reference):
             return reference
         if callable(reference):
             return CallableReference(reference)

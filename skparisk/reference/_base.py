@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,12 +85,15 @@ class RecordSource(Protocol):
         ...
 
 
+@runtime_checkable
 class Reference(Protocol):
     """A population of records. Subclasses inherit what is not said otherwise.
 
     A class that implements this guarantees that `bind` draws pairs which are
     independent and alike, or exchangeable with a fresh pair of the population that
-    `description` names; and that nothing of it depends on private records.
+    `description` names; and that nothing of it depends on private records. It may
+    assume that a source is asked for its pairs in order, each once, and by generators
+    that are independent.
     """
 
     @property

@@ -17,13 +17,13 @@ from threadpoolctl import ThreadpoolController
 from skparisk._silence import silenced
 from skparisk._validate import (
     check_at_least,
-    check_choice,
     check_n_jobs,
     check_random_state,
+    check_relation,
 )
+from skparisk.calibration import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.neighbors import (
-    RELATIONS,
     Database,
     bind_pairs,
     block_size,
@@ -33,7 +33,6 @@ from skparisk.neighbors import (
 from skparisk.queries import PairDifferences, Query
 from skparisk.reference import RecordSource, Reference
 from skparisk.reference._base import check_columns
-from skparisk.sensitivity._pairs import SampledPairs
 
 __all__ = [
     "MOST_ASKED",
@@ -153,7 +152,7 @@ def sample_pairs(
 
     Where the reference is private, nothing about it is shown in an error or a warning.
     """
-    check_choice(relation, "relation", RELATIONS)
+    check_relation(relation)
     check_at_least(n_pairs, "n_pairs", 1)
     check_at_least(n_records, "n_records", 2 if relation == "add-remove" else 1)
     check_n_jobs(n_jobs)

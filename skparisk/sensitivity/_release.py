@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,19 +14,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._private_data import hide_values, validate_private
 from skparisk._simulated import is_simulated
+from skparisk.calibration import SampledPairs
+from skparisk.calibration._pairs import norms_of_pairs
 from skparisk.certificate import Certificate, Evidence
+from skparisk.certificate._claim import PRIVATE_REFERENCE
 from skparisk.exceptions import (
     IncompatibleError,
     warn_if_seeded,
     warn_private_reference,
 )
-from skparisk.mechanisms import AdditiveNoise, ExponentialChoice
+from skparisk.laws import Exponential
+from skparisk.mechanisms import AdditiveNoise, ExponentialChoice, IsotropicShape
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query, RecordQuery
 from skparisk.queries._base import answer_private
 from skparisk.reference._sketch import RecordSketch
-from skparisk.sensitivity._certify import CertifiedNoise, norms_of_pairs
-from skparisk.sensitivity._pairs import SampledPairs
 
 __all__ = ["ReleaseMixin"]
 
@@ -39,29 +42,28 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
 
     query: Any
     reference: Any
-    randomness: Any
     noise_random_state: Any
     query_: Query
-    calibrated_: CertifiedNoise
+    mechanism_: AdditiveNoise | ExponentialChoice
+    pairs_: SampledPairs
+    _certificate: Certificate
 
     @property
     def certificate_(self) -> Certificate:
         """The whole claim; of pairs that turned out to be private, as it is then."""
-        return self.calibrated_.certificate
+        if self.pairs_.withheld and not self._certificate.reference_is_private:
+            self._certificate = _over_private_data(self._certificate)
+        return self._certificate
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = {**super().__getstate__()}
+        if "_certificate" in state:
+            state["_certificate"] = self.certificate_
+        return state
 
     @property
     def _evidence(self) -> Evidence:
         return self.certificate_.require_evidence()
-
-    @property
-    def pairs_(self) -> SampledPairs | None:
-        """What was sampled, shared by all samplers that are calibrated from it."""
-        return self.calibrated_.pairs
-
-    @property
-    def mechanism_(self) -> AdditiveNoise | ExponentialChoice:
-        """What adds the noise."""
-        return self.calibrated_.noise
 
     @property
     def n_records_(self) -> int:
@@ -108,7 +110,9 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         """Norms of the pairs that calibrate, in the coordinates of the noise."""
         evidence = self._evidence
         pairs = self._kept_pairs().take(slice(evidence.n_shape_pairs or 0, None))
-        return norms_of_pairs(pairs, self.calibrated_.shape, evidence.mechanism)
+        shape = getattr(self.mechanism_, "shape", IsotropicShape())
+        law = getattr(self.mechanism_, "law", Exponential())
+        return norms_of_pairs(pairs, shape, law)
 
     @abstractmethod
     def _fit(self, X: Any, y: Any, *, private: bool) -> Self:
@@ -152,7 +156,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             sampled from: the certificate then says so, and the pairs are dropped, also
             from samplers that share them.
         """
-        check_is_fitted(self, "calibrated_")
+        check_is_fitted(self, "mechanism_")
         X, y = self._check_data(self.query_, X, y, reset=False)
         self._recognize(X, y)
         return self._answer(X, y)
@@ -191,7 +195,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         PrivacyLeakWarning
             As `release`.
         """
-        check_is_fitted(self, "calibrated_")
+        check_is_fitted(self, "mechanism_")
         if not isinstance(self.query_, RecordQuery):
             raise IncompatibleError(
                 f"The pairs were sampled for the query {self.query_}, not for records "
@@ -204,7 +208,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Sample from data and release the same data; warns, as they are private.
 
-        With a `reference`, or a known sensitivity, nothing is sampled from them.
+        With a `reference` nothing is sampled from them.
 
         Parameters
         ----------
@@ -218,19 +222,19 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         -------
         released : ndarray of shape (n_rows, n_features)
         """
-        private = self.reference is None and self.randomness != "explicit"
+        private = self.reference is None
         if private:
             warn_private_reference()
         return self._fit(X, None, private=private).transform(X)
 
     def _recognize(self, X: NDArray[np.float64], y: Any) -> None:
         """Drop the pairs, with a warning, if private records are in their reference."""
-        pairs = self.pairs_
-        if pairs is None or pairs.sketch is None or is_simulated():
+        sketch = self.pairs_.sketch
+        if sketch is None or is_simulated():
             return
-        if RecordSketch.of(X, y).overlaps(pairs.sketch):
+        if RecordSketch.of(X, y).overlaps(sketch):
             warn_private_reference()
-            pairs.withhold()
+            self.pairs_.withhold()
 
     def _add_noise(self, answers: NDArray[np.float64]) -> Any:
         certificate = self.certificate_
@@ -271,17 +275,25 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
 
     def _kept_pairs(self) -> SampledPairs:
         """Return the sampled pairs; where there are none, say why."""
-        check_is_fitted(self, "calibrated_")
-        if self.pairs_ is None:
-            raise PairsNotKeptError(
-                "There are no sampled pairs because the sensitivity was given."
-            )
+        check_is_fitted(self, "mechanism_")
         if self.pairs_.withheld:
             raise PairsNotKeptError(
                 "There are no sampled pairs: they came from private data and were not "
                 "kept. Sample from a public reference."
             )
         return self.pairs_
+
+
+def _over_private_data(certificate: Certificate) -> Certificate:
+    """Return the claim over pairs from private data, without what it has of these."""
+    evidence = replace(
+        certificate.require_evidence(),
+        reference="resampled from private records",
+        for_new_people=None,
+        n_unanswered=None,
+        curve=None,
+    )
+    return replace(certificate, evidence=evidence).amended(leaks=[PRIVATE_REFERENCE])
 
 
 def _has_transform(sampler: ReleaseMixin) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from typing import Any, Self
 
 import numpy as np
@@ -19,8 +18,11 @@ from skparisk._validate import (
     check_n_jobs,
     check_probability,
     check_random_state,
+    check_relation,
     check_verbose,
 )
+from skparisk.calibration import Rule, SampledPairs, Target, calibrate
+from skparisk.calibration._calibrate import check_pairs
 from skparisk.calibration._rules import as_rule
 from skparisk.exceptions import (
     CalibrationError,
@@ -28,16 +30,20 @@ from skparisk.exceptions import (
     ReferenceWarning,
     warn_caller,
 )
-from skparisk.neighbors import RELATIONS, n_own
+from skparisk.laws import Law
+from skparisk.laws._names import as_law
+from skparisk.mechanisms import NoiseShape
+from skparisk.mechanisms._shapes import as_shape
+from skparisk.neighbors import n_own
 from skparisk.queries import Query, RecordQuery
-from skparisk.queries._base import answer_private, as_query
+from skparisk.queries._base import as_query
 from skparisk.reference import Reference, TableReference, as_reference
-from skparisk.sensitivity._certify import certify_known, certify_sampled
 from skparisk.sensitivity._parallel import check_repeatable, sample_pairs
-from skparisk.sensitivity._plan import NoisePlan
 from skparisk.sensitivity._release import ReleaseMixin
 
 __all__ = ["SensitivitySampler"]
+
+_RANDOMNESS = ("implicit", "both")
 
 # How many pairs, and which, would tell about the records.
 _PRIVATE_FAILURE = (
@@ -71,30 +77,34 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
 
     delta : float, default=0.0
         Additive relaxation of differential privacy, in [0, 1). With "implicit", above
-        0 for Gaussian noise; with "explicit", above 0 asks for (epsilon, delta)-
-        differential privacy instead of the risk `gamma`. Not used with "both".
+        0 for Gaussian noise. Not used with "both".
 
-    randomness : {"implicit", "both", "explicit"}, default="implicit"
+    randomness : {"implicit", "both"}, default="implicit"
         What the risk is taken over.
 
         * "implicit": the pair of databases. Outside the risk, the level holds for all
           that may be released.
         * "both": the pair and the noise together (Dandekar, Definition 5). Weaker,
           with far less noise where the query has many outputs.
-        * "explicit": the noise alone, for a known `sensitivity`; no pairs are sampled.
 
-    mechanism : str, default="laplace"
+        For a known sensitivity, and a risk over the noise alone, see
+        :class:`~skparisk.KnownSensitivity`.
+
+    law : str or Law, default="laplace"
         "laplace" or "gaussian", for the law of the noise: the distance of answers is
         their l1 norm for Laplace noise, their l2 norm for Gaussian noise. The scale for
         a `delta` is the least there is (Balle and Wang 2018), or with
         "gaussian-classical" the textbook's, for `epsilon` up to 1.
         "exponential": `query` returns the scores of candidates, the distance is the
-        largest difference of a score, and `release` chooses a candidate.
+        largest difference of a score, and `release` chooses a candidate. A law of one's
+        own is a :class:`~skparisk.laws.Law`.
 
-    noise_shape : {"isotropic", "diagonal", "whitened"}, default="isotropic"
+    noise_shape : {"isotropic", "diagonal", "whitened"} or NoiseShape, \
+default="isotropic"
         How much noise each direction of the answer gets: the same for all outputs, in
         proportion to how far each output moves, or as their covariance is. The last
-        two take half of the pairs to learn that (65 536 at the most).
+        two take half of the pairs to learn that (65 536 at the most). A shape that is
+        given must not depend on the private data.
 
     n_draws : int, default=None
         For "both": draws of the noise for each pair. More than one take time, and
@@ -102,15 +112,10 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         the exact risk of each pair, which is known for Gaussian noise. None: 0 where
         that is possible, else 1.
 
-    sensitivity : float, default=None
-        For "explicit": a bound of the distance of the answers on any neighbors, > 0.
-        It is not checked.
-
     calibration : {"exchangeable", "pac", "dkw"} or Rule, default="exchangeable"
         Which order statistic of the sampled pairs is used; see
         :mod:`skparisk.calibration`. One of :mod:`skparisk.papers` reproduces a
-        theorem that does not hold: it warns, and the certificate is void. With
-        "explicit" only :class:`~skparisk.papers.DandekarTheorem4` makes a difference.
+        theorem that does not hold: it warns, and the certificate is void.
 
     failure_prob : float, default=0.05
         For "pac": probability, over the sampled pairs, that the risk is larger than
@@ -154,7 +159,7 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
     differences_ : ndarray of shape (n_pairs, n_outputs)
         Answer on the first database minus answer on the second, for each pair; infinite
         where one of them had no answer. Missing, as `sensitivities_`, where the
-        reference was private, and with "explicit".
+        reference was private.
 
     difference_errors_ : ndarray of shape (n_pairs, n_outputs) or None
         The most that these may be off by rounding, where the query answers many pairs
@@ -165,7 +170,7 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         without the pairs that the shape is taken from.
 
     sensitivity_ : float
-        Their order statistic, or the sensitivity that was given.
+        Their order statistic.
 
     noise_scale_ : float
         Scale of the noise of each output, in the coordinates of its shape.
@@ -182,10 +187,7 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
     mechanism_ : AdditiveNoise or ExponentialChoice
         Adds the noise; ``mechanism_.covariance()`` is for standard errors.
 
-    calibrated_ : CertifiedNoise
-        Noise and certificate as they were calibrated.
-
-    pairs_ : SampledPairs or None
+    pairs_ : SampledPairs
         What was sampled, one object for all samplers that are calibrated from it, so
         that it is dropped from all of them if the reference turns out to be private.
 
@@ -202,10 +204,9 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
     -----
     **Guarantee**. Rubinstein and Aldà, ICML 2017, Definition 4 and Algorithms 1
     and 2, with the order statistic of `calibration`, for "implicit"; for "both" see
-    :ref:`thm-critical-scale`, for Gaussian noise :ref:`thm-gaussian`, for its shape
-    :ref:`thm-noise-shape`, and for "explicit" :ref:`thm-explicit`. The caller must
-    ensure that the reference is public, that it describes the population, and that
-    `query` is a function of the database alone.
+    :ref:`thm-critical-scale`, for Gaussian noise :ref:`thm-gaussian` and for its shape
+    :ref:`thm-noise-shape`. The caller must ensure that the reference is public, that it
+    describes the population, and that `query` is a function of the database alone.
 
     Examples
     --------
@@ -228,11 +229,10 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         gamma: float = 0.05,
         delta: float = 0.0,
         randomness: str = "implicit",
-        mechanism: str = "laplace",
-        noise_shape: str = "isotropic",
+        law: str | Law = "laplace",
+        noise_shape: str | NoiseShape = "isotropic",
         n_draws: int | None = None,
-        sensitivity: float | None = None,
-        calibration: str = "exchangeable",
+        calibration: str | Rule = "exchangeable",
         failure_prob: float = 0.05,
         reference: Any = None,
         n_records: int | None = None,
@@ -248,10 +248,9 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         self.gamma = gamma
         self.delta = delta
         self.randomness = randomness
-        self.mechanism = mechanism
+        self.law = law
         self.noise_shape = noise_shape
         self.n_draws = n_draws
-        self.sensitivity = sensitivity
         self.calibration = calibration
         self.failure_prob = failure_prob
         self.reference = reference
@@ -304,16 +303,10 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, *, private: bool) -> Self:
         """Fit to a reference that may be private: nothing of it is then shown."""
         forget_fit(self)
-        plan, query = self._check_parameters()
+        self.__dict__.pop("_certificate", None)
+        target, query = self._check_parameters()
         X, y = self._check_data(query, X, y, reset=True)
         n_records = self._choose_n_records(query, len(X))
-        known = plan.randomness == "explicit"
-        if known and self.reference is None:
-            self._keep_known(
-                plan, _count_outputs(query, X, y), n_records, self.relation
-            )
-            self.query_ = query
-            return self
         reference: Reference = (
             TableReference(X, y)
             if self.reference is None
@@ -322,18 +315,17 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         reference.check_columns(X.shape[1], None if names is None else tuple(names))
         rng = check_random_state(self.random_state, "random_state")
-        if not known:
-            check_repeatable(
-                query,
-                reference,
-                n_records=n_records,
-                entropy=rng.bytes(16),
-                private=private,
-            )
+        check_repeatable(
+            query,
+            reference,
+            n_records=n_records,
+            entropy=rng.bytes(16),
+            private=private,
+        )
         pairs = sample_pairs(
             query,
             reference,
-            n_pairs=1 if known else int(self.n_pairs),  # one tells the outputs
+            n_pairs=int(self.n_pairs),
             n_records=n_records,
             n_features=X.shape[1],
             relation=self.relation,
@@ -342,36 +334,29 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
             verbose=check_verbose(self.verbose),
             private=private,
         )
-        n_outputs = pairs.differences.shape[1]
-        if known:
-            self._keep_known(plan, n_outputs, n_records, self.relation)
-            self.query_ = query
-            return self
         pairs.draw_seed = int.from_bytes(rng.bytes(16), "little")
         pairs.sketch = reference.sketch
         shortcomings = reference.shortcomings(
             n_records=n_records,
             n_own=n_own(self.relation),
-            n_outputs=n_outputs,
-            gamma=plan.gamma,
+            n_outputs=pairs.n_outputs,
+            gamma=target.gamma,
         )
         try:
-            self.calibrated_ = certify_sampled(
-                plan,
+            self._calibrate(
                 pairs,
+                target,
                 n_records=n_records,
                 relation=self.relation,
                 reference=reference.description,
                 for_new_people=reference.for_new_people,
                 provisos=() if private else shortcomings,
-                seeded=self.noise_random_state is not None,
             )
         except CalibrationError:
             if not private:
                 raise
-            raise CalibrationError(_PRIVATE_FAILURE, plan.gamma, 1.0) from None
+            raise CalibrationError(_PRIVATE_FAILURE, target.gamma, 1.0) from None
         self.query_ = query
-        self._warn(plan)
         if private:
             pairs.withhold()
         elif shortcomings:
@@ -388,9 +373,9 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         """Return a sampler for another target, from the same sampled pairs.
 
         What concerns the guarantee and the noise is taken as it is set now:
-        `delta`, `randomness`, `mechanism`, `noise_shape`, `n_draws`, `sensitivity`,
-        `calibration`, `failure_prob` and `noise_random_state`. What was sampled stays
-        what it was at `fit`.
+        `delta`, `randomness`, `law`, `noise_shape`, `n_draws`, `calibration`,
+        `failure_prob` and `noise_random_state`. What was sampled stays what it was at
+        `fit`.
 
         Parameters
         ----------
@@ -410,32 +395,37 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         IncompatibleError
             If there are no pairs, or they came from private data.
         """
-        check_is_fitted(self, "calibrated_")
+        check_is_fitted(self, "mechanism_")
         other: Self = copy.copy(self)
         targets = {"epsilon": epsilon, "gamma": gamma}
         other.set_params(**{k: v for k, v in targets.items() if v is not None})
-        plan = other._plan()
-        _check_scores(plan, self.query_)
+        target = other._target(self.query_)
         noise_source(other.noise_random_state)
         certificate, evidence = self.certificate_, self._evidence
-        relation = str(certificate.relation)
-        if plan.randomness == "explicit":
-            other._keep_known(plan, evidence.n_outputs, evidence.n_records, relation)
-            return other
-        pairs = self._kept_pairs()
-        plan.check_pairs(len(pairs))
-        other.calibrated_ = certify_sampled(
-            plan,
-            pairs,
+        other._calibrate(
+            self._kept_pairs(),
+            target,
             n_records=evidence.n_records,
-            relation=relation,
+            relation=str(certificate.relation),
             reference=evidence.reference,
             for_new_people=evidence.for_new_people,
             provisos=certificate.provisos,
-            seeded=other.noise_random_state is not None,
         )
-        other._warn(plan)
         return other
+
+    def _calibrate(self, pairs: SampledPairs, target: Target, **about: Any) -> None:
+        """Set everything that follows from what was sampled."""
+        self.mechanism_, self._certificate = calibrate(
+            pairs,
+            target,
+            seeded=self.noise_random_state is not None,
+            **self._how(),
+            **about,
+        )
+        self.pairs_ = pairs
+        void = self._rule.void_reasons
+        if void:
+            warn_caller(" ".join(void), HeuristicGuaranteeWarning)
 
     def sensitivity_at(self, gamma: float) -> float:
         """Return the sensitivity for another risk, from the same sampled pairs.
@@ -459,26 +449,47 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         """
         sensitivities = self.sensitivities_
         gamma = check_probability(gamma, "gamma")
-        rule = as_rule(self.calibration, self.failure_prob)
-        index = rule.order_index(len(sensitivities), gamma)
+        index = self._rule.order_index(len(sensitivities), gamma)
         return float(np.partition(sensitivities, index - 1)[index - 1])
 
-    def _plan(self) -> NoisePlan:
-        """Return what is set about the guarantee and the noise, checked."""
-        names = [field.name for field in dataclasses.fields(NoisePlan)]
-        return NoisePlan(**{name: getattr(self, name) for name in names})
+    @property
+    def _law(self) -> Law:
+        return as_law(self.law)
 
-    def _check_parameters(self) -> tuple[NoisePlan, Query]:
-        plan = self._plan()
-        check_choice(self.relation, "relation", RELATIONS)
+    @property
+    def _rule(self) -> Rule:
+        return as_rule(self.calibration, self.failure_prob)
+
+    def _how(self) -> dict[str, Any]:
+        """Return how it is calibrated."""
+        return {
+            "law": self._law,
+            "shape": as_shape(self.noise_shape),
+            "rule": self._rule,
+            "n_draws": self.n_draws,
+        }
+
+    def _target(self, query: Query) -> Target:
+        """Return what is asked for, if the query can be asked for that."""
+        check_choice(self.randomness, "randomness", _RANDOMNESS)
+        if self._law.chooses and isinstance(query, RecordQuery):
+            raise ValueError(
+                "law='exponential' chooses by the scores that a query returns, but "
+                "query is None."
+            )
+        return Target(self.epsilon, self.gamma, self.delta, self.randomness)
+
+    def _check_parameters(self) -> tuple[Target, Query]:
+        query = as_query(self.query)
+        target = self._target(query)
+        check_relation(self.relation)
         noise_source(self.noise_random_state)
         check_random_state(self.random_state, "random_state")
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
-        query = as_query(self.query)
-        plan.check_pairs(check_at_least(self.n_pairs, "n_pairs", 1))
+        n_pairs = check_at_least(self.n_pairs, "n_pairs", 1)
+        check_pairs(n_pairs, target, **self._how())
         if isinstance(query, RecordQuery):
-            _check_scores(plan, query)
             if self.relation != "replace-one":
                 raise ValueError(
                     "relation must be 'replace-one' with query=None, because a record "
@@ -489,7 +500,7 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
                     "n_records must be None or 1 with query=None, got "
                     f"{self.n_records!r}."
                 )
-        return plan, query
+        return target, query
 
     def _choose_n_records(self, query: Query, n_rows: int) -> int:
         least = 2 if self.relation == "add-remove" else 1
@@ -497,46 +508,14 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
             return check_at_least(self.n_records, "n_records", least)
         if isinstance(query, RecordQuery):
             return 1
-        known = self.randomness == "explicit"
-        if self.relation == "add-remove" and (known or self.reference is not None):
+        if self.relation == "add-remove" and self.reference is not None:
             raise ValueError(
                 "n_records must be given with relation='add-remove', got None: the "
                 "number of private records is itself private."
             )
         return check_at_least(n_rows, "the number of records", least)
 
-    def _keep_known(
-        self, plan: NoisePlan, n_outputs: int, n_records: int, relation: str
-    ) -> None:
-        """Set everything that follows from a known sensitivity: there are no pairs."""
-        self.calibrated_ = certify_known(
-            plan,
-            n_outputs=n_outputs,
-            n_records=n_records,
-            relation=relation,
-            seeded=self.noise_random_state is not None,
-        )
-        self._warn(plan)
-
-    def _warn(self, plan: NoisePlan) -> None:
-        if plan.void_reasons:
-            warn_caller(" ".join(plan.void_reasons), HeuristicGuaranteeWarning)
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         return tags
-
-
-def _check_scores(plan: NoisePlan, query: Query) -> None:
-    """Refuse a choice by the scores of a query that has none."""
-    if plan.law == "exponential" and isinstance(query, RecordQuery):
-        raise ValueError(
-            "mechanism='exponential' chooses by the scores that a query returns, but "
-            "query is None."
-        )
-
-
-def _count_outputs(query: Query, X: Any, y: Any) -> int:
-    """Return how many numbers the query answers with; they are not kept."""
-    return len(answer_private(query, X, y))  # the data may be

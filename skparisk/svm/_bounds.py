@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import check_at_least, check_choice, check_positive
+from skparisk._validate import (
+    check_at_least,
+    check_positive,
+    check_relation,
+)
 from skparisk.linear_model._bounds import clip_rows
-from skparisk.neighbors import RELATIONS
 from skparisk.queries import LinearSVCQuery
 
 __all__ = [
@@ -80,7 +83,7 @@ def linear_svc_sensitivity_bound(
         radius = math.hypot(
             radius, check_positive(intercept_scaling, "intercept_scaling")
         )
-    check_choice(relation, "relation", RELATIONS)
+    check_relation(relation)
     slope = check_positive(weight * radius, "C * x_norm")
     return 2 * slope if relation == "replace-one" else slope
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skparisk.linear_model import PrivateLinearClassifier
 from skparisk.queries import LinearSVCQuery
+from skparisk.sensitivity import KnownSensitivity
 from skparisk.svm._bounds import bounded_linear_svc_problem
 
 __all__ = ["PrivateLinearSVC"]
@@ -139,4 +140,6 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         self, query: Any, X: NDArray[np.float64], y: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         X, query, sensitivity = bounded_linear_svc_problem(query, X, self.x_norm)
-        return self._release_known(query, X, y, sensitivity, "bound")
+        return self._release_known(
+            query, X, y, KnownSensitivity(sensitivity), proven=True
+        )

@@ -9,16 +9,24 @@ from __future__ import annotations
 
 import math
 
-from skparisk.mechanisms._noise import MOST_STEPS, USUAL_STEPS
+import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "FARTHEST_DRAW",
     "GRID_SHARE",
+    "MOST_STEPS",
+    "USUAL_STEPS",
     "below",
     "drawn_gaussian_steps",
     "gaussian_steps",
     "laplace_steps",
+    "with_grid",
 ]
+
+# Steps of the grid in a noise scale: as a rule at least, and at the most.
+USUAL_STEPS = 2**40
+MOST_STEPS = 2**52
 
 # Share of the privacy level that pays for the grid.
 GRID_SHARE = 2.0**-20
@@ -29,6 +37,11 @@ FARTHEST_DRAW = 64.0
 def below(epsilon: float) -> float:
     """Return the level to calibrate continuous noise at."""
     return epsilon * (1 - GRID_SHARE)
+
+
+def with_grid(losses: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    """Return losses on a grid that is fine enough for `epsilon`, rounded up."""
+    return losses + 2 * GRID_SHARE * np.maximum(losses, epsilon)
 
 
 def laplace_steps(epsilon: float, n_outputs: int) -> int:

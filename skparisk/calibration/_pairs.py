@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.laws import Law
+from skparisk.laws._rows import row_norms
+from skparisk.mechanisms import IsotropicShape, NoiseShape
 from skparisk.reference._sketch import RecordSketch
 
-__all__ = ["SampledPairs"]
+__all__ = ["CHUNK", "SampledPairs", "norms_of_pairs"]
+
+# Numbers that are worked on together: pairs times outputs.
+CHUNK = 2**19
 
 
 @dataclass(eq=False)
@@ -59,6 +66,11 @@ class SampledPairs:
     def __len__(self) -> int:
         return len(self.differences)
 
+    @property
+    def n_outputs(self) -> int:
+        """Numbers that the query answers with."""
+        return self.differences.shape[1]
+
     def take(self, pairs: slice) -> SampledPairs:
         """Return some of the pairs; views, for a calculation."""
         errors = None if self.errors is None else self.errors[pairs]
@@ -77,9 +89,43 @@ class SampledPairs:
             return self.rounding
         return np.maximum(self.errors[pairs], self.rounding)
 
+    def blocks(self) -> Iterator[slice]:
+        """Yield the rows of pairs that are worked on together."""
+        n_pairs, n_outputs = self.differences.shape
+        step = max(1, CHUNK // n_outputs)
+        for start in range(0, n_pairs, step):
+            yield slice(start, min(start + step, n_pairs))
+
+    def count_still(self) -> int:
+        """Return how many pairs do not differ by more than rounding."""
+        still = [
+            (np.abs(self.differences[rows]) <= self.floor(rows)).all(axis=1).sum()
+            for rows in self.blocks()
+        ]
+        return int(sum(still))
+
     def withhold(self) -> None:
         """Forget the pairs: their reference was private."""
         empty = np.empty((0, self.differences.shape[1]))
         self.differences, self.errors, self.rounding = empty, None, empty.sum(axis=0)
         self.failure, self.draw_seed, self.sketch = None, 0, None
         self.withheld = True
+
+
+def norms_of_pairs(
+    pairs: SampledPairs, shape: NoiseShape, law: Law
+) -> NDArray[np.float64]:
+    """Return distances in the coordinates of the noise, without a copy of all pairs.
+
+    Infinite for pairs without an answer.
+    """
+    norms = np.full(len(pairs), np.inf)
+    answered = pairs.answered
+    for rows in pairs.blocks():
+        some = np.flatnonzero(answered[rows]) + rows.start
+        norms[some] = row_norms(shape.whiten(pairs.differences[some]), law.norm)
+        # In units of the answer, what they are off by has been added to each already.
+        if pairs.errors is not None and not isinstance(shape, IsotropicShape):
+            off = shape.whiten_errors(pairs.errors[some])
+            norms[some] += row_norms(off, law.norm)
+    return norms

@@ -1,30 +1,30 @@
-"""From a criterion to a noise scale, its risk, and the curve of other levels."""
+"""The least noise scale that is enough for a share of the pairs, and for other levels.
+
+Either an order statistic of what each pair needs, or the scale at which the average of
+the pairs' risks is controlled.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk.calibration._criteria import ConditionalRisk, Criterion
 from skparisk.calibration._rules import DKW, Exchangeable, Rule
 from skparisk.exceptions import CalibrationError
 
 __all__ = [
-    "Curve",
-    "NoiseLevel",
     "as_curve",
-    "calibrate_order_statistic",
-    "calibrate_risk_control",
     "check_risk_control",
+    "control_risk",
+    "order_curve",
+    "order_statistic",
 ]
 
-Curve: TypeAlias = NDArray[np.float64] | None
+_Floats = NDArray[np.float64]
 
 # Of sums and roots, on the safe side.
 _ROUNDING = 2.0**-40
@@ -39,52 +39,21 @@ _RISK_POINTS = 256
 _BLOCK = 2**12
 
 
-@dataclass(frozen=True)
-class NoiseLevel:
-    """A calibrated noise scale.
+def order_statistic(
+    scales: _Floats, index: int, rule: Rule, *, n_pairs: int, gamma: float, n_still: int
+) -> float:
+    """Return the K-th smallest critical scale.
 
     Parameters
     ----------
-    scale : float
-        Noise scale, before it is rounded up to the grid; 0 for no noise.
+    scales : ndarray of shape (n_pairs * n_draws,)
+        Critical scales in ascending order, as many for each pair.
 
-    least_steps : int
-        Steps of the grid that the scale must have.
-
-    risk : float
-        What is certified at the target level.
-
-    order_index : int or None
-        Which critical scale it is; None where it is none of them.
-
-    curve : ndarray of shape (n_points, 2) or None
-        Other levels, and the risk that is certified for them.
-    """
-
-    scale: float
-    least_steps: int
-    risk: float
-    order_index: int | None = None
-    curve: Curve = None
-
-
-def calibrate_order_statistic(
-    criterion: Criterion,
-    rule: Rule,
-    *,
-    n_pairs: int,
-    gamma: float,
-    n_still: int = 0,
-) -> NoiseLevel:
-    """Return the K-th smallest critical scale, and what it certifies.
-
-    Parameters
-    ----------
-    criterion : Criterion
-        The critical scales of `n_pairs` pairs.
+    index : int
+        K, in 1, ..., n_pairs * n_draws: what `rule` chose for `gamma`.
 
     rule : Rule
-        The choice of K.
+        What certifies other risks, for the message of an error.
 
     n_pairs : int
         Sampled pairs.
@@ -92,13 +61,14 @@ def calibrate_order_statistic(
     gamma : float
         Risk that is asked for, in (0, 1).
 
-    n_still : int, default=0
+    n_still : int
         Pairs that do not differ by more than rounding. If noise for one of these is
         all that `gamma` asks for, it asks for none.
 
     Returns
     -------
-    level : NoiseLevel
+    scale : float
+        Finite and above 0.
 
     Raises
     ------
@@ -109,8 +79,6 @@ def calibrate_order_statistic(
     -----
     **Guarantee** (:ref:`thm-order-statistic`): as `rule` says.
     """
-    scales = np.sort(criterion.critical_scales())
-    index = rule.order_index(n_pairs, gamma)
     scale = float(scales[index - 1])
     n_draws = len(scales) // n_pairs
     if math.isinf(scale):
@@ -123,41 +91,65 @@ def calibrate_order_statistic(
     if n_zero >= index:
         certified = rule.certify_risk(n_pairs, min(n_zero + 1, len(scales)))
         raise _no_noise(gamma, certified if n_zero < len(scales) else 0.0)
-    # The scale depends on the same sample: other levels are read one pair below.
-    n_below = index - n_draws
+    return scale
+
+
+def order_curve(
+    scales: _Floats,
+    index: int,
+    rule: Rule,
+    *,
+    n_pairs: int,
+    levels: Callable[[float], _Floats],
+) -> _Floats | None:
+    """Return other levels, and the risks certified for them at the K-th scale.
+
+    The scale depends on the same sample: they are read one pair below. `levels` tells
+    which level each pair keeps from a scale on.
+    """
+    n_below = index - len(scales) // n_pairs
     below = float(scales[n_below - 1]) if n_below > 0 else 0.0
-    curve: Curve = None
     # Proven for these rules; with a share of samples that fail, for one level only.
-    if isinstance(rule, Exchangeable | DKW) and below > 0:
-        levels = np.sort(criterion.levels(below))
-        most = len(levels)
-        counts = np.unique(np.linspace(most, 1, min(most, _ORDER_POINTS)).astype(int))
-        curve = as_curve(levels[counts - 1], rule.certify_risk(n_pairs, counts))
-    return NoiseLevel(
-        scale=scale,
-        least_steps=criterion.least_steps,
-        risk=rule.certify_risk(n_pairs, index),
-        order_index=index,
-        curve=curve,
-    )
+    if not isinstance(rule, Exchangeable | DKW) or not below > 0:
+        return None
+    kept = np.sort(levels(below))
+    most = len(kept)
+    counts = np.unique(np.linspace(most, 1, min(most, _ORDER_POINTS)).astype(int))
+    return as_curve(kept[counts - 1], rule.certify_risk(n_pairs, counts))
 
 
-def calibrate_risk_control(
-    conditional: ConditionalRisk, *, n_still: int = 0
-) -> NoiseLevel:
+def control_risk(
+    risks: Callable[[float, ArrayLike], _Floats],
+    distances: _Floats,
+    *,
+    epsilon: float,
+    gamma: float,
+    n_still: int = 0,
+) -> tuple[float, _Floats | None]:
     """Return the least scale at which the average risk of the pairs is controlled.
 
     Parameters
     ----------
-    conditional : ConditionalRisk
-        The exact risk of each sampled pair, at each scale.
+    risks : callable
+        The exact risk of each sampled pair, at a scale and a level; for a column of
+        levels, a row of risks for each.
+
+    distances : ndarray of shape (n_pairs,)
+        Distances of the answers of each pair; infinite without an answer.
+
+    epsilon, gamma : float
+        What is asked for.
 
     n_still : int, default=0
         Pairs that do not differ by more than rounding.
 
     Returns
     -------
-    level : NoiseLevel
+    scale : float
+        Finite and above 0.
+
+    curve : ndarray of shape (n_points, 2) or None
+        Other levels, and the risks that are certified for them.
 
     Raises
     ------
@@ -171,8 +163,6 @@ def calibrate_risk_control(
     sampled pairs, the risk is at most gamma. Conformal risk control (Angelopoulos,
     Bates, Fisch, Lei and Schuster 2024, Theorem 1).
     """
-    gamma, epsilon = conditional.gamma, conditional.epsilon
-    distances = conditional.sensitivities
     n_pairs = len(distances)
     check_risk_control(n_pairs, gamma)
     allowed = float(_risk_allowed(n_pairs, gamma))
@@ -185,24 +175,20 @@ def calibrate_risk_control(
         raise _no_noise(gamma, (n_moving + 1) / (n_pairs + 1) if n_moving else 0.0)
 
     def total(scale: float) -> float:
-        return float(conditional.risks(scale, epsilon).sum())
+        return float(risks(scale, epsilon).sum())
 
     start = float(np.median(distances[(distances > 0) & np.isfinite(distances)]))
     _, scale = _bracket(total, allowed * (1 - _ROUNDING), start)
-    curve: Curve = None
-    if n_positive > (allowed + 1) * (1 + 2 * _ROUNDING):
-        # As above: read at the scale that all pairs, and the fresh one, would allow.
-        below, _ = _bracket(total, (allowed + 1) * (1 + _ROUNDING), scale)
-        levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _RISK_POINTS)
-        blocks = np.array_split(levels, min(len(levels), 1 + n_pairs // _BLOCK))
-        sums = [
-            conditional.risks(below, block[:, None]).sum(axis=1) for block in blocks
-        ]
-        risks = (np.concatenate(sums) + 1) * (1 + _ROUNDING) / (n_pairs + 1)
-        curve = as_curve(levels, risks)
-    return NoiseLevel(
-        scale=scale, least_steps=conditional.least_steps, risk=gamma, curve=curve
-    )
+    if n_positive <= (allowed + 1) * (1 + 2 * _ROUNDING):
+        return scale, None
+    # Other levels are read at the scale that all pairs, and the fresh one, would allow:
+    # the scale itself depends on the same sample.
+    below, _ = _bracket(total, (allowed + 1) * (1 + _ROUNDING), scale)
+    levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _RISK_POINTS)
+    blocks = np.array_split(levels, min(len(levels), 1 + n_pairs // _BLOCK))
+    sums = [risks(below, block[:, None]).sum(axis=1) for block in blocks]
+    certified = (np.concatenate(sums) + 1) * (1 + _ROUNDING) / (n_pairs + 1)
+    return scale, as_curve(levels, certified)
 
 
 def check_risk_control(n_pairs: int, gamma: float) -> None:
@@ -242,7 +228,7 @@ def _bracket(
     return low, high
 
 
-def as_curve(levels: ArrayLike, risks: ArrayLike) -> Curve:
+def as_curve(levels: ArrayLike, risks: ArrayLike) -> _Floats | None:
     """Return the points of a curve that say anything; None if none does."""
     points = np.column_stack([levels, risks])
     said = points[np.isfinite(points[:, 0]) & (points[:, 1] < 1)]

@@ -1,0 +1,94 @@
+"""What is asked of the noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from skparisk._validate import check_choice, check_epsilon, check_probability
+from skparisk.certificate._claim import RANDOMNESS
+from skparisk.laws import Law
+
+__all__ = ["Target"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is asked of the noise, checked where it is made and nowhere else.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy level, in (0, inf]. Unitless. Infinite: no noise.
+
+    gamma : float, default=0.05
+        Risk, in (0, 1): probability that the privacy loss exceeds `epsilon`. With
+        "explicit" it may be 0: every pair keeps the level.
+
+    delta : float, default=0.0
+        Additive relaxation of differential privacy, in [0, 1). Not used with "both".
+
+    randomness : {"implicit", "both", "explicit"}, default="implicit"
+        What the risk is over: the pair of databases, the pair and the noise together,
+        or the noise alone, for every pair.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from skparisk.calibration import Target
+    >>> Target(0.5, delta=1e-6)
+    Target(epsilon=0.5, gamma=0.05, delta=1e-06, randomness='implicit')
+    """
+
+    epsilon: float
+    gamma: float = 0.05
+    delta: float = 0.0
+    randomness: str = "implicit"
+
+    def __post_init__(self) -> None:
+        check_choice(self.randomness, "randomness", RANDOMNESS)
+        none = self.randomness == "explicit" and _is_number(self.gamma)
+        gamma = self.gamma
+        if not (none and gamma == 0):
+            gamma = check_probability(gamma, "gamma")
+        if not _is_number(self.delta) or not 0 <= self.delta < 1:
+            raise ValueError(f"delta must be a number in [0, 1), got {self.delta!r}.")
+        # Plain numbers: those of NumPy may be short, and are rounded when calculated.
+        object.__setattr__(self, "epsilon", check_epsilon(self.epsilon))
+        object.__setattr__(self, "gamma", float(gamma))
+        object.__setattr__(self, "delta", float(self.delta))
+
+    def check_law(self, law: Law) -> None:
+        """Raise ValueError if noise of a law cannot keep it."""
+        name = f"law={law.name!r}"
+        if self.randomness == "both":
+            if not (law.draws or law.knows_risk):
+                raise ValueError(
+                    f"randomness must not be 'both' with {name}, of which no losses of "
+                    "drawn noise are known."
+                )
+            return
+        if self.delta and not law.takes_delta:
+            raise ValueError(f"delta must be 0 with {name}, got {self.delta!r}.")
+        if math.isinf(self.epsilon):
+            return
+        if self.randomness == "explicit" and self.gamma > 0 and not self.delta:
+            law.noise_at_risk(self.epsilon, self.gamma, 1)
+            return
+        if not (law.bounded or self.delta):
+            raise ValueError(
+                f"delta must be above 0 with {name} and randomness={self.randomness!r},"
+                f" because the loss of {law.name} noise has no bound; got "
+                f"{self.delta!r}."
+            )
+        law.unit_noise(self.epsilon, self.delta, 1)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -1,0 +1,46 @@
+"""Laws by name, and laws of one's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from skparisk._validate import check_choice
+from skparisk.laws._base import Law
+from skparisk.laws._exponential import Exponential
+from skparisk.laws._gaussian import Gaussian
+from skparisk.laws._laplace import Laplace
+
+__all__ = ["LAWS", "NORMS", "as_law", "is_ours"]
+
+LAWS: dict[str, Callable[[], Law]] = {
+    "laplace": Laplace,
+    "gaussian": Gaussian,
+    "gaussian-classical": lambda: Gaussian("classical"),
+    "exponential": Exponential,
+}
+NORMS: dict[float, str] = {1: "l1", 2: "l2", math.inf: "sup"}
+
+
+def is_ours(part: Any) -> bool:
+    """Tell if an object is of this package, where it was proven or is marked."""
+    return type(part).__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def as_law(law: Any) -> Law:
+    """Return the law of a name, or the one that is given."""
+    if not isinstance(law, Law):
+        return LAWS[check_choice(law, "law", LAWS)]()
+    named = isinstance(law.name, str) and law.name
+    if not named or law.norm not in NORMS:
+        raise ValueError(
+            f"law must have a name, and the norm 1, 2 or inf; got {law!r} with the "
+            f"name {law.name!r} and the norm {law.norm!r}."
+        )
+    if not is_ours(law) and law.name in LAWS:
+        raise ValueError(
+            f"law must not be one of your own named {law.name!r}, which certificates "
+            "use for one of skparisk's; give it another name."
+        )
+    return law

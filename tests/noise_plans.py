@@ -1,0 +1,117 @@
+"""All that a sampler can be set to for its noise, and samplers that tests share."""
+
+import pickle
+from functools import cache
+
+import numpy as np
+import pytest
+
+from skparisk import SensitivitySampler
+from skparisk.mechanisms._shapes import NOISE_SHAPES
+from skparisk.papers import DandekarTheorem5
+from skparisk.queries import MeanQuery
+
+RNG = np.random.default_rng(0)
+MIXING = np.array([[1.0, 0.0, 0.0], [0.9, 0.3, 0.0], [5.0, 4.0, 2.0]])
+PUBLIC = RNG.normal(size=(300, 3)) @ MIXING.T
+PRIVATE = RNG.normal(size=(300, 3)) @ MIXING.T
+TARGETS = PUBLIC @ [1.0, -2.0, 0.5] + RNG.normal(size=300)
+PRIVATE_TARGETS = PRIVATE @ [1.0, -2.0, 0.5] + RNG.normal(size=300)
+REFERENCE = {"X_reference": PUBLIC, "y_reference": TARGETS}
+
+EPSILON, GAMMA, DELTA = 0.8, 0.2, 1e-3
+N_PAIRS, N_SHAPE = 251, 125
+GRID = 1e-5  # what the grid and rounding may cost
+
+SHAPED = {"randomness": "both", "law": "gaussian", "noise_shape": "whitened"}
+
+
+def valid_plans():
+    """All that can be combined, but for numbers."""
+    rules = [{"calibration": name} for name in ("exchangeable", "pac", "dkw")]
+    for shape in NOISE_SHAPES:
+        noise = [
+            {"law": "laplace"},
+            {"law": "laplace", "delta": DELTA},
+            {"law": "gaussian", "delta": DELTA},
+            {"law": "gaussian-classical", "delta": DELTA},
+        ]
+        implicit = [a | b for a in noise for b in rules]
+        implicit.append({"law": "laplace", "calibration": DandekarTheorem5()})
+        for plan in implicit:
+            yield {"randomness": "implicit", "noise_shape": shape} | plan
+        draws = [{"n_draws": n} for n in (None, 1, 5)]
+        for law in ("laplace", "gaussian"):
+            both = [rules[0] | n for n in draws] + rules[1:]
+            if law == "gaussian":
+                both.append({"n_draws": 0})
+            for plan in both:
+                yield {
+                    "randomness": "both",
+                    "law": law,
+                    "noise_shape": shape,
+                } | plan
+
+
+PLANS = {" ".join(str(v) for v in plan.values()): plan for plan in valid_plans()}
+every_plan = pytest.mark.parametrize("name", PLANS)
+PARAMETERS = set(SensitivitySampler().get_params(deep=False))
+FITTED = {"mechanism_", "pairs_", "_certificate", "query_", "n_features_in_"}
+DEFAULTS = SensitivitySampler().get_params(deep=False)
+OF_THE_PLAN = (
+    "randomness",
+    "law",
+    "noise_shape",
+    "calibration",
+    "delta",
+    "n_draws",
+)
+DEFAULT_PLAN = {name: DEFAULTS[name] for name in OF_THE_PLAN}
+
+
+def make_sampler(**parameters):
+    usual = {"epsilon": EPSILON, "gamma": GAMMA, "n_pairs": N_PAIRS, "random_state": 0}
+    return SensitivitySampler(**({"query": MeanQuery()} | usual | parameters))
+
+
+@cache
+def fitted(name):
+    """Return a sampler for a plan, which tests share and leave as it is."""
+    return make_sampler(**PLANS[name]).fit(PUBLIC)
+
+
+@cache
+def isotropic():
+    return make_sampler().fit(PUBLIC)
+
+
+def switch(sampler, **plan):
+    """Return a copy with another plan and the same pairs, not yet calibrated."""
+    other = pickle.loads(pickle.dumps(sampler))
+    return other.set_params(**(DEFAULT_PLAN | plan))
+
+
+def norms(differences, law):
+    return np.linalg.norm(differences, 1 if law == "laplace" else 2, axis=1)
+
+
+def shaped_norms(sampler, shape, n_shape):
+    """Return norms in the coordinates of a shape, with what they may be off."""
+    differences = shape.whiten(sampler.differences_[n_shape:])
+    errors = shape.whiten_errors(sampler.difference_errors_[n_shape:])
+    sizes = norms(differences, sampler.law)
+    if shape.name == "isotropic":  # has been added to the differences themselves
+        return sizes
+    return sizes + norms(errors, sampler.law)
+
+
+def losses(differences, noise, law):
+    """Return the privacy loss of each difference with its draw of standard noise."""
+    if law == "laplace":
+        return (np.abs(noise + differences) - np.abs(noise)).sum(axis=1)
+    return (differences * noise).sum(axis=1) + (differences**2).sum(axis=1) / 2
+
+
+@cache
+def many_pairs(seed):
+    return make_sampler(n_pairs=16_000, random_state=seed).fit(PUBLIC)

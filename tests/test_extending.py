@@ -1,0 +1,399 @@
+"""Laws, rules, shapes, references and queries of one's own, without a change here.
+
+Each class is on the page "Extending" of the documentation.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from laws import FALSE_ALARM, assert_binomial_at_most, exceeds
+from scipy import stats
+
+from skparisk import (
+    Certificate,
+    IncompatibleError,
+    KnownSensitivity,
+    PrivacyLedger,
+    PrivateRidge,
+    SensitivitySampler,
+)
+from skparisk.calibration import Exchangeable, Rule, Target, calibrate
+from skparisk.composition import compose_basic, compose_exact
+from skparisk.laws import (
+    Law,
+    sample_bernoulli_decay,
+    sample_discrete_laplace,
+    sample_uniform_integers,
+)
+from skparisk.mechanisms import AdditiveNoise, NoiseShape, to_dyadic
+from skparisk.queries import PairDifferences, Query
+from skparisk.reference import DrawnRecords, RecordPool, Reference
+
+
+@dataclass(frozen=True)
+class Logistic(Law):
+    """Logistic noise, of density 1 / (4 b cosh(z / (2 b))**2)."""
+
+    name = "logistic"
+    deviation = math.pi / math.sqrt(3)
+
+    def sample(self, scale, size, source):
+        # Laplace noise z, kept with probability 1 / (1 + exp(-|z| / scale))**2.
+        kept = np.empty(0, dtype=np.int64)
+        while len(kept) < size:
+            z = sample_discrete_laplace(scale, 2 * size, source)
+            for _ in range(2):
+                z = z[self._accept(np.abs(z).astype(np.uint64), scale, source)]
+            kept = np.append(kept, z)
+        return kept[:size]
+
+    def _accept(self, z, scale, source):
+        # Bernoulli(1 / (1 + exp(-x))): 1 at heads, 0 if then exp(-x) hits, or again.
+        accepted, running = np.zeros(z.size, dtype=bool), np.arange(z.size)
+        while running.size:
+            heads = sample_uniform_integers(2, running.size, source) == 0
+            accepted[running[heads]] = True
+            running = running[~heads]
+            running = running[~sample_bernoulli_decay(z[running], scale, source)]
+        return accepted
+
+    def composes(self, n_outputs):
+        return n_outputs == 1
+
+    def profile(self, epsilon, shift):
+        # The event is z <= end: there one answer is likelier by exp(epsilon).
+        epsilon = np.asarray(epsilon, dtype=float)
+        t = (np.cosh(shift / 2) - np.exp(epsilon / 2)) / np.sinh(shift / 2)
+        with np.errstate(divide="ignore"):
+            end = 2 * np.arctanh(np.clip(t, -1, 1))
+        inside = 1 / (1 + np.exp(-end)) - np.exp(epsilon) / (1 + np.exp(shift - end))
+        return np.maximum(inside, 0.0) + 1e-15
+
+
+class Cautious:
+    """Twice as many pairs kept as "exchangeable" asks for."""
+
+    name = "cautious"
+    failure_prob = 0.0
+    void_reasons = ()
+
+    def order_index(self, n_pairs, gamma):
+        return Exchangeable().order_index(n_pairs, gamma / 2)
+
+    def certify_risk(self, n_pairs, order_index):
+        return Exchangeable().certify_risk(n_pairs, order_index)
+
+
+@dataclass(frozen=True)
+class Powers:
+    """Noise of each output in proportion to a power of two."""
+
+    exponents: tuple[int, ...]
+    name = "powers of two"
+
+    def whiten(self, values):
+        return np.ldexp(values, -np.array(self.exponents))
+
+    def whiten_errors(self, errors):
+        return self.whiten(errors)
+
+    def whiten_exactly(self, values):
+        return to_dyadic(self.whiten(values))
+
+    def color(self, values):
+        return np.ldexp(values, self.exponents)
+
+
+class Incomes(Reference):
+    """Log-normal incomes, which no table is needed for."""
+
+    description = "log-normal incomes of the statistical office"
+
+    def __init__(self, spread):
+        self.spread = spread
+
+    def bind(self, n_pairs, *, n_shared, n_own, seed):
+        return IncomeSource(self.spread, n_shared, n_own)
+
+
+@dataclass
+class IncomeSource:
+    """Draws all records of some pairs at once."""
+
+    spread: float
+    n_shared: int
+    n_own: int
+
+    def draw(self, start, size, rng):
+        n_records = self.n_shared + self.n_own
+        X = rng.lognormal(sigma=self.spread, size=(size * n_records, 1))
+        rows = np.arange(size * n_records).reshape(size, n_records)
+        shared, own = rows[:, self.n_own :], rows[:, : self.n_own]
+        return DrawnRecords(RecordPool(X), own, lambda: shared, rng)
+
+
+@dataclass(frozen=True)
+class Histogram(Query):
+    """Shares of the records between edges; pairs differ in two of them alone."""
+
+    edges: tuple[float, ...]
+
+    def __call__(self, X, y=None):
+        return self._bins(X[:, 0]).mean(axis=0)
+
+    def on_pool(self, pool, n_records):
+        bins = self._bins(pool.X[:, 0])
+
+        def differences(pairs):
+            moved = bins[pairs.removed] - bins[pairs.replacement]
+            values = moved / n_records
+            errors = np.full(values.shape, 2.0**-50)
+            return PairDifferences(values + np.copysign(errors, values), errors)
+
+        return differences
+
+    def _bins(self, values):
+        return np.eye(len(self.edges) + 1)[np.searchsorted(self.edges, values)]
+
+
+OWN_LAW = (
+    "The law of the noise (logistic) was supplied by the caller, and what it says of "
+    "its privacy loss has not been checked."
+)
+OWN_RULE = (
+    "The calibration rule (cautious) was supplied by the caller, and its guarantee has "
+    "not been checked."
+)
+OWN_SHAPE = (
+    "The shape of the noise was supplied by the caller, who says that it does not "
+    "depend on the private data."
+)
+
+
+def own_sampler(query=np.mean, **parameters):
+    defaults = {"epsilon": 1.0, "gamma": 0.1, "n_pairs": 500, "n_records": 100}
+    defaults["random_state"] = 0
+    return SensitivitySampler(query, **defaults | parameters)
+
+
+def public(n_outputs=1, n_rows=600):
+    return np.random.default_rng(0).normal(size=(n_rows, n_outputs))
+
+
+def test_law_is_drawn_exactly():
+    noise = AdditiveNoise(Logistic(), steps=3, exponent=0)
+    drawn = noise.release(np.zeros((50_000, 1)), noise_random_state=0)
+    z = np.arange(-40, 41)
+    weights = 1 / np.cosh(z / 6) ** 2
+    observed = np.array([(drawn == value).sum() for value in z])
+    assert observed.sum() == len(drawn)
+    expected = weights / weights.sum() * observed.sum()
+    common = expected > 5
+    observed, expected = (
+        np.append(x[common], x[~common].sum()) for x in (observed, expected)
+    )
+    assert stats.chisquare(observed, expected).pvalue > FALSE_ALARM
+    laplace = np.exp(-np.abs(z) / 3)
+    wrong = np.append(laplace[common], laplace[~common].sum())
+    assert stats.chisquare(observed, wrong / wrong.sum() * len(drawn)).pvalue < 1e-9
+
+
+def test_law_is_calibrated_and_released_and_said():
+    sampler = own_sampler(law=Logistic()).fit(public())
+    laplace = own_sampler().fit(public())
+    assert sampler.noise_scale_ == laplace.noise_scale_  # the same bound of the loss
+    assert sampler.release(public(n_rows=100) + 1).shape == (1,)
+    certificate = sampler.certificate_
+    assert OWN_LAW in certificate.provisos
+    assert "logistic, scale" in str(certificate)
+    assert sampler.mechanism_.covariance()[0, 0] == pytest.approx(
+        sampler.noise_scale_**2 * math.pi**2 / 3
+    )
+    with pytest.raises(ValueError, match="'both'"):
+        own_sampler(law=Logistic(), randomness="both").fit(public())
+    with pytest.raises(ValueError, match="delta must be 0 with law='logistic'"):
+        own_sampler(law=Logistic(), delta=1e-6).fit(public())
+
+
+def test_law_keeps_the_level_on_fresh_pairs():
+    """The exact loss of what is released, for pairs that no sampler has seen."""
+    broken, held, n = 0, 0, 4000
+    for seed in range(n // 400):
+        sampler = own_sampler(law=Logistic(), n_records=50, random_state=seed)
+        sampler.set_params(reference=Incomes(1.0)).fit(np.ones((50, 1)))
+        pairs = own_sampler(n_records=50, n_pairs=400, random_state=1000 + seed)
+        fresh = pairs.set_params(reference=Incomes(1.0)).fit(np.ones((50, 1)))
+        loss = np.abs(fresh.differences_[:, 0]) / sampler.noise_scale_
+        held += int((loss > 1.0).sum())
+        broken += int((loss > 0.7).sum())  # as if less noise were enough
+    assert_binomial_at_most(held, n, 0.12)
+    assert exceeds(broken, n, 0.12)
+
+
+def test_law_composes_exactly_and_by_its_class_alone():
+    certificate = own_sampler(law=Logistic()).fit(public()).certificate_
+    releases = [certificate] * 30
+    exact = compose_exact(releases, delta=1e-6)
+    # At one shift logistic noise is larger than Laplace noise, and loses less.
+    laplace = own_sampler().fit(public()).certificate_
+    assert exact.epsilon < compose_exact([laplace] * 30, delta=1e-6).epsilon
+    assert exact.epsilon < compose_basic(releases).epsilon == pytest.approx(30)
+    read = Certificate.from_dict(json.loads(json.dumps(certificate.to_dict())))
+    assert str(read) == str(certificate)
+    assert read.to_dict() == certificate.to_dict()
+    assert compose_basic([read] * 30).epsilon == compose_basic(releases).epsilon
+    with pytest.raises(IncompatibleError, match="'logistic', which is not one of"):
+        compose_exact([read] * 30, delta=1e-6)
+    again = Certificate.from_dict(certificate.to_dict(), laws=[Logistic()])
+    assert again == certificate
+    assert compose_exact([again] * 30, delta=1e-6) == exact
+
+
+def test_profile_of_the_law_is_that_of_its_density():
+    z = np.linspace(-60, 60, 2_000_001)
+    for shift in (0.3, 1.0, 4.0):
+        for epsilon in (-5.0, -0.2, 0.0, 0.25, 0.9, 3.9, 5.0):
+            gain = stats.logistic.pdf(z) - math.exp(epsilon) * stats.logistic.pdf(
+                z, shift
+            )
+            known = np.maximum(gain, 0).sum() * (z[1] - z[0])
+            assert Logistic().profile(epsilon, shift) == pytest.approx(known, abs=1e-7)
+
+
+def test_law_with_a_known_sensitivity_and_in_an_estimator():
+    X = public(3)
+    y = X.sum(axis=1)
+    known = KnownSensitivity(0.1, law=Logistic())
+    ridge = PrivateRidge(epsilon=0.5, sensitivity=known).fit(X, y)
+    assert ridge.risk_ == 0
+    assert OWN_LAW in ridge.certificate_.provisos
+    assert ridge.noise_scale_ == pytest.approx(0.2, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian-classical", "", 3])
+def test_law_cannot_go_by_the_name_of_another(name):
+    law = type("Disguised", (Logistic,), {"name": name})()
+    with pytest.raises(ValueError, match="law must"):
+        own_sampler(law=law).fit(public())
+
+
+def test_what_a_law_does_not_say_is_an_error():
+    class Bare(Law):
+        name = "bare"
+        deviation = 1.0
+        draws = knows_risk = True
+
+        def sample(self, scale, size, source):
+            return np.zeros(size, dtype=np.int64)
+
+    law, some = Bare(), np.ones((2, 1))
+    asked = [
+        lambda: law.profile(0.0, 1.0),
+        lambda: law.standard_noise(np.random.default_rng(0), (2, 1)),
+        lambda: law.critical_scales(some, some, 1.0),
+        lambda: law.peak_losses(some, some, 1.0),
+        lambda: law.off_by(some, some, some),
+        lambda: law.drawn_steps(1.0, 1),
+        lambda: law.pair_risks(some[:, 0], 1.0, 1.0, n_outputs=1, steps=1),
+        lambda: law.risk_steps(1.0, 0.1, 1),
+    ]
+    for ask in asked:
+        with pytest.raises(NotImplementedError, match="Bare does not say its"):
+            ask()
+
+
+def test_rule_chooses_and_is_said(tmp_path):
+    assert isinstance(Cautious(), Rule)
+    sampler = own_sampler(calibration=Cautious()).fit(public())
+    assert sampler.risk_ <= 0.05 < own_sampler().fit(public()).risk_
+    assert OWN_RULE in sampler.certificate_.provisos
+    with PrivacyLedger(2.5, gamma=0.2, path=tmp_path / "ledger.db") as ledger:
+        sampler.release(public(n_rows=100) + 1)
+    assert ledger.spent.epsilon == 1.0
+    assert any("cautious" in text for text in ledger.spent.provisos)
+
+
+@pytest.mark.parametrize("randomness", ["implicit", "both"])
+def test_shape_is_used_and_said(randomness):
+    X = public(2) * [1.0, 4.0]
+    shape = Powers((0, 2))
+    assert isinstance(shape, NoiseShape)
+    means = {"query": lambda X: X.mean(axis=0), "randomness": randomness}
+    sampler = own_sampler(noise_shape=shape, **means).fit(X)
+    assert OWN_SHAPE in sampler.certificate_.provisos
+    assert "powers of two" in str(sampler.certificate_)
+    assert sampler.certificate_.evidence.n_shape_pairs is None
+    first, second = np.sqrt(np.diag(sampler.mechanism_.covariance()))
+    assert second == 4 * first
+    whitened = sampler.differences_ / [1.0, 4.0]
+    assert sampler.sensitivities_ == pytest.approx(np.abs(whitened).sum(axis=1))
+    assert sampler.release(X[:100] + 1).shape == (2,)
+
+
+def test_shape_cannot_go_by_the_name_of_another():
+    shape = type("Disguised", (Powers,), {"name": "whitened"})((0, 2))
+    with pytest.raises(ValueError, match="noise_shape must not be one of your own"):
+        own_sampler(noise_shape=shape).fit(public(2))
+
+
+def test_reference_is_sampled_from_and_said():
+    sampler = own_sampler(reference=Incomes(0.5), n_records=40).fit(np.ones((1, 1)))
+    assert "log-normal incomes" in sampler.certificate_.guarantee
+    assert sampler.release(np.full((40, 1), 1.5)).shape == (1,)
+    # The mean of 40 moves by the difference of two incomes over 40.
+    known = np.random.default_rng(1).lognormal(sigma=0.5, size=(2, 20_000))
+    moves = np.abs(known[0] - known[1]) / 40
+    assert stats.ks_2samp(sampler.sensitivities_, moves).pvalue > FALSE_ALARM
+
+
+def test_query_answers_pairs_together_as_it_would_one_by_one():
+    query = Histogram((-1.0, 0.0, 1.0))
+    plain = own_sampler(lambda X: query(X)).fit(public())
+    fast = own_sampler(query).fit(public())
+    assert fast.differences_ == pytest.approx(plain.differences_, abs=1e-14)
+    assert fast.sensitivity_ == pytest.approx(2 / 100)
+    assert fast.release(public(n_rows=100) + 1).shape == (4,)
+
+
+def test_all_of_them_together(tmp_path):
+    """Sampler, certificate, ledger and composition; in one document, and back."""
+    sampler = own_sampler(
+        Histogram((0.5, 1.0, 2.0)),
+        law=Logistic(),
+        calibration=Cautious(),
+        noise_shape=Powers((0, 1, 1, 2)),
+        reference=Incomes(1.0),
+        n_records=200,
+    ).fit(np.ones((1, 1)))
+    path = tmp_path / "ledger.db"
+    with PrivacyLedger(3.0, gamma=0.5, path=path):
+        for _ in range(2):
+            assert len(sampler.release(np.ones((200, 1)))) == 4
+    again = PrivacyLedger.open(path)
+    spent = again.spent
+    assert spent.epsilon == 2.0
+    assert {OWN_LAW, OWN_RULE, OWN_SHAPE} <= {*spent.provisos}
+    certificate = sampler.certificate_
+    assert certificate.loss is None  # of four outputs the law does not say how
+    assert Certificate.from_dict(certificate.to_dict()) == certificate
+    basic = compose_basic([certificate] * 2)
+    assert compose_exact([certificate] * 2, delta=0.0).epsilon == basic.epsilon
+
+
+def test_differences_of_ones_own_are_on_the_callers_word():
+    differences = np.random.default_rng(0).laplace(size=(999, 2))
+    noise, certificate = calibrate(
+        differences, Target(1.0, 0.1), law=Logistic(), rule=Cautious(), n_records=10
+    )
+    assert certificate.risk <= 0.05
+    assert {OWN_LAW, OWN_RULE} < {*certificate.provisos}
+    assert (
+        certificate.evidence.sensitivity
+        == np.sort(np.abs(differences).sum(axis=1))[
+            Cautious().order_index(999, 0.1) - 1
+        ]
+    )
+    assert noise.noise_scale == certificate.evidence.noise_scale

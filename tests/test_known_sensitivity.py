@@ -1,0 +1,314 @@
+"""A sensitivity that is known: nothing is sampled, and the risk is over the noise."""
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+from noise_plans import (
+    DELTA,
+    EPSILON,
+    GAMMA,
+    GRID,
+    PRIVATE,
+    PRIVATE_TARGETS,
+    losses,
+)
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from skparisk import (
+    CalibrationError,
+    Certificate,
+    HeuristicGuaranteeWarning,
+    KnownSensitivity,
+    PrivacyLeakWarning,
+    PrivacyLedger,
+    PrivateRidge,
+)
+from skparisk.calibration import KnownRule, Target, calibrate_known
+from skparisk.certificate._claim import DECLARED
+from skparisk.composition import compose_exact
+from skparisk.laws import Exponential, Gaussian, Laplace
+from skparisk.mechanisms import GaussianMechanism, LaplaceMechanism
+from skparisk.papers import DandekarTheorem4, DandekarTheorem5, dandekar_noise_epsilon
+from skparisk.privacy_loss import (
+    gaussian_classical_shift,
+    gaussian_explicit_shift,
+    gaussian_shift,
+    laplace_delta_noise_epsilon,
+)
+
+L2 = {"norm": "l2", "law": "gaussian"}
+KNOWN = {
+    "number": 0.5,
+    "laplace": KnownSensitivity(0.5),
+    "laplace delta": KnownSensitivity(0.5, delta=DELTA),
+    "laplace at risk": KnownSensitivity(0.5, at_risk=True),
+    "gaussian delta": KnownSensitivity(0.5, delta=DELTA, **L2),
+    "gaussian at risk": KnownSensitivity(0.5, at_risk=True, **L2),
+    "classical": KnownSensitivity(
+        0.5, norm="l2", law="gaussian-classical", delta=DELTA
+    ),
+}
+
+
+def fit(known, X=PRIVATE, y=PRIVATE_TARGETS, **parameters):
+    usual = {"epsilon": EPSILON, "gamma": GAMMA}
+    return PrivateRidge(sensitivity=known, **usual | parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_claim_is_what_was_asked_for(name):
+    """Warnings are errors here: nothing is sampled, so nothing leaks."""
+    known = KNOWN[name]
+    model = fit(known)
+    claim, evidence = model.certificate_, model.certificate_.evidence
+    at_risk = name == "gaussian at risk"  # Laplace noise at risk of 0.2 is just noise
+    assert claim.private
+    assert claim.randomness == "explicit"
+    assert claim.relation == "replace-one"
+    assert claim.delta == (DELTA if getattr(known, "delta", 0) else 0.0)
+    assert claim.risk == model.risk_ == (GAMMA if at_risk else 0.0)
+    assert (evidence.sensitivity, evidence.calibration) == (0.5, "declared")
+    assert (evidence.n_pairs, evidence.reference, model.sampler_) == (None,) * 3
+    assert evidence.law == ("laplace" if name in list(KNOWN)[:4] else "gaussian")
+    assert DECLARED in claim.provisos
+    assert Certificate.from_dict(json.loads(json.dumps(claim.to_dict()))) == claim
+    assert pickle.loads(pickle.dumps(model)).certificate_ == claim
+    words = "exceeds 0.8 with probability" if at_risk else "-differentially private"
+    assert words in claim.guarantee
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_it_is_a_parameter_like_any_other(name):
+    model = PrivateRidge(sensitivity=KNOWN[name])
+    assert repr(clone(model)) == repr(model)
+    if isinstance(KNOWN[name], KnownSensitivity):
+        model.set_params(sensitivity__sensitivity=2.0, epsilon=0.1)
+        assert fit(model.sensitivity).sensitivity_ == 2.0
+        KNOWN[name].set_params(sensitivity=0.5)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_infinite_level_is_ridge_itself(name):
+    model = fit(KNOWN[name], epsilon=math.inf)
+    assert model.noise_scale_ == 0
+    assert not model.certificate_.private
+    again = fit(KNOWN[name], epsilon=math.inf)
+    np.testing.assert_array_equal(model.coef_, again.coef_)
+
+
+def test_noise_does_not_depend_on_the_records():
+    one, two = (fit(0.5, X) for X in (PRIVATE, 1e6 * PRIVATE))
+    assert one.certificate_ == two.certificate_
+
+
+@pytest.mark.parametrize("gamma", [0.01, 0.49, 0.8])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_number_is_short_for_laplace_noise_without_a_risk(gamma, fit_intercept):
+    models = [
+        fit(known, gamma=gamma, fit_intercept=fit_intercept)
+        for known in (0.5, KnownSensitivity(0.5))
+    ]
+    assert models[0].certificate_ == models[1].certificate_
+    n_outputs = models[0].certificate_.evidence.n_outputs
+    mechanism = LaplaceMechanism(0.5, EPSILON, n_outputs)
+    assert models[0].noise_scale_ == mechanism.noise_scale
+    assert models[0].risk_ == 0
+
+
+def test_large_risk_over_the_noise_spares_noise_for_one_output_only():
+    target = Target(EPSILON, 0.8, randomness="explicit")
+    (one, claim), (two, other) = (
+        calibrate_known(0.5, target, n_outputs=n) for n in (1, 2)
+    )
+    shift = EPSILON - 2 * math.log(2 * (1 - 0.8))
+    assert one.noise_scale == pytest.approx(0.5 / shift, rel=GRID)
+    assert two.noise_scale == pytest.approx(0.5 / EPSILON, rel=GRID)
+    assert (claim.risk, other.risk) == (0.8, 0.0)
+    assert claim.risk_at(shift * 1.001) == 0.0
+    assert "over the noise" in claim.guarantee
+
+
+def test_delta_is_that_of_the_mechanism():
+    shifts = {
+        "laplace delta": laplace_delta_noise_epsilon(EPSILON, DELTA),
+        "gaussian delta": gaussian_shift(EPSILON, DELTA),
+        "classical": gaussian_classical_shift(EPSILON, DELTA),
+    }
+    scales = {name: fit(KNOWN[name]).noise_scale_ for name in shifts}
+    for name, shift in shifts.items():
+        assert scales[name] == pytest.approx(0.5 / shift, rel=GRID)
+    for name, calibration in [
+        ("gaussian delta", "analytic"),
+        ("classical", "classical"),
+    ]:
+        plain = GaussianMechanism(0.5, EPSILON, DELTA, 4, calibration=calibration)
+        assert scales[name] == plain.noise_scale
+    assert scales["laplace delta"] < LaplaceMechanism(0.5, EPSILON, 4).noise_scale
+
+
+def test_gaussian_noise_has_its_risk_over_the_noise():
+    model = fit(KNOWN["gaussian at risk"])
+    shift = gaussian_explicit_shift(EPSILON, GAMMA)
+    assert model.noise_scale_ == pytest.approx(0.5 / shift, rel=GRID)
+    noise = np.random.default_rng(0).normal(size=(100_000, 1))
+    loss = losses(np.full((100_000, 1), 0.5 / model.noise_scale_), noise, "gaussian")
+    for level in (EPSILON / 2, EPSILON, 2 * EPSILON):
+        claimed = model.certificate_.risk_at(level)
+        assert np.mean(loss > level) == pytest.approx(claimed, abs=0.01)
+
+
+def test_releases_are_charged_and_compose():
+    claim = fit(KNOWN["gaussian delta"]).certificate_
+    with PrivacyLedger(2.0, 0.1) as ledger:
+        fit(KNOWN["gaussian delta"])
+        fit(KNOWN["laplace"])
+    assert (ledger.spent.epsilon, ledger.spent.delta) == (2 * EPSILON, DELTA)
+    assert DECLARED in ledger.spent.provisos
+    assert compose_exact([claim] * 10, delta=10 * DELTA).epsilon < 10 * EPSILON
+
+
+def test_seeded_noise_voids_it():
+    with pytest.warns(PrivacyLeakWarning, match="noise_random_state=0"):
+        model = fit(KNOWN["gaussian delta"], noise_random_state=0)
+    assert model.certificate_.void
+
+
+def test_search_over_the_level_and_over_what_is_known():
+    model = PrivateRidge(sensitivity=KnownSensitivity(0.5))
+    grid = {
+        "epsilon": [0.5, 2.0],
+        "sensitivity__delta": [0.0, 0.1],
+        "sensitivity__sensitivity": [0.1, 1.0],
+    }
+    search = GridSearchCV(model, grid, cv=2).fit(PRIVATE, PRIVATE_TARGETS)
+    assert search.best_estimator_.certificate_.private
+
+
+class Twice:
+    """A rule of one's own: twice the level of the noise."""
+
+    name = "twice"
+    void_reasons = ()
+
+    def noise_epsilon(self, epsilon, gamma, n_outputs):
+        return 2 * epsilon
+
+
+def test_rule_of_ones_own_is_on_the_certificate():
+    assert isinstance(Twice(), KnownRule)
+    model = fit(KnownSensitivity(0.1, at_risk=True, rule=Twice()))
+    assert model.noise_epsilon_ == pytest.approx(2 * EPSILON, rel=1e-5)
+    claim = model.certificate_
+    assert claim.evidence.calibration == "declared"
+    assert any("(twice)" in text for text in claim.provisos)
+    assert claim.risk == GAMMA
+
+
+def test_theorem_4_of_the_paper_warns_and_certifies_nothing():
+    known = KnownSensitivity(0.5, at_risk=True, rule=DandekarTheorem4())
+    with pytest.warns(HeuristicGuaranteeWarning, match="whose proof does not hold"):
+        model = fit(known, gamma=0.3)
+    claim = model.certificate_
+    assert not claim.private
+    assert claim.guarantee.startswith("There is no guarantee.")
+    assert claim.evidence.calibration == DandekarTheorem4.name
+    noise_epsilon = dandekar_noise_epsilon(EPSILON, 0.7, claim.evidence.n_outputs)
+    assert model.noise_epsilon_ == pytest.approx(noise_epsilon, rel=GRID)
+    assert model.risk_ == 0.3
+    with pytest.raises(CalibrationError, match=r"gamma=0\.99 is above 0\.") as caught:
+        fit(known, gamma=0.99)
+    assert caught.value.target == 0.99
+    assert 0.1 < caught.value.best < 0.99
+
+
+class Hidden:
+    """Records whose values must not be asked for."""
+
+    def __array__(self, *args, **kwargs):
+        raise AssertionError("the records were looked at")
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        *(
+            (KnownSensitivity(value), f"sensitivity must be .* above 0, got {text}")
+            for value, text in [
+                (None, "None"),
+                (0.0, r"0\.0"),
+                (-1, "-1"),
+                (math.inf, "inf"),
+                (math.nan, "nan"),
+                ("bound", "'bound'"),
+                (True, "True"),
+            ]
+        ),
+        (KnownSensitivity(1.0, norm="l3"), "norm must be one of 'l1', 'l2', 'sup'"),
+        (
+            KnownSensitivity(1.0, law="gaussian", delta=DELTA),
+            "norm must be 'l2' with law='gaussian', .*; got 'l1'",
+        ),
+        (KnownSensitivity(1.0, norm="l2"), "norm must be 'l1' with law='laplace'"),
+        (KnownSensitivity(1.0, law="normal"), "law must be one of 'laplace'"),
+        (KnownSensitivity(1.0, law="exponential"), "got 'exponential', which chooses"),
+        (KnownSensitivity(1.0, law=Exponential()), "got 'exponential', which chooses"),
+        (KnownSensitivity(1.0, delta=-0.1), r"delta must be a number in \[0, 1\), got"),
+        (KnownSensitivity(1.0, delta=None), r"delta must be a number in \[0, 1\), got"),
+        (KnownSensitivity(1.0, **L2), "delta must be above 0 with law='gaussian'"),
+        (KnownSensitivity(1.0, at_risk=1), "at_risk must be True or False, got 1"),
+        (
+            KnownSensitivity(1.0, at_risk=True, delta=DELTA),
+            r"delta must be 0 with at_risk=True, got 0\.001",
+        ),
+        (
+            KnownSensitivity(1.0, norm="l2", law=Gaussian("classical"), at_risk=True),
+            "classical calibration .* is for a delta",
+        ),
+        (
+            KnownSensitivity(1.0, rule=DandekarTheorem5()),
+            r"rule must be None or a KnownRule, got DandekarTheorem5",
+        ),
+        (
+            KnownSensitivity(1.0, rule=DandekarTheorem4()),
+            r"rule=DandekarTheorem4\(\) is for Laplace noise, .*; got .*gamma=0\.0",
+        ),
+        (
+            KnownSensitivity(1.0, rule=DandekarTheorem4(), at_risk=True, **L2),
+            r"rule=DandekarTheorem4\(\) is for Laplace noise, .* got law='gaussian'",
+        ),
+        (
+            KnownSensitivity(
+                1.0,
+                at_risk=True,
+                rule=type("T", (Twice,), {"name": "declared"})(),
+            ),
+            "must not be a rule of your own named 'declared'",
+        ),
+        (
+            KnownSensitivity(
+                1.0, at_risk=True, rule=type("T", (Twice,), {"void_reasons": "No."})()
+            ),
+            "void_reasons must be a tuple of sentences",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_the_records_are_looked_at(
+    known, message
+):
+    model = PrivateRidge(sensitivity=known)
+    with pytest.raises(ValueError, match=message):
+        model.fit(Hidden(), Hidden())
+
+
+def test_classical_noise_is_refused_beyond_its_proof():
+    with pytest.raises(ValueError, match=r"epsilon must be at most 1 .* got 1\.5"):
+        fit(KNOWN["classical"], epsilon=1.5)
+
+
+def test_laws_by_name_and_by_object_are_the_same():
+    one = fit(KnownSensitivity(0.5, law=Laplace()))
+    assert one.certificate_ == fit(KNOWN["laplace"]).certificate_

@@ -1,0 +1,198 @@
+"""How much noise each plan takes; records by themselves; searches; private pairs."""
+
+import json
+import math
+import pickle
+import struct
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from laws import FALSE_ALARM, assert_law, rejects_law
+from noise_plans import (
+    DELTA,
+    NOISE_SHAPES,
+    PRIVATE,
+    PRIVATE_TARGETS,
+    PUBLIC,
+    REFERENCE,
+    SHAPED,
+    isotropic,
+    make_sampler,
+    many_pairs,
+    switch,
+)
+from scipy import stats
+from sklearn.model_selection import GridSearchCV
+
+from skparisk import (
+    Certificate,
+    IncompatibleError,
+    PrivacyLeakWarning,
+    PrivateRidge,
+    SensitivitySampler,
+)
+from skparisk.queries import RidgeQuery
+
+# How much noise
+
+
+def size_of_noise(**plan):
+    """Return the mean square of the noise, added up over outputs."""
+    sampler = switch(many_outputs(), **plan).calibrate(epsilon=1.0, gamma=0.05)
+    return np.trace(sampler.mechanism_.covariance())
+
+
+@cache
+def many_outputs():
+    """Twenty outputs that hardly move but along one direction."""
+    rng = np.random.default_rng(0)
+    common = rng.normal(size=(500, 1))
+    X = common * rng.uniform(1, 10, size=20) + 0.3 * rng.normal(size=(500, 20))
+    return make_sampler(n_pairs=4000).fit(X)
+
+
+def test_noise_and_pairs_together_need_less_for_many_outputs():
+    ratio = size_of_noise(randomness="both") / size_of_noise()
+    assert ratio < 0.5
+    gaussian = {"law": "gaussian", "randomness": "both"}
+    over_pairs = {"law": "gaussian", "delta": 1e-6}
+    assert size_of_noise(**gaussian) < 0.5 * size_of_noise(**over_pairs)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {},
+        {"law": "gaussian", "delta": DELTA},
+        {"randomness": "both"},
+        {"randomness": "both", "law": "gaussian"},
+    ],
+)
+def test_whitened_noise_is_less_where_outputs_move_together(plan):
+    sizes = [size_of_noise(noise_shape=shape, **plan) for shape in NOISE_SHAPES]
+    assert sizes[2] < 0.8 * sizes[0]
+    assert sizes[2] < sizes[1]
+
+
+@pytest.mark.parametrize("shape", NOISE_SHAPES)
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_number_of_draws_hardly_changes_the_noise(law, shape):
+    plan = {"randomness": "both", "law": law, "noise_shape": shape}
+    counts = [1, 20] + [0] * (law == "gaussian")
+    scales = [
+        switch(many_pairs(0), n_draws=n, **plan).calibrate().noise_scale_
+        for n in counts
+    ]
+    np.testing.assert_allclose(scales, scales[0], rtol=0.06)
+    assert len(set(scales)) == len(counts)
+
+
+def test_more_draws_make_the_noise_vary_less():
+    def spread(n_draws):
+        sampler = switch(isotropic(), randomness="both", n_draws=n_draws)
+        scales = []
+        for seed in range(40):
+            sampler.pairs_.draw_seed = seed
+            scales.append(sampler.calibrate().noise_scale_)
+        return np.std(scales)
+
+    assert spread(10) < 0.6 * spread(1)
+
+
+def test_delta_is_not_used_for_noise_and_pairs_together():
+    for law in ("laplace", "gaussian"):
+        plain, other = (
+            switch(isotropic(), randomness="both", law=law, delta=delta)
+            for delta in (0.0, 0.1)
+        )
+        assert plain.calibrate().certificate_ == other.calibrate().certificate_
+
+
+# The local model
+
+
+def test_records_get_noise_of_the_shape_each_by_itself():
+    sampler = make_sampler(query=None, noise_random_state=0, **SHAPED).fit(PUBLIC)
+    assert (sampler.n_records_, sampler.n_outputs_) == (1, 3)
+    X = np.tile(PRIVATE[:1], (17_000, 1))
+    with pytest.warns(PrivacyLeakWarning, match="noise_random_state=0"):
+        noise = sampler.transform(X) - X
+    coordinates = sampler.mechanism_.shape.whiten(noise)
+    scale = sampler.noise_scale_
+    assert_law(coordinates.ravel(), stats.norm(scale=scale).cdf)
+    for wrong in (0.9 * scale, 1.1 * scale):
+        assert rejects_law(coordinates.ravel(), stats.norm(scale=wrong).cdf)
+    covariance = sampler.mechanism_.covariance()
+    size = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+    np.testing.assert_allclose(np.cov(noise.T) / size, covariance / size, atol=0.05)
+    assert covariance[0, 1] > 0.5 * size[0, 1]
+    for column in coordinates.T:
+        next_row = stats.pearsonr(column[:-1], column[1:])
+        assert next_row.pvalue > FALSE_ALARM
+    assert len(np.unique(noise)) == noise.size
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_of_records(library):
+    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
+    X = frame({name: PUBLIC[:, i] for i, name in enumerate("abc")})
+    sampler = make_sampler(query=None, **SHAPED).set_output(transform=library)
+    released = sampler.fit(X).transform(2 * X)
+    assert isinstance(released, frame)
+    assert list(released.columns) == ["a", "b", "c"]
+    assert released.shape == (300, 3)
+    again = sampler.calibrate(epsilon=math.inf).transform(2 * X)
+    np.testing.assert_array_equal(again.to_numpy(), 2 * PUBLIC)
+
+
+# Searches, and a reference that is private
+
+
+def test_search_over_plans():
+    model = PrivateRidge(
+        epsilon=50.0, sensitivity=SensitivitySampler(n_pairs=100), random_state=0
+    )
+    grid = {
+        "sensitivity__randomness": ["implicit", "both"],
+        "sensitivity__noise_shape": list(NOISE_SHAPES),
+    }
+    search = GridSearchCV(model, grid, cv=2)
+    search.fit(PRIVATE, PRIVATE_TARGETS, **REFERENCE)
+    assert len(search.cv_results_["params"]) == 6
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    best = search.best_estimator_
+    assert best.certificate_.private
+    for name, value in search.best_params_.items():
+        part, claim = name.removeprefix("sensitivity__"), best.certificate_
+        at = claim if hasattr(claim, part) else claim.evidence
+        assert getattr(at, part) == value
+
+
+@pytest.mark.parametrize("plan", [{}, {"randomness": "both"}, SHAPED])
+def test_pairs_from_private_data_are_dropped_with_a_warning(plan):
+    model = PrivateRidge(sensitivity=SensitivitySampler(**plan), random_state=0)
+    with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
+        model.fit(PRIVATE, PRIVATE_TARGETS)
+    certificate = model.certificate_
+    assert certificate.reference_is_private
+    assert not certificate.private
+    assert any("scale and shape of the noise" in text for text in certificate.caveats)
+    assert certificate.evidence.curve is None
+    assert certificate.risk_at(model.epsilon_) == model.risk_
+    assert certificate.risk_at(0.99 * model.epsilon_) == 1.0
+    assert not hasattr(model.sampler_, "differences_")
+    assert not hasattr(model.sampler_, "sensitivities_")
+    document = json.loads(json.dumps(certificate.to_dict()))
+    assert Certificate.from_dict(document) == certificate
+    kept = SensitivitySampler(RidgeQuery(), random_state=0, **plan)
+    kept.fit(PRIVATE, PRIVATE_TARGETS)
+    assert kept.sensitivity_ == model.sensitivity_  # the very same pairs
+    pickled = pickle.dumps(model)
+    for number in (*kept.differences_.ravel(), *kept.sensitivities_):
+        if number != model.sensitivity_:
+            assert struct.pack("<d", number) not in pickled
+    with pytest.raises(IncompatibleError, match="came from private data"):
+        PrivateRidge(sensitivity=model.sampler_).fit(PRIVATE, PRIVATE_TARGETS)

@@ -1,0 +1,210 @@
+"""What is refused of randomness, law, shape and calibration, before a draw."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from noise_plans import (
+    DELTA,
+    PRIVATE,
+    PRIVATE_TARGETS,
+    PUBLIC,
+    SHAPED,
+    isotropic,
+    make_sampler,
+    switch,
+)
+from sklearn.base import clone
+
+from skparisk import (
+    IncompatibleError,
+    PrivacyLeakWarning,
+    PrivateRidge,
+    SensitivitySampler,
+)
+from skparisk.papers import DandekarTheorem5
+from skparisk.reference import CallableReference, TableReference
+
+# What is refused, before anything is drawn
+
+
+BOTH = {"randomness": "both"}
+GAUSSIAN = {"law": "gaussian", "delta": DELTA}
+CLASSICAL = {"law": "gaussian-classical"}
+REFUSALS = [
+    *(
+        ({"delta": delta}, rf"delta must be a number in \[0, 1\), got {text}\.$")
+        for delta, text in [
+            (-0.1, r"-0\.1"),
+            (1.0, r"1\.0"),
+            (np.nan, "nan"),
+            ("0.1", r"'0\.1'"),
+            (True, "True"),
+            (None, "None"),
+        ]
+    ),
+    *(
+        (
+            BOTH | {"n_draws": n_draws},
+            rf"n_draws must be a whole number >= 0, got {text}\.$",
+        )
+        for n_draws, text in [(-1, "-1"), (1.5, r"1\.5"), (True, "True"), ("1", "'1'")]
+    ),
+    ({"n_draws": -1}, "n_draws must be a whole number >= 0, got -1"),
+    *(
+        (
+            BOTH | {"n_draws": 2, "calibration": calibration},
+            "n_draws must be None or 1 unless calibration='exchangeable', got 2 with "
+            f"'{calibration}'",
+        )
+        for calibration in ("pac", "dkw")
+    ),
+    *(
+        (
+            BOTH | plan | {"n_draws": 0},
+            "n_draws must be at least 1 unless law='gaussian' and "
+            "calibration='exchangeable', .*; got 0",
+        )
+        for plan in (
+            {},
+            {"calibration": "pac"},
+            {"law": "gaussian", "calibration": "pac"},
+            {"law": "gaussian", "calibration": "dkw"},
+        )
+    ),
+    (
+        {"noise_shape": "round"},
+        "noise_shape must be one of 'isotropic', 'diagonal', 'whitened'; got 'round'",
+    ),
+    ({"noise_shape": None}, "noise_shape must be one of 'isotropic', .*; got None"),
+    (
+        {"randomness": None},
+        "randomness must be one of 'implicit', 'both'; got None",
+    ),
+    (
+        {"randomness": "explicit"},
+        "randomness must be one of 'implicit', 'both'; got 'explicit'",
+    ),
+    (
+        {"law": "normal"},
+        "law must be one of 'laplace', 'gaussian', 'gaussian-classical', "
+        "'exponential'; got 'normal'",
+    ),
+    *(
+        (
+            {"law": law},
+            r"delta must be above 0 with law='gaussian' and randomness='implicit', .*; "
+            r"got 0\.0",
+        )
+        for law in ("gaussian", "gaussian-classical")
+    ),
+    *(
+        (
+            plan | CLASSICAL,
+            "randomness must not be 'both' with law='gaussian', of which no losses of "
+            "drawn noise are known",
+        )
+        for plan in (BOTH, BOTH | {"delta": DELTA})
+    ),
+    *(
+        (
+            plan | CLASSICAL | {"delta": DELTA, "epsilon": epsilon},
+            f"epsilon must be at most 1 with the classical .*; got {text}",
+        )
+        for plan in ({}, {"noise_shape": "whitened"})
+        for epsilon, text in [(1.0000001, r"1\.0000001\.$"), (3, r"3\.0\.$")]
+    ),
+    *(
+        (
+            plan | {"calibration": DandekarTheorem5()},
+            r"calibration=DandekarTheorem.* reproduces a theorem on Laplace noise, "
+            rf"delta=0 and randomness 'implicit'; got {text}",
+        )
+        for plan, text in [
+            (GAUSSIAN, r"law='gaussian', delta=0\.001 and 'implicit'"),
+            ({"delta": DELTA}, r"law='laplace', delta=0\.001 and 'implicit'"),
+            (BOTH, r"law='laplace', delta=0\.0 and 'both'"),
+        ]
+    ),
+]
+
+
+def never(*_):
+    raise AssertionError("drawn")
+
+
+@pytest.mark.parametrize(("plan", "message"), REFUSALS)
+def test_plans_that_make_no_sense_are_refused_before_anything_is_drawn(plan, message):
+    reference = CallableReference(never)
+    with pytest.raises(ValueError, match=message):
+        make_sampler(query=never, reference=reference, **plan).fit(PUBLIC)
+    sampler = SensitivitySampler(reference=reference, **plan)
+    if "epsilon" not in plan:
+        with pytest.raises(ValueError, match=message):
+            PrivateRidge(sensitivity=sampler).fit(PRIVATE, PRIVATE_TARGETS)
+
+
+@pytest.mark.parametrize(("plan", "message"), REFUSALS)
+def test_plans_that_make_no_sense_are_refused_by_calibrate(plan, message):
+    sampler = switch(isotropic(), **plan)
+    with pytest.raises(ValueError, match=message):
+        sampler.calibrate()
+    assert sampler.certificate_ == isotropic().certificate_
+
+
+def test_classical_noise_is_refused_beyond_its_proof_by_private_ridge_too():
+    sampler = SensitivitySampler(reference=CallableReference(never), delta=DELTA)
+    model = PrivateRidge(sensitivity=sampler.set_params(**CLASSICAL), epsilon=1.5)
+    with pytest.raises(ValueError, match=r"epsilon must be at most 1 .* got 1\.5"):
+        model.fit(PRIVATE, PRIVATE_TARGETS)
+    fitted = make_sampler(delta=DELTA, **CLASSICAL).fit(PUBLIC)
+    with pytest.raises(ValueError, match=r"epsilon must be at most 1 .* got 1\.5"):
+        fitted.calibrate(epsilon=1.5)
+    assert fitted.calibrate(epsilon=1.0).certificate_.private
+    assert not fitted.calibrate(epsilon=math.inf).certificate_.private
+
+
+def test_seed_that_is_none_is_refused_by_calibrate():
+    sampler = switch(isotropic()).set_params(noise_random_state="x")
+    with pytest.raises(ValueError, match="noise_random_state must be None, a whole"):
+        sampler.calibrate()
+
+
+def test_gaussian_noise_needs_no_delta_where_there_is_no_noise():
+    sampler = make_sampler(law="gaussian", epsilon=math.inf).fit(PUBLIC)
+    assert sampler.certificate_.delta == 0.0
+    np.testing.assert_array_equal(sampler.release(PRIVATE), PRIVATE.mean(axis=0))
+
+
+@pytest.mark.parametrize("plan", [BOTH, SHAPED])
+def test_noise_seeded_after_fit_is_refused_for_every_plan(plan):
+    sampler = make_sampler(**plan).fit(PUBLIC)
+    sampler.set_params(noise_random_state=3)
+    with pytest.raises(IncompatibleError, match="set after the certificate was made"):
+        sampler.release(PRIVATE)
+    again = sampler.calibrate()
+    with pytest.warns(PrivacyLeakWarning):
+        first = again.release(PRIVATE)
+    with pytest.warns(PrivacyLeakWarning):
+        np.testing.assert_array_equal(again.release(PRIVATE), first)
+    assert again.certificate_.seeded
+    assert not again.certificate_.private
+
+
+@pytest.mark.parametrize("plan", [BOTH, SHAPED])
+def test_one_record_more_or_less_for_every_plan(plan):
+    sampler = make_sampler(relation="add-remove", n_records=300, **plan).fit(PUBLIC)
+    assert sampler.certificate_.relation == "add-remove"
+    for n_records in (299, 300):
+        assert sampler.release(PRIVATE[:n_records]).shape == (3,)
+    with pytest.raises(IncompatibleError, match="databases of 299 or 300 records"):
+        sampler.release(PRIVATE[:298])
+
+
+def test_private_data_tell_only_their_shape_for_every_plan():
+    reference = TableReference(PUBLIC)
+    for plan in (BOTH, SHAPED):
+        sampler = make_sampler(reference=reference, **plan)
+        one = pickle.dumps(sampler.fit(PRIVATE))
+        assert one == pickle.dumps(clone(sampler).fit(1e6 * PRIVATE))
