@@ -33,11 +33,13 @@ from skparisk import (
     PrivateKernelDensity,
     PrivateLogisticRegression,
     PrivateRidge,
+    SensitivitySampler,
 )
 from skparisk.certificate._claim import DECLARED, PRIVATE_REFERENCE, SEEDED
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
 from skparisk.model_selection._search import SELECTIONS
+from skparisk.reference import TableReference
 
 
 @pytest.fixture(autouse=True)
@@ -99,6 +101,15 @@ def test_a_reference_of_text_is_compared_as_a_whole(selection):
     assert Constant.seen == []
     search.fit(words, Y, X_reference=words[::2], y_reference=Y[::2])
     assert search.certificate_.private
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_samplers_with_private_records_are_refused_before_a_split(selection):
+    own = SensitivitySampler(n_pairs=40, reference=TableReference(X[::-1], Y[::-1]))
+    search = private_search(PrivateRidge(sensitivity=own), ALPHAS, selection)
+    with PrivacyLedger(9.0) as ledger, pytest.raises(ValueError, match="has them as"):
+        search.fit(X, Y)
+    assert ledger.releases == ()
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)

@@ -8,13 +8,19 @@ from searches import ALPHAS, PUBLIC, X_PUBLIC, Y_PUBLIC, X, Y, known, private_se
 from sklearn.ensemble import BaggingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    StratifiedKFold,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skparisk import (
     IncompatibleError,
     PrivateEstimator,
+    PrivateLogisticRegression,
     PrivateRidge,
     SensitivitySampler,
 )
@@ -22,6 +28,7 @@ from skparisk.certificate._claim import NO_NOISE, SEEDED
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import search_certificate
 from skparisk.model_selection._levels import LEARNS_MORE, declared_certificate
+from skparisk.model_selection._splits import SPLITS_BY_VALUES, may_split_by_values
 from skparisk.papers import DandekarTheorem4, DandekarTheorem5
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.reference import TableReference
@@ -177,3 +184,13 @@ def test_searches_that_cannot_be_counted_are_refused():
     search.estimator.set_params(epsilon=1e-6)
     with pytest.raises(ValueError, match="the estimator that it was fitted with"):
         search_certificate(search)
+
+
+@pytest.mark.parametrize(("cv", "by_values"), [(3, True), (KFold(3), False)])
+def test_folds_by_values_void_the_count(cv, by_values):
+    """Changing one record moves others to another fold."""
+    model = PrivateLogisticRegression(sensitivity=1.0, classes=[0, 1])
+    search = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=cv).fit(X, Y > 0)
+    reasons = search_certificate(search).void_reasons
+    assert (SPLITS_BY_VALUES in reasons) is by_values
+    assert may_split_by_values(StratifiedKFold(), known())

@@ -100,8 +100,8 @@ class ExponentialSelection(HoldOutSelection):
         # Relations that do not go together are refused before anything is released.
         compose_basic([choice, *known])
         mechanism = ExponentialMechanism(1.0, self.epsilon)
-        all_known = len(known) == len(task.candidates)
-        if all_known and not any(level.delta for level in known):
+        whole = len(known) == len(task.candidates)
+        if whole and not any(level.delta for level in known):
             check_room(*map(_charged_at_least, known), mechanism)
         models, scores, fits = [], [], charge_leaks(task.candidates)
         for candidate in task.candidates:

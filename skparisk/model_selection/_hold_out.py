@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -39,32 +38,10 @@ DECLARED_SCORE = (
 _STEP = 2.0**-20
 
 
-@dataclass(frozen=True)
-class _Agreement:
-    """1 for a label that is predicted, else 0."""
-
-    def __call__(self, y_true: Any, y_pred: Any) -> NDArray[np.float64]:
-        same = np.asarray(y_true) == np.asarray(y_pred).reshape(np.shape(y_true))
-        return same.reshape(len(same), -1).all(axis=1).astype(np.float64)
-
-
-@dataclass(frozen=True)
-class _Closeness:
-    """1 for a prediction without error, down to 0 for one that is off by the width."""
-
-    width: float
-
-    def __call__(self, y_true: Any, y_pred: Any) -> NDArray[np.float64]:
-        targets = np.asarray(y_true, dtype=np.float64)
-        errors = np.abs(targets - np.asarray(y_pred).reshape(targets.shape))
-        shares = np.minimum(errors.reshape(len(targets), -1), self.width) / self.width
-        return 1 - shares.mean(axis=1)
-
-
 def default_record_score(estimator: Any, y_bounds: Any) -> RecordScore:
     """Return how predictions of single records are scored, from 0 to 1."""
     if is_classifier(estimator):
-        return _Agreement()
+        return _agree
     if not is_regressor(estimator):
         raise ValueError(
             "record_score must be given unless the estimator is a classifier or a "
@@ -75,7 +52,21 @@ def default_record_score(estimator: Any, y_bounds: Any) -> RecordScore:
         raise ValueError(
             f"y_bounds must be two different numbers to score within, got {y_bounds!r}."
         )
-    return _Closeness(high - low)
+    return partial(_closeness, width=high - low)
+
+
+def _agree(y_true: Any, y_pred: Any) -> NDArray[np.float64]:
+    """Return 1 for a label that is predicted, else 0."""
+    same = np.asarray(y_true) == np.asarray(y_pred).reshape(np.shape(y_true))
+    return same.reshape(len(same), -1).all(axis=1).astype(np.float64)
+
+
+def _closeness(y_true: Any, y_pred: Any, *, width: float) -> NDArray[np.float64]:
+    """Return 1 for a prediction without error, down to 0 if it is off by the width."""
+    targets = np.asarray(y_true, dtype=np.float64)
+    errors = np.abs(targets - np.asarray(y_pred).reshape(targets.shape))
+    shares = np.minimum(errors.reshape(len(targets), -1), width) / width
+    return 1 - shares.mean(axis=1)
 
 
 def split_records(

@@ -299,9 +299,8 @@ class PrivateGridSearchCV(GridSearchCV):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        free = isinstance(self.selection, ReferenceSelection) or (
-            self.selection == "reference"
-        )
+        chosen = self.selection
+        free = chosen == "reference" or isinstance(chosen, ReferenceSelection)
         theirs = get_tags(self.estimator)
         noisy = not free and self.noise_random_state is None
         tags.non_deterministic = noisy or theirs.non_deterministic
