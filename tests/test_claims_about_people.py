@@ -160,7 +160,7 @@ def test_stratified_folds_void_the_count_of_a_search(cv, by_values):
 @pytest.mark.parametrize("cv", [3, KFold(3)])
 def test_a_private_search_without_a_reference_is_void_if_it_splits_by_values(cv):
     model = PrivateLogisticRegression(classes=[0, 1], **KNOWN)
-    search = PrivateGridSearchCV(model, {"C": [0.1, 1.0]}, cv=cv)
+    search = PrivateGridSearchCV(model, {"C": [0.1, 1.0]}).set_params(selection__cv=cv)
     with pytest.warns(PrivacyLeakWarning, match="chosen by its score on"):
         search.fit(X, LABELS)
     assert search.certificate_.void is (cv == 3)

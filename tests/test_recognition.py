@@ -215,9 +215,7 @@ def test_private_classes_are_not_published_as_those_of_a_reference(sensitivity):
 def test_searches_ask_before_they_split(selection, guise):
     rows, targets = GUISES[guise]
     ridge = PrivateRidge(sensitivity=FEW, epsilon=0.1)
-    search = PrivateGridSearchCV(
-        ridge, {"alpha": [0.1, 1.0]}, selection=selection, y_bounds=(-9, 9)
-    )
+    search = PrivateGridSearchCV(ridge, {"alpha": [0.1, 1.0]}, selection=selection)
     with pytest.raises(ValueError, match="X_reference must be public"):
         search.fit(X, Y, X_reference=rows, y_reference=targets)
     table = TableReference(rows, targets)

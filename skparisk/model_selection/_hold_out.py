@@ -3,54 +3,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier, is_regressor
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from skparisk._silence import silenced
+from skparisk._validate import check_epsilon, check_probability
 from skparisk.certificate._rounding import exact_sum
 from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.model_selection._candidates import Records
+from skparisk.model_selection._recorded import Task
 
-__all__ = ["RecordScore", "default_record_score", "score_hold_out", "split_records"]
+__all__ = [
+    "DECLARED_SCORE",
+    "HoldOutSelection",
+    "RecordScore",
+    "default_record_score",
+    "score_hold_out",
+    "split_records",
+]
 
 RecordScore = Callable[[Any, Any], Any]
 
+DECLARED_SCORE = (
+    "The caller says that record_score scores each record only by its own target and "
+    "prediction; this is not checked."
+)
 # Scores of records are rounded down to multiples of this: their sums are exact.
 _STEP = 2.0**-20
-
-
-@dataclass(frozen=True)
-class _Agreement:
-    """1 for a label that is predicted, else 0."""
-
-    def __call__(self, y_true: Any, y_pred: Any) -> NDArray[np.float64]:
-        same = np.asarray(y_true) == np.asarray(y_pred).reshape(np.shape(y_true))
-        return same.reshape(len(same), -1).all(axis=1).astype(np.float64)
-
-
-@dataclass(frozen=True)
-class _Closeness:
-    """1 for a prediction without error, down to 0 for one that is off by the width."""
-
-    width: float
-
-    def __call__(self, y_true: Any, y_pred: Any) -> NDArray[np.float64]:
-        targets = np.asarray(y_true, dtype=np.float64)
-        errors = np.abs(targets - np.asarray(y_pred).reshape(targets.shape))
-        shares = np.minimum(errors.reshape(len(targets), -1), self.width) / self.width
-        return 1 - shares.mean(axis=1)
 
 
 def default_record_score(estimator: Any, y_bounds: Any) -> RecordScore:
     """Return how predictions of single records are scored, from 0 to 1."""
     if is_classifier(estimator):
-        return _Agreement()
+        return _agree
     if not is_regressor(estimator):
         raise ValueError(
             "record_score must be given unless the estimator is a classifier or a "
@@ -61,7 +52,21 @@ def default_record_score(estimator: Any, y_bounds: Any) -> RecordScore:
         raise ValueError(
             f"y_bounds must be two different numbers to score within, got {y_bounds!r}."
         )
-    return _Closeness(high - low)
+    return partial(_closeness, width=high - low)
+
+
+def _agree(y_true: Any, y_pred: Any) -> NDArray[np.float64]:
+    """Return 1 for a label that is predicted, else 0."""
+    same = np.asarray(y_true) == np.asarray(y_pred).reshape(np.shape(y_true))
+    return same.reshape(len(same), -1).all(axis=1).astype(np.float64)
+
+
+def _closeness(y_true: Any, y_pred: Any, *, width: float) -> NDArray[np.float64]:
+    """Return 1 for a prediction without error, down to 0 if it is off by the width."""
+    targets = np.asarray(y_true, dtype=np.float64)
+    errors = np.abs(targets - np.asarray(y_pred).reshape(targets.shape))
+    shares = np.minimum(errors.reshape(len(targets), -1), width) / width
+    return 1 - shares.mean(axis=1)
 
 
 def split_records(
@@ -104,3 +109,33 @@ def score_hold_out(model: Any, held_out: Records, record_score: RecordScore) -> 
         )
     known = np.nan_to_num(scores, nan=0.0).clip(0.0, 1.0)
     return float(np.floor(known / _STEP).sum() * _STEP)
+
+
+class HoldOutSelection(BaseEstimator):
+    """What selections share that score private records which are held out."""
+
+    epsilon: float
+    holdout: float
+    record_score: RecordScore | None
+    y_bounds: Sequence[float] | None
+
+    def _check_parameters(self) -> None:
+        check_epsilon(self.epsilon)
+        check_probability(self.holdout, "holdout")
+        if not (self.record_score is None or callable(self.record_score)):
+            raise ValueError(
+                f"record_score must be None or a callable, got {self.record_score!r}."
+            )
+        if self.y_bounds is not None:
+            check_y_bounds(self.y_bounds)
+
+    def _hold_out(
+        self, task: Task, seed: np.random.SeedSequence
+    ) -> tuple[Records, Callable[[Any], float], tuple[str, ...]]:
+        """Return what to fit, a score of models, and what is not checked about it."""
+        record_score = self.record_score
+        if record_score is None:
+            record_score = default_record_score(task.estimator, self.y_bounds)
+        training, held_out = split_records(task.records, self.holdout, seed)
+        score = partial(score_hold_out, held_out=held_out, record_score=record_score)
+        return training, score, () if self.record_score is None else (DECLARED_SCORE,)

@@ -1,7 +1,8 @@
-"""Whether a splitter looks at the values of records when it splits them."""
+"""Which splitters are allowed, and which look at the values of records."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
@@ -20,7 +21,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-__all__ = ["SPLITS_BY_VALUES", "may_split_by_values"]
+__all__ = ["SPLITS_BY_VALUES", "check_splitter", "may_split_by_values"]
 
 SPLITS_BY_VALUES = (
     "The records were split by their values, as in stratified folds: changing one "
@@ -40,6 +41,17 @@ _BY_POSITION = (
     ShuffleSplit,
     TimeSeriesSplit,
 )
+
+
+def check_splitter(cv: Any) -> None:
+    """Refuse what scikit-learn cannot split by; an iterator is not used up."""
+    whole = isinstance(cv, Integral) and not isinstance(cv, bool)
+    many = hasattr(cv, "split") or isinstance(cv, Iterable)
+    if isinstance(cv, str) or not (cv is None or (cv >= 2 if whole else many)):
+        raise ValueError(
+            "cv must be None, a whole number >= 2, a splitter or an iterable of "
+            f"splits, got {cv!r}."
+        )
 
 
 def may_split_by_values(cv: Any, estimator: Any) -> bool:

@@ -16,7 +16,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skparisk.ledger import spend
 from skparisk.mechanisms import ExponentialMechanism, LaplaceMechanism
-from skparisk.model_selection import PrivateGridSearchCV, _recorded, _search
+from skparisk.model_selection import (
+    PrivateGridSearchCV,
+    _exponential,
+    _random_stopping,
+)
+from skparisk.model_selection._search import SELECTIONS
 
 # Enough for the bounds of a choice at its level to be apart, but for a false alarm.
 N_SEARCHES = {"exponential": 400, "random-stopping": 140}
@@ -42,21 +47,24 @@ class Guess(ClassifierMixin, BaseEstimator):
         return np.full(len(X), self.label)
 
 
-def search(selection, n_candidates, **parameters):
+def search(selection, n_candidates, random_state, **parameters):
     """Return a search whose first candidate alone predicts 0, and all others 1."""
     others = {"label": [1], "number": list(range(n_candidates - 1))}
     return PrivateGridSearchCV(
-        Guess(), [{"label": [0]}, others], selection=selection, **parameters
+        Guess(),
+        [{"label": [0]}, others],
+        selection=SELECTIONS[selection](**parameters),
+        random_state=random_state,
     )
 
 
-def count_choices(search, label, n_candidates):
+def count_choices(search, label, n_candidates, n_searches):
     """Count which candidate is chosen on five records with one label.
 
     One of them is held out, so that it alone counts, and a neighbor changes it.
     """
     chosen = np.zeros(n_candidates, dtype=int)
-    for _ in range(N_SEARCHES[search.selection]):
+    for _ in range(n_searches):
         chosen[search.fit(np.zeros((5, 1)), np.full(5, label)).best_index_] += 1
     return chosen
 
@@ -85,9 +93,9 @@ def largest_certain_loss(counts, others):
     return level
 
 
-def attack(search, n_candidates):
+def attack(search, n_candidates, n_searches):
     return largest_certain_loss(
-        *(count_choices(search, label, n_candidates) for label in (0, 1))
+        *(count_choices(search, label, n_candidates, n_searches) for label in (0, 1))
     )
 
 
@@ -98,12 +106,12 @@ def with_level(mechanism, factor):
 
 # Parameters, candidates, certified level, and what makes the noise.
 CASES = {
-    "exponential": ({"epsilon": 2.4}, 4, 2.4, _recorded, ExponentialMechanism),
+    "exponential": ({"epsilon": 2.4}, 4, 2.4, _exponential, ExponentialMechanism),
     "random-stopping": (
         {"epsilon": 0.05, "gamma": 0.0, "n_runs": 8},
         3,
         0.15,
-        _search,
+        _random_stopping,
         LaplaceMechanism,
     ),
 }
@@ -114,7 +122,7 @@ CASES = {
 def test_chosen_parameters_tell_neighbors_apart_as_far_as_is_certified(selection, seed):
     parameters, n_candidates, level, _, _ = CASES[selection]
     attacked = search(selection, n_candidates, random_state=seed, **parameters)
-    found = attack(attacked, n_candidates)
+    found = attack(attacked, n_candidates, N_SEARCHES[selection])
     assert attacked.certificate_.epsilon == level
     assert attacked.certificate_.private
     assert found <= level
@@ -128,7 +136,7 @@ def test_the_attack_notices_a_choice_with_too_little_noise(monkeypatch, selectio
     parameters, n_candidates, level, module, mechanism = CASES[selection]
     monkeypatch.setattr(module, mechanism.__name__, with_level(mechanism, 160))
     attacked = search(selection, n_candidates, random_state=0, **parameters)
-    assert attack(attacked, n_candidates) > level
+    assert attack(attacked, n_candidates, N_SEARCHES[selection]) > level
     assert attacked.certificate_.epsilon == level
 
 

@@ -1,0 +1,123 @@
+"""The choice by the exponential mechanism, on private records that are held out."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from skparisk.certificate import Certificate, DominatingLoss
+from skparisk.certificate._claim import SEEDED
+from skparisk.composition import compose_basic, compose_parallel, post_process
+from skparisk.exceptions import warn_if_seeded
+from skparisk.ledger._open import check_room
+from skparisk.mechanisms import ExponentialMechanism
+from skparisk.model_selection._hold_out import HoldOutSelection, RecordScore
+from skparisk.model_selection._recorded import (
+    Choice,
+    Task,
+    charge_leaks,
+    fit_recorded,
+)
+
+__all__ = ["ExponentialSelection"]
+
+
+class ExponentialSelection(HoldOutSelection):
+    """Fit all candidates to one part of the private records, and choose on the other.
+
+    For `selection` of :class:`~skparisk.model_selection.PrivateGridSearchCV`, where
+    "exponential" is short for ``ExponentialSelection()``. The exponential mechanism
+    chooses among the models by the sum of their scores on the records held out.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy level of the choice alone, in (0, inf].
+
+    holdout : float, default=0.2
+        Share of the private records to score on, in (0, 1), rounded up to a record.
+
+    record_score : callable, default=None
+        ``record_score(y_true, y_pred)`` returns a number in [0, 1] for each private
+        record that is held out, larger for better, by nothing but this record's own
+        target and prediction. Numbers outside are clipped, NaN is 0. None: 1 for the
+        right label and else 0; for regressors 1 minus the absolute error, as a share
+        of the width of `y_bounds`, and at least 0.
+
+    y_bounds : tuple of float, default=None
+        (lowest, highest) target, which is public. Needed to score regressors, unless
+        there is a `record_score`.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-hold-out-choice`). The larger of `epsilon` and the sum over
+    the fits of all candidates, as every record is in one part only. The caller must
+    ensure that `record_score` and ``predict`` look at one record at a time.
+
+    An open :class:`~skparisk.ledger.PrivacyLedger` is charged for each fit and for the
+    choice as they happen, which is more than the certificate says. If parameters tell
+    that their levels do not fit, nothing is fitted.
+
+    Examples
+    --------
+    >>> from skparisk import PrivateRidge
+    >>> from skparisk.datasets import load_census
+    >>> from skparisk.model_selection import ExponentialSelection, PrivateGridSearchCV
+    >>> ridge = PrivateRidge(epsilon=0.5, sensitivity=0.5)
+    >>> by_hold_out = ExponentialSelection(epsilon=0.9, y_bounds=(0, 1))
+    >>> grid = {"alpha": [1.0, 100.0]}
+    >>> search = PrivateGridSearchCV(ridge, grid, selection=by_hold_out)
+    >>> search.fit(*load_census(return_X_y=True)).certificate_.epsilon  # of two fits
+    1.0
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        holdout: float = 0.2,
+        record_score: RecordScore | None = None,
+        y_bounds: Sequence[float] | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.holdout = holdout
+        self.record_score = record_score
+        self.y_bounds = y_bounds
+
+    def _choose(self, task: Task) -> Choice:
+        """Fit all, and choose by scores that one record changes by 1 at most."""
+        training, score, provisos = self._hold_out(task, task.seeds)
+        seed = task.noise_random_state
+        warn_if_seeded(seed)
+        choice = Certificate(
+            self.epsilon,
+            relation="replace-one",
+            void_reasons=() if seed is None else (SEEDED,),
+            provisos=provisos,
+        )
+        known = [level for c in task.candidates if (level := c.level) is not None]
+        # Relations that do not go together are refused before anything is released.
+        compose_basic([choice, *known])
+        mechanism = ExponentialMechanism(1.0, self.epsilon)
+        whole = len(known) == len(task.candidates)
+        if whole and not any(level.delta for level in known):
+            check_room(*map(_charged_at_least, known), mechanism)
+        models, scores, fits = [], [], charge_leaks(task.candidates)
+        for candidate in task.candidates:
+            model, releases = fit_recorded(candidate.estimator, training)
+            models.append(model)
+            scores.append(score(model))
+            fits += map(post_process, releases)
+        index = int(mechanism.choose(scores, noise_random_state=seed))
+        parts = [compose_basic(fits), choice]
+        certificate = compose_parallel(parts, partition="position")
+        return Choice(index, models[index], certificate)
+
+
+def _charged_at_least(level: Certificate) -> Certificate:
+    """Return a part of what will be charged: risks may be less, and losses known."""
+    loss = None
+    if math.isfinite(level.epsilon):
+        loss = DominatingLoss("laplace", level.epsilon)
+    return dataclasses.replace(level, risk=0.0, failure_prob=0.0, loss=loss)

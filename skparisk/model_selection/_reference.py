@@ -1,0 +1,179 @@
+"""The choice by simulation on public records, which costs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from skparisk.certificate import Certificate
+from skparisk.composition import compose_basic
+from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning, warn_caller
+from skparisk.ledger import spend
+from skparisk.model_selection._candidates import Records, own_sampler
+from skparisk.model_selection._recognition import find_samplers
+from skparisk.model_selection._recorded import (
+    Choice,
+    Task,
+    charge_leaks,
+    fit_recorded,
+)
+from skparisk.model_selection._simulation import simulate_scores
+from skparisk.model_selection._splits import (
+    SPLITS_BY_VALUES,
+    check_splitter,
+    may_split_by_values,
+)
+from skparisk.neighbors import sample_database
+from skparisk.reference import TableReference, as_reference
+
+__all__ = ["CHOSEN_ON_PRIVATE", "ReferenceSelection", "tabulate_scores"]
+
+CHOSEN_ON_PRIVATE = (
+    "The candidate was chosen by its score on the private data themselves, without "
+    "noise."
+)
+
+
+class ReferenceSelection(BaseEstimator):
+    """Choose by simulation on public records, and fit the best candidate once.
+
+    For `selection` of :class:`~skparisk.model_selection.PrivateGridSearchCV`, where
+    "reference" is short for ``ReferenceSelection()``. The scores are those of
+    :func:`~skparisk.model_selection.simulate_scores`.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable, default=5
+        Splits of the public records, as in `GridSearchCV`; an int is >= 2.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-free-simulation`). That of one fit: the choice is free. The
+    caller must ensure that the reference is public and describes the population.
+
+    Public are the reference that `fit` is given, or that of the sampler. Without either
+    the training data themselves are simulated on. This warns, and the certificate says
+    so. Candidates whose pairs were drawn before the choice are refused.
+
+    Examples
+    --------
+    >>> from skparisk import PrivateRidge
+    >>> from skparisk.datasets import load_census
+    >>> from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
+    >>> X, y = load_census(return_X_y=True)
+    >>> ridge, by_public = PrivateRidge(sensitivity=0.5), ReferenceSelection(cv=3)
+    >>> search = PrivateGridSearchCV(ridge, {"alpha": [1.0, 9.0]}, selection=by_public)
+    >>> search = search.fit(X[900:], y[900:], X_reference=X[:900], y_reference=y[:900])
+    >>> search.certificate_.epsilon, "split2_test_score" in search.cv_results_
+    (1.0, True)
+    """
+
+    def __init__(self, *, cv: Any = 5) -> None:
+        self.cv = cv
+
+    def _check_parameters(self) -> None:
+        check_splitter(self.cv)
+
+    def _choose(self, task: Task) -> Choice:
+        """Choose by simulation, and fit the best candidate to the private records."""
+        candidates, records = task.candidates, task.records
+        if len(candidates) > 1 and any(candidate.has_pairs for candidate in candidates):
+            raise IncompatibleError(
+                "selection='reference' must not look at the pairs that calibrate the "
+                "noise: a SensitivitySampler must not be fitted beforehand, nor have a "
+                "reference with sampling='disjoint' or 'split'."
+            )
+        made, simulated = task.seeds.spawn(2)
+        estimators = [candidate.estimator for candidate in candidates]
+        n_records = _count_public_records(estimators, len(records))
+        public = _find_public_records(estimators[0], records, n_records, made)
+        leaks = []
+        if public is None:
+            by_values = may_split_by_values(self.cv, estimators[0])
+            leaks.append(
+                Certificate(
+                    0.0,
+                    leaks=(CHOSEN_ON_PRIVATE,),
+                    void_reasons=(SPLITS_BY_VALUES,) if by_values else (),
+                )
+            )
+            warn_caller(
+                f"{CHOSEN_ON_PRIVATE} Give X_reference, which must be public.",
+                PrivacyLeakWarning,
+            )
+        scores = simulate_scores(
+            estimators,
+            *(public or (records.X, records.y)),
+            n_records=n_records,
+            scoring=task.scoring,
+            cv=self.cv,
+            n_jobs=task.n_jobs,
+            random_state=np.random.default_rng(simulated),
+            verbose=task.verbose,
+        )
+        results = tabulate_scores(
+            [candidate.params for candidate in candidates], scores
+        )
+        index = int(results["rank_test_score"].argmin())
+        spend(*leaks, note="a choice by scores on the private data themselves")
+        leaks += charge_leaks([candidates[index]])
+        fitted, releases = fit_recorded(estimators[index], records)
+        certificate = compose_basic([*leaks, *releases])
+        return Choice(index, fitted, certificate, None if public is None else results)
+
+
+def tabulate_scores(
+    params: Sequence[dict[str, Any]], scores: NDArray[np.float64]
+) -> dict[str, Any]:
+    """Return candidates and their scores as `cv_results_`, without times."""
+    with np.errstate(invalid="ignore"):  # infinite scores
+        means, deviations = scores.mean(axis=1), scores.std(axis=1)
+    comparable = np.where(np.isnan(means), -np.inf, means)
+    results: dict[str, Any] = {}
+    for name in sorted({name for candidate in params for name in candidate}):
+        column = np.ma.MaskedArray(np.empty(len(params), dtype=object), mask=True)
+        for row, candidate in enumerate(params):
+            if name in candidate:
+                column[row] = candidate[name]
+        results[f"param_{name}"] = column
+    results["params"] = list(params)
+    for split, of_split in enumerate(scores.T):
+        results[f"split{split}_test_score"] = of_split
+    results["mean_test_score"] = means
+    results["std_test_score"] = deviations
+    above = comparable[None, :] > comparable[:, None]
+    results["rank_test_score"] = 1 + above.sum(axis=1, dtype=np.int32)
+    return results
+
+
+def _find_public_records(
+    estimator: Any, records: Records, n_records: int, seed: np.random.SeedSequence
+) -> tuple[Any, Any] | None:
+    """Return public records, if any: those that were given, or of the sampler.
+
+    Not of the sampler in a pipeline, whose reference has the units of its last step. A
+    reference that is no table makes two records for each of `n_records`.
+    """
+    if records.X_reference is not None:
+        return records.X_reference, records.y_reference
+    sampler = own_sampler(estimator)
+    if sampler is None or sampler.reference is None:
+        return None
+    reference = as_reference(sampler.reference)
+    if isinstance(reference, TableReference):
+        return reference.pool.X, reference.pool.y
+    return sample_database(reference, 2 * n_records, seed)
+
+
+def _count_public_records(estimators: Sequence[Any], n_records: int) -> int:
+    """Return the number of records that is public.
+
+    With "add-remove" that is what the sampler was given: there may be one less.
+    """
+    samplers = find_samplers(estimators)
+    known = [getattr(sampler, "n_records_", sampler.n_records) for sampler in samplers]
+    return max((number for number in known if number is not None), default=n_records)

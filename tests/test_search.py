@@ -1,0 +1,268 @@
+"""The shell of private searches: parameters, data, what is kept, what it wraps."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from searches import (
+    ALPHAS,
+    CHEAP,
+    PUBLIC,
+    WITH_GAPS,
+    X_PUBLIC,
+    Y_PUBLIC,
+    Constant,
+    Fill,
+    X,
+    Y,
+    known,
+    private_search,
+)
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skparisk import (
+    IncompatibleError,
+    PrivacyLeakWarning,
+    PrivateKernelDensity,
+    PrivateLogisticRegression,
+    PrivateRidge,
+    SensitivitySampler,
+)
+from skparisk.certificate._claim import DECLARED, PRIVATE_REFERENCE, SEEDED
+from skparisk.ledger import PrivacyLedger
+from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
+from skparisk.model_selection._search import SELECTIONS
+from skparisk.reference import TableReference
+
+
+@pytest.fixture(autouse=True)
+def nothing_seen():
+    Constant.seen.clear()
+
+
+def test_what_records_are_scored_by_must_be_given():
+    for selection in ("exponential", "random-stopping"):
+        for bounds in (None, (1.0, 1.0)):
+            with pytest.raises(ValueError, match="y_bounds must be"):
+                private_search(Constant(), {}, selection, y_bounds=bounds).fit(X, Y)
+        with pytest.raises(ValueError, match="record_score must be given"):
+            private_search(PrivateKernelDensity(), {}, selection).fit(X)
+    assert Constant.seen == []
+
+
+def test_data_that_no_fit_would_take_are_refused_before_a_fit():
+    for selection in SELECTIONS:
+        search = private_search(Constant(), {"value": [0.0]}, selection)
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            search.fit(X, Y[:-1])
+        with pytest.raises(ValueError, match="given together"):
+            search.fit(X, Y, X_reference=X_PUBLIC)
+        with pytest.raises(ValueError, match="given together"):
+            search.fit(X, Y, y_reference=Y_PUBLIC)
+        with pytest.raises(ValueError, match="Input y contains infinity"):
+            search.fit(X, np.r_[np.inf, Y[1:]])
+        with pytest.raises(ValueError, match="the target y is None"):
+            search.fit(X)
+        with (
+            PrivacyLedger(9.0) as ledger,
+            pytest.raises(ValueError, match="X contains"),
+        ):
+            private_search(known(), ALPHAS, selection).fit(WITH_GAPS, Y, **PUBLIC)
+        assert ledger.releases == ()
+    assert Constant.seen == []
+
+
+def test_missing_values_are_left_to_estimators_that_take_them():
+    for selection in SELECTIONS:
+        search = private_search(
+            make_pipeline(Fill(), known()), {"privateridge__alpha": [1.0]}, selection
+        )
+        certificate = search.fit(WITH_GAPS, Y, **PUBLIC).certificate_
+        assert certificate.provisos == (DECLARED,)
+        assert certificate.private  # nothing else learned anything
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_a_reference_of_text_is_compared_as_a_whole(selection):
+    """There are no hashes of records that are not numbers."""
+    search = private_search(Constant(), {"value": [0.0]}, selection)
+    words = np.array(["ash", "beech", "cedar"])[np.arange(600).reshape(300, 2) % 3]
+    with pytest.raises(
+        ValueError, match="must not share records with the training data"
+    ):
+        search.fit(words, Y, X_reference=words.copy(), y_reference=Y)
+    assert Constant.seen == []
+    search.fit(words, Y, X_reference=words[::2], y_reference=Y[::2])
+    assert search.certificate_.private
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_samplers_with_private_records_are_refused_before_a_split(selection):
+    own = SensitivitySampler(n_pairs=40, reference=TableReference(X[::-1], Y[::-1]))
+    search = private_search(PrivateRidge(sensitivity=own), ALPHAS, selection)
+    with PrivacyLedger(9.0) as ledger, pytest.raises(ValueError, match="has them as"):
+        search.fit(X, Y)
+    assert ledger.releases == ()
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize(
+    "estimator", [Constant(level=None), make_pipeline(Fill(), Constant(level=None))]
+)
+def test_estimators_that_release_without_a_charge_are_refused(selection, estimator):
+    search = private_search(estimator, {}, selection)
+    with pytest.raises(IncompatibleError, match="charged nothing"):
+        search.fit(X, Y, **PUBLIC)
+    assert not hasattr(search, "best_estimator_")
+
+
+PARAMETERS = {
+    *PrivateGridSearchCV(None, None).get_params(deep=False),
+    *("cv", "error_score", "pre_dispatch", "refit", "return_train_score"),
+}
+FITTED = {
+    "best_estimator_",
+    "best_index_",
+    "best_params_",
+    "certificate_",
+    "multimetric_",
+    "scorer_",
+}
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("reference", [PUBLIC, {}])
+@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
+def test_nothing_else_is_kept(selection, reference):
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    if reference:
+        reference = reference | {
+            "X_reference": pd.DataFrame(X_PUBLIC, columns=["a", "b"])
+        }
+    search = private_search(known(), ALPHAS, selection).fit(frame, Y, **reference)
+    shown = {"best_score_", "cv_results_"} if selection == "reference" else set()
+    expected = PARAMETERS | FITTED | {"feature_names_in_"}
+    assert set(vars(search)) == expected | (shown if reference else set())
+    assert list(search.feature_names_in_) == ["a", "b"]
+    copied = pickle.loads(pickle.dumps(search))
+    np.testing.assert_array_equal(copied.predict(frame), search.predict(frame))
+    assert copied.certificate_ == search.certificate_
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_seeded_searches_repeat(selection):
+    search = private_search(
+        PrivateRidge(sensitivity=CHEAP, random_state=0, noise_random_state=0),
+        {"alpha": [0.1, 1.0, 10.0]},
+        selection,
+        noise_random_state=0,
+        **({"gamma": 0.06, "n_runs": 3} if selection == "random-stopping" else {}),
+    )
+    fits = []
+    for _ in range(2):
+        with pytest.warns(PrivacyLeakWarning, match="noise_random_state=0"):
+            fits.append(clone(search).fit(X, Y, **PUBLIC))
+    one, other = fits
+    np.testing.assert_array_equal(one.predict(X), other.predict(X))
+    assert one.certificate_ == other.certificate_
+    assert one.certificate_.void_reasons == (SEEDED,)
+
+
+def test_a_search_is_what_its_estimator_is():
+    labels = np.where(Y > 0, "above", "below")
+    model = PrivateLogisticRegression(sensitivity=0.1, classes=["above", "below"])
+    for selection in SELECTIONS:
+        search = private_search(model, {"C": [0.1, 1.0]}, selection, scoring="accuracy")
+        search.fit(
+            X, labels, X_reference=X_PUBLIC, y_reference=np.where(Y_PUBLIC > 0, *KINDS)
+        )
+        assert isinstance(search, GridSearchCV)
+        assert search.classes_.tolist() == ["above", "below"]
+        assert search.n_features_in_ == 2
+        assert search.predict_proba(X).shape == (300, 2)
+        assert search.score(X, labels) == (search.predict(X) == labels).mean()
+        assert search.get_params()["estimator__C"] == 1.0
+        assert "PrivateLogisticRegression" in search._repr_html_()
+        assert sklearn.base.is_classifier(search)
+
+
+KINDS = ("above", "below")
+
+
+def test_search_is_part_of_a_pipeline_with_routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = private_search(PrivateRidge(sensitivity=CHEAP), ALPHAS, "reference")
+        search.set_fit_request(X_reference=True, y_reference=True)
+        scaler = FrozenEstimator(StandardScaler().fit(X_PUBLIC))
+        pipeline = make_pipeline(scaler, search, transform_input=["X_reference"])
+        pipeline.fit(X, Y, **PUBLIC)
+    assert pipeline[-1].certificate_.private
+    assert pipeline.score(X, Y) > 0.5
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_pipelines_give_each_candidate_the_reference_in_its_units(selection):
+    ridge = PrivateRidge(sensitivity=CHEAP)
+    scaler = FrozenEstimator(StandardScaler().fit(1000 * X_PUBLIC))
+    search = private_search(
+        make_pipeline(scaler, ridge),
+        {"privateridge__alpha": [1e-3, 1e6]},
+        selection,
+        **({"epsilon": 3.0, "n_runs": 6} if selection == "random-stopping" else {}),
+    )
+    search.fit(1000 * X, Y, X_reference=1000 * X_PUBLIC, y_reference=Y_PUBLIC)
+    assert search.certificate_.private
+    assert search.best_estimator_[-1].noise_scale_ < 1
+
+
+def test_samplers_that_sample_the_private_data_say_so_on_the_certificate():
+    search = private_search(PrivateRidge(sensitivity=CHEAP), ALPHAS, "exponential")
+    with pytest.warns(PrivacyLeakWarning, match="private data themselves"):
+        search.fit(X, Y)
+    assert search.certificate_.leaks == (PRIVATE_REFERENCE,)
+
+
+def test_tags_tell_of_noise():
+    def tag(search):
+        return sklearn.utils.get_tags(search).non_deterministic
+
+    seeded = known(noise_random_state=0)
+    assert tag(private_search(known(), ALPHAS, "reference"))
+    assert not tag(private_search(seeded, ALPHAS, "reference"))
+    assert tag(private_search(seeded, ALPHAS, "exponential"))
+    assert not tag(private_search(seeded, ALPHAS, "exponential", noise_random_state=0))
+
+
+@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks(
+    [
+        private_search(
+            known(noise_random_state=0),
+            {"alpha": [0.1, 1.0]},
+            selection,
+            noise_random_state=0,
+            **({"cv": 2} if selection == "reference" else {}),
+        )
+        for selection in SELECTIONS
+    ]
+    + [
+        PrivateGridSearchCV(
+            PrivateLogisticRegression(sensitivity=1.0, noise_random_state=0),
+            {"C": [0.1, 1.0]},
+            selection=selection,
+            random_state=0,
+            noise_random_state=0,
+        )
+        for selection in (ReferenceSelection(cv=2), "exponential")
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

@@ -1,0 +1,196 @@
+"""What estimators and searches spend, told from their parameters."""
+
+import math
+
+import pytest
+import sklearn
+from searches import ALPHAS, PUBLIC, X_PUBLIC, Y_PUBLIC, X, Y, known, private_search
+from sklearn.ensemble import BaggingRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    StratifiedKFold,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skparisk import (
+    IncompatibleError,
+    PrivateEstimator,
+    PrivateLogisticRegression,
+    PrivateRidge,
+    SensitivitySampler,
+)
+from skparisk.certificate._claim import NO_NOISE, SEEDED
+from skparisk.ledger import PrivacyLedger
+from skparisk.model_selection import search_certificate
+from skparisk.model_selection._levels import LEARNS_MORE, declared_certificate
+from skparisk.model_selection._splits import SPLITS_BY_VALUES, may_split_by_values
+from skparisk.papers import DandekarTheorem4, DandekarTheorem5
+from skparisk.preprocessing import RandomizedResponseTransformer
+from skparisk.reference import TableReference
+
+
+def around(search):
+    """Return what a ledger counts of a search, and what its certificate says."""
+    with PrivacyLedger(math.inf) as ledger:
+        search.fit(X, Y)
+    return ledger.spent, search_certificate(search)
+
+
+@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
+def test_count_of_a_search_is_what_a_ledger_counts():
+    grid = {"alpha": [0.1, 1.0], "epsilon": [0.1, 0.3]}
+    pipeline = make_pipeline(StandardScaler(), known())
+    own = SensitivitySampler(n_pairs=40, reference=TableReference(X_PUBLIC, Y_PUBLIC))
+    explicit = SensitivitySampler(randomness="explicit", sensitivity=0.1)
+    searches = [
+        GridSearchCV(known(), grid, cv=3, refit=False),
+        GridSearchCV(pipeline, {"privateridge__epsilon": [0.1, 0.3]}, cv=3),
+        RandomizedSearchCV(known(), grid, n_iter=2, cv=2, random_state=0),
+        GridSearchCV(PrivateRidge(sensitivity=explicit), {"gamma": [0.1, 0.2]}, cv=2),
+        GridSearchCV(PrivateRidge(sensitivity=own), {"gamma": [0.1, 0.2]}, cv=2),
+    ]
+    for search in searches:
+        spent, counted = around(search)
+        assert counted.epsilon == spent.epsilon
+        assert counted.n_releases == spent.n_releases
+        assert spent.risk <= counted.risk
+        assert (spent.risk > 0) == (counted.risk > 0)
+        assert counted.delta == spent.delta
+        assert counted.leaks == ((LEARNS_MORE,) if search is searches[1] else ())
+        assert counted.void
+        assert "without noise" in counted.guarantee
+    assert spent.risk > 0.5
+    assert counted.risk in (0.7, 0.8)  # 2 folds of 0.1 and 0.2, and the best
+
+
+class Half:
+    """A rule of one's own, of which half of all pairs may exceed the level."""
+
+    name = "half"
+    failure_prob = 0.0
+    void_reasons = ()
+
+    def order_index(self, n_pairs, gamma):
+        return n_pairs // 2
+
+    def certify_risk(self, n_pairs, order_index):
+        return 0.5
+
+
+def test_a_rule_of_ones_own_counts_with_the_risk_that_it_certifies():
+    sampler = SensitivitySampler(n_pairs=40, calibration=Half())
+    found = declared_certificate(PrivateRidge(gamma=0.1, sensitivity=sampler))
+    assert found.risk == 0.5
+    assert "(half)" in found.provisos[0]
+    assert declared_certificate(PrivateRidge(gamma=0.1)).provisos == ()
+
+
+def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
+    def level(estimator):
+        found = declared_certificate(estimator)
+        return (
+            found.epsilon,
+            found.delta,
+            found.risk,
+            found.failure_prob,
+            found.randomness if found.risk else None,
+            found.relation,
+        )
+
+    def of(**parameters):
+        return PrivateRidge(
+            epsilon=0.5, gamma=0.1, sensitivity=SensitivitySampler(**parameters)
+        )
+
+    one = "replace-one"
+    implicit = (0.5, 0.0, 0.1, 0.0, "implicit", one)
+    assert level(PrivateRidge(epsilon=0.5, gamma=0.1)) == implicit
+    assert level(of(epsilon=9.0)) == implicit
+    assert level(of(calibration="pac")) == (0.5, 0.0, 0.1, 0.05, "implicit", one)
+    assert level(of(randomness="both")) == (0.5, 0.0, 0.1, 0.0, "both", one)
+    pure = (0.5, 0.0, 0.0, 0.0, None, one)
+    assert level(of(randomness="both", delta=0.01))[1] == 0
+
+    def of_known(gamma, **parameters):
+        return of(randomness="explicit", sensitivity=1.0, **parameters).set_params(
+            gamma=gamma
+        )
+
+    for gamma, parameters in [
+        (0.1, {}),
+        (0.1, {"calibration": "pac"}),
+        (0.6, {"mechanism": "exponential"}),
+    ]:
+        assert level(of_known(gamma, **parameters)) == pure
+    for gamma, parameters in [
+        (0.6, {}),
+        (0.1, {"mechanism": "gaussian"}),
+        (0.1, {"calibration": DandekarTheorem4()}),
+    ]:
+        expected = (0.5, 0.0, gamma, 0.0, "explicit", one)
+        assert level(of_known(gamma, **parameters)) == expected
+    assert level(of_known(0.1, delta=0.01)) == (
+        *(0.5, 0.01, 0.0, 0.0, None),
+        one,
+    )
+    assert level(of(relation="add-remove"))[-1] == "add-remove"
+    assert level(known(epsilon=0.5)) == pure
+    bound = PrivateRidge(epsilon=0.5, sensitivity="bound", x_norm=1, y_bounds=(0, 1))
+    assert level(bound) == pure
+    assert declared_certificate(bound).provisos == ()
+    assert level(RandomizedResponseTransformer(0.5)) == pure
+    assert level(SensitivitySampler(epsilon=0.5, gamma=0.1)) == implicit
+    frozen = FrozenEstimator(SensitivitySampler(randomness="both"))
+    assert level(PrivateRidge(sensitivity=frozen))[4] == "both"
+    wrapped = PrivateEstimator(known(), epsilon=0.5, gamma=0.1)  # what is inside is not
+    assert level(wrapped) == implicit
+    two = make_pipeline(RandomizedResponseTransformer(0.25), known(epsilon=0.25))
+    assert level(two) == pure
+    for seeded in (
+        known(noise_random_state=0),
+        of(noise_random_state=0),
+        RandomizedResponseTransformer(noise_random_state=0),
+    ):
+        assert declared_certificate(seeded).void_reasons == (SEEDED,)
+    assert declared_certificate(of(calibration=DandekarTheorem5())).void
+    assert declared_certificate(known(epsilon=math.inf)).void_reasons == (NO_NOISE,)
+    for unclear in (
+        Ridge(),
+        BaggingRegressor(known()),
+        make_pipeline(private_search(known(), ALPHAS, "reference")),
+        make_pipeline(FrozenEstimator(known())),
+    ):
+        assert declared_certificate(unclear) is None
+
+
+def test_searches_that_cannot_be_counted_are_refused():
+    with pytest.raises(IncompatibleError, match="search must wrap a private estimator"):
+        search_certificate(GridSearchCV(Ridge(), {}, cv=2).fit(X, Y))
+    private = private_search(known(), ALPHAS, "reference").fit(X, Y, **PUBLIC)
+    with pytest.raises(ValueError, match="has its own certificate_"):
+        search_certificate(private)
+    with pytest.raises(ValueError, match="must be a fitted search"):
+        search_certificate(Ridge().fit(X, Y))
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        search_certificate(GridSearchCV(known(), {}))
+    search = GridSearchCV(known(), {"alpha": [0.1, 1.0]}, cv=2).fit(X, Y)
+    search.set_params(estimator__alpha=2.0)  # which is no part of the count
+    assert search_certificate(search).epsilon == 5.0
+    search.estimator.set_params(epsilon=1e-6)
+    with pytest.raises(ValueError, match="the estimator that it was fitted with"):
+        search_certificate(search)
+
+
+@pytest.mark.parametrize(("cv", "by_values"), [(3, True), (KFold(3), False)])
+def test_folds_by_values_void_the_count(cv, by_values):
+    """Changing one record moves others to another fold."""
+    model = PrivateLogisticRegression(sensitivity=1.0, classes=[0, 1])
+    search = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=cv).fit(X, Y > 0)
+    reasons = search_certificate(search).void_reasons
+    assert (SPLITS_BY_VALUES in reasons) is by_values
+    assert may_split_by_values(StratifiedKFold(), known())

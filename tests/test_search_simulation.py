@@ -1,0 +1,165 @@
+"""Scores from public records alone: no ledger learns of them, no seed is looked at."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from scipy import sparse
+from searches import CHEAP, PUBLIC, X_PUBLIC, Y_PUBLIC, Constant, X, Y, known
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skparisk import PrivateKernelDensity, PrivateRidge, SensitivitySampler
+from skparisk.ledger import PrivacyLedger
+from skparisk.model_selection import simulate_scores
+from skparisk.model_selection._candidates import as_indexable, take_rows
+from skparisk.reference import TableReference
+
+
+@pytest.fixture(autouse=True)
+def nothing_seen():
+    Constant.seen.clear()
+
+
+def test_without_noise_the_simulation_is_cross_validation():
+    """All of the training part is drawn, in another order: what Ridge is fitted to."""
+    ridges = [PrivateRidge(alpha, epsilon=math.inf) for alpha in (0.1, 100.0)]
+    cv = KFold(4, shuffle=True, random_state=1)
+    scores = simulate_scores(ridges, X_PUBLIC, Y_PUBLIC, n_records=90, cv=cv)
+    expected = [
+        cross_val_score(Ridge(alpha), X_PUBLIC, Y_PUBLIC, cv=cv)
+        for alpha in (0.1, 100.0)
+    ]
+    np.testing.assert_allclose(scores, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_records", [50, 80, 500])
+def test_databases_come_from_the_training_part_alone(n_records):
+    cv = KFold(3)
+    simulate_scores(
+        [Constant(), Constant(1.0)],
+        X_PUBLIC,
+        Y_PUBLIC,
+        n_records=n_records,
+        cv=cv,
+        random_state=0,
+    )
+    assert len(Constant.seen) == 6
+    splits = list(cv.split(X_PUBLIC))
+    for (_, rows, targets, X_ref, y_ref), (train, _) in zip(
+        Constant.seen, splits * 2, strict=True
+    ):
+        np.testing.assert_array_equal(X_ref, X_PUBLIC[train])
+        np.testing.assert_array_equal(y_ref, Y_PUBLIC[train])
+        places = [int(np.flatnonzero(target == Y_PUBLIC)[0]) for target in targets]
+        assert len(places) == n_records
+        assert set(places) <= set(train)
+        np.testing.assert_array_equal(rows, X_PUBLIC[places])
+        if n_records <= len(train):
+            assert len(set(places)) == n_records
+    first, second = Constant.seen[:3], Constant.seen[3:]
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one[1], other[1])
+
+
+def test_scores_do_not_depend_on_the_workers():
+    ridges = [PrivateRidge(sensitivity=CHEAP, epsilon=epsilon) for epsilon in (0.1, 10)]
+    parameters = {"n_records": 60, "cv": 3, "random_state": 0}
+    with PrivacyLedger(1e-6) as ledger:
+        scores = simulate_scores(ridges, X_PUBLIC, Y_PUBLIC, n_jobs=2, **parameters)
+    assert ledger.releases == ()
+    again = simulate_scores(ridges, X_PUBLIC, Y_PUBLIC, **parameters)
+    np.testing.assert_array_equal(scores, again)
+    assert (scores[0] < scores[1]).all()
+    other = simulate_scores(
+        ridges[:1], X_PUBLIC, Y_PUBLIC, **parameters | {"random_state": 1}
+    )
+    assert (other != scores[:1]).all()
+
+
+def test_simulation_neither_charges_a_ledger_nor_warns():
+    with PrivacyLedger(1e-6) as ledger:
+        simulate_scores([known()], X_PUBLIC, Y_PUBLIC, n_records=60, cv=2)
+    assert ledger.releases == ()
+
+
+def test_reference_in_a_pipeline_is_transformed_as_the_records_are():
+    pipeline = make_pipeline(StandardScaler(), Constant())
+    simulate_scores([pipeline], X_PUBLIC, Y_PUBLIC, n_records=60, cv=2, random_state=0)
+    for (_, rows, targets, X_ref, y_ref), (train, _) in zip(
+        Constant.seen, KFold(2).split(X_PUBLIC), strict=True
+    ):
+        drawn = X_PUBLIC[[int(np.flatnonzero(t == Y_PUBLIC)[0]) for t in targets]]
+        scaler = StandardScaler().fit(drawn)
+        np.testing.assert_allclose(rows, scaler.transform(drawn))
+        np.testing.assert_allclose(X_ref, scaler.transform(X_PUBLIC[train]))
+        np.testing.assert_array_equal(y_ref, Y_PUBLIC[train])
+    assert pipeline.transform_input is None
+
+
+def test_estimators_that_know_their_reference_keep_it():
+    own = SensitivitySampler(n_pairs=40, reference=TableReference(X, Y))
+    fitted = PrivateRidge(sensitivity=CHEAP).fit(X[:60], Y[:60], **PUBLIC).sampler_
+    models = [
+        PrivateRidge(sensitivity=own),
+        make_pipeline("passthrough", PrivateRidge(sensitivity=own)),
+        PrivateRidge(sensitivity=FrozenEstimator(fitted)),
+    ]
+    scores = simulate_scores(models, X_PUBLIC, Y_PUBLIC, n_records=60, cv=2)
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("routed", [True, False])
+def test_reference_is_routed_where_that_is_asked_for(routed):
+    with sklearn.config_context(enable_metadata_routing=routed):
+        inner = Constant()
+        if routed:
+            inner.set_fit_request(X_reference=True, y_reference=True)
+        model = TransformedTargetRegressor(inner)
+        if not routed:
+            model = make_pipeline(model)
+        simulate_scores([model], X_PUBLIC, Y_PUBLIC, n_records=60, cv=2)
+    assert [seen[3] is not None for seen in Constant.seen] == [routed] * 2
+
+
+def test_density_is_simulated_without_targets():
+    density = PrivateKernelDensity(bounds=(-8, 8), sensitivity="bound")
+    scores = simulate_scores([density], X_PUBLIC[:, :1], n_records=60, cv=3)
+    assert scores.shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_records", 0),
+        ("scoring", ["r2", "max_error"]),
+        ("scoring", {"r2": "r2"}),
+        ("n_jobs", 0),
+        ("verbose", -1),
+        ("random_state", "seed"),
+    ],
+)
+def test_bad_parameters_of_a_simulation_are_refused(name, value):
+    parameters = {"n_records": 60} | {name: value}
+    with pytest.raises(ValueError, match=name):
+        simulate_scores([Constant()], X_PUBLIC, Y_PUBLIC, **parameters)
+    assert Constant.seen == []
+
+
+@pytest.mark.parametrize(
+    "table",
+    [X.tolist(), X, pd.DataFrame(X), sparse.coo_array(X)],
+    ids=["list", "array", "frame", "sparse"],
+)
+def test_rows_are_taken_of_any_table(table):
+    taken = take_rows(as_indexable(table), np.array([3, 1]))
+    dense = taken.toarray() if sparse.issparse(taken) else np.asarray(taken)
+    np.testing.assert_array_equal(dense, X[[3, 1]])
+    assert type(taken) is type(table) or not isinstance(table, pd.DataFrame)
+    assert take_rows(as_indexable(None), np.array([0])) is None
