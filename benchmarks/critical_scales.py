@@ -1,6 +1,6 @@
 """Critical scales of many pairs: one sort of the kinks, against bisection.
 
-Claim: on one core, `laplace_critical_scales` takes less than 5 s for 100 000 pairs with
+Claim: on one core, `Laplace.critical_scales` takes less than 5 s for 100 000 pairs with
 64 outputs each, in blocks of about 2**20 numbers, and is at least 2 times as fast as
 bisection (60 steps) of all pairs of a block together. Bisection is not even right for
 all pairs: it overlooks some that fall below -epsilon and come back. Rounds of the two
@@ -16,12 +16,7 @@ import tracemalloc
 
 import numpy as np
 
-from skparisk.calibration import (
-    gaussian_critical_scales,
-    gaussian_peak_losses,
-    laplace_critical_scales,
-    laplace_peak_losses,
-)
+from skparisk.laws import Gaussian, Laplace
 
 CLAIM_SECONDS = 5.0
 CLAIM_RATIO = 2.0
@@ -76,9 +71,9 @@ def main() -> int:
         "Gaussian": rng.normal(size=v.shape),
     }
     rows = (
-        ("Laplace", laplace_critical_scales, laplace_peak_losses, N_PAIRS),
-        ("Gaussian", gaussian_critical_scales, gaussian_peak_losses, N_PAIRS),
-        ("Laplace", bisect, laplace_peak_losses, BLOCK),
+        ("Laplace", Laplace().critical_scales, Laplace().peak_losses, N_PAIRS),
+        ("Gaussian", Gaussian().critical_scales, Gaussian().peak_losses, N_PAIRS),
+        ("Laplace", bisect, Laplace().peak_losses, BLOCK),
     )
     rounds = [
         [
@@ -97,7 +92,8 @@ def main() -> int:
         block = v[:BLOCK], noise[law][:BLOCK]
         memory, scales = peak_memory(function, *block)
         right = share_right(peak_losses, *block, scales)
-        print(f"{function.__name__:<24} {took:>8.2f} {memory:>6.0f} {right:>7.1%}")
+        name = f"{law}, {function.__name__}"
+        print(f"{name:<24} {took:>8.2f} {memory:>6.0f} {right:>7.1%}")
         held &= function is bisect or right == 1
     ratio = float(np.median([row[2] / row[0] for row in rounds]))
     print(f"bisection takes {ratio:.1f} times as long (claim {CLAIM_RATIO:.0f})")

@@ -33,7 +33,7 @@ CALIBRATIONS = {
     "whitened": {"noise_shape": "whitened"},
     "both, whitened": {"randomness": "both", "noise_shape": "whitened"},
     "gaussian, both, whitened": {
-        "mechanism": "gaussian",
+        "law": "gaussian",
         "randomness": "both",
         "noise_shape": "whitened",
     },

@@ -2,11 +2,14 @@
 
 import pickle
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from skparisk import SensitivitySampler
+from skparisk.calibration._order import control_risk
+from skparisk.laws import Gaussian
 from skparisk.mechanisms._shapes import NOISE_SHAPES
 from skparisk.papers import DandekarTheorem5
 from skparisk.queries import MeanQuery
@@ -115,3 +118,15 @@ def losses(differences, noise, law):
 @cache
 def many_pairs(seed):
     return make_sampler(n_pairs=16_000, random_state=seed).fit(PUBLIC)
+
+
+def find_by_risks(distances, n_outputs, epsilon, gamma):
+    """Return the scale at which the average risk over Gaussian noise is gamma."""
+    law = Gaussian()
+    steps = law.risk_steps(epsilon, gamma, n_outputs)
+
+    def risks(scale, at):
+        return law.pair_risks(distances, scale, at, n_outputs=n_outputs, steps=steps)
+
+    scale, curve = control_risk(risks, distances, epsilon=epsilon, gamma=gamma)
+    return SimpleNamespace(scale=scale, curve=curve)

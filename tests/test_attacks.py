@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from noise_plans import find_by_risks
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
@@ -32,8 +33,6 @@ from skparisk import (
     SensitivitySampler,
 )
 from skparisk.calibration import PAC
-from skparisk.calibration._criteria import ConditionalRisk
-from skparisk.calibration._noise_level import calibrate_risk_control
 from skparisk.linear_model._bounds import clip_rows
 from skparisk.mechanisms import AdditiveNoise, LaplaceMechanism
 from skparisk.preprocessing import RandomizedResponseTransformer
@@ -49,15 +48,13 @@ from skparisk.svm._bounds import bounded_linear_svc_problem
 
 
 @pytest.mark.parametrize("randomness", ["implicit", "both"])
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_pairs_that_differ_by_rounding_alone_are_no_reason_for_noise(
-    mechanism, randomness
-):
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_pairs_that_differ_by_rounding_alone_are_no_reason_for_noise(law, randomness):
     """A mean that hardly ever moves is refused, also where many pairs are batched."""
     rare = (np.random.default_rng(0).random((1000, 1)) < 0.01).astype(float)
     sampler = SensitivitySampler(
         MeanQuery(),
-        mechanism=mechanism,
+        law=law,
         randomness=randomness,
         delta=1e-5,
         random_state=0,
@@ -89,23 +86,23 @@ def test_risk_control_ends_where_the_risk_has_a_plateau(n_pairs):
     distances = np.r_[np.ones(n_pairs - n_far), np.full(n_far, 1e3)]
     for far in (n_far, n_far - 1):
         distances[: n_pairs - far] = 1.0
-        level = calibrate_risk_control(ConditionalRisk(distances, 1, 1.0, 0.05))
+        level = find_by_risks(distances, 1, 1.0, 0.05)
         assert level.scale > 0.5
     almost = np.nextafter(0.75, 0)
-    level = calibrate_risk_control(ConditionalRisk(np.arange(1.0, 4), 1, 1.0, almost))
+    level = find_by_risks(np.arange(1.0, 4), 1, 1.0, almost)
     assert level.scale > 0
     least = np.full(99, 5e-324)  # no number between two scales
-    level = calibrate_risk_control(ConditionalRisk(least, 1, 1.0, 0.05))
+    level = find_by_risks(least, 1, 1.0, 0.05)
     assert 0 < level.scale < 1e-320
     zeros = np.r_[np.ones(29), np.zeros(70)]
-    level = calibrate_risk_control(ConditionalRisk(zeros, 1, 1.0, 0.29))
+    level = find_by_risks(zeros, 1, 1.0, 0.29)
     assert level.scale > 0
 
 
 @pytest.mark.parametrize("units", [1e-162, 1e-200, 1e200])
 def test_norms_neither_vanish_nor_overflow(units):
     X = np.random.default_rng(0).normal(size=(50, 40))
-    parameters = {"mechanism": "gaussian", "delta": 1e-5, "random_state": 0}
+    parameters = {"law": "gaussian", "delta": 1e-5, "random_state": 0}
     plain = SensitivitySampler(lambda X: X.mean(axis=0), **parameters).fit(X)
     small = SensitivitySampler(lambda X: X.mean(axis=0), **parameters).fit(X * units)
     assert small.noise_scale_ / units == pytest.approx(plain.noise_scale_, rel=1e-9)
@@ -116,8 +113,8 @@ def test_short_numbers_are_as_good_as_plain_ones(number):
     """A share of 2**-20 is not rounded away, and n_draws does not overflow."""
     public = np.random.default_rng(0).normal(size=(100, 2))
     for parameters in (
-        {"mechanism": "gaussian", "delta": number(0.25)},
-        {"mechanism": "gaussian", "randomness": "both"},
+        {"law": "gaussian", "delta": number(0.25)},
+        {"law": "gaussian", "randomness": "both"},
         {"randomness": "both", "n_draws": np.int8(100)},
         {},
     ):

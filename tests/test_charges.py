@@ -47,10 +47,8 @@ labels = np.tile([0, 1], 20)
 pairs = SensitivitySampler(n_pairs=19, random_state=0)
 fitted = SensitivitySampler(np.median, n_pairs=19, random_state=0).fit(X_public)
 local = SensitivitySampler(n_pairs=19, random_state=0).fit(X_public)
-gaussian = clone(fitted).set_params(mechanism="gaussian", delta=1e-5).fit(X_public)
-scores = clone(fitted).set_params(
-    query=lambda X: X.mean(axis=0), mechanism="exponential"
-)
+gaussian = clone(fitted).set_params(law="gaussian", delta=1e-5).fit(X_public)
+scores = clone(fitted).set_params(query=lambda X: X.mean(axis=0), law="exponential")
 scores.fit(X_public)
 coin = DiscreteMechanism([[0.75, 0.25], [0.25, 0.75]])
 survey = RandomizedResponseTransformer(2.0, categories=[[0, 1], [0, 1, 2]]).fit(
@@ -250,9 +248,12 @@ def test_several_models_compose():
 
 
 def test_noise_is_drawn_by_those_who_charge_only():
-    """What samples noise is imported by modules that charge for it."""
+    """What samples noise is imported by laws, and by modules that charge for it.
+
+    Laws draw when they are asked, which `AdditiveNoise` alone does, as it charges.
+    """
     root = Path(skparisk.__file__).parent
-    importers = set()
+    importers, asking = set(), set()
     for path in root.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if (
@@ -261,10 +262,17 @@ def test_noise_is_drawn_by_those_who_charge_only():
                 and any(name.name.startswith("sample_") for name in node.names)
             ):
                 importers.add(path.relative_to(root).as_posix())
+            if isinstance(node, ast.Attribute) and (
+                ast.unparse(node).endswith("law.sample")
+            ):
+                asking.add(path.relative_to(root).as_posix())
+    assert asking == {"mechanisms/_noise.py"}
     assert importers == {
+        "laws/__init__.py",
+        "laws/_gaussian.py",
+        "laws/_laplace.py",
         "mechanisms/_discrete.py",
         "mechanisms/_exponential.py",
-        "mechanisms/_noise.py",
         "mechanisms/_randomized_response.py",
         "model_selection/_random_stopping.py",
         "preprocessing.py",

@@ -342,10 +342,10 @@ def test_databases_that_fail_are_counted_and_the_reason_is_said():
     [
         {},
         {"randomness": "both"},
-        {"randomness": "both", "mechanism": "gaussian"},
+        {"randomness": "both", "law": "gaussian"},
         {"randomness": "both", "n_draws": 3},
         {"noise_shape": "whitened"},
-        {"mechanism": "gaussian", "delta": 1e-5},
+        {"law": "gaussian", "delta": 1e-5},
         {"calibration": "pac"},
     ],
 )
@@ -384,8 +384,8 @@ def test_text_says_what_pairs_without_an_answer_count_as():
         return np.nan if fails else X.mean()
 
     for plan, counted in [
-        ({"mechanism": "gaussian", "randomness": "both"}, "1"),
-        ({"mechanism": "gaussian", "randomness": "both", "n_draws": 1}, "infinite"),
+        ({"law": "gaussian", "randomness": "both"}, "1"),
+        ({"law": "gaussian", "randomness": "both", "n_draws": 1}, "infinite"),
         ({}, "infinite"),
     ]:
         sampler = SensitivitySampler(

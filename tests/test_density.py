@@ -17,7 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.neighbors import KernelDensity
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skparisk import SensitivitySampler
+from skparisk import KnownSensitivity, SensitivitySampler
 from skparisk import density as module
 from skparisk.density import PrivateKernelDensity
 from skparisk.exceptions import (
@@ -593,7 +593,7 @@ def test_other_samplers_and_references_are_possible(relation):
     model.fit(records(60))
     assert model.certificate_.relation == relation
     assert model.certificate_.evidence.noise_shape == "whitened"
-    known = SensitivitySampler(randomness="explicit", sensitivity=1.0, delta=0.1)
+    known = KnownSensitivity(1.0, delta=0.1)
     assert clone(model).set_params(sensitivity=known).fit(records(60)).risk_ == 0
 
 

@@ -18,7 +18,7 @@ from skparisk.displays import RiskCurveDisplay, SensitivityDisplay
 from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning
 from skparisk.linear_model import PrivateRidge
 from skparisk.papers import DandekarTheorem5
-from skparisk.sensitivity import SensitivitySampler
+from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.exponential(size=(40, 3)), RNG.normal(size=40)
@@ -124,7 +124,7 @@ def test_risk_is_drawn_as_certified(name):
 
 def test_risk_of_an_estimator_is_drawn_as_certified(sampler, ridge, known_ridge):
     drawn = SensitivitySampler(
-        np.mean, randomness="both", mechanism="gaussian", n_pairs=99, random_state=0
+        np.mean, randomness="both", law="gaussian", n_pairs=99, random_state=0
     ).fit(X[:, :1])
     for estimator in (sampler, ridge, known_ridge, drawn):
         display = RiskCurveDisplay.from_estimator(estimator)
@@ -374,8 +374,8 @@ def test_pairs_that_are_not_kept_are_not_drawn(sampler):
 def test_known_sensitivity_has_no_pairs_to_draw(known_ridge):
     expected = r"The sensitivity of this \w+ is known, so no pairs were sampled"
     declared = PrivateRidge(sensitivity=1.0).fit(X, Y)
-    sampler = SensitivitySampler(np.mean, randomness="explicit", sensitivity=1.0)
-    for model in (known_ridge, declared, sampler.fit(X)):
+    known = PrivateRidge(sensitivity=KnownSensitivity(1.0, delta=0.1)).fit(X, Y)
+    for model in (known_ridge, declared, known):
         with pytest.raises(IncompatibleError, match=expected):
             SensitivityDisplay.from_estimator(model)
 

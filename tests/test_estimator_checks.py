@@ -10,7 +10,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from skparisk import PrivateEstimator, PrivateRidge, SensitivitySampler
+from skparisk import (
+    KnownSensitivity,
+    PrivateEstimator,
+    PrivateRidge,
+    SensitivitySampler,
+)
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning"),
@@ -18,8 +23,8 @@ pytestmark = [
 ]
 
 
-SHAPED = {"randomness": "both", "mechanism": "gaussian", "noise_shape": "whitened"}
-KNOWN = {"randomness": "explicit", "sensitivity": 1.0}
+SHAPED = {"randomness": "both", "law": "gaussian", "noise_shape": "whitened"}
+KNOWN = KnownSensitivity(1.0, norm="l2", law="gaussian", delta=1e-5)
 WRAPPED = [
     Ridge(),
     Lasso(0.01),
@@ -51,7 +56,7 @@ def wrapped(**parameters):
         SensitivitySampler(noise_random_state=0),
         PrivateRidge(sensitivity=SensitivitySampler(**SHAPED), noise_random_state=0),
         SensitivitySampler(noise_random_state=0, **SHAPED),
-        SensitivitySampler(noise_random_state=0, **KNOWN),
+        PrivateRidge(sensitivity=KNOWN, noise_random_state=0),
         *wrapped(noise_random_state=0),
         *wrapped(epsilon=np.inf),
     ]

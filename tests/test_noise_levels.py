@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from noise_plans import find_by_risks
 from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
@@ -25,7 +26,6 @@ from skparisk.calibration import (
 from skparisk.calibration._drawn import drawn_levels, drawn_scales
 from skparisk.calibration._order import (
     check_risk_control,
-    control_risk,
     order_curve,
     order_statistic,
 )
@@ -114,18 +114,6 @@ def find_level(criterion, rule, *, n_pairs, gamma, n_still=0):
     curve = order_curve(scales, index, rule, n_pairs=n_pairs, levels=criterion.levels)
     risk = rule.certify_risk(n_pairs, index)
     return SimpleNamespace(scale=scale, risk=risk, curve=curve)
-
-
-def find_by_risks(distances, n_outputs, epsilon, gamma):
-    """Return the scale at which the average risk over Gaussian noise is gamma."""
-    law = Gaussian()
-    steps = law.risk_steps(epsilon, gamma, n_outputs)
-
-    def risks(scale, at):
-        return law.pair_risks(distances, scale, at, n_outputs=n_outputs, steps=steps)
-
-    scale, curve = control_risk(risks, distances, epsilon=epsilon, gamma=gamma)
-    return SimpleNamespace(scale=scale, curve=curve)
 
 
 def find_known(sensitivity, *, epsilon, gamma, delta=0.0, n_outputs=1, **how):

@@ -22,7 +22,12 @@ from searches import (
 )
 from sklearn.ensemble import BaggingRegressor
 
-from skparisk import IncompatibleError, PrivateRidge, SensitivitySampler
+from skparisk import (
+    IncompatibleError,
+    KnownSensitivity,
+    PrivateRidge,
+    SensitivitySampler,
+)
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import DECLARED, NO_NOISE
 from skparisk.composition import compose_basic, compose_parallel
@@ -106,9 +111,7 @@ def test_level_is_the_larger_of_the_choice_and_all_fits(epsilon):
 
 def test_risk_over_the_noise_of_a_fit_is_turned_into_delta():
     """The choice is computed from the fits, which such a risk does not survive."""
-    explicit = SensitivitySampler(
-        randomness="explicit", sensitivity=0.1, mechanism="gaussian"
-    )
+    explicit = KnownSensitivity(0.1, norm="l2", law="gaussian", at_risk=True)
     search = private_search(
         PrivateRidge(sensitivity=explicit, gamma=0.01), ALPHAS, "exponential"
     )

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skparisk import (
     IncompatibleError,
+    KnownSensitivity,
     PrivateEstimator,
     PrivateLogisticRegression,
     PrivateRidge,
@@ -46,7 +47,7 @@ def test_count_of_a_search_is_what_a_ledger_counts():
     grid = {"alpha": [0.1, 1.0], "epsilon": [0.1, 0.3]}
     pipeline = make_pipeline(StandardScaler(), known())
     own = SensitivitySampler(n_pairs=40, reference=TableReference(X_PUBLIC, Y_PUBLIC))
-    explicit = SensitivitySampler(randomness="explicit", sensitivity=0.1)
+    explicit = KnownSensitivity(0.1)
     searches = [
         GridSearchCV(known(), grid, cv=3, refit=False),
         GridSearchCV(pipeline, {"privateridge__epsilon": [0.1, 0.3]}, cv=3),
@@ -117,20 +118,16 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
     assert level(of(randomness="both", delta=0.01))[1] == 0
 
     def of_known(gamma, **parameters):
-        return of(randomness="explicit", sensitivity=1.0, **parameters).set_params(
-            gamma=gamma
+        return PrivateRidge(
+            epsilon=0.5, gamma=gamma, sensitivity=KnownSensitivity(1.0, **parameters)
         )
 
-    for gamma, parameters in [
-        (0.1, {}),
-        (0.1, {"calibration": "pac"}),
-        (0.6, {"mechanism": "exponential"}),
-    ]:
+    for gamma, parameters in [(0.1, {}), (0.6, {}), (0.1, {"at_risk": True})]:
         assert level(of_known(gamma, **parameters)) == pure
     for gamma, parameters in [
-        (0.6, {}),
-        (0.1, {"mechanism": "gaussian"}),
-        (0.1, {"calibration": DandekarTheorem4()}),
+        (0.6, {"at_risk": True}),
+        (0.1, {"norm": "l2", "law": "gaussian", "at_risk": True}),
+        (0.1, {"at_risk": True, "rule": DandekarTheorem4()}),
     ]:
         expected = (0.5, 0.0, gamma, 0.0, "explicit", one)
         assert level(of_known(gamma, **parameters)) == expected
@@ -158,6 +155,7 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
     ):
         assert declared_certificate(seeded).void_reasons == (SEEDED,)
     assert declared_certificate(of(calibration=DandekarTheorem5())).void
+    assert declared_certificate(of_known(0.1, at_risk=True, rule=DandekarTheorem4()))
     assert declared_certificate(known(epsilon=math.inf)).void_reasons == (NO_NOISE,)
     for unclear in (
         Ridge(),

@@ -29,6 +29,7 @@ from sklearn.pipeline import make_pipeline
 
 from skparisk import (
     IncompatibleError,
+    KnownSensitivity,
     PrivacyLeakWarning,
     PrivateLogisticRegression,
     PrivateRidge,
@@ -96,8 +97,8 @@ def test_random_stopping_that_does_not_fit_makes_no_run():
         (
             PrivateRidge(
                 gamma=0.1,
-                sensitivity=SensitivitySampler(
-                    randomness="explicit", sensitivity=1.0, mechanism="gaussian"
+                sensitivity=KnownSensitivity(
+                    1.0, norm="l2", law="gaussian", at_risk=True
                 ),
             ),
             IncompatibleError,
@@ -109,9 +110,7 @@ def test_random_stopping_that_does_not_fit_makes_no_run():
             "a risk over the noise",
         ),
         (
-            PrivateRidge(
-                sensitivity=SensitivitySampler(mechanism="gaussian", delta=1e-5)
-            ),
+            PrivateRidge(sensitivity=SensitivitySampler(law="gaussian", delta=1e-5)),
             IncompatibleError,
             "delta=1e-05",
         ),

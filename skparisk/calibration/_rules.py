@@ -41,7 +41,13 @@ _GIVEN_RULE = (
 
 @runtime_checkable
 class Rule(Protocol):
-    """A rule for K, and the risk that the K-th smallest of m certifies."""
+    """A rule for K, and the risk that the K-th smallest of m certifies.
+
+    A class that implements this guarantees that of exchangeable numbers a fresh one is
+    above the K-th smallest of m with probability `certify_risk` at most: on average
+    over the m, or for all but a share `failure_prob` of them. It may assume that gamma
+    is in (0, 1), and K in 1, ..., m.
+    """
 
     @property
     def name(self) -> str:

@@ -63,7 +63,14 @@ Differences: TypeAlias = Callable[[NeighborPairs], PairDifferences]
 
 
 class Query:
-    """A function of a database; subclasses may know faster `differences`."""
+    """A function of a database; subclasses may know faster `differences`.
+
+    A class that implements this guarantees that its answer is a function of the
+    database alone, and that what `on_pool` returns are the differences of such answers,
+    but for the errors that it says. It may assume that records are finite numbers, and
+    that a pool is not changed. A sampler that is fitted serves an equal query, so
+    that queries are equal only if they answer alike.
+    """
 
     @property
     def needs_y(self) -> bool:

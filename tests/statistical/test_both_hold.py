@@ -13,12 +13,11 @@ from laws import FALSE_ALARM, SEEDS, exceeds
 from scipy import stats
 
 from skparisk import SensitivitySampler
+from skparisk.calibration import SampledPairs, Target, calibrate
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import MeanQuery
 from skparisk.reference import CallableReference
 from skparisk.sensitivity import sample_differences
-from skparisk.sensitivity._certify import certify_sampled
-from skparisk.sensitivity._pairs import SampledPairs
 
 GAMMA, N_PAIRS = 0.2, 30_000
 N_FRESH = {1: 20_000, 2: 20_000, 6: 20_000, 20: 12_000, 64: 12_000}
@@ -87,7 +86,7 @@ def violations_of(law, shifts, draws):
 def test_losses_exceed_epsilon_at_most_at_the_risk(k, law, shape, seed):
     """Both ways: at 0.9 of the noise the same tests fail, for six outputs or more."""
     sampler, fresh = sampled(k, seed)
-    sampler.set_params(mechanism=law, noise_shape=shape, n_draws=1)
+    sampler.set_params(law=law, noise_shape=shape, n_draws=1)
     # All but one sample in ten million: then the risk is at most gamma, and the
     # binomial test is exact.
     pac = sampler.set_params(calibration="pac", failure_prob=1e-7).calibrate()
@@ -118,37 +117,34 @@ SMALL = 59  # pairs that calibrate
 @pytest.mark.parametrize(
     "parameters",
     [
-        {"mechanism": "gaussian"},
-        {"mechanism": "gaussian", "n_draws": 1},
-        {"mechanism": "laplace", "n_draws": 4},
-        {"mechanism": "laplace"},
+        {"law": "gaussian"},
+        {"law": "gaussian", "n_draws": 1},
+        {"law": "laplace", "n_draws": 4},
+        {"law": "laplace"},
     ],
     ids=["risk control", "gaussian", "four draws", "laplace"],
 )
 def test_risk_is_over_the_sampled_pairs_as_well(parameters, shape):
     """One fresh pair and draw after each of many calibrations with few pairs."""
     k, n_pairs = 6, SMALL if shape == "isotropic" else 2 * SMALL
-    sampler = SensitivitySampler(gamma=GAMMA, randomness="both", noise_shape=shape)
-    sampler.set_params(**parameters)
-    plan = sampler._plan()
+    law = parameters["law"]
     rng = np.random.default_rng(1)
     records = reference(k).sample(2 * N_CALIBRATIONS * (n_pairs + 1), rng)
     differences = (records[::2] - records[1::2]).reshape(N_CALIBRATIONS, -1, k)
-    unit = AdditiveNoise.at_least(plan.law, 1.0, n_outputs=k)
+    unit = AdditiveNoise.at_least(law, 1.0, n_outputs=k)
     draws = standard_draws(unit, N_CALIBRATIONS)
     shifts, risks = [], []
     for seed, (*pairs, fresh) in enumerate(differences):
-        certified = certify_sampled(
-            plan,
+        noise, certificate = calibrate(
             SampledPairs(np.array(pairs), None, np.zeros(k), draw_seed=seed),
+            Target(1.0, GAMMA, randomness="both"),
+            shape=shape,
             n_records=1,
-            relation="replace-one",
-            reference="normal records",
+            **parameters,
         )
-        noise = certified.noise
         shifts.append(noise.shape.whiten(fresh) / noise.noise_scale)
-        risks.append(certified.certificate.risk)
+        risks.append(certificate.risk)
     assert max(risks) <= GAMMA
     for share, too_often in ((1.0, False), (0.7, True)):
-        count = violations_of(plan.law, np.array(shifts) / share, draws)
+        count = violations_of(law, np.array(shifts) / share, draws)
         assert exceeds(count, N_CALIBRATIONS, GAMMA) is too_often

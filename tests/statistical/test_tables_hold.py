@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from laws import assert_binomial_at_most, exceeds
 
-from skparisk import CalibrationError, SensitivitySampler
-from skparisk.calibration import Exchangeable
+from skparisk import CalibrationError
+from skparisk.calibration import Exchangeable, Target, calibrate
 from skparisk.queries import FunctionQuery, MeanQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
-from skparisk.sensitivity._certify import certify_sampled
-from skparisk.sensitivity._pairs import SampledPairs
 
 GAMMA = 0.2
 N_TABLES = 3000
@@ -88,20 +86,17 @@ def test_leave_out_adds_at_most_what_it_says_for_means(n_rows, n_records):
 def test_pairs_without_an_answer_count_and_a_refused_sample_would_select():
     """3 % of databases have no answer; 39 pairs, of which one may be beyond."""
     rng, gamma, trials = np.random.default_rng(2), 0.05, 20_000
-    plan = SensitivitySampler(gamma=gamma)._plan()
     counting = selecting = samples = 0
     for _ in range(trials):
         values = rng.exponential(size=40)
         values[rng.random(40) < 0.02] = np.inf
         *pairs, fresh = values
-        sampled = SampledPairs(np.array(pairs)[:, None], None, np.zeros(1), "none")
+        differences = np.array(pairs)[:, None]
         try:
-            certified = certify_sampled(
-                plan, sampled, n_records=1, reference="coins", relation="replace-one"
-            )
+            noise, _ = calibrate(differences, Target(1.0, gamma), n_records=1)
         except CalibrationError:
             continue  # no release: nothing is beyond
-        beyond = fresh > certified.noise.noise_scale
+        beyond = fresh > noise.noise_scale
         counting += beyond
         if np.isfinite(pairs).all():
             samples += 1
