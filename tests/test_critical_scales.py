@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import SEEDS, assert_law, exceeds, rejects_law
 
-from skparisk.calibration._critical_scales import (
+from skparisk.calibration import (
     gaussian_critical_scales,
     gaussian_peak_losses,
     laplace_critical_scales,
