@@ -73,6 +73,7 @@ NAMES = {
 # --- The table of reference values ----------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row[0]}-{row[1]}")
 def test_every_rule_has_its_reference_value(row):
     noise, n, basic, dwork_roth, lecture, theorem_3, preprint, exact = row
@@ -92,6 +93,7 @@ def test_every_rule_has_its_reference_value(row):
     assert exact < compose_laplace(releases, delta=DELTA).epsilon <= min(basic, lecture)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "n"), [(0.1, 3116), (0.5, 257), (1.0, 277)])
 def test_theorem_3_is_false_from_some_number_of_releases_on(noise, n):
     fewer, enough = (
@@ -179,6 +181,7 @@ def test_order_is_no_matter(shifts, data):
         assert RULES[name](shuffled) == RULES[name](releases)
 
 
+@pytest.mark.slow
 @given(shifts=levels, extra=st.floats(0.001, 3.0), grows=st.floats(1.0, 2.0))
 @settings(deadline=None, max_examples=25)
 def test_more_releases_and_larger_levels_are_not_less(shifts, extra, grows):
@@ -190,6 +193,7 @@ def test_more_releases_and_larger_levels_are_not_less(shifts, extra, grows):
         assert rule([laplace(a) for a in larger]).epsilon >= before
 
 
+@pytest.mark.slow
 @given(shifts=levels, copies=st.integers(1, 60))
 @settings(deadline=None, max_examples=25)
 def test_rules_that_know_more_are_not_above(shifts, copies):

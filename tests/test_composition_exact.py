@@ -63,6 +63,7 @@ def level_of(losses, probabilities, delta):
 # --- The exact rule -------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("shift", "n"), [(0.1, 10), (0.5, 50), (1.0, 257), (8.0, 5)])
 def test_exact_level_of_laplace_noise_by_another_convolution(shift, n):
     losses, probabilities = sum_of_losses([(laplace_cdf(shift), n)], shift / 1000)
@@ -99,6 +100,7 @@ def test_exact_level_of_two_releases_by_quadrature():
         assert delta_of_both(mpmath.mpf(found * (1 - 1e-6))) > delta
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("n", [2, 60, 256, 512, 600])
 def test_exact_level_of_gaussian_noise_is_that_of_one_release(n):
     found = compose_exact([gaussian(0.2)] * n, delta=DELTA).epsilon
@@ -131,6 +133,7 @@ def test_exact_level_of_different_releases():
     assert found == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_exact_level_of_many_different_levels():
     shifts = np.linspace(0.05, 0.15, 21)
     laws = [(laplace_cdf(a), 1) for a in shifts]

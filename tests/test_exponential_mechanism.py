@@ -68,6 +68,7 @@ def test_choices_follow_the_law_and_no_other_level(sensitivity, epsilon, seed):
     assert rejects_counts(chosen, np.arange(1, 7) * epsilon)  # without the exp
 
 
+@pytest.mark.slow
 @seeds
 def test_one_row_follows_the_law_as_many_rows_do(seed):
     mechanism = ExponentialMechanism(1.0, 2.0)

@@ -121,6 +121,7 @@ def worst_neighbors(model, n_classes, seed, n_trials=40):
     return worst, worst_lacking
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("shell", "C", "attained"),
     [

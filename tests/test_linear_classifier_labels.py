@@ -41,6 +41,7 @@ LABELS = {
 }
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 @each_shell
 def test_labels_of_any_type_are_predicted(shell, labels):
@@ -87,6 +88,7 @@ WHO_TELLS = {
 }
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("tells", WHO_TELLS.values(), ids=WHO_TELLS)
 @each_shell
 def test_private_data_that_lack_a_class_are_fitted_without_a_word(shell, tells):

@@ -87,6 +87,7 @@ def test_fitted_pairs_in_a_search_are_frozen(shell):
     assert sampler.noise_random_state is None
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -171,6 +172,7 @@ def test_the_reference_is_routed_through_a_pipeline_and_transformed(shell):
     assert pipeline.predict(shifted).shape == (100,)
 
 
+@pytest.mark.sampled(1)
 @each_shell
 def test_a_search_reaches_the_penalty_and_the_sampler(shell):
     grid = {
@@ -297,6 +299,7 @@ CHEAP = {"sensitivity": SensitivitySampler(n_pairs=4), "gamma": 0.2}
 UNIT = {"sensitivity": "bound", "x_norm": 1.0}
 
 
+@pytest.mark.sampled(100)
 @leaks
 @skips
 @parametrize_with_checks(
@@ -323,6 +326,7 @@ TWO_NOISY_FITS = {
 }
 
 
+@pytest.mark.sampled(1)
 @leaks
 @skips
 @pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateLinearSVC])

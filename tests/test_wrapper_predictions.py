@@ -60,6 +60,7 @@ PREDICTORS = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("estimator", "release"), PREDICTORS, ids=repr)
 def test_predictions_at_public_points(estimator, release):
     plain = fit_plain(estimator)
@@ -156,6 +157,7 @@ def test_classes_that_are_nowhere_the_likeliest_get_no_probability(surrogate):
     assert served.predict_log_proba([[-1.0]]).tolist() == [[0.0, -np.inf, -np.inf]]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "surrogate", [LogisticRegression(), SVC(), DecisionTreeClassifier()]
 )

@@ -87,6 +87,7 @@ KEPT = [
 ]
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("estimator", "kept"), KEPT, ids=[repr(e) for e, _ in KEPT])
 def test_served_clone_has_only_what_was_released_and_follows_from_it(estimator, kept):
     model = fit_declared(private(estimator))
@@ -220,6 +221,7 @@ HIDDEN = [
 ]
 
 
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("way", ["sampled", "declared", "explicit", "no reference"])
 @pytest.mark.parametrize(("estimator", "release"), HIDDEN, ids=repr)
 def test_nothing_without_noise_is_kept(estimator, release, way, monkeypatch):

@@ -21,6 +21,7 @@ def held(path):
     return ledger.limit, ledger.releases, ledger.head
 
 
+@pytest.mark.slow
 def test_no_byte_changes_what_it_holds(filed):
     """Some bytes are not used, or say how large the file was at some time."""
     before, content = held(filed), filed.read_bytes()

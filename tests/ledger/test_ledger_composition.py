@@ -210,6 +210,7 @@ def test_what_remains_can_be_spent_and_no_more(name, spent, n):
         ledger.spend(left)
 
 
+@pytest.mark.slow
 def test_what_remains_is_rounded_down():
     """A quarter of these would not fit if it were rounded to the nearest number."""
     for spent, n in itertools.product(range(50), range(1, 13)):

@@ -155,6 +155,7 @@ def temporary():
         yield folder
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("proc", ["/proc", "/nowhere"])
 def test_what_cannot_be_recorded_in_another_process_is_refused(

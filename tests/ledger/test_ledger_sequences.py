@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -18,6 +19,8 @@ from hypothesis.stateful import (
 
 from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger, spend, suspend_open
+
+pytestmark = pytest.mark.slow
 
 
 class Budget:
