@@ -40,6 +40,7 @@ def wrapped(**parameters):
     ]
 
 
+@pytest.mark.sampled(150)
 @parametrize_with_checks(
     [
         PrivateRidge(noise_random_state=0),

@@ -144,6 +144,7 @@ def test_all_that_is_exported_is_there(monkeypatch):
     assert names | {"__version__"} == {*skparisk.__all__}
 
 
+@pytest.mark.slow
 def test_threads_may_ask_for_names_at_once():
     """None of them sees a module that another one is importing."""
     code = (

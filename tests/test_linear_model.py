@@ -310,6 +310,7 @@ def worst_neighbors(n, alpha, relation, seed):
     return best
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize(
     ("n", "alpha", "attained"),

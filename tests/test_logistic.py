@@ -397,6 +397,7 @@ def with_all_classes(pairs):
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("shape", [overlapping, far_from_zero])
 @pytest.mark.parametrize("C", [1e-9, 1e-7])
@@ -408,6 +409,7 @@ def test_odds_near_one_keep_the_contract(C, shape, seed):
     assert_contract(make_query(2, C), pairs)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("nearness", [1e-4, 1e-6, 1e-8])

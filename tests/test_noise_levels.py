@@ -312,6 +312,7 @@ CRITERIA = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", CRITERIA)
 @settings(derandomize=True, deadline=None, max_examples=25)
 @given(epsilon=levels, pair=st.integers(0, 399))
@@ -419,6 +420,7 @@ def test_no_noise_at_all_is_refused(n_moving):
 # What other levels certify, by simulation
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("n_draws", [1, 3])
 @pytest.mark.parametrize("level", [0.5, 0.8, 1.5, 3.0])
 def test_other_levels_hold_on_fresh_pairs_and_draws(level, n_draws):

@@ -168,6 +168,7 @@ def shaped_norms(sampler, shape, n_shape):
 # Every plan
 
 
+@pytest.mark.sampled(16)
 @every_plan
 def test_fitted_attributes_are_the_documented_ones(name):
     s = fitted(name)
@@ -257,6 +258,7 @@ def test_releases_and_survives_pickling_json_and_cloning(name):
     assert pickle.dumps(twin.get_params()) == pickle.dumps(s.get_params())
 
 
+@pytest.mark.sampled(16)
 @every_plan
 def test_same_seed_same_noise_and_no_seed_works(name):
     s = fitted(name)
@@ -328,6 +330,7 @@ def test_noise_over_pairs_is_that_of_the_mechanism_for_the_sensitivity(name):
     assert s.noise_scale_ >= s.sensitivity_ / shift
 
 
+@pytest.mark.sampled(16)
 @every_plan
 def test_calibrate_takes_what_is_set_now(name):
     """One fitted sampler goes through all plans; its pairs stay the same object."""
@@ -374,6 +377,7 @@ def ridge_sampler():
     return sampler.fit(PUBLIC, TARGETS)
 
 
+@pytest.mark.sampled(16)
 @every_plan
 def test_private_ridge_takes_every_plan(name):
     sampler = switch(ridge_sampler(), **PLANS[name])
@@ -460,6 +464,7 @@ def many_pairs(seed):
     return make_sampler(n_pairs=16_000, random_state=seed).fit(PUBLIC)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("shape", NOISE_SHAPES)
 @pytest.mark.parametrize(
     "plan",
@@ -536,6 +541,7 @@ def test_queries_that_answer_pairs_together_say_how_far_they_may_be_off(name, re
     assert known.calibrate().difference_errors_ is errors
 
 
+@pytest.mark.sampled(16)
 @sampled_plans
 def test_plain_function_gets_hardly_less_noise(name):
     """As it pays for no errors; only drawn noise costs a share of the level."""
@@ -554,6 +560,7 @@ def test_plain_function_gets_hardly_less_noise(name):
 DRAWN_ONCE = {"randomness": "both", "n_draws": 1}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", NOISE_SHAPES)
 @pytest.mark.parametrize(
     "plan",
@@ -609,6 +616,7 @@ def test_rounding_of_ridge_is_on_the_safe_side_in_every_shape(plan, shape):
     assert 1 <= ratio < (1.25 if "n_draws" in plan else 1.02)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", ["diagonal", "whitened"])
 @pytest.mark.parametrize("constant", [0.0, 1.0, 0.1])
 def test_feature_that_is_constant_has_no_shape_through_private_ridge(constant, shape):
@@ -672,6 +680,7 @@ SHAPED_PLANS = [
 ]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", SHAPED_PLANS)
 def test_first_half_of_the_pairs_makes_the_shape_and_only_that(name):
     """Its sign and its size do not matter, and no pair of it calibrates."""
@@ -1130,6 +1139,7 @@ def test_whitened_noise_is_less_where_outputs_move_together(plan):
     assert sizes[2] < sizes[1]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", NOISE_SHAPES)
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_number_of_draws_hardly_changes_the_noise(mechanism, shape):

@@ -246,6 +246,7 @@ def test_uniform_refuses_a_bad_upper_bound(upper):
 # Bernoulli(exp(-a/d)) and Bernoulli(exp(-(a/d)²/2))
 
 
+@pytest.mark.sampled(3)
 @bernoullis
 @pytest.mark.parametrize(("a", "d"), [(0, 3), (1, 1), (1, 2), (1, 3), (3, 4)])
 def test_bernoulli_is_exact_over_all_bytes(a, d, sample, exponent):
