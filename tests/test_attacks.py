@@ -305,6 +305,7 @@ def test_classes_of_anything_public_are_no_release(kind):
         assert not one.certificate_.classes_are_private
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_one_warning_is_enough_where_nothing_was_private_before(kind):
     """But the certificate always says it."""

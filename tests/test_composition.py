@@ -172,6 +172,7 @@ def test_what_is_no_list_of_releases_is_refused(name, releases):
 levels = st.lists(st.floats(0.001, 3.0), min_size=1, max_size=6)
 
 
+@pytest.mark.slow
 @given(shifts=levels, data=st.data())
 @settings(deadline=None, max_examples=25)
 def test_order_is_no_matter(shifts, data):

@@ -100,7 +100,7 @@ def test_exact_level_of_two_releases_by_quadrature():
         assert delta_of_both(mpmath.mpf(found * (1 - 1e-6))) > delta
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("n", [2, 60, 256, 512, 600])
 def test_exact_level_of_gaussian_noise_is_that_of_one_release(n):
     found = compose_exact([gaussian(0.2)] * n, delta=DELTA).epsilon
@@ -108,6 +108,7 @@ def test_exact_level_of_gaussian_noise_is_that_of_one_release(n):
     assert expected <= found <= expected * (1 + 1e-6)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("level", "n"), [(0.1, 7), (0.1, 200), (1.0, 40)])
 @pytest.mark.parametrize(("own", "delta"), [(0, DELTA), (1e-8, DELTA), (1e-4, 0.03)])
 def test_exact_level_of_numbers_alone_is_that_of_randomized_response(
@@ -156,6 +157,7 @@ def test_without_delta_levels_add_up_exactly():
     assert caught.value.best == 1e-6
 
 
+@pytest.mark.slow
 def test_exact_level_below_the_precision_is_the_sum_of_levels():
     tiny = compose_exact([laplace(0.1)] * 300, delta=1e-14)
     assert tiny.epsilon == 30.0

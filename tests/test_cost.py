@@ -154,6 +154,7 @@ def mean_cost(noise, shift):
     return float(550_000 * (mp.exp(-1 / e0) / 2 + between))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("noise", [0.1, 0.5, 1.0, 3.0])
 def test_exact_budget_is_at_least_the_mean_cost(noise):
     """At the worst pair, and at all others; a tenth less would not do."""

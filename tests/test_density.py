@@ -161,6 +161,7 @@ def contract_gaps(query, pairs):
     return far, (abs(plain) - abs(differences)).max()
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("cached", [True, False])
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -87,7 +87,7 @@ def test_fitted_pairs_in_a_search_are_frozen(shell):
     assert sampler.noise_random_state is None
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "parameters",
     [

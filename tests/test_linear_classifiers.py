@@ -53,6 +53,7 @@ def documented(shell):
     return {name for line in names for name in line.split(", ")}
 
 
+@pytest.mark.sampled(8)
 @classes_2_3
 @each_way
 def test_fitted_attributes_are_the_documented_ones(shell, way, n_classes):

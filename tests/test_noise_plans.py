@@ -295,6 +295,7 @@ def test_noise_does_not_depend_on_the_number_of_workers(backend, plan):
     )
 
 
+@pytest.mark.sampled(16)
 @sampled_plans
 def test_sensitivity_is_an_order_statistic_in_the_coordinates_of_the_shape(name):
     s = fitted(name)
@@ -354,6 +355,7 @@ def test_calibrate_takes_what_is_set_now(name):
     assert pickle.dumps(base) == before
 
 
+@pytest.mark.sampled(16)
 @every_plan
 def test_infinite_epsilon_releases_the_exact_answer(name):
     s = fitted(name).calibrate(epsilon=math.inf)
@@ -633,6 +635,7 @@ def test_feature_that_is_constant_has_no_shape_through_private_ridge(constant, s
     assert model.certificate_.private
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("units", [1e-12, 1e-6, 1e12])
 @pytest.mark.parametrize("shape", NOISE_SHAPES)
 @pytest.mark.parametrize(

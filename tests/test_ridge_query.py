@@ -167,7 +167,7 @@ CONFIGURATIONS = [
 ]
 
 
-@pytest.mark.sampled(40)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_records", SIZES)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)

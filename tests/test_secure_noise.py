@@ -340,6 +340,7 @@ def test_tail(law, seed):
         assert rejects_probability(far, noise.size, tail(law, scale, reach))
 
 
+@pytest.mark.sampled(3)
 @seeds
 @laws
 @pytest.mark.parametrize("scale", [2**20, 3**25, 2**40, 2**52])

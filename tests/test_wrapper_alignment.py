@@ -94,6 +94,7 @@ def test_numbers_without_components_or_centers_stay():
 ROUND, ROUND_PUBLIC = np.split(np.random.default_rng(1).normal(size=(240, 3)), [80])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("estimator", "name"),
     [

@@ -144,7 +144,7 @@ def test_only_the_very_class_is_known():
     assert find_recipe(impostor()) is None
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("estimator", RECIPES + VARIANTS, ids=repr)
 def test_infinite_epsilon_is_the_estimator_itself(estimator):
     plain = fit_plain(estimator)
@@ -161,7 +161,7 @@ def test_infinite_epsilon_is_the_estimator_itself(estimator):
         assert_same(model.inverse_transform(reduced), plain.inverse_transform(reduced))
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("estimator", RECIPES + VARIANTS, ids=repr)
 def test_noise_leaves_no_number_that_cannot_be_served(estimator):
     """Noise far above the signal takes variances and probabilities out of range."""

@@ -121,6 +121,7 @@ def test_strings_for_the_numbers_that_a_function_makes():
     assert model.certificate_.private
 
 
+@pytest.mark.slow
 def test_classes_of_the_reference_win_and_a_missing_one_is_answered_with_zeros():
     two = LABELS != "cedar"
     for parameters in ({}, {"classes": ["cedar", "ash", "beech"]}):

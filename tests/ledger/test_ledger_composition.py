@@ -34,6 +34,7 @@ certificates = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(
     parts=st.lists(st.tuples(certificates, st.integers(1, 3)), max_size=4),
@@ -134,6 +135,7 @@ def test_advanced_composition_admits_more_and_exact_most():
     assert admitted == {"basic": 30, "advanced": 50, "exact": 90}
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("name", "compose"), [("advanced", compose_filter), ("exact", compose_exact)]
 )
@@ -191,6 +193,7 @@ amounts = st.one_of(
 )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["basic", "advanced"])
 @settings(deadline=None, max_examples=80)
 @given(spent=st.lists(amounts, max_size=4), n=st.integers(1, 12))
@@ -220,6 +223,7 @@ def test_what_remains_is_rounded_down():
         assert ledger.remaining() < 1e-15
 
 
+@pytest.mark.slow
 def test_what_remains_by_exact_composition_can_be_spent_and_no_more():
     ledger = PrivacyLedger(2.0, 1e-3, composition="exact")
     ledger.spend(*[(0.1,)] * 20)

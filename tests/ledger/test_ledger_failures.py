@@ -246,6 +246,7 @@ def test_who_interrupts_a_charge_cannot_wait_for_its_file(tmp_path, monkeypatch)
     assert levels(earlier) == []
 
 
+@pytest.mark.slow
 def test_sqlite_is_imported_where_it_is_needed_only():
     code = (
         "import sys; from skparisk.ledger import PrivacyLedger\n"
