@@ -1,4 +1,6 @@
-"""What makes each run of the tests the same."""
+"""What makes each run of the tests the same, and which tests are slow."""
+
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -19,6 +21,20 @@ def pytest_configure(config):
     # Not in pyproject.toml: it would be imported there before coverage is measured.
     ignored = "ignore::skparisk.exceptions.ReferenceWarning"
     config.addinivalue_line("filterwarnings", ignored)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of a test that is marked as sampled, all cases but a few, any ones, are slow."""
+    sampled = {}
+    for item in items:
+        if mark := item.get_closest_marker("sampled"):
+            test = (item.nodeid.partition("[")[0], *mark.args)
+            sampled.setdefault(test, []).append(item)
+    for (_, n), cases in sampled.items():
+        in_any_order = sorted(cases, key=lambda item: crc32(item.nodeid.encode()))
+        for item in in_any_order[n:]:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_runtest_setup(item):

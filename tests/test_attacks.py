@@ -182,6 +182,7 @@ def wrapped(estimator, **parameters):
     return model.set_params(**parameters)
 
 
+@pytest.mark.sampled(2)
 @in_place
 def test_fits_in_place_are_noticed_as_their_own_reference(estimator, copying):
     """And what the caller gave stays as it was."""
@@ -199,6 +200,7 @@ def test_fits_in_place_are_noticed_as_their_own_reference(estimator, copying):
         assert not hasattr(model.sampler_, "differences_")
 
 
+@pytest.mark.sampled(2)
 @in_place
 def test_fits_in_place_are_those_of_a_copy(estimator, copying):
     (X, y), (public, targets) = make_data(), make_data(60, seed=1)
@@ -264,6 +266,7 @@ UNKNOWN_CLASSES = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("parameters", "kind"), UNKNOWN_CLASSES)
 def test_classes_of_private_labels_are_a_release_that_is_told(parameters, kind):
     X, y = labeled(60, 1)
@@ -282,6 +285,7 @@ def test_classes_of_private_labels_are_a_release_that_is_told(parameters, kind):
     assert "classes" not in str(model.certificate_)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_classes_of_anything_public_are_no_release(kind):
     (X, y), public = labeled(60, 1), labeled(80, 2)
@@ -298,6 +302,7 @@ def test_classes_of_anything_public_are_no_release(kind):
         assert not one.certificate_.classes_are_private
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_one_warning_is_enough_where_nothing_was_private_before(kind):
     """But the certificate always says it."""
@@ -530,6 +535,7 @@ def test_a_cache_on_the_disk_is_not_used(tmp_path):
     assert list(tmp_path.rglob("*.pkl"))  # which is what it would do
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "splitter",
     [KFold(3, shuffle=True), ShuffleSplit(3), RepeatedKFold(n_splits=2, n_repeats=2)],

@@ -188,6 +188,7 @@ def test_as_frame_equals_arrays(census):
     np.testing.assert_array_equal(framed.state, census.state)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("as_frame", [False, True])
 def test_return_X_y_equals_bunch(as_frame):
     bunch = load_census(as_frame=as_frame)
@@ -233,6 +234,7 @@ def test_frames_can_be_written_to_without_touching_each_other():
     assert framed.data["education"].min() == 9
 
 
+@pytest.mark.slow
 def test_arrays_need_no_pandas():
     code = (
         "import sys; sys.modules['pandas'] = None\n"

@@ -161,6 +161,7 @@ def contract_gaps(query, pairs):
     return far, (abs(plain) - abs(differences)).max()
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("cached", [True, False])
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -440,6 +441,7 @@ def grid_cdf(model, n=100_001):
     return lambda t: np.interp(t, x, cdf / cdf[-1])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState, int])
 @pytest.mark.parametrize("values", [None, NOISY])
 def test_samples_have_the_released_density(values, make):
@@ -455,6 +457,7 @@ def test_samples_have_the_released_density(values, make):
         assert rejects_law(X[:, 0], grid_cdf(wrong))
 
 
+@pytest.mark.slow
 def test_samples_of_the_plane_have_the_released_density():
     """Counts in the cells of a grid, and of the grid turned around."""
     model = fitted(records(50, 2), values=NOISY_PLANE, lattice_size=5, order=2)
@@ -701,6 +704,7 @@ def test_one_pair_of_bounds_is_for_all_features(bounds):
 WIDE = {"bandwidth": 50.0, "bounds": (-10, 110), "lattice_size": 1, "gamma": 0.2}
 
 
+@pytest.mark.sampled(30)
 @parametrize_with_checks(
     [
         PrivateKernelDensity(

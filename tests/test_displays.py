@@ -110,6 +110,7 @@ def assert_drawn_as_certified(display, certified):
     assert certified.risk_at(1e6) == pytest.approx(display.line_.get_ydata()[-1])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", CERTIFICATES)
 def test_risk_is_drawn_as_certified(name):
     certified = CERTIFICATES[name]
@@ -338,6 +339,7 @@ def test_without_matplotlib_says_what_to_install(sampler, monkeypatch):
             draw()
 
 
+@pytest.mark.slow
 def test_importing_the_module_does_not_import_matplotlib():
     code = "import sys, skparisk.displays; sys.exit('matplotlib' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

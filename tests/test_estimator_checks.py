@@ -45,6 +45,7 @@ def wrapped(**parameters):
     ]
 
 
+@pytest.mark.sampled(100)
 @parametrize_with_checks(
     [
         PrivateRidge(noise_random_state=0),

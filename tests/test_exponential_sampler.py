@@ -99,6 +99,7 @@ def test_certificate_holds_for_the_exact_loss_of_fresh_pairs(noise):
     assert exceeds(violations, 1000, GAMMA + 5 * 0.013) == (noise < 1)
 
 
+@pytest.mark.slow
 def test_largest_differences_of_fresh_pairs_exceed_at_most_at_the_risk():
     """Over pairs and calibrations, as "exchangeable" says; ties make it safer."""
     violations = 0

@@ -86,6 +86,7 @@ BIDS = (0.0, 1.0, 1.5, 3.01, 4.0, 9.0)
 PATIENTS = tuple(itertools.product((99, 216, 501), (0, 1)))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("query", "values", "relation", "norm", "stated"),
     [
@@ -251,6 +252,7 @@ def test_auction_has_the_stated_scores_and_probabilities():
     np.testing.assert_allclose(got, expected, rtol=1e-8)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_auction_keeps_its_level_for_all_neighbors(relation):
     mechanism = ExponentialMechanism(4.0, 1.0)

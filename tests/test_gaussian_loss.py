@@ -359,6 +359,7 @@ def test_classical_formula_fails_at_larger_levels():
 # The inverse in epsilon
 
 
+@pytest.mark.slow
 @derandomized
 @given(delta=targets, shift=shifts)
 def test_epsilon_is_safe_and_tight(delta, shift):

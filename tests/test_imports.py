@@ -83,6 +83,7 @@ def test_parts_import_each_other_in_one_direction():
     assert circle(as_parts(graph(read_sources()))) is None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "line",
     [
@@ -114,6 +115,7 @@ def test_the_package_alone_imports_nothing():
     assert found == {"skparisk", "skparisk._version"}
 
 
+@pytest.mark.slow
 def test_estimators_import_no_part_of_scikit_learn_that_they_do_not_need():
     """Nor what only ledgers, pictures, costs and other extras need."""
     of_scikit_learn = loaded("import sklearn.linear_model")
@@ -144,6 +146,7 @@ def test_all_that_is_exported_is_there(monkeypatch):
     assert names | {"__version__"} == {*skparisk.__all__}
 
 
+@pytest.mark.slow
 def test_threads_may_ask_for_names_at_once():
     """None of them sees a module that another one is importing."""
     code = (

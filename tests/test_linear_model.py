@@ -310,6 +310,7 @@ def worst_neighbors(n, alpha, relation, seed):
     return best
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize(
     ("n", "alpha", "attained"),
@@ -412,6 +413,7 @@ def test_bound_needs_a_penalty_that_the_solver_can_see():
         assert distance <= models[0].sensitivity_
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("offset", "scale", "alpha"), [(1e8, 1.0, 0.0), (1e6, 1.0, 1e-3), (0.0, 1e-8, 0.0)]
 )

@@ -345,6 +345,7 @@ def test_what_is_not_certified_is_not_released(monkeypatch, loss):
 UNPROVEN = {"hinge": (62, 97, 98), "squared_hinge": (97,)}
 
 
+@pytest.mark.sampled(60)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(100))
 def test_answer_minimizes_at_any_weight_and_any_scales_of_columns(seed, loss):
@@ -463,6 +464,7 @@ def assert_block_is_right(query, pairs):
     return block
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize(
@@ -492,6 +494,7 @@ def test_blocks_are_right(
     assert counter.n_answers <= len(pairs) / 2  # most are not solved one by one
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_blocks_of_records_that_no_two_pairs_share_are_right(
@@ -560,6 +563,7 @@ def test_pools_on_which_digits_are_lost_are_solved_one_by_one(monkeypatch, loss)
     assert errors is None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("spreads", [0.0, 0.3])
 def test_a_wrong_guess_of_the_records_near_the_margin_is_noticed(monkeypatch, spreads):
     X, y = classification(150, 4)
@@ -614,6 +618,7 @@ def worst_pairs(n, d, radius, seed=0):
                 yield (X, y), (X[1:], y[1:])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("radius", "scaling"), [(1.0, 0.0), (3.0, 0.5), (1.0, 4.0)])
 def test_bound_is_never_exceeded_and_nearly_attained(radius, scaling):
     attained = {}

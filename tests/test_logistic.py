@@ -173,6 +173,7 @@ def pairs_from(X, y, *, n_records, relation="replace-one", size=6, seed=0):
 # The minimizer
 
 
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
 @pytest.mark.parametrize("n_classes", [2, 3, 4])
@@ -340,6 +341,7 @@ def assert_contract(query, pairs):
     assert_differences(query, pairs)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -397,6 +399,7 @@ def with_all_classes(pairs):
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("shape", [overlapping, far_from_zero])
 @pytest.mark.parametrize("C", [1e-9, 1e-7])
@@ -408,6 +411,7 @@ def test_odds_near_one_keep_the_contract(C, shape, seed):
     assert_contract(make_query(2, C), pairs)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("nearness", [1e-4, 1e-6, 1e-8])

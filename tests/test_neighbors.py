@@ -105,6 +105,7 @@ def test_pairs_without_replacement_share_no_record(name):
         assert len(np.unique(rows)) == rows.size
 
 
+@pytest.mark.sampled(1)
 @seeds
 @relations
 def test_both_databases_have_the_law_of_an_iid_reference(relation, seed):

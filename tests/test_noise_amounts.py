@@ -77,6 +77,7 @@ def test_whitened_noise_is_less_where_outputs_move_together(plan):
     assert sizes[2] < sizes[1]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("shape", NOISE_SHAPES)
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_number_of_draws_hardly_changes_the_noise(law, shape):

@@ -239,6 +239,7 @@ def perturbed(differences, errors, rng, n=20):
         yield differences + errors * rng.uniform(-1, 1, size=errors.shape)
 
 
+@pytest.mark.sampled(16)
 @every_law
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("n_draws", [1, 3])
@@ -306,6 +307,7 @@ def test_zero_errors_cost_their_share_of_the_level_alone(law):
     assert zero.least_steps == none.least_steps
 
 
+@pytest.mark.sampled(6)
 @every_law
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("size", [1e-6, 0.01, 1.0])
@@ -384,6 +386,7 @@ CRITERIA = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", CRITERIA)
 @settings(derandomize=True, deadline=None, max_examples=25)
 @given(epsilon=levels, pair=st.integers(0, 399))
@@ -488,6 +491,7 @@ def test_no_noise_at_all_is_refused(n_moving):
 # What other levels certify, by simulation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_draws", [1, 3])
 @pytest.mark.parametrize("level", [0.5, 0.8, 1.5, 3.0])
 def test_other_levels_hold_on_fresh_pairs_and_draws(level, n_draws):
@@ -542,6 +546,7 @@ def test_explicit_laplace_with_delta(epsilon, delta, k):
     assert (level.risk, level.curve) == (0.0, None)
 
 
+@pytest.mark.slow
 @settings(derandomize=True, deadline=None)
 @given(epsilon=levels, gamma=st.floats(1e-6, 0.99), k=st.integers(1, 20))
 def test_explicit_gaussian_is_exact(epsilon, gamma, k):

@@ -58,6 +58,7 @@ pytestmark = pytest.mark.filterwarnings(
 # Every plan
 
 
+@pytest.mark.sampled(16)
 @every_plan
 def test_fitted_attributes_are_the_documented_ones(name):
     s = fitted(name)
@@ -135,6 +136,7 @@ def test_releases_and_survives_pickling_json_and_cloning(name):
     assert pickle.dumps(twin.get_params()) == pickle.dumps(s.get_params())
 
 
+@pytest.mark.sampled(16)
 @every_plan
 def test_same_seed_same_noise_and_no_seed_works(name):
     s = fitted(name)
@@ -167,6 +169,7 @@ def test_noise_does_not_depend_on_the_number_of_workers(backend, plan):
     )
 
 
+@pytest.mark.sampled(16)
 @every_plan
 def test_sensitivity_is_an_order_statistic_in_the_coordinates_of_the_shape(name):
     s = fitted(name)
@@ -202,6 +205,7 @@ def test_noise_over_pairs_is_that_of_the_mechanism_for_the_sensitivity(name):
     assert s.noise_scale_ >= s.sensitivity_ / shift
 
 
+@pytest.mark.sampled(16)
 @every_plan
 def test_calibrate_takes_what_is_set_now(name):
     """One fitted sampler goes through all plans; its pairs stay the same object."""
@@ -220,6 +224,7 @@ def test_calibrate_takes_what_is_set_now(name):
     assert pickle.dumps(base) == before
 
 
+@pytest.mark.sampled(16)
 @every_plan
 def test_infinite_epsilon_releases_the_exact_answer(name):
     s = fitted(name).calibrate(epsilon=math.inf)
@@ -243,6 +248,7 @@ def ridge_sampler():
     return sampler.fit(PUBLIC, TARGETS)
 
 
+@pytest.mark.sampled(16)
 @every_plan
 def test_private_ridge_takes_every_plan(name):
     sampler = switch(ridge_sampler(), **PLANS[name])
@@ -313,6 +319,7 @@ def share_above(sampler, fresh, scale):
     return np.mean(np.abs(loss) > EPSILON)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("shape", NOISE_SHAPES)
 @pytest.mark.parametrize(
     "plan",

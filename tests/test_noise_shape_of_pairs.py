@@ -89,6 +89,7 @@ def test_queries_that_answer_pairs_together_say_how_far_they_may_be_off(name, re
     assert known.calibrate().difference_errors_ is errors
 
 
+@pytest.mark.sampled(16)
 @every_plan
 def test_plain_function_gets_hardly_less_noise(name):
     """As it pays for no errors; only drawn noise costs a share of the level."""
@@ -107,6 +108,7 @@ def test_plain_function_gets_hardly_less_noise(name):
 DRAWN_ONCE = {"randomness": "both", "n_draws": 1}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", NOISE_SHAPES)
 @pytest.mark.parametrize(
     "plan",
@@ -163,6 +165,7 @@ def test_rounding_of_ridge_is_on_the_safe_side_in_every_shape(plan, shape):
     assert 1 <= ratio < (1.25 if "n_draws" in plan else 1.02)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", ["diagonal", "whitened"])
 @pytest.mark.parametrize("constant", [0.0, 1.0, 0.1])
 def test_feature_that_is_constant_has_no_shape_through_private_ridge(constant, shape):
@@ -179,6 +182,7 @@ def test_feature_that_is_constant_has_no_shape_through_private_ridge(constant, s
     assert model.certificate_.private
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("units", [1e-12, 1e-6, 1e12])
 @pytest.mark.parametrize("shape", NOISE_SHAPES)
 @pytest.mark.parametrize(
@@ -226,6 +230,7 @@ SHAPED_PLANS = [
 ]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", SHAPED_PLANS)
 def test_first_half_of_the_pairs_makes_the_shape_and_only_that(name):
     """Its sign and its size do not matter, and no pair of it calibrates."""

@@ -159,6 +159,7 @@ def test_unknown_shapes_are_refused():
         fit_noise_shape("round", DIFFERENCES)
 
 
+@pytest.mark.sampled(2)
 @every_shape
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_noise_has_the_law_and_covariance_it_says(law, name):
@@ -227,6 +228,7 @@ def test_answers_far_larger_than_the_noise_come_back(law, factor, first, monkeyp
     assert lost or off.max() > 100
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("factor", FAR_SHAPES)
 def test_noise_on_far_answers_has_the_law_it_says(factor):
     shape = WhitenedShape(np.array(factor))

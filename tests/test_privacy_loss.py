@@ -320,6 +320,7 @@ def test_dandekar_cdf_integrates_the_bessel_density(k):
             assert dandekar_cdf(x, k) == pytest.approx(float(total), rel=1e-12, abs=0)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("k", [1, 5, 40, 500])
 def test_dandekar_cdf_is_accurate_from_1e_minus_12_to_1e4(k):
     """The mixture in high precision, over 16 decades."""

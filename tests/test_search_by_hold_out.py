@@ -248,6 +248,7 @@ def test_other_relations_are_refused_before_a_fit():
         assert ledger.releases == ()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
 def test_fits_in_worker_processes_are_refused_with_advice():
     """Though no ledger was opened but by the search itself."""

@@ -350,6 +350,7 @@ def rejects(count, trials, probability):
     return stats.binomtest(count, trials, probability).pvalue < FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_number_of_runs_is_geometric_and_candidates_are_uniform():
     search = private_search(
         Constant(), {"value": [0, 1, 2, 3]}, "random-stopping", n_runs=4, gamma=0.0
@@ -372,6 +373,7 @@ def test_number_of_runs_is_geometric_and_candidates_are_uniform():
     assert len(Constant.seen) == 1
 
 
+@pytest.mark.slow
 def test_default_runs_try_a_candidate_with_the_probability_that_is_told():
     """n candidates, a mean of 10 n runs: missed with (n - 1) / (10 n + n - 1)."""
     for n in (1, 2, 20):
@@ -477,6 +479,7 @@ def test_what_a_fit_would_take_from_private_data_is_refused_by_random_stopping()
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "n_runs", "least", "most"), [(50.0, 40, 14, 20), (1e-6, 4, 1, 19)]
 )

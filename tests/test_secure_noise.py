@@ -246,6 +246,7 @@ def test_uniform_refuses_a_bad_upper_bound(upper):
 # Bernoulli(exp(-a/d)) and Bernoulli(exp(-(a/d)²/2))
 
 
+@pytest.mark.sampled(3)
 @bernoullis
 @pytest.mark.parametrize(("a", "d"), [(0, 3), (1, 1), (1, 2), (1, 3), (3, 4)])
 def test_bernoulli_is_exact_over_all_bytes(a, d, sample, exponent):
@@ -339,6 +340,7 @@ def test_tail(law, seed):
         assert rejects_probability(far, noise.size, tail(law, scale, reach))
 
 
+@pytest.mark.sampled(3)
 @seeds
 @laws
 @pytest.mark.parametrize("scale", [2**20, 3**25, 2**40, 2**52])

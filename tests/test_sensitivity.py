@@ -118,6 +118,7 @@ def test_certificate_reads_the_whole_curve_at_the_released_noise(mean_sampler):
     assert s.certificate_.epsilon_at(0.001) == np.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_pairs", [9, 19, 99])
 def test_risk_at_other_levels_holds_also_for_ties_and_gaps(n_pairs):
     """The noise is an order statistic of the counted pairs: the count must know it."""
@@ -642,6 +643,7 @@ def test_too_few_pairs_are_refused_before_sampling(parameters, message, best):
     assert caught.value.target == parameters.get("gamma", 0.05)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("query", "relation", "known"),
     [

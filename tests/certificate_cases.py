@@ -1,0 +1,74 @@
+"""One certificate of each kind, for tests of certificates."""
+
+import math
+
+import pytest
+from certificates import certificate
+
+from skparisk import Certificate
+from skparisk.certificate import DominatingLoss
+from skparisk.certificate import _claim as texts
+from skparisk.papers import DandekarTheorem5
+
+PLAIN = (str, int, float, bool, type(None))
+THEOREM_5 = DandekarTheorem5()
+
+
+def known(calibration="bound", **changes):
+    """Return a certificate of a sensitivity that was not sampled."""
+    values = {"gamma": 0.0, "risk": 0.0, "n_pairs": None, "order_index": None}
+    values |= {"calibration": calibration, "reference": None, "curve": None}
+    values |= {"randomness": "explicit", "n_unanswered": None}
+    return certificate(**(values | changes))
+
+
+def both(**changes):
+    """Return a certificate of a risk over pairs and noise."""
+    return certificate(**({"randomness": "both", "n_draws": 1} | changes))
+
+
+def of_theorem_5(**changes):
+    """Return a certificate by a rule that guarantees nothing."""
+    reasons = {"calibration": THEOREM_5.name, "void_reasons": THEOREM_5.void_reasons}
+    return certificate(**(reasons | changes))
+
+
+CASES = {
+    "exchangeable": certificate(),
+    "dkw": certificate(calibration="dkw"),
+    "pac": certificate(calibration="pac", failure_prob=0.05),
+    "theorem 5": of_theorem_5(),
+    "add-remove": certificate(relation="add-remove"),
+    "seeded": certificate(void_reasons=(texts.SEEDED,)),
+    "no noise": certificate(epsilon=math.inf, noise_scale=0.0, curve=None),
+    "private reference": certificate(leaks=(texts.PRIVATE_REFERENCE,), curve=None),
+    "private classes": certificate(leaks=(texts.PRIVATE_CLASSES,)),
+    "private classes, bound": known(leaks=(texts.PRIVATE_CLASSES,)),
+    "approximate": certificate(delta=1e-6),
+    "bound": known(),
+    "declared": known("declared"),
+    "both": both(),
+    "both, pac": both(calibration="pac", failure_prob=0.05),
+    "whitened": both(noise_shape="whitened", n_shape_pairs=1500),
+    "draws": both(n_draws=3, order_index=4200),
+    "unanswered": certificate(n_unanswered=7),
+    "gaussian": certificate(
+        law="gaussian", delta=1e-6, loss=DominatingLoss("gaussian", 1.5, 1e-9)
+    ),
+    "risk control": both(law="gaussian", n_draws=0, order_index=None),
+    "known, gaussian": known("declared", law="gaussian", risk=0.05, gamma=0.05),
+    "several": Certificate(0.5, 1e-5, 0.05, method="basic", n_releases=2),
+}
+every_case = pytest.mark.parametrize("given_", CASES.values(), ids=CASES)
+
+
+def assert_plain(value):
+    """Assert that a document holds nothing but JSON's own types."""
+    if type(value) is dict:
+        assert all(type(key) is str for key in value)
+        value = list(value.values())
+    if type(value) is list:
+        for item in value:
+            assert_plain(item)
+    else:
+        assert type(value) in PLAIN

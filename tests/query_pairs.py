@@ -1,0 +1,47 @@
+"""Pairs of neighbors, and the plain differences of a query on them."""
+
+import numpy as np
+
+from skparisk.neighbors import bind_pairs, draw_pairs
+
+RELATIONS = ("replace-one", "add-remove")
+N_PAIRS = 2
+
+
+def pairs_from(reference, *, n_records, relation, size=N_PAIRS, seed=0):
+    source_seed, pairs_seed = np.random.SeedSequence([seed, 5]).spawn(2)
+    source = bind_pairs(
+        reference,
+        n_pairs=size,
+        n_records=n_records,
+        relation=relation,
+        seed=source_seed,
+    )
+    return draw_pairs(
+        source,
+        n_records=n_records,
+        start=0,
+        size=size,
+        seed=pairs_seed,
+    )
+
+
+def plain_differences(query, pairs):
+    """Answer the query on both databases of each pair."""
+    return np.array(
+        [
+            np.subtract(*(query(*database) for database in pairs.databases(i)))
+            for i in range(len(pairs))
+        ]
+    )
+
+
+def independent(X, rng):
+    return X
+
+
+def records_of(shape, n_rows, rng, noise=1.0, n_targets=3):
+    """Return features and three targets, linear in them."""
+    X = shape(rng.normal(size=(n_rows, 3)), rng)
+    y = (X / X.std(axis=0).clip(1e-9)) @ rng.normal(size=(3, n_targets))
+    return X, y + noise * rng.normal(size=y.shape)

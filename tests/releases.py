@@ -1,0 +1,45 @@
+"""Certificates of known laws, and composition rules by name, for tests."""
+
+from functools import partial
+
+from skparisk.certificate import Certificate, DominatingLoss
+from skparisk.composition import (
+    compose_advanced,
+    compose_basic,
+    compose_exact,
+    compose_filter,
+    compose_laplace,
+    compose_parallel,
+)
+from skparisk.privacy_loss import gaussian_delta_epsilon
+
+DELTA = 1e-5
+
+
+def laplace(shift, excess=0.0, **changes):
+    """Return a release with Laplace noise that is private for every pair."""
+    loss = DominatingLoss("laplace", shift, excess)
+    return Certificate(**({"epsilon": shift + excess, "loss": loss} | changes))
+
+
+def gaussian(shift, delta=1e-6, **changes):
+    """Return a release with Gaussian noise that is private for every pair."""
+    loss = DominatingLoss("gaussian", shift)
+    epsilon = gaussian_delta_epsilon(delta or 1e-6, shift)
+    values = {"epsilon": epsilon, "delta": delta, "loss": loss}
+    return Certificate(**(values | changes))
+
+
+RULES = {
+    "basic": compose_basic,
+    "owner": partial(compose_parallel, partition="owner"),
+    "position": partial(compose_parallel, partition="position"),
+    "value": partial(compose_parallel, partition="value"),
+    "lecture": partial(compose_advanced, delta=DELTA),
+    "dwork-roth": partial(compose_advanced, delta=DELTA, form="dwork-roth"),
+    "laplace": partial(compose_laplace, delta=DELTA),
+    "filter": partial(compose_filter, delta=DELTA),
+    "filter, no delta": partial(compose_filter, delta=0.0),
+    "exact": partial(compose_exact, delta=DELTA),
+    "exact, no delta": partial(compose_exact, delta=0),
+}

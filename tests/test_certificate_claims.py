@@ -1,0 +1,407 @@
+"""Claims about several releases: their sums, words and conditions."""
+
+import dataclasses
+import decimal
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from certificates import certificate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skparisk import Certificate, IncompatibleError, SensitivitySampler
+from skparisk.certificate import _claim as texts
+from skparisk.certificate import as_certificate
+from skparisk.certificate._certificate import as_certificates
+from skparisk.certificate._rounding import exact_sum, round_up
+from skparisk.composition import compose_basic
+from skparisk.mechanisms import (
+    BernsteinMechanism,
+    DiscreteMechanism,
+    ExponentialMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+    RandomizedResponse,
+)
+from skparisk.privacy_loss import gaussian_delta
+
+# Sums, words and conditions of claims about several releases
+
+
+levels = st.floats(min_value=1e-300, max_value=1e300)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(levels, max_size=20))
+def test_sums_are_those_of_the_decimal_numbers_and_never_below(numbers):
+    total = exact_sum(numbers)
+    assert total == exact_sum(sorted(numbers))
+    rounded = round_up(total)
+    assert Fraction(repr(rounded)) >= total
+    below = math.nextafter(rounded, -math.inf)
+    assert Fraction(repr(below)) < total or not total
+
+
+def test_ten_releases_at_a_tenth_are_one():
+    assert round_up(exact_sum([0.1] * 10)) == 1.0
+    assert round_up(exact_sum([0.1] * 3)) == 0.3
+
+
+@pytest.mark.parametrize(
+    ("given_", "words"),
+    [
+        (
+            Certificate(0.5),
+            "For any two neighboring databases: the release is "
+            "0.5-differentially private.",
+        ),
+        (
+            Certificate(0.5, 1e-5, relation="add-remove", n_releases=2),
+            "For any two databases that differ by one added or removed record: the 2 "
+            "releases together are (0.5, 1e-05)-differentially private.",
+        ),
+        (
+            Certificate(1.0, 0.0, 0.05, randomness="implicit"),
+            "For two neighboring databases: with probability at least 0.95 over a "
+            "fresh pair and the sampled pairs, the release is 1-differentially private "
+            "for that pair, whatever the output.",
+        ),
+        (
+            Certificate(1.0, 0.0, 0.05, 0.01, randomness="implicit"),
+            "For two neighboring databases: with probability at least 0.95 over a "
+            "fresh pair, for all but a fraction 0.01 of the samples of pairs, the "
+            "release is 1-differentially private for that pair, whatever the output.",
+        ),
+        (
+            Certificate(1.0, 0.0, 0.05, randomness="both"),
+            "For two neighboring databases: the privacy loss of the release exceeds 1 "
+            "with probability at most 0.05 over a fresh pair, its noise and the "
+            "sampled pairs.",
+        ),
+        (
+            Certificate(1.0, 0.25, 0.5, randomness="both", n_releases=2),
+            "For two neighboring databases: the 2 releases together are "
+            "(1, 0.75)-differentially private, on average over a fresh pair and the "
+            "sampled pairs.",
+        ),
+        (
+            Certificate(1.0, 0.0, 0.5, randomness="explicit"),
+            "For any two neighboring databases: the privacy loss of the release "
+            "exceeds 1 with probability at most 0.5 over the noise.",
+        ),
+        (
+            Certificate(1.0, 0.0, 0.5, randomness="both", post_processed=True),
+            "For two neighboring databases: the release is "
+            "(1, 0.5)-differentially private, on average over a fresh pair and the "
+            "sampled pairs.",
+        ),
+        (
+            Certificate(1.0, 0.0, 0.0, 0.1, randomness="implicit"),
+            "For two neighboring databases: with probability at least 1 over a fresh "
+            "pair, for all but a fraction 0.1 of the samples of pairs, the release is "
+            "1-differentially private for that pair, whatever the output.",
+        ),
+        (
+            Certificate(1.0, 0.0, 0.5, 0.1, randomness="explicit"),
+            "For any two neighboring databases: the privacy loss of the release "
+            "exceeds 1 with probability at most 0.5 over the noise, for all but a "
+            "fraction 0.1 of the samples of pairs.",
+        ),
+        (
+            Certificate(1.0, group_size=3),
+            "For any two databases that are at most 3 neighbors apart: the release is "
+            "1-differentially private.",
+        ),
+        (
+            Certificate(1.0, group_size=2, relation="replace-one"),
+            "For any two databases that differ in at most 2 records: the release is "
+            "1-differentially private.",
+        ),
+        (
+            Certificate(1.0, group_size=2, relation="add-remove"),
+            "For any two databases that differ by at most 2 added or removed records: "
+            "the release is 1-differentially private.",
+        ),
+        (
+            Certificate(1.0, 0.25, 0.5, randomness="explicit"),
+            "For any two neighboring databases: the release is "
+            "(1, 0.75)-differentially private.",
+        ),
+    ],
+)
+def test_the_claim_in_words(given_, words):
+    assert given_.guarantee == words
+    assert str(given_).startswith(words)
+    assert words in given_._repr_html_()
+    assert given_.private
+    assert given_.confidence == 1 - given_.risk
+
+
+def test_what_voids_or_leaks_is_told_first():
+    infinite = Certificate(math.inf)
+    assert infinite.void
+    assert "no noise was added" in infinite.guarantee
+    leaking = Certificate(1.0, leaks=("A & B.",), provisos=("If.",))
+    assert not leaking.private
+    assert not leaking.void
+    assert leaking.guarantee.endswith("not cover what was released without noise.")
+    assert str(leaking).endswith("Caveat: A & B.\nCaveat: If.")
+    assert "A &amp; B." in leaking._repr_html_()
+    other = dataclasses.replace(infinite, void_reasons=("Other.",))
+    assert other.guarantee == "There is no guarantee. Other."
+
+
+def test_conditions_are_those_of_the_rule():
+    alone = Certificate(1.0, 0.0, 0.1)
+    assert Certificate(1.0).conditions == ()
+    (public,) = alone.conditions
+    assert public.startswith("the reference that neighboring databases were sampled")
+    several = dataclasses.replace(alone, n_releases=2, method="exact")
+    assert len(several.conditions) == 4
+    assert all(text in str(several) for text in several.conditions)
+    every_pair = dataclasses.replace(several, randomness="explicit", method="basic")
+    assert every_pair.conditions[0].startswith("each release sees a person's record")
+    assert every_pair.conditions[1:] == (
+        "the levels, or a limit on their sum, were fixed before the first release",
+    )
+    filtered = dataclasses.replace(several, method="filter", risk=0.0)
+    assert "that limit is what all releases" in filtered.conditions[1]
+    parallel, group, transferred = (
+        dataclasses.replace(alone, method=method).conditions
+        for method in ("parallel", "group", "transferred")
+    )
+    assert "disjoint" in parallel[1]
+    assert "sampled for that part alone" in parallel[2]
+    assert group[1:] == (
+        "each step from neighbor to neighbor in a group is distributed like a sampled "
+        "pair",
+    )
+    assert "divergence" in transferred[1]
+
+
+def test_risks_add_and_failures_of_samples_are_kept_apart_where_they_can_be():
+    pac = Certificate(1.0, 0.0, 0.05, 0.01, randomness="implicit")
+    average = Certificate(1.0, 0.0, 0.1, randomness="implicit")
+    noise = Certificate(1.0, 0.0, 0.2, randomness="explicit")
+    certain = Certificate(1.0)
+    two = compose_basic([pac, pac, certain])
+    assert (two.risk, two.failure_prob) == (0.1, 0.02)
+    mixed = compose_basic([pac, average])
+    assert (mixed.risk, mixed.failure_prob) == (0.16, 0.0)
+    assert mixed.randomness == "implicit"
+    apart = compose_basic([pac, noise])
+    assert (apart.risk, apart.failure_prob) == (0.25, 0.01)
+    assert apart.randomness == "both"
+    assert compose_basic([noise, certain]).randomness == "explicit"
+    assert compose_basic([average] * 11).risk == 1.0
+    assert compose_basic([]).n_releases == 0
+
+
+def test_relations_do_not_mix():
+    one, other = (
+        Certificate(1.0, relation=name) for name in ("replace-one", "add-remove")
+    )
+    assert compose_basic([one, Certificate(1.0)]).relation == "replace-one"
+    with pytest.raises(IncompatibleError, match=r"'add-remove', 'replace-one'"):
+        compose_basic([one, other])
+
+
+def test_groups_of_different_sizes_do_not_mix():
+    pair, triple = (Certificate(1.0, group_size=size) for size in (2, 3))
+    assert compose_basic([pair, pair]).group_size == 2
+    with pytest.raises(
+        IncompatibleError, match=r"groups of the same size, got \[2, 3\]"
+    ):
+        compose_basic([pair, triple])
+
+
+def test_a_sum_that_is_too_large_says_so():
+    overflow = Certificate(math.inf, method="basic", n_releases=2)
+    assert overflow.void_reasons == (texts.INFINITE,)
+
+
+def test_numbers_are_rounded_up():
+    assert Certificate(Fraction(1, 10**400)).epsilon == 5e-324
+    third = Certificate(Fraction(1, 3)).epsilon
+    assert third > Fraction(1, 3)
+    assert compose_basic([Certificate(1.0, 0, Fraction(1, 3))] * 3).risk == 1.0
+    assert Certificate(10**400).epsilon == math.inf
+    long = np.longdouble(1) / 3
+    assert Certificate(long).epsilon >= long
+
+
+def test_a_risk_of_one_is_no_guarantee():
+    for given_ in (Certificate(0.1, 0.0, 1.0), Certificate(0.1, 1.0)):
+        assert given_.guarantee.startswith("There is no guarantee. Risk and delta add")
+    assert Certificate(0.1, 0.0, 0.999).private
+
+
+def test_what_others_call_a_certificate_is_checked():
+    class Other:
+        def __init__(self, says):
+            self.as_certificate = lambda: says
+
+    class Fickle(Certificate):
+        @property
+        def risk_(self):
+            return 0
+
+    assert type(as_certificate(Other(Fickle(0.9)))) is Certificate
+    for wrong in ([0.9], 0.9, None):
+        with pytest.raises(
+            ValueError, match="as_certificate must return a Certificate"
+        ):
+            as_certificate(Other(wrong))
+
+
+def test_plain_numbers_are_releases():
+    assert as_certificate(0.5) == Certificate(0.5)
+    assert as_certificate((0.5, 1e-5, 0.1)) == Certificate(0.5, 1e-5, 0.1)
+    assert as_certificates([0.5, (1.0, 0.1)])[1] == Certificate(1.0, 0.1)
+    for wrong in ("0.5", (), (1, 2, 3, 4), None, (0.5, "0"), True):
+        with pytest.raises(ValueError, match="a release must be"):
+            as_certificate(wrong)
+    for wrong in ("0.5", 0.5, {"epsilon": 1}):
+        with pytest.raises(ValueError, match="releases must be a list"):
+            as_certificates(wrong)
+
+
+def test_mechanisms_say_what_they_guarantee():
+    laplace = LaplaceMechanism(1.0, 0.5, 3).as_certificate()
+    assert (laplace.epsilon, laplace.delta, laplace.loss.law) == (0.5, 0.0, "laplace")
+    assert laplace.loss.shift + laplace.loss.excess == pytest.approx(0.5, rel=1e-8)
+    assert laplace.loss.shift == 0.5
+    gaussian = GaussianMechanism(1.0, 0.5, 1e-5, 3).as_certificate()
+    assert (gaussian.epsilon, gaussian.delta) == (0.5, 1e-5)
+    loss = gaussian.loss
+    delta = gaussian_delta(0.5 - loss.excess, loss.shift)
+    assert 1e-5 * (1 - 1e-4) <= delta <= 1e-5 * (1 + 1e-3)
+    assert ExponentialMechanism(1.0, 0.5).as_certificate() == Certificate(0.5)
+    response = RandomizedResponse(epsilon=0.5)
+    assert as_certificate(response).epsilon == response.epsilon
+    coin = DiscreteMechanism([[0.75, 0.25], [0.25, 0.75]])
+    assert as_certificate(coin).epsilon == pytest.approx(math.log(3))
+    bernstein = BernsteinMechanism(1.0, 0.5, lattice_size=2)
+    assert as_certificate(bernstein).epsilon == 0.5
+    for free in (
+        LaplaceMechanism(1.0, math.inf),
+        GaussianMechanism(1.0, math.inf, 1e-5),
+    ):
+        assert free.as_certificate().void
+        assert free.as_certificate().loss is None
+
+
+@pytest.mark.parametrize(
+    ("parameters", "law"),
+    [
+        ({}, "laplace"),
+        ({"law": "gaussian", "delta": 1e-5}, "gaussian"),
+        ({"randomness": "both"}, None),
+        ({"noise_random_state": 0}, None),
+        ({"randomness": "explicit", "sensitivity": 0.1, "gamma": 0.6}, "laplace"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::skparisk.PrivacyLeakWarning")
+def test_certificates_are_what_composition_takes(parameters, law):
+    public = np.random.default_rng(0).exponential(size=(200, 1))
+    sampler = SensitivitySampler(np.mean, random_state=0, **parameters).fit(public)
+    given_ = sampler.certificate_
+    assert as_certificate(given_) is given_ is given_.as_certificate()
+    assert (given_.loss and given_.loss.law) == law
+    if law is not None:
+        ratio = given_.loss.shift / given_.noise_epsilon
+        assert 1 < ratio < 1 + 1e-5
+
+
+def test_a_certificate_is_amended_and_never_improved():
+    """Sentences that limit it are added once; none is lost."""
+    base = certificate(leaks=("A leak.",), provisos=("If.",))
+    more = base.amended(
+        void_reasons=["Worst."], leaks=["A leak.", "Another."], provisos=["If.", "And."]
+    )
+    assert more.void_reasons == ("Worst.",)
+    assert more.leaks == ("A leak.", "Another.")
+    assert set(more.provisos) == {"And.", "If."}
+    assert more.amended(void_reasons=["Worst.", "Worse."]).void_reasons == (
+        "Worst.",
+        "Worse.",
+    )
+    lost = base.amended(conditions=["a word that was given", *base.conditions])
+    assert lost.provisos == (
+        "If.",
+        "This rests on the caller's word: a word that was given.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("plan", "is_known"),
+    [
+        ({"epsilon": 1e-8}, True),
+        ({"epsilon": 1e-8, "law": "gaussian", "delta": 1e-5}, True),
+        ({"epsilon": 1e-10, "law": "gaussian", "delta": 1e-5}, False),
+        ({"sensitivity": 1e-280}, True),
+        ({"sensitivity": 1e-300}, False),
+    ],
+)
+def test_where_the_grid_counts_only_the_level_is_known(plan, is_known):
+    """Of noise on a coarse grid, no law of the loss is claimed."""
+    plan = {"randomness": "explicit", "sensitivity": 1.0} | plan
+    sampler = SensitivitySampler(np.mean, **plan)
+    sampler.fit(np.ones((10, 1)))
+    assert (sampler.certificate_.loss is not None) == is_known
+
+
+# What attacks found
+
+
+def test_the_probability_that_it_fails_is_in_the_words_of_every_claim():
+    """Over the noise alone there are no samples to set apart; it adds to delta."""
+    given_ = Certificate(0.5, 0.1, 0.2, 0.3, randomness="explicit")
+    assert "the release is (0.5, 0.6)-differentially private" in given_.guarantee
+    assert "(0.5, 0.6)-differentially private" in str(given_).partition("table")[0]
+    tiny = Certificate(0.5, 1e-18, 0.05, randomness="explicit")
+    assert "(0.5, 0.0500001)-differentially private" in tiny.guarantee
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {"failure_prob": 1.0},
+        {"risk": 0.6, "failure_prob": 0.4},
+        {"risk": 0.6, "delta": 0.4, "randomness": "both"},
+        {"delta": 0.5, "failure_prob": 0.5, "randomness": "explicit"},
+    ],
+)
+def test_what_adds_up_to_certainty_is_no_guarantee(numbers):
+    """As if one of them were 1."""
+    given_ = Certificate(0.5, **({"randomness": "implicit"} | numbers))
+    assert given_.void_reasons == (texts.CERTAIN,)
+    least = {name: x - 0.01 for name, x in numbers.items() if isinstance(x, float)}
+    assert dataclasses.replace(given_, void_reasons=(), **least).private
+
+
+def test_the_confidence_does_not_depend_on_the_decimals_of_the_caller():
+    """It is never rounded up."""
+    given_ = Certificate(0.5, risk=0.004, randomness="implicit")
+    with decimal.localcontext() as context:
+        context.prec = 2
+        assert "with probability at least 0.996 over" in given_.guarantee
+    tiny = Certificate(0.5, risk=1e-30, randomness="implicit")
+    assert f"at least 0.{'9' * 30} over" in tiny.guarantee
+
+
+@pytest.mark.parametrize("name", ["void_reasons", "leaks", "provisos"])
+def test_a_sentence_alone_is_no_list_of_sentences(name):
+    """It would be taken as one sentence a letter."""
+    with pytest.raises(ValueError, match=f"{name} must be a tuple of sentences"):
+        Certificate(0.5).amended(**{name: "A sentence."})
+
+
+def test_an_unknown_method_rests_on_what_all_of_them_rest_on():
+    """A typo loses no condition."""
+    exact = Certificate(0.5, method="exact", n_releases=2)
+    unknown = Certificate(0.5, method="exactly", n_releases=2)
+    assert unknown.conditions == exact.conditions
+    assert "exactly" in str(unknown)

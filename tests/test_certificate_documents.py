@@ -1,0 +1,352 @@
+"""Documents and text of certificates return, and cannot be edited into saying more."""
+
+import copy
+import dataclasses
+import html
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+from certificate_cases import CASES, assert_plain, both, every_case, known
+from certificates import CURVE, OF_THE_EVIDENCE, certificate
+
+import skparisk
+from skparisk import Certificate
+from skparisk.certificate import METHODS
+from skparisk.certificate import _claim as texts
+
+OF_ONE_RELEASE = {name: case for name, case in CASES.items() if case.evidence}
+
+# Documents
+
+
+def strict_json(document):
+    """Write a document as strict JSON, which knows no infinity, and read it."""
+    return json.loads(json.dumps(document, allow_nan=False))
+
+
+@every_case
+@pytest.mark.parametrize("curve", [False, True])
+def test_documents_are_plain_and_return(given_, curve):
+    """A document holds strict JSON's types only, and gives back the certificate."""
+    document = given_.to_dict(curve=curve)
+    assert_plain(document)
+    assert Certificate.from_dict(document) == given_
+    read = strict_json(document)
+    assert read == document
+    again = Certificate.from_dict(read)
+    assert again == given_
+    assert again.to_dict(curve=curve) == document
+    assert again.guarantee == given_.guarantee
+    assert str(again) == str(given_)
+    if curve:
+        np.testing.assert_array_equal(again.points(), given_.points())
+
+
+@every_case
+def test_a_document_is_small(given_):
+    """It fits on a page: the curve is written only if asked for."""
+    assert len(json.dumps(given_.to_dict())) < 2000
+
+
+def test_document_entries():
+    """A document has the fields, and what follows from them."""
+    names = {item.name for item in dataclasses.fields(Certificate)}
+    derived = {"private", "guarantee", "conditions"}
+    document = certificate().to_dict()
+    assert set(document) == names | derived | {"schema", "schema_version", "version"}
+    assert document["schema"] == "skparisk.certificate"
+    assert document["schema_version"] == 1
+    assert document["version"] == skparisk.__version__
+    assert document["private"] is True
+    assert set(document["evidence"]) == OF_THE_EVIDENCE - {"curve"}
+    with_curve = certificate().to_dict(curve=True)["evidence"]
+    assert with_curve["curve"] == [list(point) for point in CURVE]
+    assert known().to_dict(curve=True) == known().to_dict()
+    infinite = CASES["no noise"].to_dict()
+    assert infinite["epsilon"] == "inf"
+
+
+def test_whole_numbers_may_stand_for_floats():
+    """A writer that drops the ".0" does no harm."""
+    document = certificate().to_dict() | {"epsilon": 1, "delta": 0}
+    assert Certificate.from_dict(document) == certificate()
+
+
+def edited(document, changes):
+    """Return a document with changes, those of the evidence inside of it."""
+    of_evidence = {k: v for k, v in changes.items() if k in OF_THE_EVIDENCE}
+    others = {k: v for k, v in changes.items() if k not in OF_THE_EVIDENCE}
+    return document | others | {"evidence": document["evidence"] | of_evidence}
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"risk": 0.001}, "guarantee"),
+        ({"private": False}, "private"),
+        ({"epsilon": 0.5}, "guarantee"),
+        ({"guarantee": "Perfectly private."}, "guarantee"),
+        ({"conditions": []}, "conditions"),
+        ({"void_reasons": [texts.SEEDED]}, "private"),
+        ({"leaks": [texts.PRIVATE_CLASSES]}, "private"),
+        ({"leaks": [texts.PRIVATE_CLASSES]}, "guarantee"),
+        ({"relation": "add-remove"}, "guarantee"),
+        ({"reference": "another table"}, "guarantee"),
+        ({"n_records": 10}, "guarantee"),
+        ({"delta": 0.5}, "guarantee"),
+        ({"risk": 1}, "void_reasons"),
+        ({"epsilon": "inf"}, "void_reasons"),
+        ({"version": "another"}, None),
+    ],
+)
+def test_edited_documents_are_refused(changes, wrong):
+    """Where one entry was changed, those that follow from it are named."""
+    document = edited(certificate().to_dict(), changes)
+    if wrong is None:
+        assert Certificate.from_dict(document) == certificate()
+        return
+    message = r"^document has entries that do not follow from the rest: \[.*'{}'"
+    with pytest.raises(ValueError, match=message.format(wrong)):
+        Certificate.from_dict(document)
+
+
+def test_words_of_another_version_may_differ():
+    """They are not compared; whether it is private is."""
+    words = {"version": "0.0.1", "guarantee": "As it was put then.", "conditions": []}
+    document = certificate().to_dict() | words
+    assert Certificate.from_dict(document) == certificate()
+    with pytest.raises(ValueError, match=r"do not follow from the rest: .'private'"):
+        Certificate.from_dict(document | {"private": False})
+
+
+@pytest.mark.parametrize("case", [name for name in CASES if not CASES[name].private])
+def test_a_document_cannot_be_made_private(case):
+    """The flag cannot be set."""
+    document = CASES[case].to_dict()
+    with pytest.raises(ValueError, match="do not follow from the rest"):
+        Certificate.from_dict(document | {"private": True})
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in certificate().to_dict() if not n.startswith("schema")]
+)
+def test_a_missing_entry_is_refused(name):
+    """Each entry must be there, also one that has a default or follows."""
+    document = certificate().to_dict()
+    del document[name]
+    with pytest.raises(ValueError, match=f"missing: .'{name}'., unknown: ..\\.$"):
+        Certificate.from_dict(document)
+
+
+def test_another_schema_is_refused():
+    """What is no certificate, or of a later schema, is not read as one."""
+    for schema in ({"schema": "a.letter"}, {"schema_version": 2}):
+        document = certificate().to_dict() | schema
+        with pytest.raises(ValueError, match="document must be a certificate with"):
+            Certificate.from_dict(document)
+    with pytest.raises(ValueError, match="document must be a certificate with"):
+        Certificate.from_dict({})
+
+
+@pytest.mark.parametrize("part", [None, "evidence", "loss"])
+def test_an_unknown_entry_is_refused(part):
+    """What is not understood is not passed over."""
+    document = CASES["gaussian"].to_dict()
+    (document if part is None else document[part])["signature"] = "x"
+    message = r"missing: \[\], unknown: \['signature'\]\.$"
+    with pytest.raises(ValueError, match=message):
+        Certificate.from_dict(document)
+
+
+@pytest.mark.parametrize(
+    "document", [None, 3, "text", [], [("epsilon", 1.0)]], ids=repr
+)
+def test_what_is_no_mapping_is_refused(document):
+    """A document is a mapping."""
+    with pytest.raises(ValueError, match=r"^document must be a mapping, got "):
+        Certificate.from_dict(document)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"curve": 3},
+        {"curve": [1.0]},
+        {"epsilon": "1.0"},
+        {"relation": "none"},
+        {"n_pairs": None},
+        {"risk": math.nan},
+        {"loss": 3},
+        {"evidence": "none"},
+        {"leaks": None},
+    ],
+    ids=repr,
+)
+def test_documents_of_no_certificate_are_refused(changes):
+    """Entries that make no certificate are one kind of error, which says so."""
+    document = certificate().to_dict()
+    document = (
+        document | changes if "evidence" in changes else edited(document, changes)
+    )
+    with pytest.raises(ValueError, match=r"^document is not a certificate: .*"):
+        Certificate.from_dict(document)
+
+
+# Text
+
+
+@every_case
+def test_text_has_what_matters(given_):
+    """Level, risk, relation, sizes, pairs, reference and caveats are all printed."""
+    text, evidence = str(given_), given_.evidence
+    assert text.startswith(given_.guarantee)
+    assert f"privacy level epsilon: {given_.epsilon:g}\n" in text
+    assert "risk: " in text
+    assert f"relation: {given_.relation or 'not stated'}\n" in text
+    assert f"delta: {given_.delta:g}\n" in text
+    for caveat in given_.caveats:
+        assert f"\nCaveat: {caveat}" in text
+    assert text.count("Caveat") == len(given_.caveats)
+    for condition in given_.conditions:
+        assert f"taken on the caller's word: {condition}" in text
+    share = f"fails for a fraction of the samples of pairs: {given_.failure_prob:g}\n"
+    assert (share in text) is (given_.failure_prob > 0)
+    if evidence is None:
+        assert f"releases: {given_.n_releases}\n" in text
+        assert f"composition: {METHODS[given_.method]}" in text
+        return
+    assert (f"(asked for: {evidence.gamma:g})" in text) is (evidence.gamma > 0)
+    assert "records, outputs: 900, 6\n" in text
+    assert f"noise: {evidence.mechanism}, scale " in text
+    if evidence.n_pairs is not None:
+        assert "reference: the public table" in text
+        assert f"calibration: {evidence.calibration}, " in text
+    elif evidence.calibration == "declared":
+        assert "declared by the caller" in text
+    else:
+        assert "a proven bound" in text
+
+
+ON_PAIRS = (
+    "(1, 0.049967)-differentially private, on average over a fresh pair and the sampled"
+    " pairs"
+)
+FROM_SHAPE = "scale 0.25, whitened using 1500 other sampled pairs"
+
+
+@pytest.mark.parametrize(
+    ("case", "rows"),
+    [
+        (
+            "exchangeable",
+            [
+                "pair of neighboring databases, for all outputs",
+                "sensitivity number 1426 of 1500 sampled",
+            ],
+        ),
+        ("bound", ["nothing: the level holds for every pair and output"]),
+        ("both", ["the noise together", "critical scale number 1426 of", ON_PAIRS]),
+        ("draws", ["number 4200 of 1500 sampled pairs with 3 draws of the noise each"]),
+        ("risk control", ["average of the exact risks of 1500 sampled pairs"]),
+        ("whitened", [FROM_SHAPE]),
+        ("unanswered", ["1500 sampled; 7 without an answer count as infinite"]),
+        ("known, gaussian", ["the noise, for every pair", "(1, 0.05)-differentially"]),
+    ],
+)
+def test_text_says_what_the_risk_is_over_and_how_it_came_about(case, rows):
+    """Calibration, source of the risk, shape, and what post-processing leaves."""
+    for row in rows:
+        assert row in str(CASES[case])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "norm"),
+    [("laplace", "l1 norm"), ("gaussian", "l2 norm"), ("exponential", "sup norm")],
+)
+def test_text_says_in_which_norm_the_sensitivity_is(mechanism, norm):
+    """A number without its norm may be any of them."""
+    given_ = certificate(law=law, delta=1e-6 * (mechanism == "gaussian"))
+    assert f"sensitivity: 0.25 ({norm})\n" in str(given_)
+    assert f"0.25 ({norm})" in given_._repr_html_()
+
+
+def test_guarantee_over_pairs_and_noise():
+    """A bounded loss, not differential privacy for all outputs."""
+    assert both().guarantee == (
+        "For two databases that differ in one record (900 records, the public "
+        "table): the privacy loss of the release exceeds 1 with probability at most "
+        "0.049967 over a fresh pair, its noise and the sampled pairs."
+    )
+    assert (
+        "over a fresh pair and its noise, for all but a fraction 0.05 of the sam"
+        in (CASES["both, pac"].guarantee)
+    )
+    assert CASES["known, gaussian"].guarantee == (
+        "For any two databases that differ in one record (900 records): the privacy "
+        "loss of the release exceeds 1 with probability at most 0.05 over the noise, "
+        "provided that the declared sensitivity is a true bound."
+    )
+
+
+def test_printed_risk_is_rounded_up():
+    """The seventh digit is never lost downward."""
+    assert "risk: 0.0123457 " in str(certificate(risk=0.01234561))
+    assert "risk: 0.07 " in str(certificate(risk=0.07))
+    assert "at least 0.93 over" in str(certificate(risk=0.07))
+    assert "privacy level epsilon: 1.00001\n" in str(certificate(epsilon=1.000001))
+    assert "privacy level epsilon: inf\n" in str(CASES["no noise"])
+
+
+def test_html_escapes_and_says_the_same():
+    """No text of the caller is taken as HTML, and nothing of the text is left out."""
+    given_ = certificate(
+        reference="<script>alert('x')</script> & co",
+        leaks=(texts.PRIVATE_REFERENCE,),
+    )
+    page = given_._repr_html_()
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt; &amp; co" in page
+    assert page.count(texts.PRIVATE_REFERENCE) == 1
+    assert texts.PRIVATE_CLASSES in CASES["private classes"]._repr_html_()
+    assert texts.PRIVATE_CLASSES not in page
+    for line in str(certificate()).splitlines()[1:]:
+        name, _, value = line.strip().partition(": ")
+        if name == "taken on the caller's word":  # not that it is public
+            continue
+        assert html.escape(name) in page
+        assert name == "reference" or value in page
+
+
+def test_a_law_of_less_loss_than_the_noise_has_is_refused():
+    """A document that was edited cannot buy composition a smaller level."""
+    document = CASES["gaussian"].to_dict()
+    for edit in ({"shift": 0.9}, {"law": "laplace"}):
+        wrong = document | {"loss": document["loss"] | edit}
+        with pytest.raises(ValueError, match="loss must be the law of gaussian noise"):
+            Certificate.from_dict(wrong)
+
+
+def test_sentences_of_another_version_stay_as_they_were(monkeypatch):
+    """And are said once more, in the words of today."""
+    cases = [known("declared"), CASES["no noise"]]
+    documents = [case.to_dict() | {"version": "0.0.1"} for case in cases]
+    monkeypatch.setattr(texts, "DECLARED", "Declared.")
+    monkeypatch.setattr(texts, "NO_NOISE", "No noise.")
+    declared, silent = map(Certificate.from_dict, documents)
+    assert declared.provisos == ("Declared.", *cases[0].provisos)
+    assert silent.void_reasons == (*cases[1].void_reasons, "No noise.")
+    today = documents[0] | {"version": skparisk.__version__}
+    with pytest.raises(ValueError, match="do not follow from the rest"):
+        Certificate.from_dict(today)
+
+
+def test_a_curve_may_be_infinite_and_is_never_written_to():
+    """In strict JSON, and after a pickle."""
+    given_ = certificate(curve=[[0.5, 0.3], [math.inf, 0.01]])
+    read = Certificate.from_dict(strict_json(given_.to_dict(curve=True)))
+    np.testing.assert_array_equal(read.points(), given_.points())
+    for other in (read, pickle.loads(pickle.dumps(given_)), copy.deepcopy(given_)):
+        assert not other.evidence.curve.flags.writeable

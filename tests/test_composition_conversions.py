@@ -1,0 +1,185 @@
+"""Results of composition are converted: to delta, to groups, to other populations."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from releases import DELTA, laplace
+from scipy import stats
+
+from skparisk.certificate import Certificate
+from skparisk.composition import (
+    approximate,
+    compose_advanced,
+    compose_basic,
+    compose_exact,
+    group_privacy,
+    post_process,
+    transfer,
+)
+from skparisk.exceptions import IncompatibleError
+from skparisk.privacy_loss import gaussian_delta, gaussian_loss_exceedance
+
+
+def test_a_risk_over_noise_becomes_delta():
+    release = Certificate(0.6, 0.01, risk=0.05, randomness="explicit")
+    approximated = approximate(release)
+    assert (approximated.delta, approximated.risk) == (0.06, 0.0)
+    assert approximated.method == "approximate"
+    assert "(0.6, 0.06)-differentially private" in approximated.guarantee
+    doubtful = approximate(replace(release, failure_prob=0.02))
+    assert (doubtful.delta, doubtful.failure_prob) == (0.08, 0.0)
+    assert approximate(replace(release, risk=0.999)).delta == 1
+
+
+def test_a_risk_over_pairs_and_noise_is_a_delta_on_average_only():
+    release = Certificate(0.6, risk=0.05)
+    assert "privacy loss" in release.guarantee
+    approximated = approximate(release)
+    assert "(0.6, 0.05)-differentially private, on average" in approximated.guarantee
+    assert (approximated.epsilon, approximated.risk) == (0.6, 0.05)
+    assert (approximated.delta, approximated.post_processed) == (0.0, True)
+    together = compose_basic([approximated, Certificate(0.1)])
+    assert "on average" in together.guarantee
+    assert approximate(approximated).guarantee == approximated.guarantee
+
+
+def test_what_holds_whatever_is_released_survives_post_processing():
+    for release in (
+        Certificate(0.5, risk=0.05, failure_prob=0.01, randomness="implicit"),
+        laplace(0.5, randomness="explicit"),
+        Certificate(0.5, 1e-5),
+    ):
+        assert post_process(release) == release
+        assert approximate(release) == release
+    noise = Certificate(0.5, risk=0.05, randomness="explicit")
+    assert post_process(noise) == approximate(noise) != noise
+
+
+def test_risk_over_noise_does_not_survive_post_processing():
+    """Merging the large loss with a likely one makes large losses likely."""
+    p, q = np.array([0.05, 0.6, 0.35]), np.array([0.0, 0.6 * math.exp(-0.5), 0.0])
+    q[2] = 1 - q.sum()
+    loss = np.log(p) - np.log(np.maximum(q, 1e-300))
+    assert p[loss > 0.5 + 1e-12].sum() == 0.05
+    merged_p, merged_q = p[:2].sum(), q[:2].sum()
+    assert math.log(merged_p / merged_q) > 0.5
+    assert merged_p > 0.05
+    delta = approximate(Certificate(0.5, risk=0.05, randomness="explicit")).delta
+    assert merged_p - math.exp(0.5) * merged_q <= delta + 1e-15
+
+
+@given(shift=st.floats(0.05, 3.0), epsilon=st.floats(0.1, 3.0))
+@settings(deadline=None, max_examples=50)
+def test_gaussian_delta_is_below_the_risk(shift, epsilon):
+    risk = gaussian_loss_exceedance(epsilon, shift)
+    assert gaussian_delta(epsilon, shift) <= risk + 1e-15
+
+
+@given(shift=st.floats(0.05, 2.0), epsilon=st.floats(0.0, 2.0), size=st.integers(1, 12))
+@settings(deadline=None, max_examples=50)
+def test_groups_of_gaussian_noise(shift, epsilon, size):
+    delta = gaussian_delta(epsilon, shift)
+    group = group_privacy((epsilon, delta), size)
+    assert gaussian_delta(group.epsilon, size * shift) <= group.delta + 1e-15
+    expected = delta * math.fsum(math.exp(j * epsilon) for j in range(size))
+    assert group.delta == pytest.approx(min(1, expected), rel=1e-9, abs=1e-300)
+
+
+def test_group_delta_is_attained():
+    """One step: half of a coin's odds and a delta; two steps: as the formula says."""
+    epsilon, delta = 0.3, 0.1
+    chain = [0.05]  # probabilities of one event
+    for _ in range(3):
+        chain.append(math.exp(epsilon) * chain[-1] + delta)
+    for size in (1, 2, 3):
+        group = group_privacy((epsilon, delta), size)
+        reached = chain[size] - math.exp(group.epsilon) * chain[0]
+        assert reached == pytest.approx(group.delta, rel=1e-9)
+
+
+def test_groups_of_releases_with_a_risk():
+    implicit = Certificate(
+        0.1, risk=0.05, failure_prob=0.01, randomness="implicit", loss=laplace(0.1).loss
+    )
+    group = group_privacy(implicit, 3)
+    assert (group.epsilon, group.risk, group.failure_prob) == (0.3, 0.15, 0.01)
+    assert group.loss is None
+    assert group.method == "group"
+    assert group_privacy(implicit, 30).risk == 1
+    both = Certificate(0.1, risk=0.05)
+    for release in (both, replace(both, randomness="explicit", delta=0.1)):
+        with pytest.raises(IncompatibleError, match="pass approximate"):
+            group_privacy(release, 3)
+        group_privacy(approximate(release), 3)
+    # Over pairs and noise the risk is a part of delta, and grows as that does.
+    group = group_privacy(approximate(both), 2)
+    assert group.risk == pytest.approx(0.05 * (1 + math.exp(0.1)), rel=1e-11)
+
+
+def test_groups_of_large_levels():
+    assert group_privacy(math.inf, 3).epsilon == math.inf
+    assert group_privacy(1e308, 3).epsilon == math.inf
+    assert group_privacy((400.0, 1e-300), 3).delta == 1
+    assert group_privacy((400.0, 0.0), 3).delta == 0
+    assert group_privacy((0.0, 0.1), 3).delta == pytest.approx(0.3)
+    assert group_privacy(0.1, 1).epsilon == 0.1
+    with pytest.raises(ValueError, match="size must be a whole number >= 1"):
+        group_privacy(0.1, 0)
+
+
+@pytest.mark.parametrize("n", [1, 10, 200])
+def test_another_population_has_its_total_variation_more_risk(n):
+    p, q = 0.4, 0.42
+    divergence = p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
+    ones = np.arange(n + 2)
+    laws = (stats.binom.pmf(ones, n + 1, x) for x in (p, q))
+    apart = np.abs(np.subtract(*laws)).sum() / 2
+    release = Certificate(0.5, risk=0.05, randomness="implicit")
+    risk = transfer(release, divergence, n_records=n).risk
+    assert apart <= risk - 0.05 <= 1.3 * apart
+    assert risk - 0.05 == pytest.approx(math.sqrt((n + 1) * divergence / 2), rel=1e-9)
+
+
+def test_transfer_is_about_risks_over_pairs():
+    release = Certificate(0.5, risk=0.05, failure_prob=0.01)
+    moved = transfer(release, 1e-6, n_records=99)
+    assert moved.method == "transferred"
+    assert moved.failure_prob == 0.01
+    assert transfer(release, math.inf, n_records=99).risk == 1
+    assert transfer(release, 0, n_records=99).risk == 0.05
+    for every in (laplace(0.5), replace(release, randomness="explicit")):
+        assert transfer(every, 0.1, n_records=99) == every
+
+
+@pytest.mark.parametrize("divergence", [-1e-9, math.nan, "0", None, True])
+def test_a_divergence_that_is_none_is_refused(divergence):
+    with pytest.raises(ValueError, match="kl_divergence must be"):
+        transfer((0.5, 0, 0.05), divergence, n_records=10)
+
+
+def test_conditions_are_kept_when_results_are_composed_or_converted():
+    fixed = compose_advanced([(0.1, 0.0, 0.01)] * 4, delta=DELTA)
+    (condition,) = (text for text in fixed.conditions if "their levels" in text)
+    kept = f"This rests on the caller's word: {condition}."
+    assert kept in compose_basic([fixed, 0.1]).provisos
+    assert kept in approximate(fixed).provisos
+    assert kept not in compose_exact([fixed, (0.1, 1e-6)], delta=0.1).provisos
+    assert compose_basic([0.1] * 4).provisos == ()
+
+
+def test_results_are_the_same_in_any_grouping():
+    parts = [(0.1, 1e-7, 0.01), (0.2, 1e-8, 0.02), (0.7, 0.0, 0.0)]
+    whole = compose_basic(parts)
+    for split in itertools.permutations(parts):
+        nested = compose_basic([compose_basic(split[:2]), split[2]])
+        assert (nested.epsilon, nested.delta, nested.risk) == (
+            whole.epsilon,
+            whole.delta,
+            whole.risk,
+        )
+        assert nested.n_releases == 3

@@ -1,0 +1,198 @@
+"""Pictures of budgets and frontiers."""
+
+import math
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from costs import POINTS, STAFF, THEOREM_4, refuses
+from matplotlib.figure import Figure
+
+from skparisk.cost import CompensationModel, Frontier
+from skparisk.displays import CostCurve, CostDisplay
+from skparisk.exceptions import HeuristicGuaranteeWarning
+
+
+@pytest.fixture(autouse=True)
+def _without_windows():
+    plt.switch_backend("Agg")
+    yield
+    plt.close("all")
+
+
+def legend(display):
+    return [text.get_text() for text in display.ax_.get_legend().get_texts()]
+
+
+def texts(display):
+    return [text.get_text() for text in display.ax_.texts]
+
+
+def drawn(display):
+    return [np.asarray(line.get_data()).tolist() for line in display.ax_.lines]
+
+
+def data(display):
+    return [
+        (c.x.tolist(), c.cost.tolist(), c.marked, c.texts, c.name)
+        for c in display.curves
+    ] + [display.against, display.caveat]
+
+
+def test_budgets_are_drawn_as_they_are():
+    display = CostDisplay.from_model(STAFF)
+    for noise, line, marks in zip(
+        (0.7, 0.6, 0.5), display.lines_, display.marks_, strict=True
+    ):
+        x, y = line.get_data()
+        assert x[-1] == noise
+        assert y.tolist() == STAFF.budget_at_risk(x, noise).tolist()
+        best = STAFF.optimal_epsilon(noise)
+        assert marks.get_xdata().tolist() == [best]
+        assert marks.get_ydata().tolist() == [STAFF.budget_at_risk(best, noise)]
+        assert marks.get_color() == line.get_color()
+    assert legend(display) == ["noise ε₀ = 0.7", "noise ε₀ = 0.6", "noise ε₀ = 0.5"]
+    assert texts(display)[2] == "43,479 at ε = 0.156"
+    assert display.ax_.yaxis.get_major_formatter()(120000) == "120,000"
+    assert display.ax_.get_xscale() == "linear"
+    display.figure_.canvas.draw()
+
+
+def test_figure_4_of_the_paper_says_that_it_is_no_guarantee():
+    with pytest.warns(HeuristicGuaranteeWarning) as caught:
+        display = CostDisplay.from_model(STAFF, 0.5, law=THEOREM_4)
+    assert {warning.filename for warning in caught} == {__file__}
+    assert legend(display) == ["noise ε₀ = 0.5 (not a guarantee)"]
+    assert texts(display) == ["37,806 at ε = 0.274"]
+    with pytest.warns(HeuristicGuaranteeWarning):
+        several = CostDisplay.from_model(STAFF, [0.5], n_outputs=3, law=THEOREM_4)
+    assert drawn(several) != drawn(display)
+
+
+def test_small_budgets_are_written_with_digits():
+    display = CostDisplay.from_model(CompensationModel(1.0), 0.5)
+    assert texts(display) == ["0.0791 at ε = 0.156"]
+
+
+def test_frontier_is_drawn_risk_by_risk():
+    display = CostDisplay.from_frontier(POINTS)
+    assert legend(display) == ["risk γ = 0.1", "risk γ = 0.2"]
+    first, second = display.lines_
+    assert np.transpose(first.get_data()).tolist() == [[5, 10], [3, 20]]
+    assert np.transpose(second.get_data()).tolist() == [[4, 10], [3, 30], [2, 40]]
+    assert first.get_marker() == "."
+    marked = [np.transpose(m.get_data()).tolist() for m in display.marks_]
+    assert marked == [[[3, 20]], [[4, 10], [2, 40]]]
+    assert texts(display) == ["ε = 2", "ε = 1", "ε = inf"]
+    assert display.ax_.get_xlabel() == "error on public records"
+    display.figure_.canvas.draw()
+
+
+def test_points_that_cannot_be_paid_are_left_out():
+    points = Frontier([2, 1], [0.1] * 2, [math.inf, 3], [1, 2], [0, 0])
+    display = CostDisplay.from_frontier(points)
+    assert drawn(display)[0] == [[2], [3]]
+    none = Frontier([2], [0.1], [math.inf], [1], [0])
+    CostDisplay.from_frontier(none).figure_.canvas.draw()
+
+
+def test_errors_are_logarithmic_if_they_span_more_than_a_decade():
+    cases = (([1, 10], "linear"), ([1, 11], "log"), ([-1, 11], "linear"))
+    for errors, scale in (*cases, ([1, 101], "log")):
+        curve = CostCurve(errors, [2, 1])
+        display = CostDisplay([curve], against="error").plot()
+        assert display.ax_.get_xscale() == scale
+        display.figure_.canvas.draw()
+        assert CostDisplay([curve]).plot().ax_.get_xscale() == "linear"
+    assert display.ax_.xaxis.get_minor_formatter()(5) == ""
+
+
+def displays():
+    return [
+        CostDisplay.from_model(STAFF, 0.5),
+        CostDisplay.from_frontier(POINTS),
+        CostDisplay([CostCurve([0, 1], [1, 0])], caveat="not so"),
+        CostDisplay([CostCurve([0, 1], [1, 0], name="a")], caveat="not so"),
+        CostDisplay([]),
+    ]
+
+
+def test_drawing_twice_draws_the_same_and_leaves_the_data():
+    for display in displays():
+        before = data(display)
+        first = drawn(display.plot())
+        ax = display.ax_
+        assert display.plot(color="red", linewidth=3) is display
+        assert display.ax_ is not ax
+        assert drawn(display) == first
+        assert data(display) == before
+        for line in display.lines_:
+            assert line.get_color() == "red"
+            assert line.get_linewidth() == 3
+        for curve in display.curves:
+            with pytest.raises(ValueError, match="read-only"):
+                curve.x[0] = 1
+            with pytest.raises(ValueError, match="read-only"):
+                curve.cost[0] = 1
+
+
+def test_caveat_is_in_the_legend():
+    plain, caveat, named, empty = [display.plot() for display in displays()[1:]]
+    assert legend(caveat) == ["not so"]
+    assert legend(named) == ["a (not so)"]
+    assert len(legend(plain)) == 2
+    assert empty.ax_.get_legend() is None
+
+
+def test_draws_into_given_axes():
+    figure = Figure()
+    ax = figure.subplots()
+    for display in (
+        CostDisplay.from_model(STAFF, ax=ax, color="red"),
+        CostDisplay.from_frontier(POINTS, ax=ax, color="red"),
+    ):
+        assert (display.ax_, display.figure_) == (ax, figure)
+        assert display.lines_[0].get_color() == "red"
+    assert plt.get_fignums() == []
+
+
+def test_data_are_copied():
+    x, cost = np.ones(2), np.ones(2)
+    curve = CostCurve(x, cost)
+    x[0] = cost[0] = 7
+    assert curve.x.tolist() == curve.cost.tolist() == [1, 1]
+
+
+def test_without_matplotlib_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match="needs matplotlib"):
+        CostDisplay.from_model(STAFF)
+
+
+DISPLAY_ERRORS = {
+    "x must be a vector of 1 finite numbers, got [1, 2].": (
+        lambda: CostCurve([1, 2], [1])
+    ),
+    "x must be a vector of 1 finite numbers, got [nan].": (
+        lambda: CostCurve([math.nan], [1])
+    ),
+    "cost must be a vector of finite numbers >= 0, got [-1].": (
+        lambda: CostCurve([1], [-1])
+    ),
+    "marked must be whole numbers in [0, 1), got [1].": (
+        lambda: CostCurve([1], [1], marked=[1])
+    ),
+    "texts must hold one text for each of the 1 marked points, got ['a', 'b'].": (
+        lambda: CostCurve([1], [1], marked=[0], texts=["a", "b"])
+    ),
+    "curves must be of type CostCurve, got [1].": lambda: CostDisplay([1]),
+    "against must be one of 'epsilon', 'error'; got 'x'.": (
+        lambda: CostDisplay([], against="x")
+    ),
+}
+
+
+@pytest.mark.parametrize("expected", DISPLAY_ERRORS)
+def test_curves_that_are_none_are_refused(expected):
+    refuses(DISPLAY_ERRORS[expected], expected)

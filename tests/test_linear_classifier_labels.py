@@ -1,0 +1,162 @@
+"""Labels of private linear classifiers: of any type, and classes that are missing."""
+
+import numpy as np
+import pytest
+from linear_classifiers import (
+    BOUND,
+    FEW,
+    HINGE,
+    LOGISTIC,
+    PUBLIC,
+    SQUARED,
+    X_PUBLIC,
+    Y_PUBLIC,
+    X,
+    Y,
+    classes_2_3,
+    each_shell,
+    exact,
+    make,
+    make_data,
+    numbers_of,
+    optimality,
+    public_table,
+    scikit_learn,
+    ways,
+    with_and_without_intercept,
+)
+from sklearn.base import clone
+
+from skparisk import CalibrationError, SensitivitySampler
+
+LABELS = {
+    "strings": ["no", "yes", "zoo"],
+    "objects": np.array(["no", "yes", "zoo"], dtype=object),
+    "whole numbers": [3, 7, 90],
+    "below zero": [-1, 1, 2],
+    "floats": [0.0, 1.0, 5.0],
+    "bytes": np.array([0, 1, 200], dtype=np.uint8),
+    "large numbers": [2**60, 2**60 + 1, 2**60 + 2],
+    "booleans": [False, True],
+}
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+@each_shell
+def test_labels_of_any_type_are_predicted(shell, labels):
+    labels = np.asarray(labels)
+    X, y = make_data(90, len(labels))
+    public_X, public_y = make_data(150, len(labels), seed=1)
+    twin = scikit_learn(shell, X, labels[y])
+    reference = {"X_reference": public_X, "y_reference": labels[public_y]}
+    for parameters, given in ({}, reference), ({"sensitivity": 1.0}, {}):
+        model = make(shell, epsilon=np.inf, **parameters).fit(X, labels[y], **given)
+        np.testing.assert_array_equal(model.classes_, twin.classes_)
+        assert model.classes_.dtype == twin.classes_.dtype
+        np.testing.assert_array_equal(model.predict(X), twin.predict(X))
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.float32, int])
+def test_numbers_of_the_reference_are_taken_as_the_labels_are(dtype):
+    sampler = SensitivitySampler(n_pairs=19, reference=public_table())
+    model = make(LOGISTIC, sensitivity=sampler).fit(X, Y.astype(dtype))
+    assert model.classes_.dtype == dtype
+
+
+def test_booleans_stand_for_two_of_three_declared_numbers():
+    sampler = SensitivitySampler(n_pairs=19, reference=public_table(3))
+    model = make(LOGISTIC, sensitivity=sampler).fit(X, Y.astype(bool))
+    assert model.classes_.tolist() == [0.0, 1.0, 2.0]
+
+
+def fitted_sampler(shell, n_classes):
+    query = shell._make_query(tuple(range(n_classes)))
+    sampler = clone(FEW).set_params(query=query, n_records=100, random_state=0)
+    return sampler.fit(*make_data(150, n_classes, seed=1))
+
+
+WHO_TELLS = {
+    "declared": lambda shell: ({"classes": [2, 0, 1, 1], "sensitivity": 1.0}, {}),
+    "reference": lambda shell: ways(shell, 3)["sampled"],
+    "sampler": lambda shell: ways(shell, 3)["on the sampler"],
+    "fitted": lambda shell: ({"sensitivity": fitted_sampler(shell, 3)}, {}),
+    "reference, not used": lambda shell: (
+        {"sensitivity": 1.0},
+        ways(shell, 3)["sampled"][1],
+    ),
+}
+
+
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize("tells", WHO_TELLS.values(), ids=WHO_TELLS)
+@each_shell
+def test_private_data_that_lack_a_class_are_fitted_without_a_word(shell, tells):
+    parameters, reference = tells(shell)
+    for y in (Y, np.full(100, 2)):  # of 3 classes
+        model = make(shell, **parameters).fit(X, y, **reference)
+        assert model.classes_.tolist() == [0, 1, 2]
+        assert model.coef_.shape == (3, 3)
+        assert model.certificate_.private
+        assert model.predict(X).shape == (100,)
+
+
+@classes_2_3
+@with_and_without_intercept
+def test_logistic_regression_answers_zeros_where_there_is_no_minimizer(
+    n_classes, fit_intercept
+):
+    y = np.ones(100, dtype=int)
+    classes = list(range(n_classes))
+    changed = {"fit_intercept": fit_intercept, "classes": classes}
+    for parameters in ({"sensitivity": 1.0}, BOUND):
+        model = exact(LOGISTIC, **changed, **parameters).fit(X, y)
+        free = fit_intercept and parameters is not BOUND
+        assert (numbers_of(model)[:3] == 0).all() == free
+        assert (model.predict(X) == 1).all() == (not free and fit_intercept)
+
+
+@pytest.mark.parametrize("shell", [SQUARED, HINGE], ids=["squared hinge", "hinge"])
+def test_support_vector_machines_have_a_minimizer_without_a_class(shell):
+    model = exact(shell, classes=[0, 1]).fit(X, np.ones(100, dtype=int))
+    assert optimality(model, X, np.ones(100), 0) < 1e-9
+    assert (model.predict(X) == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels", "secret"),
+    [
+        ([0, 1], [0, 7777], "7777"),
+        ([0, 1], ["0", "zebra"], "zebra"),
+        (["a", "b"], ["a", "zebra"], "zebra"),
+        (["a", "b"], [0, 7777], "7777"),
+        ([7, 9], [True, False], "True"),
+    ],
+)
+@each_shell
+def test_labels_that_are_no_class_are_refused_but_not_told(
+    shell, classes, labels, secret
+):
+    model = make(shell, sensitivity=1.0, classes=classes)
+    with pytest.raises(ValueError, match="y has labels that are not among") as error:
+        model.fit(X, np.asarray(labels)[Y])
+    assert secret not in str(error.value)
+    assert error.value.__context__ is None or secret not in str(error.value.__context__)
+    reference = {"X_reference": X_PUBLIC, "y_reference": np.asarray(labels)[Y_PUBLIC]}
+    with pytest.raises(ValueError, match="y_reference has labels that are not among"):
+        model.fit(X, np.asarray(classes)[Y], **reference)
+
+
+@each_shell
+def test_a_class_that_is_missing_in_a_resample_is_told(shell):
+    y = np.where(np.arange(150) == 3, 2, Y_PUBLIC)
+    with pytest.raises(CalibrationError, match=r"the class 2 .* is missing; n_rec"):
+        make(shell).fit(X, Y, X_reference=X_PUBLIC, y_reference=y)
+
+
+@each_shell
+def test_one_class_is_refused(shell):
+    with pytest.raises(ValueError, match="classes must have at least 2 classes"):
+        make(shell, classes=[1]).fit(X, Y, **PUBLIC)
+    with pytest.raises(ValueError, match="y_reference must have at least 2 classes"):
+        make(shell).fit(X, Y, X_reference=X_PUBLIC, y_reference=np.ones(150))

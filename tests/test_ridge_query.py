@@ -1,0 +1,543 @@
+"""The ridge query: its answer, and the fast differences held to the plain ones."""
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+from query_pairs import (
+    N_PAIRS,
+    RELATIONS,
+    independent,
+    pairs_from,
+    plain_differences,
+    records_of,
+)
+from scipy.linalg import LinAlgWarning
+from sklearn.linear_model import Ridge
+
+from skparisk.neighbors import NeighborPairs
+from skparisk.queries import RidgeQuery, _ridge
+from skparisk.reference import TableReference, as_reference
+from skparisk.reference._base import RecordPool
+
+# The contract of the batched differences, relative to the largest output: how far
+# they may be from the plain ones, and how far below. Scikit-learn solves normal
+# equations, and may itself lose more than that: then what it loses is measured by
+# orthogonal factors, which the batched differences must be as close to.
+CLOSE = 1e-9
+BELOW = 1e-12
+
+# Ridge: the contract
+
+
+def plain_ridge(query, X, y):
+    """Return coefficients and intercept of scikit-learn's Ridge."""
+    alpha = np.array(query.alpha) if isinstance(query.alpha, tuple) else query.alpha
+    ridge = Ridge(alpha=alpha, fit_intercept=query.fit_intercept)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ridge.fit(X, y)
+    intercept = np.ravel(ridge.intercept_) if query.fit_intercept else []
+    return np.concatenate([ridge.coef_.ravel(), intercept])
+
+
+def accurate_ridge(query, X, y):
+    """Return the same by orthogonal factors, which lose the root of the digits."""
+    y = y.reshape(len(y), -1)
+    center, mean = X.mean(axis=0), y.mean(axis=0)
+    if not query.fit_intercept:
+        center, mean = 0 * center, 0 * mean
+    alphas = np.broadcast_to(query.alpha, len(mean))
+    coef = []
+    for target, alpha in zip((y - mean).T, alphas, strict=True):
+        design = np.vstack([X - center, np.sqrt(alpha) * np.eye(X.shape[1])])
+        # Columns of one length: the features' scales are no loss of digits.
+        lengths = np.linalg.norm(design, axis=0)
+        lengths[lengths == 0] = 1.0
+        padded = np.append(target, np.zeros(X.shape[1]))
+        coef.append(np.linalg.lstsq(design / lengths, padded)[0] / lengths)
+    intercept = mean - np.array(coef) @ center if query.fit_intercept else []
+    return np.concatenate([np.ravel(coef), intercept])
+
+
+def contract_gaps(query, pairs):
+    """Return how far batched differences are from, and below, the plain ones."""
+    batched = query.differences(pairs)
+    far = below = 0.0
+    for i, difference in enumerate(batched):
+        databases = pairs.databases(i)
+        first, second = (plain_ridge(query, *database) for database in databases)
+        plain = first - second
+        assert difference.shape == plain.shape
+        if np.array_equal(difference, plain):
+            continue  # refitted
+        size = max(abs(first).max(), abs(second).max())
+        accurate = np.subtract(*(accurate_ridge(query, *d) for d in databases))
+        lost = abs(plain - accurate).max()
+        for oracle, allowed in ((plain, lost), (accurate, 0.0)):
+            gap = abs(difference - oracle).max() - allowed
+            shortfall = (abs(oracle) - abs(difference)).max() - allowed
+            far, below = max(far, gap / size), max(below, shortfall / size)
+    return far, below
+
+
+def assert_contract(query, pairs):
+    far, below = contract_gaps(query, pairs)
+    assert far <= CLOSE, f"{query} is {far:.2g} away"
+    assert below <= BELOW, f"{query} is {below:.2g} too small"
+
+
+def far_from_zero(X, rng):
+    return X + 1e4
+
+
+def on_different_scales(X, rng):
+    return X * [1e-4, 1.0, 1e5]
+
+
+def nearly_collinear(X, rng):
+    X[:, 2] = X[:, 0] + 1e-3 * X[:, 2]
+    return X
+
+
+def collinear(X, rng):
+    X[:, 2] = X[:, 0]
+    return X
+
+
+def with_a_constant(X, rng):
+    X[:, 1] = 3.0
+    return X
+
+
+def with_an_outlier(X, rng):
+    X[0] *= 1e4
+    return X
+
+
+SHAPES = (
+    independent,
+    far_from_zero,
+    on_different_scales,
+    nearly_collinear,
+    collinear,
+    with_a_constant,
+    with_an_outlier,
+)
+
+
+def reference_of(kind, X, y):
+    """Return a small or a large table, or records that are used once each."""
+    if kind == "once":
+        rows = iter(np.arange(len(X)))
+
+        def sample(n, rng):
+            taken = [next(rows) for _ in range(n)]
+            return X[taken], y[taken]
+
+        return as_reference(sample)
+    return TableReference(X, y)
+
+
+def n_rows_of(kind, n_records):
+    small = max(2, 2 * n_records)
+    return {
+        "small": small,
+        "large": 4 * n_records + 5,
+        "once": N_PAIRS * (n_records + 1),
+    }[kind]
+
+
+def with_shape_of_targets(y, n_targets):
+    return {"vector": y[:, 0], "column": y[:, :1], "three": y}[n_targets]
+
+
+KINDS = ("small", "large", "once")  # tables, and records that are used once each
+SIZES = (1, 2, 3, 11, 50, 1000)
+CONFIGURATIONS = [
+    (0.0, "vector"),
+    (0.0, "three"),
+    (1e-3, "column"),
+    (1.0, "vector"),
+    (1.0, "three"),
+    (1e4, "three"),
+    ((1e-2, 3.0, 1e3), "three"),
+    ((2.0,), "column"),
+]
+
+
+@pytest.mark.sampled(24)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n_records", SIZES)
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_batched_ridge_differences_are_those_of_refitting(shape, n_records, kind):
+    """Within 1e-9 of the largest coefficient, and never smaller."""
+    rng = np.random.default_rng([n_records, len(shape.__name__)])
+    X, targets = records_of(shape, n_rows_of(kind, n_records), rng)
+    # Half of the configurations in each case, and all of them over the cases.
+    shift = SHAPES.index(shape) + SIZES.index(n_records) + KINDS.index(kind)
+    for i, (alpha, n_targets) in enumerate(CONFIGURATIONS[shift % 2 :: 2]):
+        case = i + shift // 2
+        fit_intercept, relation = bool(case % 2), RELATIONS[case // 2 % 2]
+        if n_records == 1:
+            relation = "replace-one"  # an empty database has no ridge solution
+        y = with_shape_of_targets(targets, n_targets)
+        pairs = pairs_from(
+            reference_of(kind, X, y), n_records=n_records, relation=relation
+        )
+        assert_contract(RidgeQuery(alpha, fit_intercept), pairs)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-3])
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_the_size_is_that_of_the_released_intercept(alpha, noise):
+    """Means far from zero that cancel in the intercept do not loosen the contract."""
+    rng = np.random.default_rng(3)
+    X = 1e4 + rng.normal(size=(500, 3))
+    y = X @ [1.0, 2.0, 3.0] + noise * rng.normal(size=500)
+    pairs = pairs_from(
+        TableReference(X, y), n_records=200, relation="replace-one", size=10
+    )
+    assert_contract(RidgeQuery(alpha), pairs)
+
+
+@pytest.fixture
+def refits(monkeypatch):
+    """Record the databases that are fitted one by one."""
+    fitted = []
+    fit = RidgeQuery.fit
+
+    def recorded(self, X, y):
+        fitted.append(len(X))
+        return fit(self, X, y)
+
+    monkeypatch.setattr(RidgeQuery, "fit", recorded)
+    return fitted
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 1e4, (1e-3, 1.0, 10.0)])
+@pytest.mark.parametrize(("n_rows", "path"), [(300, "_counted"), (1300, "_gathered")])
+def test_well_conditioned_pairs_are_not_refitted(
+    n_rows, path, alpha, fit_intercept, relation, refits, monkeypatch
+):
+    """Both ways to form Gram matrices are taken, and keep the contract."""
+    taken = []
+    for name in ("_counted", "_gathered"):
+        method = getattr(_ridge._RidgeOnPool, name)
+
+        def recorded(self, *args, name=name, method=method):
+            taken.append(name)
+            return method(self, *args)
+
+        monkeypatch.setattr(_ridge._RidgeOnPool, name, recorded)
+    X, y = records_of(on_different_scales, n_rows, np.random.default_rng(1))
+    query = RidgeQuery(alpha, fit_intercept)
+    pairs = pairs_from(TableReference(X, y), n_records=300, relation=relation, size=20)
+    assert query.differences(pairs).shape == (20, 9 + 3 * fit_intercept)
+    assert refits == [300]  # the one that tells how exact `Ridge` is
+    assert taken == ["_gathered", path]
+    assert_contract(query, pairs)
+    for database in (d for i in range(20) for d in pairs.databases(i)):
+        plain, accurate = (f(query, *database) for f in (plain_ridge, accurate_ridge))
+        assert plain == pytest.approx(accurate, rel=0, abs=BELOW * abs(plain).max())
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("alpha", [0.0, 1.0, (1e-3, 1.0, 10.0)])
+@pytest.mark.parametrize("n_rows", [300, 1300])
+@pytest.mark.parametrize("shape", [independent, far_from_zero, on_different_scales])
+def test_batched_ridge_solutions_are_those_of_refitting(
+    shape, n_rows, alpha, relation, refits, monkeypatch
+):
+    """Each coefficient within 1e-9 of the largest, each intercept of the answer."""
+    solved = []
+    answers = _ridge._RidgeOnPool._answers
+
+    def recorded(self, solutions):
+        solved.append(answers(self, solutions))
+        return solved[-1].copy()
+
+    monkeypatch.setattr(_ridge._RidgeOnPool, "_answers", recorded)
+    X, y = records_of(shape, n_rows, np.random.default_rng(2))
+    query = RidgeQuery(alpha)
+    pairs = pairs_from(TableReference(X, y), n_records=300, relation=relation)
+    query.differences(pairs)
+    assert refits == [300]  # the one that tells how exact `Ridge` is
+    firsts, seconds = np.split(solved[-1], 2)
+    for i in range(len(pairs)):
+        for solution, database in zip(
+            (firsts[i], seconds[i]), pairs.databases(i), strict=True
+        ):
+            expected = plain_ridge(query, *database)
+            coef, intercept = expected[:9], expected[9:]
+            assert solution[:9] == pytest.approx(
+                coef, rel=0, abs=CLOSE * max(abs(coef))
+            )
+            # They lack the mean of all targets, which cancels in differences.
+            assert solution[9:] + y.mean(axis=0) == pytest.approx(
+                intercept, rel=0, abs=CLOSE * max(abs(expected))
+            )
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_targets_that_are_all_zero_are_no_trouble(fit_intercept):
+    """The exactness of `Ridge` is told without a division by the size of an answer."""
+    X, y = records_of(independent, 60, np.random.default_rng(1))
+    pairs = pairs_from(TableReference(X, 0 * y), n_records=20, relation="replace-one")
+    assert not RidgeQuery(1.0, fit_intercept).differences(pairs).any()
+
+
+def test_pools_whose_first_records_are_singular_are_refitted(refits):
+    """Where the exactness of `Ridge` cannot be told, it is what is sampled."""
+    X, y = records_of(independent, 60, np.random.default_rng(1))
+    X[:20] = X[0]
+    query = RidgeQuery(0.0)
+    pairs = pairs_from(TableReference(X, y), n_records=20, relation="replace-one")
+    query.differences(pairs)
+    assert refits[1:] == [20] * (2 * N_PAIRS)
+
+
+@pytest.mark.parametrize("shape", [collinear, with_a_constant])
+def test_singular_pools_are_refitted(shape, refits):
+    """Without a penalty and without full rank, every pair is fitted by itself."""
+    X, y = records_of(shape, 60, np.random.default_rng(1))
+    query = RidgeQuery(0.0)
+    pairs = pairs_from(TableReference(X, y), n_records=50, relation="replace-one")
+    differences = query.differences(pairs)
+    assert refits == [50] * (2 * N_PAIRS)
+    assert (differences == plain_differences(query, pairs)).all()
+
+
+def test_only_the_singular_pairs_of_a_pool_are_refitted(refits):
+    """A record that alone makes the rank full, missing from some databases."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    X[1:, 1] = X[1:, 0]
+    query = RidgeQuery(0.0)
+    pairs = pairs_from(
+        TableReference(X, y), n_records=40, relation="replace-one", size=64
+    )
+    query.differences(pairs)
+    other = pairs.records.copy()
+    other[np.arange(64), pairs.changed] = pairs.replacement
+    singular = ~(pairs.records == 0).any(axis=1) | ~(other == 0).any(axis=1)
+    assert 0 < singular.sum() < 64
+    assert 2 * singular.sum() <= len(refits) < 2 * 64
+
+
+def test_ridge_of_a_record_replaced_by_itself_is_not_negative_zero():
+    """Where nothing changes, the difference is the allowance for rounding."""
+    X, y = records_of(independent, 50, np.random.default_rng(0), n_targets=1)
+    records = np.arange(50)[None]
+    pairs = NeighborPairs.of(
+        RecordPool(X, y[:, 0]), records, np.array([3]), np.array([3])
+    )
+    difference = RidgeQuery().differences(pairs)
+    assert (difference >= 0).all()
+    assert_contract(RidgeQuery(), pairs)
+
+
+def drop_the_change(swap):
+    return lambda self, gram, moment, pairs: (gram, moment)
+
+
+def turn_the_sign(swap):
+    def turned(self, gram, moment, pairs):
+        other_gram, other_moment = swap(self, gram, moment, pairs)
+        return 2 * gram - other_gram, 2 * moment - other_moment
+
+    return turned
+
+
+def miss_the_moment(swap):
+    return lambda self, gram, moment, pairs: (
+        swap(self, gram, moment, pairs)[0],
+        moment,
+    )
+
+
+def scale_the_change(swap):
+    def scaled(self, gram, moment, pairs):
+        other_gram, other_moment = swap(self, gram, moment, pairs)
+        share = 1 - 1e-6
+        return (
+            gram + share * (other_gram - gram),
+            moment + share * (other_moment - moment),
+        )
+
+    return scaled
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("n_rows", [50, 400])
+@pytest.mark.parametrize(
+    "mutation", [drop_the_change, turn_the_sign, miss_the_moment, scale_the_change]
+)
+def test_the_contract_notices_a_wrong_change(mutation, n_rows, relation, monkeypatch):
+    """Control: without the right change of rank two the contract is broken."""
+    X, y = records_of(independent, n_rows, np.random.default_rng(4))
+    pairs = pairs_from(TableReference(X, y), n_records=50, relation=relation)
+    assert_contract(RidgeQuery(), pairs)
+    swap = _ridge._RidgeOnPool._swap
+    monkeypatch.setattr(_ridge._RidgeOnPool, "_swap", mutation(swap))
+    assert contract_gaps(RidgeQuery(), pairs)[0] > CLOSE
+
+
+def test_the_contract_notices_a_difference_rounded_inward(monkeypatch):
+    """Control: a shrunken difference breaks the safe side of the contract."""
+    X, y = records_of(independent, 50, np.random.default_rng(4))
+    pairs = pairs_from(TableReference(X, y), n_records=50, relation="replace-one")
+    monkeypatch.setattr(
+        _ridge._RidgeOnPool,
+        "_outward",
+        lambda self, answers, m: (
+            (1 - 1e-8) * (answers[:m] - answers[m:]),
+            np.zeros_like(answers[:m]),
+        ),
+    )
+    far, below = contract_gaps(RidgeQuery(), pairs)
+    assert far <= CLOSE
+    assert below > BELOW
+
+
+def test_blocks_are_formed_in_parts(monkeypatch):
+    """However small the parts are that fit into memory, the answer is the same."""
+    for n_rows in (60, 400):
+        X, y = records_of(independent, n_rows, np.random.default_rng(1))
+        pairs = pairs_from(
+            TableReference(X, y), n_records=50, relation="replace-one", size=10
+        )
+        whole = RidgeQuery().differences(pairs)
+        with monkeypatch.context() as patch:
+            for name in ("_CHUNK", "_COUNTS_IN_CACHE"):
+                patch.setattr(_ridge, name, 1, raising=False)
+            parts = RidgeQuery().differences(pairs)
+        assert parts == pytest.approx(whole, rel=1e-12, abs=1e-14)
+
+
+def test_products_that_do_not_fit_are_gathered(monkeypatch):
+    """Memory is bounded: a pool with too many products is not multiplied out."""
+    X, y = records_of(independent, 60, np.random.default_rng(1))
+    pairs = pairs_from(TableReference(X, y), n_records=50, relation="replace-one")
+    counted = RidgeQuery().differences(pairs)
+    monkeypatch.setattr(_ridge, "_MOST_PRODUCTS", 60)
+    monkeypatch.delattr(_ridge._RidgeOnPool, "_counted")
+    assert RidgeQuery().differences(pairs) == pytest.approx(
+        counted, rel=1e-12, abs=1e-14
+    )
+
+
+def test_differences_called_twice_are_the_same():
+    """One function of a pool serves many blocks and keeps nothing."""
+    X, y = records_of(independent, 60, np.random.default_rng(1))
+    table = TableReference(X, y)
+    first, second = (
+        pairs_from(table, n_records=50, relation="replace-one", seed=s) for s in (1, 2)
+    )
+    query = RidgeQuery()
+    evaluate = query.on_pool(first.pool, 50)
+    before = evaluate(first)
+    evaluate(second)
+    again = evaluate(first)
+    assert (again.values == before.values).all()
+    assert (again.errors == before.errors).all()
+    assert (query.differences(first) == before.values).all()
+
+
+# Ridge: the answer
+
+
+@pytest.mark.parametrize("n_targets", ["vector", "column", "three"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("alpha", [0.0, 1.0, np.float64(2.0), 3])
+def test_the_ridge_query_is_ridge(alpha, fit_intercept, n_targets):
+    """Coefficients and intercept are exactly scikit-learn's."""
+    X, y = records_of(independent, 30, np.random.default_rng(0))
+    y = with_shape_of_targets(y, n_targets)
+    ridge = Ridge(alpha=alpha, fit_intercept=fit_intercept).fit(X, y)
+    query = RidgeQuery(alpha, fit_intercept)
+    coef, intercept = query.fit(X, y)
+    assert np.array_equal(coef, ridge.coef_)
+    assert np.array_equal(intercept, ridge.intercept_)
+    expected = [*np.ravel(ridge.coef_)]
+    if fit_intercept:
+        expected += [*np.ravel(ridge.intercept_)]
+    assert query(X, y).tolist() == expected
+    assert query.needs_y
+
+
+@pytest.mark.parametrize(
+    "alpha", [(1.0, 2.0, 3.0), [1, 2, 3], np.array([1.0, 2.0, 3.0])]
+)
+def test_each_target_may_have_its_penalty(alpha):
+    """A sequence is kept as a tuple, so that queries can be compared."""
+    X, y = records_of(independent, 30, np.random.default_rng(0))
+    ridge = Ridge(alpha=np.array([1.0, 2.0, 3.0])).fit(X, y)
+    query = RidgeQuery(alpha)
+    assert query.alpha == (1.0, 2.0, 3.0)
+    assert np.array_equal(query.fit(X, y)[0], ridge.coef_)
+
+
+@pytest.mark.parametrize(
+    "alpha",
+    [
+        *(-1, -1e-300, np.nan, np.inf, None, "1", "12", b"1", 1j, True, {}),
+        *((), (1.0, -1.0), (1.0, np.nan), [np.inf], ["1"], [[1.0, 2.0]]),
+    ],
+    ids=repr,
+)
+def test_a_bad_penalty_is_refused(alpha):
+    """The message has the name, the range and the value."""
+    with pytest.raises(ValueError, match=r"^alpha must be .*finite number"):
+        RidgeQuery(alpha)
+
+
+def test_the_message_names_the_bad_penalty():
+    """As it was given."""
+    message = "alpha must be a finite number >= 0, got -1."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        RidgeQuery(-1)
+
+
+def test_penalties_of_another_number_than_targets_are_refused():
+    """Before any pair is answered."""
+    X, y = records_of(independent, 30, np.random.default_rng(0))
+    message = "alpha must be one number, or one for each of the 3 targets, got 2."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        RidgeQuery((1.0, 2.0)).on_pool(RecordPool(X, y), 30)
+    message = "alpha must be one number, or one for each of the 1 targets, got 2."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        RidgeQuery((1.0, 2.0)).check_targets(y[:, 0])
+    RidgeQuery((1.0, 2.0, 3.0)).check_targets(y)
+    RidgeQuery((1.0,)).check_targets(y)
+    RidgeQuery(1.0).check_targets(y)
+
+
+def test_a_reference_without_targets_is_refused():
+    """Ridge needs y."""
+    message = "The ridge query needs targets, but the reference has none (y)."
+    with pytest.raises(ValueError, match=re.escape(message)):
+        RidgeQuery().on_pool(RecordPool(np.ones((3, 1))), 3)
+
+
+def test_no_warning_tells_that_private_data_are_ill_conditioned():
+    """It would be a release of its own; scikit-learn does warn."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)) * [1.0, 1e10], rng.normal(size=30)
+    with pytest.warns(LinAlgWarning, match=r"[Ii]ll-conditioned"):
+        ridge = Ridge(alpha=1e-20).fit(X, y)
+    assert np.array_equal(RidgeQuery(1e-20)(X, y)[:2], ridge.coef_)
+    pairs = pairs_from(TableReference(X, y), n_records=20, relation="add-remove")
+    assert np.isfinite(RidgeQuery(1e-20).differences(pairs)).all()
+
+
+def test_no_warning_tells_that_private_data_are_singular():
+    """Nor that there are fewer records than features, and no penalty."""
+    X, y = np.ones((2, 3)), np.array([1.0, 2.0])
+    with pytest.warns(UserWarning, match="Singular matrix in solving dual problem"):
+        ridge = Ridge(alpha=0.0).fit(X, y)
+    assert np.array_equal(RidgeQuery(0.0)(X, y)[:3], ridge.coef_)

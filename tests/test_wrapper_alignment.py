@@ -1,0 +1,205 @@
+"""Components and centers are aligned to an anchor of public records."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import validate_data
+from wrapped import X_PUBLIC, X, fit_declared, private
+
+from skparisk import PrivacyLeakWarning, SensitivitySampler
+from skparisk.queries._estimator import repeatable
+from skparisk.reference import TableReference
+from skparisk.wrappers import match_centers, match_components
+
+
+@st.composite
+def components(draw):
+    k, p = draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    numbers = np.random.default_rng(draw(st.integers(0, 2**31)))
+    fit = {
+        "components_": numbers.normal(size=(k, p)),
+        "explained_variance_": numbers.exponential(size=k),
+        "mean_": numbers.normal(size=p),
+    }
+    order = draw(st.permutations(range(k)))
+    signs = np.array(draw(st.lists(st.sampled_from([-1, 1]), min_size=k, max_size=k)))
+    return fit, {"components_": numbers.normal(size=(k, p))}, list(order), signs
+
+
+@settings(deadline=None, max_examples=60)
+@given(components())
+def test_components_are_the_same_for_any_signs_and_order(drawn):
+    fit, anchor, order, signs = drawn
+    other = {
+        "components_": (fit["components_"] * signs[:, None])[order],
+        "explained_variance_": fit["explained_variance_"][order],
+        "mean_": fit["mean_"],
+    }
+    aligned = match_components(fit, anchor)
+    again = match_components(other, anchor)
+    assert aligned.keys() == fit.keys()
+    for name, values in aligned.items():
+        np.testing.assert_array_equal(again[name], values)
+    np.testing.assert_array_equal(aligned["mean_"], fit["mean_"])
+    # The best of all orders, by brute force, and no component points away.
+    like = np.abs(anchor["components_"] @ fit["components_"].T)
+    rows = np.arange(len(order))
+    best = max(like[rows, list(p)].sum() for p in itertools.permutations(rows))
+    chosen = (aligned["components_"] * anchor["components_"]).sum(axis=1)
+    assert (chosen >= -1e-12).all()
+    assert chosen.sum() == pytest.approx(best)
+    for row, value in zip(
+        aligned["components_"], aligned["explained_variance_"], strict=True
+    ):
+        (own,) = fit["components_"][fit["explained_variance_"] == value]
+        assert np.array_equal(row, own) or np.array_equal(row, -own)
+
+
+@settings(deadline=None, max_examples=60)
+@given(components())
+def test_centers_are_the_same_in_any_order(drawn):
+    fit, anchor, order, _ = drawn
+    centers, wanted = fit["components_"], anchor["components_"]
+    aligned = match_centers(
+        {"cluster_centers_": centers, "inertia_": 1.0}, {"cluster_centers_": wanted}
+    )
+    again = match_centers(
+        {"cluster_centers_": centers[order]}, {"cluster_centers_": wanted}
+    )
+    np.testing.assert_array_equal(
+        again["cluster_centers_"], aligned["cluster_centers_"]
+    )
+    assert aligned["inertia_"] == 1.0
+    best = min(
+        ((centers[list(p)] - wanted) ** 2).sum()
+        for p in itertools.permutations(range(len(centers)))
+    )
+    distance = ((aligned["cluster_centers_"] - wanted) ** 2).sum()
+    assert distance == pytest.approx(best)
+
+
+def test_numbers_without_components_or_centers_stay():
+    numbers = {"mean_": np.ones(2)}
+    assert match_components(numbers, numbers) is numbers
+    assert match_centers(numbers, numbers) is numbers
+
+
+ROUND, ROUND_PUBLIC = np.split(np.random.default_rng(1).normal(size=(240, 3)), [80])
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    ("estimator", "name"),
+    [
+        (PCA(1), "components_"),
+        (TruncatedSVD(1), "components_"),
+        (KMeans(3, n_init=1), "cluster_centers_"),
+    ],
+)
+def test_without_alignment_the_sensitivity_is_larger(estimator, name):
+    t, noise = np.split(np.random.default_rng(1).normal(size=(240, 3)), [1], axis=1)
+    records = t * [1, -1] + 0.3 * noise
+    found = {}
+    for align in ("auto", None):
+        model = private(estimator, (name,), align=align, gamma=0.05)
+        model.set_params(sensitivity=SensitivitySampler(n_pairs=49))
+        model.fit(records[:20], X_reference=records[20:])
+        found[align] = model.sensitivity_
+    assert found["auto"] < 0.8 * found[None]
+
+
+@pytest.mark.parametrize("estimator", [PCA(3), KMeans(3, n_init=1)])
+def test_released_fit_has_the_order_and_the_signs_of_the_anchor(estimator):
+    model = private(estimator, epsilon=1e8).fit(ROUND, X_reference=ROUND_PUBLIC)
+    query = model.sampler_.query_
+    (name,) = {"components_", "cluster_centers_"} & set(query.anchor)
+    released = getattr(model.estimator_, name)
+    plain = getattr(repeatable(estimator).fit(ROUND), name)
+    expected = query.align({name: plain}, query.anchor)[name]
+    np.testing.assert_allclose(released, expected, atol=1e-5)
+    flipped = {n: v[::-1] * -1.0 for n, v in query.anchor.items()}
+    other = query.align({name: plain}, flipped)[name]
+    assert np.abs(other - expected).max() > 0.1  # so it is the anchor that decides
+
+
+class Extremes(TransformerMixin, BaseEstimator):
+    """Two of the records themselves, so that it shows whose they are."""
+
+    def fit(self, X, y=None):
+        X = validate_data(self, X)
+        self.rows_ = X[[X[:, 0].argmin(), X[:, 0].argmax()]]
+        self.index_ = float(X[:, 0].argmin())
+        return self
+
+    def transform(self, X):
+        return X - self.rows_[0]
+
+
+def closer(numbers, anchor):
+    """Align by rows in the anchor's order; stands for what a caller may write."""
+    CALLS.append((numbers, anchor))
+    orders = [numbers["rows_"], numbers["rows_"][::-1]]
+    distances = [np.abs(rows - anchor["rows_"]).sum() for rows in orders]
+    return numbers | {"rows_": orders[np.argmin(distances)]}
+
+
+CALLS: list = []
+
+
+@pytest.mark.parametrize("where", ["fit", "sampler"])
+def test_callable_alignment_is_given_an_anchor_of_public_records(where):
+    CALLS.clear()
+    # The extremes of 80 records change in one of 40 pairs or so.
+    often = SensitivitySampler(n_pairs=199)
+    model = private(
+        Extremes(), ("rows_",), align=closer, gamma=0.006, sensitivity=often
+    )
+    if where == "fit":
+        model.fit(X, X_reference=X_PUBLIC)
+    else:
+        table = TableReference(X_PUBLIC, sampling="subsample")
+        model.set_params(sensitivity=often.set_params(reference=table)).fit(X)
+    assert len(CALLS) == 2 * 199 + 2 + 1  # asked twice of one, and of the private data
+    public = {tuple(row) for row in X_PUBLIC.tolist()}
+    for numbers, anchor in CALLS:
+        assert set(numbers) == set(anchor) == {"rows_"}
+        assert {tuple(row) for row in anchor["rows_"].tolist()} <= public
+    private_rows = {tuple(row) for row in CALLS[-1][0]["rows_"].tolist()}
+    assert not private_rows & public
+
+
+def test_nothing_is_aligned_without_a_reference_or_without_noise():
+    CALLS.clear()
+    model = private(Extremes(), ("rows_",), align=closer)
+    with pytest.warns(PrivacyLeakWarning):
+        model.fit(X[:6])
+    fit_declared(clone(model))
+    clone(model).set_params(epsilon=np.inf).fit(X[:6], X_reference=X_PUBLIC)
+    assert CALLS == []
+    exact = private(PCA(3), epsilon=np.inf).fit(ROUND, X_reference=-ROUND_PUBLIC[::-1])
+    np.testing.assert_array_equal(
+        exact.estimator_.components_, PCA(3).fit(ROUND).components_
+    )
+
+
+def test_records_of_a_disjoint_reference_are_no_anchor():
+    table = TableReference(np.tile(ROUND_PUBLIC, (4, 1)), sampling="disjoint")
+    sampler = SensitivitySampler(n_pairs=4, reference=table)
+    with pytest.raises(
+        ValueError, match="align must be None if the reference has samp"
+    ):
+        private(PCA(2), sensitivity=sampler).fit(ROUND)
+    private(PCA(2), sensitivity=sampler, align=None).fit(ROUND)
+    private(StandardScaler(), sensitivity=sampler).fit(ROUND)
+
+
+def test_alignment_must_be_callable():
+    with pytest.raises(ValueError, match="align must be 'auto', None or a callable"):
+        fit_declared(private(PCA(2), align="signs"))

@@ -1,0 +1,427 @@
+"""What wrapped estimators serve: the answers and methods of the released numbers."""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone, is_classifier, is_clusterer, is_regressor
+from sklearn.cluster import KMeans, MiniBatchKMeans
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import (
+    ARDRegression,
+    BayesianRidge,
+    ElasticNet,
+    ElasticNetCV,
+    HuberRegressor,
+    Lars,
+    LarsCV,
+    Lasso,
+    LassoCV,
+    LassoLars,
+    LassoLarsCV,
+    LassoLarsIC,
+    LinearRegression,
+    LogisticRegression,
+    LogisticRegressionCV,
+    OrthogonalMatchingPursuit,
+    OrthogonalMatchingPursuitCV,
+    Perceptron,
+    Ridge,
+    RidgeCV,
+    SGDClassifier,
+    SGDRegressor,
+    TheilSenRegressor,
+)
+from sklearn.mixture import GaussianMixture
+from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC, LinearSVC, LinearSVR
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+from wrapped import (
+    DECLARED,
+    LABELS,
+    X_PUBLIC,
+    Y_PUBLIC,
+    Odd,
+    X,
+    Y,
+    assert_same,
+    data_for,
+    fit_declared,
+    fit_plain,
+    fit_public,
+    private,
+    served_methods,
+)
+
+from skparisk import PrivacyLeakWarning, SensitivitySampler
+from skparisk.wrappers._recipes import _RECIPES, find_recipe
+
+# What is served without noise is the estimator itself
+
+
+RECIPES = [
+    ARDRegression(),
+    BayesianRidge(),
+    ElasticNet(0.01),
+    ElasticNetCV(alphas=[0.01, 0.1], cv=2),
+    HuberRegressor(max_iter=20),
+    Lars(),
+    LarsCV(cv=2, max_n_alphas=10),
+    Lasso(0.01),
+    LassoCV(alphas=[0.01, 0.1], cv=2),
+    LassoLars(0.01),
+    LassoLarsCV(cv=2, max_n_alphas=10),
+    LassoLarsIC(),
+    LinearRegression(),
+    LinearSVR(max_iter=50),
+    OrthogonalMatchingPursuit(),
+    OrthogonalMatchingPursuitCV(cv=2),
+    Ridge(),
+    RidgeCV(),
+    SGDRegressor(max_iter=5),
+    TheilSenRegressor(max_subpopulation=20, n_subsamples=20),
+    LinearSVC(max_iter=100),
+    LogisticRegression(max_iter=20),
+    LogisticRegressionCV(Cs=2, cv=2, max_iter=10),
+    Perceptron(max_iter=5),
+    SGDClassifier(max_iter=5, loss="log_loss"),
+    LinearDiscriminantAnalysis(),
+    GaussianNB(),
+    BernoulliNB(binarize=1.0),
+    ComplementNB(),
+    MultinomialNB(),
+    PCA(2),
+    TruncatedSVD(2),
+    StandardScaler(),
+    MinMaxScaler(),
+    KMeans(3, n_init=1),
+    MiniBatchKMeans(3, n_init=1, batch_size=32),
+]
+VARIANTS = [
+    Ridge(fit_intercept=False),
+    LinearSVR(fit_intercept=False, max_iter=50),
+    Lasso(0.01, fit_intercept=False),
+    LogisticRegression(fit_intercept=False, max_iter=20),
+    LinearSVC(fit_intercept=False, max_iter=50),
+    SGDClassifier(fit_intercept=False, max_iter=5),
+    LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1),
+    GaussianNB(priors=[0.2, 0.3, 0.5]),
+    BernoulliNB(binarize=1.0, fit_prior=False),
+    PCA(),
+    PCA(3, whiten=True),
+    StandardScaler(with_mean=False),
+    StandardScaler(with_std=False),
+    MinMaxScaler(feature_range=(-2, 3), clip=True),
+]
+# They need what is not released, as nothing else needs it.
+UNSERVED = {PCA: {"score", "score_samples"}, LinearDiscriminantAnalysis: {"transform"}}
+
+
+def ask(fitted, method, data):
+    if method == "get_feature_names_out":
+        return fitted.get_feature_names_out()
+    return getattr(fitted, method)(*(data if method == "score" else data[:1]))
+
+
+def test_every_known_estimator_is_tried():
+    assert all(find_recipe(estimator) in _RECIPES.values() for estimator in RECIPES)
+    assert len({type(estimator) for estimator in RECIPES}) == len(_RECIPES)
+
+
+def test_only_the_very_class_is_known():
+    """Neither what is derived from it, nor what only has its name, is released so."""
+
+    class Derived(Ridge):
+        pass
+
+    impostor = type("Ridge", (BaseEstimator,), {"__module__": Ridge.__module__})
+    assert find_recipe(Ridge()) is not None
+    assert find_recipe(Derived()) is None
+    assert find_recipe(impostor()) is None
+
+
+@pytest.mark.sampled(10)
+@pytest.mark.parametrize("estimator", RECIPES + VARIANTS, ids=repr)
+def test_infinite_epsilon_is_the_estimator_itself(estimator):
+    plain = fit_plain(estimator)
+    model = fit_declared(private(estimator, epsilon=np.inf))
+    expected = served_methods(plain) - UNSERVED.get(type(estimator), set())
+    assert served_methods(model) == expected
+    for method in expected:
+        assert_same(
+            ask(model, method, data_for(estimator)),
+            ask(plain, method, data_for(estimator)),
+        )
+    if hasattr(plain, "inverse_transform"):
+        reduced = plain.transform(X)
+        assert_same(model.inverse_transform(reduced), plain.inverse_transform(reduced))
+
+
+@pytest.mark.sampled(10)
+@pytest.mark.parametrize("estimator", RECIPES + VARIANTS, ids=repr)
+def test_noise_leaves_no_number_that_cannot_be_served(estimator):
+    """Noise far above the signal takes variances and probabilities out of range."""
+    model = fit_declared(private(estimator, epsilon=0.01))
+    for method in served_methods(model) - {"get_feature_names_out"}:
+        with np.errstate(divide="ignore"):  # the logarithm of a probability of 0
+            answer = ask(model, method, data_for(estimator))
+        if method in ("predict_proba", "score") or answer.dtype.kind == "f":
+            usable = ~np.isnan(answer) if "log" in method else np.isfinite(answer)
+            assert usable.all(), method
+        if method == "predict_proba":
+            assert ((answer >= 0) & (answer <= 1)).all()
+            np.testing.assert_allclose(answer.sum(axis=1), 1.0)
+
+
+def test_numbers_out_of_their_range_are_mended_and_the_others_stay():
+    def complete(estimator, released):
+        return find_recipe(estimator).complete(estimator, released)
+
+    naive = complete(
+        GaussianNB(),
+        {
+            "var_": np.array([[2.0, -1.0], [0.0, 3.0]]),
+            "class_prior_": np.array([0.6, 0.6, -0.1]),
+        },
+    )
+    np.testing.assert_allclose(naive["var_"], [[2.0, 3e-9], [3e-9, 3.0]])
+    np.testing.assert_allclose(naive["class_prior_"], [0.5, 0.5, 0.0], atol=1e-9)
+    assert (naive["class_prior_"] > 0).all()
+    scaler = complete(StandardScaler(), {"scale_": np.array([-1.0, 2])})
+    np.testing.assert_allclose(scaler["scale_"], [2e-9, 2.0])
+    nothing = complete(StandardScaler(), {"scale_": np.zeros(2)})
+    assert nothing["scale_"].tolist() == [1.0, 1.0]
+    limits = {"data_min_": np.array([0.0, 3.0]), "data_max_": np.array([2.0, 1.0])}
+    ranges = complete(MinMaxScaler(), limits)
+    assert ranges["data_range_"].tolist() == [2.0, 1.0]
+    below = {"feature_log_prob_": np.array([-1.0, 0.5])}
+    mended = complete(BernoulliNB(), below)["feature_log_prob_"]
+    assert mended[0] == -1.0
+    assert -1e-8 < mended[1] < 0.0
+
+
+SAMPLED = [
+    Ridge(),
+    Lasso(0.01),
+    LogisticRegression(max_iter=20),
+    LinearSVC(max_iter=50),
+    GaussianNB(),
+    PCA(2),
+    PCA(2, whiten=True),
+    StandardScaler(),
+    KMeans(3, n_init=1),
+]
+
+
+@pytest.mark.parametrize("estimator", SAMPLED, ids=repr)
+def test_sampled_sensitivity_is_that_of_a_sampler_with_the_same_query(estimator):
+    model = fit_public(private(estimator, epsilon=0.7))
+    sampler = SensitivitySampler(
+        model.sampler_.query_, epsilon=0.7, gamma=0.2, n_pairs=4, n_records=80
+    )
+    data = data_for(estimator, public=True)
+    if is_classifier(estimator):
+        data = (data[0], np.unique(data[1], return_inverse=True)[1])
+    sampler.set_params(random_state=0).fit(*data)
+    assert model.certificate_ == sampler.certificate_
+    assert model.certificate_.private
+    assert model.sampler_.reference is None  # the table is not carried along
+    np.testing.assert_array_equal(model.sampler_.differences_, sampler.differences_)
+
+
+@pytest.mark.parametrize("estimator", SAMPLED, ids=repr)
+def test_hardly_any_noise_is_nearly_the_estimator_itself(estimator):
+    """The noise of each number is that of the certificate: none besides, none less."""
+    model = fit_public(private(estimator, epsilon=1e9, align=None))
+    exact = fit_declared(private(estimator, epsilon=np.inf))
+    names = model.sampler_.query_.shapes
+    noise = np.concatenate(
+        [
+            np.ravel(getattr(model.estimator_, name) - getattr(exact.estimator_, name))
+            for name in names
+        ]
+    )
+    assert (noise != 0).all()
+    assert np.abs(noise).max() < 40 * model.noise_scale_
+
+
+def test_targets_in_columns():
+    targets = np.c_[Y, -Y]
+    ridge = Ridge().fit(X, targets)
+    model = private(Ridge(), epsilon=np.inf).fit(
+        X, targets, X_reference=X_PUBLIC, y_reference=np.c_[Y_PUBLIC, Y_PUBLIC]
+    )
+    assert_same(model.predict(X), ridge.predict(X))
+    assert model.score(X, targets) == pytest.approx(ridge.score(X, targets))
+    weights = np.arange(80.0)
+    assert model.score(X, targets, weights) == ridge.score(X, targets, weights)
+    column = private(Ridge(), epsilon=np.inf, **DECLARED).fit(X, Y[:, None])
+    assert column.predict(X).shape == Ridge().fit(X, Y[:, None]).predict(X).shape
+
+
+# Methods: what can be served is there, and the rest says what it needs
+
+
+def test_unfitted_models_say_so():
+    model = private(KMeans(3))
+    for method in ("predict", "transform", "score"):
+        with pytest.raises(NotFittedError):
+            getattr(model, method)(X)
+    with pytest.raises(NotFittedError):
+        private(PCA(2)).inverse_transform(X[:, :2])
+    with pytest.raises(NotFittedError):
+        model.get_feature_names_out()
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "release", "method", "missing"),
+    [
+        (Ridge(), ("coef_",), "predict", "intercept_"),
+        (Ridge(), ["intercept_"], "predict", "coef_"),
+        (GaussianNB(), ("theta_",), "predict_proba", "class_prior_"),
+        (GaussianNB(), ("theta_", "class_prior_"), "predict", "var_"),
+        (BernoulliNB(), ("class_log_prior_",), "predict", "feature_log_prob_"),
+        (StandardScaler(), ("scale_",), "transform", "mean_"),
+        (PCA(2), ("components_",), "transform", "mean_"),
+        (PCA(2), ("mean_",), "transform", "components_"),
+        (TruncatedSVD(2), ("singular_values_",), "transform", "components_"),
+        (MinMaxScaler(), ("data_min_",), "transform", "scale_"),
+        (KMeans(3), ("inertia_",), "predict", "cluster_centers_"),
+        (LogisticRegression(), ("intercept_",), "predict_proba", "coef_"),
+        (LogisticRegression(fit_intercept=False), ("n_iter_",), "predict", "coef_"),
+        (LinearDiscriminantAnalysis(), ("intercept_",), "predict", "coef_"),
+        (
+            LinearDiscriminantAnalysis(),
+            ("coef_", "intercept_", "scalings_"),
+            "transform",
+            "xbar_",
+        ),
+    ],
+    ids=repr,
+)
+def test_what_was_not_released_is_named_by_who_needs_it(
+    estimator, release, method, missing
+):
+    model = fit_declared(private(estimator, release))
+    with pytest.raises(AttributeError, match=rf"^{method} of .* needs '{missing}'"):
+        getattr(model, method)(X)
+
+
+@pytest.mark.parametrize(
+    ("release", "extra", "served"),
+    [
+        ("auto", (), False),
+        (("mean_", "components_"), (), False),
+        (("mean_", "components_", "explained_variance_", "noise_variance_"), (), True),
+        (("mean_", "components_", "explained_variance_"), ("noise_variance_",), True),
+        ("auto", ("explained_variance_", "noise_variance_"), True),
+    ],
+)
+def test_methods_with_needs_of_their_own_are_offered_if_these_are_met(
+    release, extra, served
+):
+    model = private(PCA(2), release, public_attributes=extra, epsilon=np.inf)
+    fit_public(model)
+    assert hasattr(model, "score") == hasattr(model, "score_samples") == served
+    if not served:
+        with pytest.raises(AttributeError) as refused:
+            _ = model.score_samples
+        assert "'noise_variance_'], which release=" in str(refused.value.__cause__)
+    elif not extra:
+        assert_same(model.score_samples(X), PCA(2).fit(X).score_samples(X))
+    else:
+        assert np.isfinite(model.score(X))
+
+
+@pytest.mark.parametrize("solver", ["svd", "eigen"])
+@pytest.mark.parametrize("n_components", [None, 1])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_discriminants_transform_with_what_they_need(n_classes, n_components, solver):
+    lda = LinearDiscriminantAnalysis(solver=solver, n_components=min(n_classes - 1, 1))
+    lda.set_params(n_components=n_components)
+    rows = ("cedar" if n_classes == 2 else "") != LABELS
+    names = ("coef_", "intercept_", "scalings_") + ("xbar_",) * (solver == "svd")
+    model = private(lda, names, epsilon=np.inf, **DECLARED).fit(X[rows], LABELS[rows])
+    plain = clone(lda).fit(X[rows], LABELS[rows])
+    assert_same(model.transform(X), plain.transform(X))
+    assert model.transform(X).shape[1] == (n_components or n_classes - 1)
+    names_out = plain.get_feature_names_out()
+    np.testing.assert_array_equal(model.get_feature_names_out(), names_out)
+
+
+def test_densities_are_sampled_and_scored_from_what_was_released():
+    names = ("weights_", "means_", "covariances_", "precisions_cholesky_")
+    mixture = GaussianMixture(2, random_state=0)
+    model = private(mixture, names, epsilon=np.inf, **DECLARED).fit(X)
+    plain = clone(mixture).fit(X)
+    for answer, expected in zip(model.sample(5), plain.sample(5), strict=True):
+        assert_same(answer, expected)
+    assert_same(model.score_samples(X), plain.score_samples(X))
+    np.testing.assert_array_equal(
+        clone(model).fit_predict(X), clone(mixture).fit_predict(X)
+    )
+
+
+def test_fit_transform_and_fit_predict_use_what_was_released():
+    scaled = private(StandardScaler(), noise_random_state=0)
+    with pytest.warns(PrivacyLeakWarning):
+        first = scaled.fit_transform(X, X_reference=X_PUBLIC)
+    np.testing.assert_array_equal(first, scaled.transform(X))
+    assert np.abs(first - StandardScaler().fit_transform(X)).min() > 1e-6
+    clustered = private(KMeans(3, n_init=1))
+    labels = clustered.fit_predict(X, X_reference=X_PUBLIC)
+    np.testing.assert_array_equal(labels, clustered.predict(X))
+
+
+def test_missing_attributes_that_scikit_learn_does_not_name():
+    model = fit_declared(private(Odd(), ("mean_",)))
+    with pytest.raises(AttributeError, match="predict of Odd needs attributes that"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("failure", [AttributeError("no"), RuntimeError("other")])
+def test_other_errors_of_a_served_method_are_its_own(failure):
+    model = fit_declared(private(Odd(failure=failure), ("mean_",)))
+    with pytest.raises(type(failure), match=str(failure)):
+        model.predict(X)
+
+
+def test_methods_that_the_estimator_lacks_are_lacking():
+    for estimator in (LinearSVC(), SGDClassifier(), SVC()):
+        assert not hasattr(private(estimator), "predict_proba")
+    assert hasattr(private(SGDClassifier(loss="log_loss")), "predict_proba")
+    assert not hasattr(private(StandardScaler()), "predict")
+    assert not hasattr(private(StandardScaler()), "fit_predict")
+    assert not hasattr(private(Ridge()), "transform")
+    assert not hasattr(private(Ridge()), "sample")
+    assert not hasattr(private(Ridge()), "set_output")
+
+
+def test_type_and_tags_are_those_of_the_estimator():
+    checks = (is_regressor, is_classifier, is_clusterer)
+    for estimator in (Ridge(), GaussianNB(), KMeans(), PCA(), MultinomialNB()):
+        model = private(estimator)
+        assert [f(model) for f in checks] == [f(estimator) for f in checks]
+        ours, theirs = get_tags(model), get_tags(estimator)
+        assert ours.estimator_type == theirs.estimator_type
+        assert ours.target_tags.required == theirs.target_tags.required
+        assert ours.input_tags.positive_only == theirs.input_tags.positive_only
+        assert (ours.transformer_tags is None) == (theirs.transformer_tags is None)
+        assert ours.non_deterministic
+        assert not get_tags(model.set_params(epsilon=np.inf)).non_deterministic
+    assert get_tags(private(PCA())).transformer_tags.preserves_dtype == ["float64"]
+    assert get_tags(private(Ridge())).target_tags.multi_output
+    assert not get_tags(private(HuberRegressor())).target_tags.multi_output
+    forest = RandomForestClassifier()
+    assert get_tags(forest).target_tags.multi_output
+    assert not get_tags(private(forest)).target_tags.multi_output
+    assert not get_tags(private(forest)).classifier_tags.multi_label
+    pipeline = make_pipeline(StandardScaler(), Ridge())
+    assert get_tags(private(pipeline)).target_tags.required
+    assert get_tags(private(Ridge)).estimator_type is None

@@ -1,0 +1,354 @@
+"""Bad input of wrapped estimators is refused; a fit that fails leaves no release."""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neural_network import MLPRegressor
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from wrapped import (
+    DECLARED,
+    LABELS,
+    POINTS,
+    SECOND,
+    X_PUBLIC,
+    Y_PUBLIC,
+    Odd,
+    X,
+    Y,
+    fit_declared,
+    fit_public,
+    private,
+)
+
+from skparisk import CalibrationError, IncompatibleError, SensitivitySampler
+from skparisk.queries import MeanQuery
+from skparisk.reference import TableReference
+
+
+class Unclonable(RegressorMixin, BaseEstimator):
+    def __init__(self, names):
+        self.names = list(names)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "parameters", "reference", "error", "message"),
+    [
+        (Ridge, {}, {}, ValueError, "estimator must be an instance of a scikit-learn"),
+        (3, {}, {}, ValueError, "estimator must be an instance .* got 3"),
+        (
+            Unclonable(("a",)),
+            DECLARED,
+            {},
+            ValueError,
+            "one that can be cloned; cloning Unclonable failed",
+        ),
+        (
+            Ridge(),
+            {"release": ("coef_", "foo_")} | DECLARED,
+            {},
+            ValueError,
+            r"Ridge has no attribute 'foo_' after fit; its numeric ones are "
+            r"coef_ \(4,\), intercept_ \(\)",
+        ),
+        (
+            MLPRegressor(hidden_layer_sizes=(3,), max_iter=2),
+            {"release": ("coefs_",)} | DECLARED,
+            {},
+            ValueError,
+            r"coefs_ of MLPRegressor is ragged, with arrays of shapes \[\(4, 3\)",
+        ),
+        (
+            Odd("text"),
+            {"release": ("value_",)} | DECLARED,
+            {},
+            ValueError,
+            "value_ of Odd is not numeric, but str of <U4",
+        ),
+        (
+            Odd(1j),
+            {"release": ("value_",)} | DECLARED,
+            {},
+            ValueError,
+            "value_ of Odd is not numeric, but complex of complex128",
+        ),
+        (
+            RandomForestRegressor(2),
+            DECLARED,
+            {},
+            ValueError,
+            r"does not know RandomForestRegressor: name the fitted attributes to "
+            r"release, from feature_importances_ \(4,\); or release predictions",
+        ),
+        (
+            KNeighborsRegressor(),
+            DECLARED,
+            {},
+            ValueError,
+            "does not know KNeighborsRegressor: .* from none; or release predictions",
+        ),
+        (
+            StandardScaler(with_mean=False, with_std=False),
+            DECLARED,
+            {},
+            ValueError,
+            "release='auto' finds nothing that StandardScaler",
+        ),
+        (
+            SVC(kernel="linear"),
+            {"release": ("coef_",)} | DECLARED,
+            {},
+            ValueError,
+            "coef_ of SVC cannot be set",
+        ),
+        (
+            Ridge(),
+            {"release": ()},
+            {},
+            ValueError,
+            r"release must be .*\(\)",
+        ),
+        (Ridge(), {"release": ("coef_",) * 2}, {}, ValueError, "of distinct names"),
+        (Ridge(), {"release": ("coef_", 3)}, {}, ValueError, "release must be a sequ"),
+        (Ridge(), {"release": "coef_"}, {}, ValueError, "predict_proba'; got 'coef_'"),
+        (Ridge(), {"release": None}, {}, ValueError, "release must be .* got None"),
+        (
+            Ridge(),
+            {"release": np.array(["coef_"])},
+            {},
+            ValueError,
+            "release must be a sequence",
+        ),
+        (
+            Ridge(),
+            {"release": "predict_proba", "X_public": POINTS},
+            {},
+            ValueError,
+            "got 'predict_proba' for the regressor Ridge",
+        ),
+        (
+            GaussianNB(),
+            {"release": "predict", "X_public": POINTS},
+            {},
+            ValueError,
+            "got 'predict' for the classifier GaussianNB",
+        ),
+        (
+            LinearSVC(),
+            {"release": "predict_proba", "X_public": POINTS},
+            {},
+            ValueError,
+            "'predict_proba' for classifiers that have it",
+        ),
+        (
+            KMeans(2),
+            {"release": "predict", "X_public": POINTS},
+            {},
+            ValueError,
+            "got 'predict' for the clusterer KMeans",
+        ),
+        (
+            Ridge(),
+            {"release": "predict"},
+            {},
+            ValueError,
+            "X_public must be given",
+        ),
+        (
+            Ridge(),
+            {"release": "predict", "X_public": POINTS[:, :2]},
+            {},
+            IncompatibleError,
+            "X_public has 2 features, but X has 4",
+        ),
+        (
+            Ridge(),
+            {"release": "predict", "X_public": [[np.nan] * 4]},
+            {},
+            ValueError,
+            "X_public contains NaN",
+        ),
+        (Ridge(), {"X_public": POINTS}, {}, ValueError, "X_public and surrogate must"),
+        (Ridge(), {"surrogate": Ridge()}, {}, ValueError, "X_public and surrogate mus"),
+        (
+            Ridge(),
+            {"public_attributes": ("n_iter_",)} | DECLARED,
+            {},
+            ValueError,
+            "from a fit on public records, but there is no reference",
+        ),
+        (
+            Ridge(),
+            {"public_attributes": ("coef_",)},
+            SECOND,
+            ValueError,
+            r"public_attributes are already released: \['coef_'\]",
+        ),
+        (
+            Ridge(),
+            {"public_attributes": ("foo_",)},
+            SECOND,
+            ValueError,
+            r"are not attributes of a fitted Ridge: \['foo_'\]",
+        ),
+        (
+            Ridge(),
+            {"public_attributes": "n_iter_"},
+            SECOND,
+            ValueError,
+            "public_attributes must be a sequence of distinct names of fitted "
+            "attributes; got 'n_iter_'",
+        ),
+        (
+            Ridge(),
+            {"sensitivity": SensitivitySampler(reference=TableReference(X_PUBLIC))},
+            SECOND,
+            ValueError,
+            "Ridge takes targets|there can be only one reference",
+        ),
+        (
+            Ridge(),
+            {
+                "sensitivity": SensitivitySampler(
+                    reference=TableReference(X_PUBLIC, Y_PUBLIC)
+                )
+            },
+            SECOND,
+            ValueError,
+            "there can be only one reference",
+        ),
+        (
+            Ridge(),
+            {"sensitivity": SensitivitySampler(reference=TableReference(X_PUBLIC))},
+            {},
+            ValueError,
+            "Ridge takes targets, but the reference has none",
+        ),
+        (
+            Ridge(),
+            {},
+            SECOND | {"X_reference": X_PUBLIC[:, :2]},
+            IncompatibleError,
+            "The reference has 2 features, but X has 4",
+        ),
+        (
+            KNeighborsRegressor(),
+            {"release": "predict", "X_public": POINTS},
+            SECOND | {"X_reference": X_PUBLIC[:, :2]},
+            IncompatibleError,
+            "The reference has 2 features, but X has 4",
+        ),
+        (
+            Ridge(),
+            {},
+            SECOND | {"y_reference": np.c_[Y_PUBLIC, Y_PUBLIC]},
+            IncompatibleError,
+            "y has one dimension, but the targets of the reference have 2 column",
+        ),
+        (Ridge(), {}, {"X_reference": X_PUBLIC}, ValueError, "must be given together"),
+        (Ridge(), {"epsilon": 0}, {}, ValueError, r"epsilon must be .* \(0, inf\]"),
+        (Ridge(), {"gamma": 1.0}, {}, ValueError, r"gamma must be a number in \(0, 1"),
+        (Ridge(), {"sensitivity": 0.0}, {}, ValueError, "sensitivity must be a finite"),
+        (
+            Ridge(),
+            {"sensitivity": "bound"},
+            {},
+            ValueError,
+            "sensitivity must be None, a SensitivitySampler .* or a finite number "
+            "above 0; got 'bound'",
+        ),
+        (
+            Ridge(),
+            {"sensitivity": SensitivitySampler(law="exponential")},
+            SECOND,
+            ValueError,
+            "mechanism of the SensitivitySampler must add noise to numbers",
+        ),
+        (
+            Ridge(),
+            {"sensitivity": SensitivitySampler(n_records=0)},
+            SECOND,
+            ValueError,
+            "n_records must be a whole number >= 1, got 0",
+        ),
+        (
+            Ridge(),
+            {"sensitivity": SensitivitySampler(n_records=79, n_pairs=4)},
+            SECOND,
+            IncompatibleError,
+            "databases of 79 records, got 80",
+        ),
+        (
+            Ridge(),
+            {"sensitivity": SensitivitySampler(MeanQuery(), n_pairs=4)},
+            SECOND,
+            IncompatibleError,
+            r"has the query MeanQuery\(\), but Ridge \(coef_, intercept_\) is to be",
+        ),
+        (
+            Ridge(),
+            {
+                "sensitivity": SensitivitySampler(
+                    reference=TableReference(X.copy(), Y), n_pairs=4
+                )
+            },
+            {},
+            ValueError,
+            "whose reference shares records with the training data",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
+def test_bad_input_is_refused(estimator, parameters, reference, error, message):
+    model = private(estimator).set_params(**parameters)
+    labels = isinstance(estimator, ClassifierMixin)
+    data = (X, LABELS) if labels else (X, Y)
+    with pytest.raises(error, match=message):
+        model.fit(*data, **reference)
+    assert not hasattr(model, "certificate_")
+
+
+def test_shape_that_changes_between_databases_is_refused():
+    records = np.random.default_rng(0).normal(size=(112, 4))
+    model = private(PCA(0.8), sensitivity=SensitivitySampler(n_pairs=30))
+    with pytest.raises(
+        ValueError, match=r"components_ of PCA .* must have the same sh"
+    ):
+        model.fit(records[:12], X_reference=records[12:])
+
+
+def test_fit_that_fails_leaves_no_release_of_another_fit():
+    model = fit_declared(private(Ridge()))
+    with pytest.raises(CalibrationError, match="n_pairs"):
+        fit_public(model.set_params(sensitivity=None, gamma=1e-9))
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    assert not hasattr(model, "certificate_")
+
+
+class Fails(RegressorMixin, BaseEstimator):
+    """A surrogate that fails where predictions are small."""
+
+    def fit(self, X, y):
+        if np.abs(y).max() > 1e6:
+            raise ValueError("numbers too large")
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+def test_surrogate_that_fails_on_what_was_released_leaves_an_unfitted_model():
+    model = private(Ridge(), "predict", X_public=POINTS, surrogate=Fails())
+    with pytest.raises(ValueError, match="too large"):
+        fit_declared(model.set_params(epsilon=1e-12))
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    fit_declared(model.set_params(epsilon=1.0)).predict(X)

@@ -1,0 +1,275 @@
+"""Classes of wrapped classifiers: labels of any kind, declared and missing ones."""
+
+import numpy as np
+import pytest
+import sklearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from wrapped import (
+    CHEAP,
+    CLASSES,
+    DECLARED,
+    LABELS,
+    LABELS_PUBLIC,
+    X_PUBLIC,
+    X,
+    assert_same,
+    fit_public,
+    private,
+    reference_for,
+)
+
+from skparisk import (
+    CalibrationError,
+    IncompatibleError,
+    PrivacyLeakWarning,
+    SensitivitySampler,
+)
+from skparisk._classes import PublicClasses
+from skparisk.neighbors import NeighborPairs
+from skparisk.queries import MeanQuery, PairDifferences
+from skparisk.queries._labels import check_classes, label_codes, where_classes_present
+from skparisk.reference import CallableReference, TableReference
+from skparisk.reference._base import RecordPool
+
+KINDS = {
+    "strings": np.array(["ash", "beech", "cedar"]),
+    "objects": np.array(["ash", "beech", "cedar"], dtype=object),
+    "bools": np.array([False, True]),
+    "ints": np.array([1, 5, 7]),
+    "floats": np.array([-1.0, 1.0]),
+    "large ints": np.array([2**60, 2**60 + 1]),
+}
+
+
+@pytest.mark.parametrize("where", ["fit", "declared", "declared classes"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_of_any_kind(kind, where):
+    known = KINDS[kind]
+    group = np.unique(LABELS, return_inverse=True)[1] % len(known)
+    group_public = np.unique(LABELS_PUBLIC, return_inverse=True)[1] % len(known)
+    model, reference = private(GaussianNB(), epsilon=np.inf), {}
+    if where == "fit":
+        reference = {"X_reference": X_PUBLIC, "y_reference": known[group_public]}
+    else:
+        model.set_params(**DECLARED)
+    if where == "declared classes":
+        model.set_params(classes=known[::-1].tolist())
+    model.fit(X, known[group], **reference)
+    plain = GaussianNB().fit(X, known[group])
+    np.testing.assert_array_equal(model.classes_, known)
+    np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+    assert model.classes_.dtype == known.dtype or kind == "objects"
+    assert_same(model.predict_proba(X), plain.predict_proba(X))
+    assert model.score(X, known[group]) == plain.score(X, known[group])
+
+
+@pytest.mark.parametrize("kind", ["bools", "ints", "floats"])
+def test_classes_of_a_reference_on_the_sampler(kind):
+    known = KINDS[kind]
+    labels = known[np.unique(LABELS_PUBLIC, return_inverse=True)[1] % len(known)]
+    table = TableReference(X_PUBLIC, labels.astype(float))
+    sampler = clone(CHEAP).set_params(reference=table)
+    some = known[np.arange(80) % (len(known) - 1)]  # one class is missing
+    model = private(GaussianNB(), sensitivity=sampler, epsilon=np.inf)
+    model.fit(X, some)
+    np.testing.assert_array_equal(model.classes_, known)
+    assert model.classes_.dtype == known.dtype
+    assert (model.estimator_.theta_ == 0).all()
+    clone(model).set_params(sensitivity=model.sampler_).fit(X, some)
+
+
+def test_classes_of_a_reference_that_are_no_labels_of_this_type():
+    table = TableReference(X_PUBLIC, np.arange(160) % 2 / 2)
+    sampler = clone(CHEAP).set_params(reference=table)
+    with pytest.raises(ValueError, match="Unknown label type"):
+        private(GaussianNB(), sensitivity=sampler).fit(X, np.arange(80) % 2)
+    table = TableReference(X_PUBLIC, np.arange(160) % 2 * 300)
+    sampler = clone(CHEAP).set_params(reference=table)
+    with pytest.raises(
+        ValueError, match=r"y has labels that are not among .*\[0.0, 300.0"
+    ):
+        private(GaussianNB(), sensitivity=sampler).fit(
+            X, (np.arange(80) % 2 * 30).astype(np.int8)
+        )
+
+
+def test_strings_for_the_numbers_of_a_reference_on_the_sampler_are_declared():
+    """Else the private labels would say which classes there are."""
+    codes = np.unique(LABELS_PUBLIC, return_inverse=True)[1]
+    sampler = clone(CHEAP).set_params(reference=TableReference(X_PUBLIC, codes))
+    model = private(GaussianNB(), sensitivity=sampler)
+    with pytest.raises(
+        ValueError, match=r"classes must be given because .*\[0\. 1\. 2\.\]"
+    ):
+        model.fit(X, LABELS)
+    model.set_params(classes=CLASSES).fit(X, LABELS)
+    assert list(model.classes_) == CLASSES
+
+
+def test_strings_for_the_numbers_that_a_function_makes():
+    sampler = clone(CHEAP).set_params(
+        reference=CallableReference(
+            lambda n, rng: (rng.gamma(4.0, size=(n, 4)), rng.integers(3, size=n))
+        )
+    )
+    model = private(GaussianNB(), sensitivity=sampler, classes=CLASSES).fit(X, LABELS)
+    assert list(model.classes_) == CLASSES
+    assert model.certificate_.private
+
+
+@pytest.mark.slow
+def test_classes_of_the_reference_win_and_a_missing_one_is_answered_with_zeros():
+    two = LABELS != "cedar"
+    for parameters in ({}, {"classes": ["cedar", "ash", "beech"]}):
+        exact = private(LogisticRegression(), epsilon=np.inf, **parameters)
+        reference = reference_for(LogisticRegression())
+        exact.fit(X[two], LABELS[two], **reference)
+        assert list(exact.classes_) == ["ash", "beech", "cedar"]
+        assert (exact.estimator_.coef_ == 0).all()
+        assert (exact.estimator_.intercept_ == 0).all()
+        noisy = clone(exact).set_params(epsilon=1.0)
+        noisy.fit(X[two], LABELS[two], **reference)
+        assert (noisy.estimator_.coef_ != 0).all()
+        assert noisy.certificate_.private
+
+
+def test_declared_classes_win_over_those_of_the_reference():
+    two = LABELS_PUBLIC != "cedar"
+    model = private(GaussianNB(), classes=["ash", "beech"])
+    reference = {"X_reference": X_PUBLIC, "y_reference": LABELS_PUBLIC}
+    with pytest.raises(ValueError, match="y has labels that are not among the classes"):
+        model.fit(X, LABELS, **reference)
+    some = LABELS != "cedar"
+    with pytest.raises(ValueError, match="y_reference has labels that are not among"):
+        model.fit(X[some], LABELS[some], **reference)
+    reference = {k: v[two] for k, v in reference.items()}
+    assert len(model.fit(X[some], LABELS[some], **reference).classes_) == 2
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.where(np.arange(80) == 3, "secret", LABELS),
+        np.where(np.arange(80) == 3, 654321, 1),
+        np.where(np.arange(80) == 3, -654321, 1),
+    ],
+)
+def test_labels_that_are_no_class_are_not_told(labels):
+    model = private(GaussianNB())
+    with pytest.raises(
+        ValueError, match="y has labels that are not among the"
+    ) as error:
+        model.fit(X, labels, **reference_for(GaussianNB()))
+    shown = "".join(map(repr, (error.value, error.value.__context__)))
+    assert "secret" not in shown
+    assert "654321" not in shown
+
+
+def test_fitted_sampler_knows_its_classes():
+    first = fit_public(private(GaussianNB()))
+    two = np.where(LABELS == "cedar", "ash", LABELS)
+    again = private(GaussianNB(), sensitivity=first.sampler_, epsilon=np.inf)
+    again.fit(X, two)
+    assert list(again.classes_) == ["ash", "beech", "cedar"]
+    assert (again.estimator_.theta_ == 0).all()
+
+
+def test_fitted_sampler_of_a_query_without_classes_is_refused():
+    sampler = SensitivitySampler(MeanQuery(), gamma=0.2, n_pairs=4).fit(X_PUBLIC)
+    with pytest.raises(IncompatibleError, match="was fitted for MeanQuery"):
+        private(GaussianNB(), sensitivity=sampler).fit(X, LABELS)
+
+
+@pytest.mark.parametrize("classes", [["ash"], ["ash", "ash"], [1]])
+def test_one_class_is_none(classes):
+    with pytest.raises(ValueError, match="classes must have at least 2 classes"):
+        private(GaussianNB(), classes=classes, **DECLARED).fit(X, LABELS)
+
+
+def test_many_classes_for_few_records_are_no_warning():
+    model = private(GaussianNB(), classes=range(80), **DECLARED)
+    assert model.fit(X, np.arange(80)).certificate_.private
+
+
+def test_column_of_labels_warns_as_scikit_learn_does():
+    with pytest.warns(sklearn.exceptions.DataConversionWarning, match="column-vector"):
+        private(GaussianNB(), classes=CLASSES, **DECLARED).fit(X, LABELS[:, None])
+
+
+def test_class_missing_in_the_first_sampled_database_is_named():
+    labels = np.where(np.arange(160) == 0, "yew", LABELS_PUBLIC)
+    model = private(GaussianNB(), sensitivity=SensitivitySampler(n_records=20))
+    with pytest.raises(ValueError, match="class yew is missing from the first sampl"):
+        model.fit(X[:20], LABELS[:20], X_reference=X_PUBLIC, y_reference=labels)
+
+
+def test_class_missing_in_a_resample_of_private_data_is_not_named():
+    model = private(GaussianNB(), classes=[*CLASSES, "yew"])
+    with (
+        pytest.warns(PrivacyLeakWarning, match="private data themselves"),
+        pytest.raises(ValueError, match=r"^A class is missing from the first") as error,
+    ):
+        model.fit(X, LABELS)
+    assert "yew" not in str(error.value)
+
+
+def test_class_missing_in_a_sampled_pair_is_named():
+    labels = np.where(np.arange(160) < 2, 3.0, np.arange(160) % 2)
+    model = private(GaussianNB(), sensitivity=SensitivitySampler(n_pairs=40))
+    with pytest.raises(CalibrationError, match=r"class 3 \(number 2 of 3\) is missing"):
+        model.fit(X, labels[:80], X_reference=X_PUBLIC, y_reference=labels)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**31), st.booleans())
+def test_missing_classes_are_found_in_either_database(seed, add_remove):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=12).astype(float)
+    records = rng.integers(12, size=(5, 7))
+    replacement = None if add_remove else rng.integers(12, size=5)
+    pool = RecordPool(np.zeros((12, 1)), y)
+    pairs = NeighborPairs.of(pool, records, rng.integers(7, size=5), replacement)
+    missing = [
+        any(len(np.unique(labels)) < 3 for _, labels in pairs.databases(i))
+        for i in range(5)
+    ]
+    codes = label_codes(y, (0.0, 1.0, 2.0))
+
+    def evaluate(some):
+        """Return which pairs were asked about, by what differs in each."""
+        return PairDifferences(some.removed[:, None] * 1.0)
+
+    whole = where_classes_present(evaluate, codes, (0.0, 1.0, 2.0), 1)(pairs)
+    assert (np.isinf(whole.values[:, 0]) == missing).all()
+    answered = ~np.array(missing)
+    np.testing.assert_array_equal(whole.values[answered, 0], pairs.removed[answered])
+    assert (whole.failure is None) == (not any(missing))
+
+
+def test_label_codes():
+    assert check_classes([3, 1.0]) == (1.0, 3.0)
+    for bad in ([1], [1, 1], [1, np.inf], [np.nan, 1]):
+        with pytest.raises(ValueError, match="at least two different finite numbers"):
+            check_classes(bad)
+    assert label_codes([3, 1, 1], (1.0, 3.0)).tolist() == [1, 0, 0]
+    for label in (0, 2, 4):
+        with pytest.raises(ValueError, match=r"not among the classes \(1.0, 3.0\)"):
+            label_codes([1, label], (1.0, 3.0))
+    with pytest.raises(ValueError, match=r"one dimension, got shape \(1, 2\)"):
+        label_codes([[1, 3]], (1.0, 3.0))
+
+
+def test_text_and_numbers_are_no_classes_of_each_other():
+    text, numbers = PublicClasses.of(["a", "b"], "y"), PublicClasses.of([1, 2], "y")
+    for classes, labels in ((text, [1, 2]), (numbers, ["1", "b"])):
+        with pytest.raises(
+            ValueError, match="y has labels that are not among the class"
+        ):
+            classes.encode(labels, "y")
+    mixed = PublicClasses.of(np.array(["a", "b"], dtype=object), "y")
+    with pytest.raises(ValueError, match="y has labels that are not among the classes"):
+        mixed.encode(np.array([1, 2]), "y")

@@ -1,0 +1,233 @@
+"""Predictions at public points, and the surrogates that answer elsewhere."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone, is_classifier
+from sklearn.cluster import KMeans
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+from wrapped import (
+    DECLARED,
+    LABELS,
+    POINTS,
+    X_PUBLIC,
+    X,
+    Y,
+    assert_same,
+    data_for,
+    declare_classes,
+    fit_declared,
+    fit_plain,
+    fit_public,
+    private,
+    reference_for,
+    served_methods,
+)
+
+from skparisk import IncompatibleError
+from skparisk.wrappers._served import (
+    ReleasedClassifier,
+    ReleasedRegressor,
+    as_probabilities,
+)
+
+PREDICTORS = [
+    (RandomForestRegressor(5), "predict"),
+    (GradientBoostingRegressor(n_estimators=3), "predict"),
+    (KNeighborsRegressor(3), "predict"),
+    (make_pipeline(StandardScaler(), Ridge()), "predict"),
+    (GridSearchCV(Ridge(), {"alpha": [1.0, 2.0]}, cv=2), "predict"),
+    (RandomForestClassifier(5), "predict_proba"),
+    (GradientBoostingClassifier(n_estimators=2), "predict_proba"),
+    (KNeighborsClassifier(3), "predict_proba"),
+    (make_pipeline(StandardScaler(), LogisticRegression()), "predict_proba"),
+]
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(("estimator", "release"), PREDICTORS, ids=repr)
+def test_predictions_at_public_points(estimator, release):
+    plain = fit_plain(estimator)
+    exact = private(estimator, release, X_public=POINTS, epsilon=np.inf)
+    fit_declared(exact)
+    assert_same(getattr(exact, release)(POINTS), getattr(plain, release)(POINTS))
+    if release == "predict_proba":
+        np.testing.assert_array_equal(exact.predict(POINTS), plain.predict(POINTS))
+        with np.errstate(divide="ignore"):
+            logarithms = np.log(plain.predict_proba(POINTS))
+        assert_same(exact.predict_log_proba(POINTS), logarithms)
+    noisy = fit_public(private(estimator, release, X_public=POINTS))
+    assert noisy.certificate_.private
+    assert noisy.certificate_.evidence.n_outputs == plain_outputs(plain, release)
+    assert np.isfinite(noisy.score(*data_for(estimator)))
+    if release == "predict_proba":
+        answer = noisy.predict_proba(X)
+        assert ((answer >= 0) & (answer <= 1)).all()
+        np.testing.assert_allclose(answer.sum(axis=1), 1.0, rtol=1e-12)
+        assert set(noisy.predict(X)) <= set(noisy.classes_)
+    offered = {"predict", "score"}
+    if release == "predict_proba":
+        offered |= {"predict_proba", "predict_log_proba"}
+    assert served_methods(noisy) == offered
+    assert not hasattr(noisy, "fit_predict")
+
+
+def plain_outputs(plain, release):
+    return getattr(plain, release)(POINTS).size
+
+
+def test_elsewhere_the_nearest_point_answers_in_units_of_deviations():
+    points = np.array([[0.0, 0.0], [1.0, 1000.0]])
+    served = ReleasedRegressor().fit(points, np.array([5.0, 7.0]))
+    assert served.predict([[0.9, 0.0], [0.9, 200.0]]).tolist() == [5.0, 7.0]
+    served.fit(points, np.array([[5.0, 1.0], [7.0, 2.0]]))
+    assert served.predict([[0.1, 0.0]]).tolist() == [[5.0, 1.0]]
+
+
+def test_targets_in_columns_are_predicted_too():
+    targets = np.c_[Y, -Y]
+    model = private(RandomForestRegressor(3), "predict", X_public=POINTS)
+    model.set_params(epsilon=np.inf, **DECLARED).fit(X, targets)
+    plain = RandomForestRegressor(3, random_state=0).fit(X, targets)
+    assert_same(model.predict(POINTS), plain.predict(POINTS))
+
+
+def test_surrogate_regressor_is_fitted_to_what_was_released():
+    model = private(RandomForestRegressor(3), "predict", X_public=X_PUBLIC)
+    model.set_params(epsilon=np.inf, surrogate=Ridge(2.0), **DECLARED).fit(X, Y)
+    forest = RandomForestRegressor(3, random_state=0).fit(X, Y)
+    ridge = Ridge(2.0).fit(X_PUBLIC, forest.predict(X_PUBLIC))
+    assert_same(model.predict(X), ridge.predict(X))
+    assert not hasattr(model.surrogate, "coef_")
+
+
+@pytest.mark.parametrize(
+    "surrogate",
+    [
+        DecisionTreeClassifier(max_depth=2, random_state=0),
+        RidgeClassifier(),
+        KNeighborsRegressor(3),
+        Ridge(),
+    ],
+)
+def test_surrogates_of_classifiers(surrogate):
+    model = private(GaussianNB(), "predict_proba", X_public=X_PUBLIC)
+    model.set_params(epsilon=np.inf, surrogate=surrogate, **DECLARED).fit(X, LABELS)
+    naive = GaussianNB().fit(X, LABELS)
+    answer = model.predict_proba(X)
+    assert ((answer >= 0) & (answer <= 1)).all()
+    np.testing.assert_allclose(answer.sum(axis=1), 1.0, rtol=1e-12)
+    if is_classifier(surrogate):
+        likeliest = clone(surrogate).fit(X_PUBLIC, naive.predict(X_PUBLIC))
+        np.testing.assert_array_equal(model.predict(X), likeliest.predict(X))
+        if hasattr(surrogate, "predict_proba"):
+            assert_same(answer, likeliest.predict_proba(X))
+        else:
+            assert set(answer.ravel()) == {0.0, 1.0}
+    else:
+        shares = clone(surrogate).fit(X_PUBLIC, naive.predict_proba(X_PUBLIC))
+        expected = np.clip(shares.predict(X), 0, 1)
+        assert_same(answer, expected / expected.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("surrogate", [DecisionTreeClassifier(), RidgeClassifier()])
+def test_classes_that_are_nowhere_the_likeliest_get_no_probability(surrogate):
+    probabilities = np.array([[0.5, 0.2, 0.3], [0.1, 0.3, 0.6]])
+    served = ReleasedClassifier(surrogate)
+    served.fit([[0.0], [1.0]], probabilities, np.array(["a", "b", "c"]))
+    answer = served.predict_proba([[-1.0], [2.0]])
+    np.testing.assert_array_equal(answer, [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    assert served.predict([[-1.0], [2.0]]).tolist() == ["a", "c"]
+    assert served.predict_log_proba([[-1.0]]).tolist() == [[0.0, -np.inf, -np.inf]]
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    "surrogate", [LogisticRegression(), SVC(), DecisionTreeClassifier()]
+)
+def test_one_likeliest_class_is_served_by_the_nearest_point(surrogate):
+    """No classifier needs to learn it, and some cannot."""
+    probabilities = np.array([[0.6, 0.1, 0.3], [0.9, 0.1, 0.0]])
+    served = ReleasedClassifier(surrogate)
+    served.fit([[0.0], [1.0]], probabilities, np.array(["a", "b", "c"]))
+    answer = served.predict_proba([[-1.0], [2.0]])
+    np.testing.assert_array_equal(answer, probabilities)
+    assert served.predict([[-1.0], [2.0]]).tolist() == ["a", "a"]
+    model = private(GaussianNB(), "predict_proba", X_public=X_PUBLIC[:2])
+    model.set_params(surrogate=surrogate, epsilon=0.01)
+    for _ in range(8):  # with this noise one class is often the likeliest of both
+        assert fit_public(model).predict(X).shape == (80,)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.lists(st.floats(-3, 3), min_size=3, max_size=3), min_size=1, max_size=5)
+)
+def test_probabilities_are_mended_where_they_must_be(rows):
+    mended = as_probabilities(np.array(rows))
+    assert ((mended >= 0) & (mended <= 1)).all()
+    np.testing.assert_allclose(mended.sum(axis=1), 1.0)
+    np.testing.assert_allclose(as_probabilities(mended), mended, rtol=1e-12)
+
+
+def test_probabilities_that_need_no_mending_stay_exactly():
+    exact = GaussianNB().fit(X, LABELS).predict_proba(X)
+    np.testing.assert_array_equal(as_probabilities(exact), exact)
+    nothing = as_probabilities(np.array([[-1.0, 0.0]]))
+    assert nothing.tolist() == [[0.5, 0.5]]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    ("estimator", "release"),
+    [
+        (RandomForestRegressor(3), "predict"),
+        (KNeighborsClassifier(), "predict_proba"),
+        (Ridge(), "auto"),
+        (StandardScaler(), "auto"),
+        (KMeans(3, n_init=1), "auto"),
+    ],
+)
+def test_data_frames(estimator, release, library):
+    frame = {"pandas": pd.DataFrame, "polars": pl.DataFrame}[library]
+
+    def columns(values, names="abcd"):
+        return frame(dict(zip(names, values.T, strict=True)))
+
+    points = None if release == "auto" else columns(POINTS)
+    model = private(estimator, release, X_public=points)
+    _, *y = data_for(estimator)
+    reference = reference_for(estimator) | {"X_reference": columns(X_PUBLIC)}
+    model.fit(columns(X), *y, **reference)
+    assert list(model.feature_names_in_) == list("abcd")
+    method = "transform" if hasattr(model, "transform") else "predict"
+    answer = np.asarray(getattr(model, method)(columns(X)))
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        assert_same(answer, getattr(model, method)(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        getattr(model, method)(columns(X, "dcba"))
+    reference["X_reference"] = columns(X_PUBLIC, "dcba")
+    with pytest.raises(IncompatibleError, match=r"columns \['d', 'c', 'b', 'a'\]"):
+        model.fit(columns(X), *y, **reference)
+    if points is not None:
+        declare_classes(model)
+        model.set_params(X_public=columns(POINTS, "dcba"), **DECLARED)
+        with pytest.raises(IncompatibleError, match="X_public has the columns"):
+            model.fit(columns(X), *y)
+        model.set_params(X_public=POINTS).fit(columns(X), *y)

@@ -1,0 +1,465 @@
+"""Nothing but the release tells about the private data of a wrapped estimator."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge, SGDRegressor
+from sklearn.model_selection import GridSearchCV, ShuffleSplit
+from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC, LinearSVC
+from sklearn.utils.validation import validate_data
+from wrapped import (
+    CHEAP,
+    DECLARED,
+    POINTS,
+    SECOND,
+    TABLE,
+    X,
+    Y,
+    data_for,
+    declare_classes,
+    fit_declared,
+    fit_plain,
+    fit_public,
+    private,
+    reference_for,
+)
+
+from skparisk import PrivacyLeakWarning, PrivateEstimator, SensitivitySampler
+from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader
+from skparisk.queries._estimator import repeatable
+
+# What stays on the model
+
+
+PARAMETERS = set(PrivateEstimator(Ridge()).get_params(deep=False))
+FITTED = {
+    "estimator_",
+    "n_features_in_",
+    "epsilon_",
+    "gamma_",
+    "risk_",
+    "confidence_",
+    "sensitivity_",
+    "noise_scale_",
+    "noise_epsilon_",
+    "certificate_",
+    "sampler_",
+}
+KEPT = [
+    (Ridge(), {"coef_", "intercept_"}),
+    (Ridge(fit_intercept=False), {"coef_", "intercept_"}),
+    (Lasso(0.01), {"coef_", "intercept_"}),
+    (SGDRegressor(max_iter=5), {"coef_", "intercept_"}),
+    (LogisticRegression(max_iter=20), {"coef_", "intercept_", "classes_"}),
+    (LogisticRegression(fit_intercept=False), {"coef_", "intercept_", "classes_"}),
+    (LinearSVC(max_iter=50), {"coef_", "intercept_", "classes_"}),
+    (
+        LinearDiscriminantAnalysis(),
+        {"coef_", "intercept_", "_max_components", "_n_features_out"},
+    ),
+    (GaussianNB(), {"theta_", "var_", "class_prior_", "classes_"}),
+    (GaussianNB(priors=[0.2] * 2 + [0.6]), {"theta_", "var_", "class_prior_"}),
+    (BernoulliNB(binarize=1.0), {"feature_log_prob_", "class_log_prior_", "classes_"}),
+    (MultinomialNB(), {"feature_log_prob_", "class_log_prior_", "classes_"}),
+    (PCA(2), {"mean_", "components_", "n_components_", "explained_variance_"}),
+    (
+        PCA(2, whiten=True),
+        {"mean_", "components_", "n_components_", "explained_variance_"},
+    ),
+    (TruncatedSVD(2), {"components_", "n_components_"}),
+    (StandardScaler(), {"mean_", "scale_"}),
+    (StandardScaler(with_mean=False), {"scale_"}),
+    (StandardScaler(with_std=False), {"mean_", "scale_"}),
+    (MinMaxScaler(), {"data_min_", "data_max_", "data_range_", "scale_", "min_"}),
+    (KMeans(3, n_init=1), {"cluster_centers_", "_n_threads", "_n_features_out"}),
+]
+
+
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize(("estimator", "kept"), KEPT, ids=[repr(e) for e, _ in KEPT])
+def test_served_clone_has_only_what_was_released_and_follows_from_it(estimator, kept):
+    model = fit_declared(private(estimator))
+    assert type(model.estimator_) is type(estimator)
+    gained = set(vars(model.estimator_)) - set(vars(clone(estimator)))
+    classes = {"classes_"} if is_classifier(estimator) else set()
+    assert gained == kept | classes | {"n_features_in_"}
+    assert set(vars(model)) == PARAMETERS | FITTED | classes
+    assert estimator.get_params() == model.estimator_.get_params()
+    for name in kept & set(vars(fit_plain(estimator))):
+        value = getattr(model.estimator_, name)
+        assert np.shape(value) == np.shape(getattr(fit_plain(estimator), name)), name
+
+
+WAYS = {
+    "sampled": ({}, True),
+    "on the sampler": (
+        {"sensitivity": clone(CHEAP).set_params(reference=TABLE)},
+        False,
+    ),
+    "declared": (DECLARED, False),
+    "explicit": (
+        {"sensitivity": SensitivitySampler(randomness="explicit", sensitivity=1.0)},
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_fitted_attributes_are_the_documented_ones(way):
+    parameters, public = WAYS[way]
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    reference = reference_for(Ridge()) if public else {}
+    model = private(Ridge(), **parameters).fit(frame, Y, **reference)
+    assert set(vars(model)) == PARAMETERS | FITTED | {"feature_names_in_"}
+    assert model.epsilon_ == 1.0
+    assert model.risk_ <= model.gamma_ <= 0.2
+    assert model.confidence_ == 1 - model.risk_
+    assert model.noise_epsilon_ == model.sensitivity_ / model.noise_scale_ <= 1.0
+    assert model.certificate_.private
+    assert (
+        model.certificate_.evidence.n_records,
+        model.certificate_.evidence.n_outputs,
+    ) == (80, 5)
+    assert (model.sampler_ is None) == (way == "declared")
+    assert list(model.estimator_.feature_names_in_) == list("abcd")
+    shown = str(model.certificate_)
+    assert str(float(model.estimator_.coef_[0])) not in shown
+
+
+def numbers_reached(thing, seen=None):
+    """Return all floats that can be reached from an object, whole ones left out."""
+    seen = {} if seen is None else seen
+    if id(thing) in seen or isinstance(thing, str | bytes | type):
+        return set()
+    seen[id(thing)] = thing
+    if isinstance(thing, bool | int | float | np.generic | np.ndarray):
+        values = np.asarray(thing)
+        if values.dtype.kind == "O":
+            return numbers_reached(values.tolist(), seen)
+        return _fractions(values) if values.dtype.kind in "iufb" else set()
+    if isinstance(thing, dict):
+        thing = [*thing.keys(), *thing.values()]
+    if isinstance(thing, list | tuple | set | frozenset):
+        return set().union(*(numbers_reached(part, seen) for part in thing))
+    parts = dict(getattr(thing, "__dict__", {}))
+    for kind in type(thing).__mro__:
+        slots = getattr(kind, "__slots__", ())
+        for name in [slots] if isinstance(slots, str) else slots:
+            parts[name] = getattr(thing, name, None)
+    return numbers_reached(parts, seen)
+
+
+def numbers_in(document):
+    """Return all doubles of a byte string, wherever they begin."""
+    found = set()
+    for offset in range(8):
+        whole = document[offset : offset + (len(document) - offset) // 8 * 8]
+        for order in "<>":
+            found |= _fractions(np.frombuffer(whole, f"{order}f8"))
+    return found
+
+
+def _fractions(values):
+    numbers = np.asarray(values, dtype=np.float64).ravel()
+    numbers = numbers[np.isfinite(numbers)]
+    return set(numbers[numbers != np.round(numbers)].tolist())
+
+
+def numbers_of_fit(fitted):
+    """Return every number that scikit-learn's own fit has, by its name."""
+    found = {
+        name: numbers_reached(value)
+        for name, value in vars(fitted).items()
+        if name not in fitted.get_params()
+    }
+    for method in ("predict", "transform", "decision_function", "predict_proba"):
+        if hasattr(fitted, method):
+            found[method] = _fractions(
+                getattr(fitted, method)(X)
+                if np.asarray(getattr(fitted, method)(X[:1])).dtype.kind == "f"
+                else []
+            )
+    return found | {"records": _fractions(X), "targets": _fractions(Y)}
+
+
+def assert_nothing_kept(model, secrets, released):
+    """Assert that a pickle has none of the numbers, and all of the released ones."""
+    document = pickle.dumps(model)
+    params = numbers_reached(model.get_params(deep=False)) | {model.risk_}
+    params |= _fractions(POINTS)
+    for kept in (numbers_reached(model), numbers_in(document)):
+        for name, values in secrets.items():
+            assert not (kept - params) & values, name
+        assert kept >= released  # the search does find numbers
+
+
+HIDDEN = [
+    (Ridge(), "auto"),
+    (Lasso(0.01), "auto"),
+    (LogisticRegression(max_iter=20), "auto"),
+    (LinearSVC(max_iter=50), "auto"),
+    (GaussianNB(), "auto"),
+    (LinearDiscriminantAnalysis(), "auto"),
+    (PCA(2), "auto"),
+    (PCA(2, whiten=True), ("mean_", "components_", "explained_variance_")),
+    (StandardScaler(), "auto"),
+    (KMeans(3, n_init=1), "auto"),
+    (RandomForestRegressor(3), "predict"),
+    (GaussianNB(var_smoothing=0.1), "predict_proba"),
+]
+
+
+@pytest.mark.sampled(16)
+@pytest.mark.parametrize("way", ["sampled", "declared", "explicit", "no reference"])
+@pytest.mark.parametrize(("estimator", "release"), HIDDEN, ids=repr)
+def test_nothing_without_noise_is_kept(estimator, release, way, monkeypatch):
+    points = None if isinstance(release, tuple) or release == "auto" else POINTS
+    model = private(estimator, release, X_public=points)
+    read = []
+    for reader in (AttributeReader, PredictionReader):
+        plain_read = reader.__call__
+
+        def record(self, fitted, plain_read=plain_read):
+            numbers = plain_read(self, fitted)
+            read.append(numbers)
+            return numbers
+
+        monkeypatch.setattr(reader, "__call__", record)
+    if way == "sampled":
+        fit_public(model)
+    elif way == "no reference":
+        with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
+            model.fit(*data_for(estimator))
+        assert not hasattr(model.sampler_, "differences_")
+        assert model.sampler_.query_.anchor is None
+        assert model.certificate_.reference_is_private
+        assert not model.certificate_.private
+    else:
+        declare_classes(model).set_params(**WAYS[way][0]).fit(*data_for(estimator))
+        assert model.certificate_.private
+    if way == "no reference":
+        # Whatever was read is of fits on the private records or on resamples of them.
+        secrets = {"read": set().union(*map(numbers_reached, read))}
+    else:
+        secrets = {"read": numbers_reached(read[-1])}
+    plain = fit_plain(estimator)
+    secrets |= numbers_of_fit(plain)
+    served = model.estimator_
+    if points is None:
+        names = ("coef_", "theta_", "components_", "mean_", "cluster_centers_")
+        released = [getattr(served, n) for n in names if hasattr(served, n)]
+    else:
+        released = [served.surrogate_[-1]._y]
+    assert released
+    assert_nothing_kept(model, secrets, _fractions(released[0]))
+    document = pickle.dumps(model)
+    public = set(vars(served)) | {"classes_", "n_features_in_"}
+    if points is not None:  # the nearest point, in units of deviations
+        public |= set(vars(served.surrogate_[0]))
+    own = {name for name in vars(plain) if name.endswith("_")}
+    for name in own - public - FITTED - {"n_outputs_"}:
+        short = name.encode() + b"\x94"  # as pickle writes a whole string
+        assert short not in document, name
+
+
+def test_a_fit_on_the_private_data_is_found_by_the_search():
+    """The other side: a model that keeps the private fit is noticed."""
+    model = fit_public(private(KMeans(3, n_init=1)))
+    released = _fractions(model.estimator_.cluster_centers_)
+    secrets = numbers_of_fit(fit_plain(KMeans(3, n_init=1)))
+    assert_nothing_kept(model, secrets, released)
+    model.estimator_.inertia_ = fit_plain(KMeans(3, n_init=1)).inertia_
+    with pytest.raises(AssertionError, match="inertia_"):
+        assert_nothing_kept(model, secrets, released)
+
+
+def test_training_data_given_as_reference_are_no_public_reference():
+    model = private(PCA(2))
+    with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
+        model.fit(X, X_reference=X.tolist())
+    assert model.sampler_.query_.anchor is None
+    assert not model.certificate_.private
+    with (
+        pytest.warns(PrivacyLeakWarning),
+        pytest.raises(ValueError, match="there is no reference"),
+    ):
+        private(Ridge(), public_attributes=("n_iter_",)).fit(
+            X, Y, X_reference=X.copy(), y_reference=Y
+        )
+
+
+def test_labels_of_records_are_known_only_without_noise():
+    assert not hasattr(fit_public(private(KMeans(3, n_init=1))), "labels_")
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    for data in (X, frame):
+        model = private(KMeans(3, n_init=1), epsilon=np.inf, **DECLARED).fit(data)
+        plain = KMeans(3, n_init=1, random_state=0).fit(X)
+        np.testing.assert_array_equal(model.labels_, plain.labels_)
+    for names in (("cluster_centers_",), ("inertia_",)):
+        named = private(KMeans(3, n_init=1), names, epsilon=np.inf, **DECLARED)
+        assert not hasattr(named.fit(X), "labels_")
+
+
+# Nothing but the release tells about the private data
+
+
+SECRET = 60.0
+
+
+class Fussy(RegressorMixin, BaseEstimator):
+    """Fails, or warns, about what only the private data have."""
+
+    def __init__(self, how="raise", verbose=0):
+        self.how = how
+        self.verbose = verbose
+
+    def fit(self, X, y):
+        X, y = validate_data(self, X, y)
+        if self.verbose:
+            print("the largest is", X.max())
+        self.coef_ = np.array([X.mean(), y.mean()])
+        if X.max() >= SECRET:
+            if self.how == "raise":
+                raise RuntimeError(f"too large: {X.max()}")
+            if self.how == "warn":
+                warnings.warn(f"too large: {X.max()}", stacklevel=2)
+                np.log(X - X)
+            elif self.how == "shape":
+                self.coef_ = np.zeros(int(X.max()))
+            elif self.how == "attribute":
+                del self.coef_
+            elif self.how == "infinite":
+                self.coef_ = self.coef_ / 0.0
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.coef_[0])
+
+
+FAR = np.where(X.max() == X, SECRET, X)
+
+
+@pytest.mark.parametrize("way", ["sampled", "declared", "explicit"])
+@pytest.mark.parametrize("how", ["raise", "shape", "attribute"])
+def test_failure_on_private_data_shows_nothing_of_them(how, way):
+    model = private(Fussy(how), ("coef_",), **WAYS[way][0])
+    reference = SECOND if WAYS[way][1] else {}
+    with pytest.raises(ValueError, match="has no answer on the private data") as error:
+        model.fit(FAR, Y, **reference)
+    assert "60" not in str(error.value)
+    assert error.value.__context__ is None
+    assert error.value.__cause__ is None
+    assert not hasattr(model, "estimator_")
+
+
+@pytest.mark.parametrize("way", ["sampled", "declared", "explicit"])
+def test_numbers_that_are_not_finite_are_not_told(way):
+    model = private(Fussy("infinite"), ("coef_",), **WAYS[way][0])
+    with pytest.raises(ValueError, match="has no answer on the private data") as e:
+        model.fit(FAR, Y, **(SECOND if WAYS[way][1] else {}))
+    assert e.value.__context__ is None
+
+
+@pytest.mark.parametrize("way", ["sampled", "declared", "explicit"])
+def test_warnings_of_private_fits_are_not_shown(way):
+    model = private(Fussy("warn"), ("coef_",), **WAYS[way][0])
+    with np.errstate(all="raise"), warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        model.fit(FAR, Y, **(SECOND if WAYS[way][1] else {}))
+        hard = private(Lasso(1e-9, max_iter=1), **WAYS[way][0])
+        hard.fit(FAR, Y, **(SECOND if WAYS[way][1] else {}))
+    assert not shown
+    with pytest.warns(sklearn.exceptions.ConvergenceWarning):
+        Lasso(1e-9, max_iter=1).fit(FAR, Y)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "release"),
+    [
+        (Fussy("fine", verbose=1), ("coef_",)),
+        (Fussy("fine", verbose=True), ("coef_",)),
+        (LinearSVC(verbose=1, max_iter=20), "auto"),
+        (KMeans(2, verbose=1, n_init=1), "auto"),
+        (SGDRegressor(verbose=1, max_iter=2), "auto"),
+        (GradientBoostingRegressor(n_estimators=2, verbose=2), "predict"),
+        (make_pipeline(StandardScaler(), Fussy(verbose=1), verbose=True), "predict"),
+    ],
+    ids=repr,
+)
+def test_nothing_is_printed(estimator, release, capfd):
+    points = POINTS if release == "predict" else None
+    model = private(estimator, release, X_public=points)
+    fit_public(model)
+    fit_declared(model)
+    assert capfd.readouterr() == ("", "")
+    params = model.estimator.get_params()
+    assert any(v for n, v in params.items() if n.endswith("verbose"))  # as it was
+
+
+def test_random_state_of_none_is_fixed_and_fits_are_functions_of_the_data():
+    model = private(KMeans(3, n_init=1), epsilon=np.inf, **DECLARED)
+    centers = [clone(model).fit(X).estimator_.cluster_centers_ for _ in range(2)]
+    np.testing.assert_array_equal(*centers)
+    plain = KMeans(3, n_init=1, random_state=0).fit(X)
+    np.testing.assert_array_equal(centers[0], plain.cluster_centers_)
+    assert model.estimator.random_state is None
+    pipeline = make_pipeline(StandardScaler(), RandomForestRegressor(2, verbose=1))
+    fixed = repeatable(pipeline).get_params()
+    assert fixed["randomforestregressor__random_state"] == 0
+    assert fixed["randomforestregressor__verbose"] == 0
+    assert repeatable(KMeans(random_state=7)).random_state == 7
+
+
+def test_splitters_caches_and_workers_leave_nothing_to_chance_and_no_trace():
+    splitter = ShuffleSplit(2)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), SVC(), memory="somewhere"),
+        {"svc__C": [1.0, 2.0]},
+        cv=splitter,
+        n_jobs=2,
+    )
+    fixed = repeatable(search).get_params()
+    assert fixed["cv"].random_state == 0
+    assert fixed["n_jobs"] is None
+    assert fixed["estimator__memory"] is None
+    assert fixed["estimator__svc__random_state"] == 0
+    assert splitter.random_state is None
+    assert (search.n_jobs, search.estimator.memory) == (2, "somewhere")
+    seeded = ShuffleSplit(2, random_state=7)
+    assert repeatable(search.set_params(cv=seeded)).cv.random_state == 7
+    assert repeatable(search.set_params(cv=3)).cv == 3
+
+
+def test_query_is_a_function_also_where_a_generator_is_given():
+    state = np.random.RandomState(3)
+    query = EstimatorQuery(
+        KMeans(3, n_init=1, random_state=state),
+        AttributeReader(("cluster_centers_",)),
+        {"cluster_centers_": (3, 4)},
+    )
+    np.testing.assert_array_equal(query(X), query(X))
+
+
+def test_noise_differs_each_time_also_with_random_state():
+    model = private(Ridge())
+    first, second = (fit_public(model).estimator_.coef_ for _ in range(2))
+    assert (first != second).all()
+    seeded = private(Ridge(), noise_random_state=1)
+    coefs = []
+    for _ in range(2):
+        with pytest.warns(PrivacyLeakWarning, match="not private"):
+            coefs.append(fit_public(seeded).estimator_.coef_)
+    np.testing.assert_array_equal(*coefs)
+    assert not seeded.certificate_.private

@@ -1,0 +1,136 @@
+"""Wrapped estimators as part of scikit-learn: searches, pipelines, data frames."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import sklearn
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.decomposition import PCA
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from wrapped import (
+    CHEAP,
+    TABLE,
+    X_PUBLIC,
+    Y_PUBLIC,
+    X,
+    Y,
+    data_for,
+    fit_public,
+    private,
+)
+
+WITH_TABLE = clone(CHEAP).set_params(reference=TABLE)
+
+
+def test_search_reaches_the_estimator_and_the_sampler():
+    model = private(Ridge(), sensitivity=WITH_TABLE)
+    grid = {
+        "estimator__alpha": [0.5, 1.0],
+        "epsilon": [1.0, 2.0],
+        "sensitivity__n_pairs": [5],
+    }
+    search = GridSearchCV(model, grid, cv=2).fit(X, Y)
+    assert search.best_estimator_.sampler_.n_pairs == 5
+    assert len(search.cv_results_["params"]) == 4
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_cross_validation_pickling_and_cloning():
+    model = private(Ridge(), sensitivity=WITH_TABLE, epsilon=1e6)
+    assert (cross_val_score(model, X, Y, cv=3) > 0.5).all()
+    for estimator in (Ridge(), GaussianNB(), KMeans(3, n_init=1), PCA(2)):
+        fitted = fit_public(private(estimator))
+        copied = pickle.loads(pickle.dumps(fitted))
+        method = "predict" if hasattr(fitted, "predict") else "transform"
+        np.testing.assert_array_equal(
+            getattr(copied, method)(X), getattr(fitted, method)(X)
+        )
+        assert copied.certificate_ == fitted.certificate_
+        assert copied.sampler_.query_ == fitted.sampler_.query_
+        assert not hasattr(clone(fitted), "estimator_")
+        again = clone(copied).set_params(sensitivity=copied.sampler_)
+        assert again.fit(*data_for(estimator)).sensitivity_ == fitted.sensitivity_
+
+
+def test_fit_never_touches_parameters():
+    estimator, sampler = KMeans(3, n_init=1, verbose=0), clone(WITH_TABLE)
+    model = private(estimator, sensitivity=sampler)
+    before = copy.deepcopy(model.get_params())
+    model.fit(X)
+    after = model.get_params()
+    assert after.pop("sensitivity") is sampler
+    assert after.pop("estimator") is estimator
+    assert set(vars(estimator)) == set(estimator.get_params())
+    for name in ("sensitivity", "estimator"):
+        before.pop(name)
+    assert {k: repr(v) for k, v in after.items()} == {
+        k: repr(v) for k, v in before.items()
+    }
+
+
+def test_set_output():
+    frame = pd.DataFrame(X, columns=list("abcd"), index=np.arange(80) + 5)
+    public = pd.DataFrame(X_PUBLIC, columns=list("abcd"))
+    for estimator, names in ((PCA(2), ["pca0", "pca1"]), (StandardScaler(), "abcd")):
+        model = private(estimator)
+        assert model.set_output(transform="pandas") is model
+        transformed = model.fit_transform(frame, X_reference=public)
+        assert list(transformed.columns) == list(names)
+        assert list(transformed.index) == list(frame.index)
+        assert list(model.get_feature_names_out()) == list(names)
+        model.set_output(transform="default")
+        assert isinstance(model.transform(frame), np.ndarray)
+        model.set_output()
+        assert isinstance(model.transform(frame), np.ndarray)
+
+
+def test_names_of_columns_may_be_given():
+    model = fit_public(private(StandardScaler()))
+    assert list(model.get_feature_names_out(list("wxyz"))) == list("wxyz")
+
+
+def test_reference_is_routed_through_a_pipeline():
+    with sklearn.config_context(enable_metadata_routing=True):
+        scaler = private(StandardScaler(), epsilon=1e9)
+        scaler.set_fit_request(X_reference=True, y_reference=False)
+        ridge = private(Ridge()).set_fit_request(X_reference=True, y_reference=True)
+        pipeline = make_pipeline(scaler, ridge, transform_input=["X_reference"])
+        pipeline.fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
+        first, last = pipeline[0], pipeline[-1]
+        assert first.certificate_.private
+        assert last.certificate_.private
+        direct = private(Ridge()).fit(
+            first.transform(X),
+            Y,
+            X_reference=X_PUBLIC,
+            y_reference=Y_PUBLIC,
+        )
+        assert (
+            last.certificate_.evidence.n_records
+            == direct.certificate_.evidence.n_records
+        )
+        plain = make_pipeline(
+            StandardScaler(), ridge, transform_input=["X_reference"]
+        ).fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
+        scaler = StandardScaler().fit(X)
+        direct = private(Ridge()).fit(
+            scaler.transform(X),
+            Y,
+            X_reference=scaler.transform(X_PUBLIC),
+            y_reference=Y_PUBLIC,
+        )
+        assert plain[-1].certificate_ == direct.certificate_
+        search = GridSearchCV(plain, {"privateestimator__epsilon": [1.0, 2.0]}, cv=2)
+        search.fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
+        assert search.best_estimator_[-1].certificate_.private
+
+
+def test_shows_as_html():
+    assert "PrivateEstimator" in private(Ridge())._repr_html_()
