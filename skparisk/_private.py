@@ -43,6 +43,7 @@ from skparisk.queries._base import answer_private
 from skparisk.reference import TableReference
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
+from skparisk.sensitivity._release import check_given
 
 __all__ = [
     "PrivateMixin",
@@ -52,6 +53,11 @@ __all__ = [
     "reference_table",
     "samples_training_data",
 ]
+
+_ONE_REFERENCE = (
+    "X_reference must be None if the SensitivitySampler has a reference or has already "
+    "been fitted: there can be only one reference."
+)
 
 SensitivitySource: TypeAlias = SensitivitySampler | KnownSensitivity | str
 
@@ -204,8 +210,16 @@ class PrivateMixin:
         if isinstance(source, KnownSensitivity):
             return self._release_known(query, data.features, data.targets, source)
         assert isinstance(source, SensitivitySampler)  # "bound" is released elsewhere
-        sampler = self._fit_sampler(source, query, data)
-        released = sampler._release(data.X, data.targets)
+        features, targets = data.features, None
+        if query.needs_y:
+            targets = check_given(query, data.targets).astype(np.float64)
+        if hasattr(source, "certificate_"):
+            sampler = self._take_sampler(source, query, data)
+            # It may have been fitted for other columns.
+            sampler._check_data(query, data.X, targets, reset=False)
+        else:
+            sampler = self._fit_sampler(source, query, data, targets)
+        released = sampler._answer(features, targets)
         self._keep_claim(sampler.certificate_, sampler)
         return np.asarray(released)
 
@@ -243,26 +257,32 @@ class PrivateMixin:
         self._keep_claim(certificate, None)
         return released
 
-    def _fit_sampler(
+    def _take_sampler(
         self, source: SensitivitySampler, query: Query, data: TrainingData
     ) -> SensitivitySampler:
-        """Return a sampler that is fitted for this query, target and data."""
-        fitted = hasattr(source, "certificate_")
-        if data.table is not None and (fitted or source.reference is not None):
-            raise ValueError(
-                "X_reference must be None if the SensitivitySampler has a reference or "
-                "has already been fitted: there can be only one reference."
+        """Return a sampler with the pairs of one that is fitted, for this target."""
+        if data.table is not None:
+            raise ValueError(_ONE_REFERENCE)
+        if source.query_ != query:
+            raise IncompatibleError(
+                f"The SensitivitySampler was fitted for {source.query_}, but {query} "
+                "is to be released."
             )
-        if fitted:
-            if source.query_ != query:
-                raise IncompatibleError(
-                    f"The SensitivitySampler was fitted for {source.query_}, but "
-                    f"{query} is to be released."
-                )
-            reused = copy.copy(source)
-            if self.noise_random_state is not None:
-                reused.noise_random_state = self.noise_random_state
-            return reused.calibrate(epsilon=self.epsilon, gamma=self.gamma)
+        taken = copy.copy(source)
+        if self.noise_random_state is not None:
+            taken.noise_random_state = self.noise_random_state
+        return taken.calibrate(epsilon=self.epsilon, gamma=self.gamma)
+
+    def _fit_sampler(
+        self,
+        source: SensitivitySampler,
+        query: Query,
+        data: TrainingData,
+        targets: NDArray[np.float64] | None,
+    ) -> SensitivitySampler:
+        """Return a sampler that is fitted for this query, target and data."""
+        if data.table is not None and source.reference is not None:
+            raise ValueError(_ONE_REFERENCE)
         if source.query is not None and source.query != query:
             raise IncompatibleError(
                 f"The SensitivitySampler has the query {source.query}, but {query} is "
@@ -282,7 +302,10 @@ class PrivateMixin:
             check_n_records(len(data.features), sampler.n_records, sampler.relation)
         if data.table is not None:
             sampler.set_params(reference=data.table)
-        sampler._fit(data.X, data.targets, private=data.reference_is_private)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):  # the columns are known: they have been validated
+                setattr(sampler, name, getattr(self, name))
+        sampler._fit_checked(data.features, targets, private=data.reference_is_private)
         if data.table is not None:
             # The table is no part of a model; the sampled pairs stand for it.
             sampler.set_params(reference=None, n_records=sampler.n_records_)

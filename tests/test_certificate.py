@@ -16,6 +16,7 @@ from skparisk import Certificate
 from skparisk.calibration import Exchangeable
 from skparisk.certificate import DominatingLoss, Evidence
 from skparisk.certificate import _claim as texts
+from skparisk.laws import Exponential
 
 derandomized = settings(derandomize=True, deadline=None, max_examples=200)
 
@@ -109,11 +110,16 @@ def test_numpy_numbers_become_plain():
         ({"randomness": "explicit"}, "n_pairs must be given unless randomness='expl"),
         ({"n_draws": 1}, "n_draws must be given if and only if randomness='both'"),
         ({"n_unanswered": -1}, "n_unanswered must be a whole number >= 0"),
-        ({"law": "cauchy"}, "mechanism must be one of 'laplace', 'gaussian'"),
+        ({"law": "cauchy"}, "norm must be one of 'l1', 'l2', 'sup'; got None"),
+        ({"law": ""}, "law must be a name, got ''"),
+        ({"norm": "l2"}, "norm must be 'l1' with law='laplace', got 'l2'"),
         ({"law": "gaussian"}, "delta must be above 0 for gaussian noise"),
-        ({"law": "exponential", "delta": 0.1}, "mechanism='exponential' has no"),
-        ({"noise_shape": "round"}, "noise_shape must be one of 'isotropic'"),
-        ({"noise_shape": "whitened"}, "n_shape_pairs must be a whole number"),
+        ({"law": "exponential", "delta": 0.1}, "law='exponential' has no"),
+        ({"noise_shape": None}, "noise_shape must be a name, got None"),
+        (
+            {"noise_shape": "whitened", "n_shape_pairs": 0},
+            "n_shape_pairs must be a whole number",
+        ),
         ({"n_shape_pairs": 5}, "n_shape_pairs must be None with noise_shape='isotr"),
         ({"n_pairs": None}, "order_index, n_draws, .* must be None without n_pairs"),
         ({"order_index": None}, "order_index must be a whole number >= 1, got None"),
@@ -147,7 +153,7 @@ def test_order_index_without_pairs_is_refused():
     ("changes", "message"),
     [
         ({"delta": 1e-6}, "delta must be 0 with randomness='both', got 1e-06"),
-        ({"n_draws": 0}, "n_draws must be at least 1 unless mechanism='gaussian' and"),
+        ({"n_draws": 0}, "n_draws must be at least 1 unless law='gaussian' and"),
         ({"n_draws": 0, "order_index": None}, "n_draws must be at least 1 unless"),
         ({"n_draws": 2, "order_index": 3001}, "order_index must be at most 3000"),
     ],
@@ -173,8 +179,9 @@ def test_evidence_and_loss_have_their_types():
     """Nothing that only looks like them is taken."""
     with pytest.raises(ValueError, match="evidence must be None or Evidence, got 3"):
         Certificate(1.0, evidence=3)
-    with pytest.raises(ValueError, match="law must be one of"):
-        DominatingLoss("cauchy", 1.0)
+    for wrong in ("", 3, Exponential()):  # which does not say how it composes
+        with pytest.raises(ValueError, match="law must be one of"):
+            DominatingLoss(wrong, 1.0)
     with pytest.raises(ValueError, match="shift must be a finite number, got inf"):
         DominatingLoss("laplace", math.inf)
     with pytest.raises(ValueError, match=r"excess must be a number in \[0, inf\]"):

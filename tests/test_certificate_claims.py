@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skparisk import Certificate, IncompatibleError, SensitivitySampler
+from skparisk.calibration import Target, calibrate
 from skparisk.certificate import _claim as texts
 from skparisk.certificate import as_certificate
 from skparisk.certificate._certificate import as_certificates
@@ -270,7 +271,11 @@ def test_plain_numbers_are_releases():
 
 def test_mechanisms_say_what_they_guarantee():
     laplace = LaplaceMechanism(1.0, 0.5, 3).as_certificate()
-    assert (laplace.epsilon, laplace.delta, laplace.loss.law) == (0.5, 0.0, "laplace")
+    assert (laplace.epsilon, laplace.delta, laplace.loss.law_name) == (
+        0.5,
+        0.0,
+        "laplace",
+    )
     assert laplace.loss.shift + laplace.loss.excess == pytest.approx(0.5, rel=1e-8)
     assert laplace.loss.shift == 0.5
     gaussian = GaussianMechanism(1.0, 0.5, 1e-5, 3).as_certificate()
@@ -300,7 +305,6 @@ def test_mechanisms_say_what_they_guarantee():
         ({"law": "gaussian", "delta": 1e-5}, "gaussian"),
         ({"randomness": "both"}, None),
         ({"noise_random_state": 0}, None),
-        ({"randomness": "explicit", "sensitivity": 0.1, "gamma": 0.6}, "laplace"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::skparisk.PrivacyLeakWarning")
@@ -309,7 +313,7 @@ def test_certificates_are_what_composition_takes(parameters, law):
     sampler = SensitivitySampler(np.mean, random_state=0, **parameters).fit(public)
     given_ = sampler.certificate_
     assert as_certificate(given_) is given_ is given_.as_certificate()
-    assert (given_.loss and given_.loss.law) == law
+    assert (given_.loss and given_.loss.law_name) == law
     if law is not None:
         ratio = given_.loss.shift / given_.noise_epsilon
         assert 1 < ratio < 1 + 1e-5
@@ -341,16 +345,20 @@ def test_a_certificate_is_amended_and_never_improved():
         ({"epsilon": 1e-8}, True),
         ({"epsilon": 1e-8, "law": "gaussian", "delta": 1e-5}, True),
         ({"epsilon": 1e-10, "law": "gaussian", "delta": 1e-5}, False),
-        ({"sensitivity": 1e-280}, True),
-        ({"sensitivity": 1e-300}, False),
+        ({"size": 1e-280}, True),
+        ({"size": 1e-300}, False),
     ],
 )
 def test_where_the_grid_counts_only_the_level_is_known(plan, is_known):
     """Of noise on a coarse grid, no law of the loss is claimed."""
-    plan = {"randomness": "explicit", "sensitivity": 1.0} | plan
-    sampler = SensitivitySampler(np.mean, **plan)
-    sampler.fit(np.ones((10, 1)))
-    assert (sampler.certificate_.loss is not None) == is_known
+    plan = {"epsilon": 1.0, "size": 1.0, "law": "laplace", "delta": 0.0} | plan
+    _, claim = calibrate(
+        np.full((99, 1), plan["size"]),
+        Target(plan["epsilon"], delta=plan["delta"]),
+        law=plan["law"],
+        n_records=10,
+    )
+    assert (claim.loss is not None) == is_known
 
 
 # What attacks found

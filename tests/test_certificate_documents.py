@@ -220,7 +220,7 @@ def test_text_has_what_matters(given_):
         return
     assert (f"(asked for: {evidence.gamma:g})" in text) is (evidence.gamma > 0)
     assert "records, outputs: 900, 6\n" in text
-    assert f"noise: {evidence.mechanism}, scale " in text
+    assert f"noise: {evidence.law}, scale " in text
     if evidence.n_pairs is not None:
         assert "reference: the public table" in text
         assert f"calibration: {evidence.calibration}, " in text
@@ -263,12 +263,12 @@ def test_text_says_what_the_risk_is_over_and_how_it_came_about(case, rows):
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "norm"),
+    ("law", "norm"),
     [("laplace", "l1 norm"), ("gaussian", "l2 norm"), ("exponential", "sup norm")],
 )
-def test_text_says_in_which_norm_the_sensitivity_is(mechanism, norm):
+def test_text_says_in_which_norm_the_sensitivity_is(law, norm):
     """A number without its norm may be any of them."""
-    given_ = certificate(law=law, delta=1e-6 * (mechanism == "gaussian"))
+    given_ = certificate(law=law, delta=1e-6 * (law == "gaussian"))
     assert f"sensitivity: 0.25 ({norm})\n" in str(given_)
     assert f"0.25 ({norm})" in given_._repr_html_()
 

@@ -96,7 +96,6 @@ def test_fitted_pairs_in_a_search_are_frozen(shell):
         {"randomness": "both", "law": "gaussian", "noise_shape": "whitened"},
         {"law": "gaussian", "delta": 1e-5},
         {"calibration": "pac"},
-        {"randomness": "explicit", "sensitivity": 2.0},
         {"reference": CallableReference(lambda n, rng: make_data(n, 3, rng))},
     ],
     ids=str,
@@ -236,7 +235,7 @@ BAD_PARAMETERS = [
     (
         {"sensitivity": SensitivitySampler(law="exponential")},
         {},
-        "must add noise to numbers, got 'exponential'",
+        "noise that is added to numbers, got 'exponential'",
     ),
     (
         {"sensitivity": SensitivitySampler(MeanQuery())},

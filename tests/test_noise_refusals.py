@@ -110,7 +110,7 @@ REFUSALS = [
     *(
         (
             plan | CLASSICAL | {"delta": DELTA, "epsilon": epsilon},
-            f"epsilon must be at most 1 with the classical .*; got {text}",
+            f"epsilon must be at most 1 with .*classical.*; got {text}",
         )
         for plan in ({}, {"noise_shape": "whitened"})
         for epsilon, text in [(1.0000001, r"1\.0000001\.$"), (3, r"3\.0\.$")]

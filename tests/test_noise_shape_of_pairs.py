@@ -280,7 +280,7 @@ def test_without_an_answer_there_is_no_shape(name):
 def test_so_many_pairs_are_enough_for_a_shape(name, monkeypatch):
     """Further pairs calibrate."""
     shared = fitted(name)  # before the patch: others use it as well
-    monkeypatch.setattr("skparisk.calibration._calibrate._MOST_SHAPE_PAIRS", 20)
+    monkeypatch.setattr("skparisk.calibration._terms._MOST_SHAPE_PAIRS", 20)
     s = shared.calibrate()
     assert (s.certificate_.evidence.n_shape_pairs, s.certificate_.evidence.n_pairs) == (
         20,

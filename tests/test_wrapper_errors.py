@@ -269,7 +269,7 @@ class Unclonable(RegressorMixin, BaseEstimator):
             {"sensitivity": SensitivitySampler(law="exponential")},
             SECOND,
             ValueError,
-            "mechanism of the SensitivitySampler must add noise to numbers",
+            "law of the SensitivitySampler must be of noise that is added to numbers",
         ),
         (
             Ridge(),

@@ -36,7 +36,11 @@ from wrapped import (
     reference_for,
 )
 
-from skparisk import PrivacyLeakWarning, PrivateEstimator, SensitivitySampler
+from skparisk import (
+    KnownSensitivity,
+    PrivacyLeakWarning,
+    PrivateEstimator,
+)
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader
 from skparisk.queries._estimator import repeatable
 
@@ -109,8 +113,8 @@ WAYS = {
         False,
     ),
     "declared": (DECLARED, False),
-    "explicit": (
-        {"sensitivity": SensitivitySampler(randomness="explicit", sensitivity=1.0)},
+    "another law": (
+        {"sensitivity": KnownSensitivity(1.0, norm="l2", law="gaussian", at_risk=True)},
         False,
     ),
 }
@@ -132,7 +136,7 @@ def test_fitted_attributes_are_the_documented_ones(way):
         model.certificate_.evidence.n_records,
         model.certificate_.evidence.n_outputs,
     ) == (80, 5)
-    assert (model.sampler_ is None) == (way == "declared")
+    assert (model.sampler_ is None) == (way in ("declared", "another law"))
     assert list(model.estimator_.feature_names_in_) == list("abcd")
     shown = str(model.certificate_)
     assert str(float(model.estimator_.coef_[0])) not in shown
@@ -222,7 +226,7 @@ HIDDEN = [
 
 
 @pytest.mark.sampled(16)
-@pytest.mark.parametrize("way", ["sampled", "declared", "explicit", "no reference"])
+@pytest.mark.parametrize("way", ["sampled", "declared", "another law", "no reference"])
 @pytest.mark.parametrize(("estimator", "release"), HIDDEN, ids=repr)
 def test_nothing_without_noise_is_kept(estimator, release, way, monkeypatch):
     points = None if isinstance(release, tuple) or release == "auto" else POINTS
@@ -351,7 +355,7 @@ class Fussy(RegressorMixin, BaseEstimator):
 FAR = np.where(X.max() == X, SECRET, X)
 
 
-@pytest.mark.parametrize("way", ["sampled", "declared", "explicit"])
+@pytest.mark.parametrize("way", ["sampled", "declared", "another law"])
 @pytest.mark.parametrize("how", ["raise", "shape", "attribute"])
 def test_failure_on_private_data_shows_nothing_of_them(how, way):
     model = private(Fussy(how), ("coef_",), **WAYS[way][0])
@@ -364,7 +368,7 @@ def test_failure_on_private_data_shows_nothing_of_them(how, way):
     assert not hasattr(model, "estimator_")
 
 
-@pytest.mark.parametrize("way", ["sampled", "declared", "explicit"])
+@pytest.mark.parametrize("way", ["sampled", "declared", "another law"])
 def test_numbers_that_are_not_finite_are_not_told(way):
     model = private(Fussy("infinite"), ("coef_",), **WAYS[way][0])
     with pytest.raises(ValueError, match="has no answer on the private data") as e:
@@ -372,7 +376,7 @@ def test_numbers_that_are_not_finite_are_not_told(way):
     assert e.value.__context__ is None
 
 
-@pytest.mark.parametrize("way", ["sampled", "declared", "explicit"])
+@pytest.mark.parametrize("way", ["sampled", "declared", "another law"])
 def test_warnings_of_private_fits_are_not_shown(way):
     model = private(Fussy("warn"), ("coef_",), **WAYS[way][0])
     with np.errstate(all="raise"), warnings.catch_warnings(record=True) as shown:

@@ -207,8 +207,8 @@ def test_add_remove_needs_a_public_number_of_records():
     assert model.certificate_.evidence.n_records == 81
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_shaped_noise(mechanism):
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_shaped_noise(law):
     sampler = SensitivitySampler(
         n_pairs=60, randomness="both", law=law, noise_shape="whitened"
     )

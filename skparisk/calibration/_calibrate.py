@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skparisk._validate import check_at_least, check_random_state, check_relation
-from skparisk.calibration._drawn import drawn_levels, drawn_scales
-from skparisk.calibration._order import (
-    check_risk_control,
-    control_risk,
-    order_curve,
-    order_statistic,
-)
+from skparisk._validate import check_random_state, check_relation
 from skparisk.calibration._pairs import SampledPairs, norms_of_pairs
-from skparisk.calibration._rules import Exchangeable, Rule, as_rule, rule_proviso
+from skparisk.calibration._rules import Rule, rule_proviso
+from skparisk.calibration._scale import find_scale
 from skparisk.calibration._target import Target
+from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate, DominatingLoss, Evidence
 from skparisk.certificate._claim import SEEDED
 from skparisk.exceptions import CalibrationError
-from skparisk.laws import Laplace, Law
+from skparisk.laws import Law
 from skparisk.laws._grid import GRID_SHARE
-from skparisk.laws._names import NORMS, as_law, is_ours
+from skparisk.laws._names import NORMS, is_ours
 from skparisk.mechanisms import (
     AdditiveNoise,
     ExponentialChoice,
@@ -33,12 +27,11 @@ from skparisk.mechanisms import (
     NoiseShape,
     fit_noise_shape,
 )
-from skparisk.mechanisms._shapes import as_shape
 
 __all__ = [
     "calibrate",
-    "check_pairs",
     "dominating_loss",
+    "find_noise",
     "law_proviso",
 ]
 
@@ -158,30 +151,42 @@ default="laplace"
     (0.0431, 0.1)
     """
     pairs = _as_pairs(differences, random_state)
-    law, rule = as_law(law), as_rule(rule)
-    n_shape, draws = check_pairs(
-        len(pairs), target, law=law, shape=shape, rule=rule, n_draws=n_draws
+    terms = agree(len(pairs), target, law=law, shape=shape, rule=rule, n_draws=n_draws)
+    return find_noise(
+        pairs,
+        terms,
+        n_records=n_records,
+        relation=check_relation(relation),
+        reference=reference,
+        for_new_people=for_new_people,
+        provisos=provisos,
+        seeded=seeded,
     )
-    own_shape = isinstance(shape, str | IsotropicShape)
+
+
+def find_noise(
+    pairs: SampledPairs,
+    terms: Terms,
+    *,
+    n_records: int,
+    relation: str,
+    reference: str | None,
+    for_new_people: str | None,
+    provisos: tuple[str, ...],
+    seeded: bool,
+) -> tuple[Noise, Certificate]:
+    """Do what `calibrate` does, on terms that have been agreed."""
+    target, law, rule = terms.target, terms.law, terms.rule
+    own_shape = isinstance(terms.shape, str | IsotropicShape)
     given_shape = () if own_shape else (_GIVEN_SHAPE,)
-    shape = _fit_shape(shape, target, pairs.take(slice(n_shape)))
-    pairs = pairs.take(slice(n_shape, None))
-    n_pairs, n_outputs = pairs.differences.shape
+    shape = _fit_shape(terms, pairs.take(slice(terms.n_shape_pairs)))
+    pairs = pairs.take(slice(terms.n_shape_pairs, None))
     distances = norms_of_pairs(pairs, shape, law)
-    index = rule.order_index(n_pairs, target.gamma)
-    sensitivity = float(np.partition(distances, index - 1)[index - 1])
-    if draws is not None and draws > 1:
-        rule = Exchangeable(draws)
-        index = rule.order_index(n_pairs, target.gamma)
+    sensitivity = float(
+        np.partition(distances, terms.order_index - 1)[terms.order_index - 1]
+    )
     try:
-        if math.isinf(target.epsilon):
-            found = _no_noise(target, rule, n_pairs, None if draws == 0 else index)
-        elif draws is None:
-            found = _for_all_outputs(pairs, distances, target, law, rule, index)
-        elif draws == 0:
-            found = _by_exact_risks(pairs, distances, target, law)
-        else:
-            found = _by_draws(pairs, target, law, shape, rule, index, draws)
+        found = find_scale(pairs, distances, terms, shape)
     except CalibrationError as error:
         if pairs.failure is None:
             raise
@@ -190,22 +195,22 @@ default="laplace"
             target=error.target,
             best=error.best,
         ) from error
-    noise = _make_noise(law, found.scale, found.steps, n_outputs, shape)
+    noise = _make_noise(law, found.scale, found.steps, pairs.n_outputs, shape)
     evidence = Evidence(
         gamma=target.gamma,
         sensitivity=sensitivity,
         noise_scale=noise.noise_scale,
         n_records=n_records,
-        n_outputs=n_outputs,
+        n_outputs=pairs.n_outputs,
         calibration=rule.name,
         law=law.name,
         norm=NORMS[law.norm],
-        n_pairs=n_pairs,
+        n_pairs=len(pairs),
         order_index=found.order_index,
-        n_draws=draws,
+        n_draws=terms.n_draws,
         n_unanswered=int(np.count_nonzero(~pairs.answered)),
         noise_shape=shape.name,
-        n_shape_pairs=None if shape.name == "isotropic" else n_shape or None,
+        n_shape_pairs=(shape.name != "isotropic" and terms.n_shape_pairs) or None,
         reference=reference,
         for_new_people=for_new_people,
         curve=found.curve,
@@ -217,67 +222,13 @@ default="laplace"
         found.risk,
         rule.failure_prob,
         randomness=target.randomness,
-        relation=check_relation(relation),
+        relation=relation,
         loss=None if reasons else dominating_loss(target, law, evidence),
         void_reasons=reasons,
         provisos=(*rule_proviso(rule), *law_proviso(law), *given_shape, *provisos),
         evidence=evidence,
     )
     return noise, certificate
-
-
-def check_pairs(
-    n_pairs: int,
-    target: Target,
-    *,
-    law: Law,
-    shape: str | NoiseShape,
-    rule: Rule,
-    n_draws: int | None,
-) -> tuple[int, int | None]:
-    """Check that all of these go together, before anything is drawn.
-
-    Return how many of the pairs the shape is taken from, and how many draws of the
-    noise each of the others is tried with: None where the risk is not over noise, 0
-    where it is known.
-    """
-    shape = as_shape(shape)
-    draws = _count_draws(target, law, rule, n_draws)
-    target.check_law(law)
-    if law.chooses and shape != "isotropic" and not isinstance(shape, IsotropicShape):
-        raise ValueError(
-            f"noise_shape must be 'isotropic' with law={law.name!r}, got {shape!r}."
-        )
-    plain = type(law) is Laplace and target.randomness != "both" and not target.delta
-    if rule.void_reasons and not plain:
-        raise ValueError(
-            f"calibration={rule!r} reproduces a theorem on Laplace noise, delta=0 and "
-            f"randomness 'implicit'; got law={law.name!r}, delta={target.delta!r} and "
-            f"{target.randomness!r}."
-        )
-    learned = isinstance(shape, str) and shape != "isotropic"
-    check_at_least(n_pairs, "n_pairs", 4 if learned else 1)
-    n_shape = min(n_pairs // 2, _MOST_SHAPE_PAIRS) if learned else 0
-    try:
-        if draws == 0:
-            check_risk_control(n_pairs - n_shape, target.gamma)
-        else:
-            index = rule.order_index(n_pairs - n_shape, target.gamma)
-            if not 1 <= index <= n_pairs - n_shape:
-                raise ValueError(
-                    f"calibration must choose one of {n_pairs - n_shape} sampled pairs,"
-                    f" and {rule.name!r} chose number {index!r}."
-                )
-    except CalibrationError as error:
-        if not n_shape:
-            raise
-        raise CalibrationError(
-            f"{error} Of the n_pairs={n_pairs} pairs, noise_shape={shape!r} uses "
-            f"{n_shape}.",
-            target=error.target,
-            best=error.best,
-        ) from error
-    return n_shape, draws
 
 
 def _make_noise(
@@ -324,128 +275,6 @@ def law_proviso(law: Law) -> tuple[str, ...]:
     return () if is_ours(law) else (_GIVEN_LAW.format(law.name),)
 
 
-class _Found(NamedTuple):
-    """A noise scale, the steps of the grid that it must have, and what it certifies."""
-
-    scale: float
-    steps: int
-    risk: float
-    order_index: int | None
-    curve: NDArray[np.float64] | None = None
-
-
-def _no_noise(target: Target, rule: Rule, n_pairs: int, index: int | None) -> _Found:
-    """Return what is recorded where nothing is guaranteed."""
-    risk = target.gamma if index is None else rule.certify_risk(n_pairs, index)
-    return _Found(0.0, 1, risk, index)
-
-
-def _for_all_outputs(
-    pairs: SampledPairs,
-    distances: NDArray[np.float64],
-    target: Target,
-    law: Law,
-    rule: Rule,
-    index: int,
-) -> _Found:
-    """Find the scale from which on all but a share of pairs keep the level."""
-    epsilon, delta, n_outputs = target.epsilon, target.delta, pairs.n_outputs
-    unit, steps = law.unit_noise(epsilon, delta, n_outputs)
-
-    def levels(scale: float) -> NDArray[np.float64]:
-        shifts = distances / scale
-        return law.levels(shifts, epsilon, delta, n_outputs=n_outputs)
-
-    scales = np.sort(distances * unit)
-    return _order(pairs, scales, target, rule, index, steps, levels)
-
-
-def _by_draws(
-    pairs: SampledPairs,
-    target: Target,
-    law: Law,
-    shape: NoiseShape,
-    rule: Rule,
-    index: int,
-    n_draws: int,
-) -> _Found:
-    """Find the scale from which on all but a share of the draws keep the level."""
-    epsilon, drawn = target.epsilon, (law, shape, n_draws)
-    steps = law.drawn_steps(epsilon, pairs.n_outputs)
-
-    def levels(scale: float) -> NDArray[np.float64]:
-        return drawn_levels(pairs, scale, epsilon, *drawn)
-
-    scales = np.sort(drawn_scales(pairs, epsilon, *drawn))
-    return _order(pairs, scales, target, rule, index, steps, levels)
-
-
-def _order(
-    pairs: SampledPairs,
-    scales: NDArray[np.float64],
-    target: Target,
-    rule: Rule,
-    index: int,
-    steps: int,
-    levels: Callable[[float], NDArray[np.float64]],
-) -> _Found:
-    scale = order_statistic(
-        scales,
-        index,
-        rule,
-        n_pairs=len(pairs),
-        gamma=target.gamma,
-        n_still=pairs.count_still(),
-    )
-    curve = order_curve(scales, index, rule, n_pairs=len(pairs), levels=levels)
-    return _Found(scale, steps, rule.certify_risk(len(pairs), index), index, curve)
-
-
-def _by_exact_risks(
-    pairs: SampledPairs, distances: NDArray[np.float64], target: Target, law: Law
-) -> _Found:
-    """Find the scale at which the risk over the noise, averaged over pairs, is met."""
-    n_outputs = pairs.n_outputs
-    steps = law.risk_steps(target.epsilon, target.gamma, n_outputs)
-
-    def risks(scale: float, levels: ArrayLike) -> NDArray[np.float64]:
-        return law.pair_risks(
-            distances, scale, levels, n_outputs=n_outputs, steps=steps
-        )
-
-    scale, curve = control_risk(
-        risks,
-        distances,
-        epsilon=target.epsilon,
-        gamma=target.gamma,
-        n_still=pairs.count_still(),
-    )
-    return _Found(scale, steps, target.gamma, None, curve)
-
-
-def _count_draws(
-    target: Target, law: Law, rule: Rule, n_draws: int | None
-) -> int | None:
-    if n_draws is not None:
-        check_at_least(n_draws, "n_draws", 0)
-    if target.randomness != "both":
-        return None
-    plain = type(rule) is Exchangeable
-    known = law.knows_risk and plain
-    draws = (0 if known else 1) if n_draws is None else int(n_draws)
-    if draws == 0 and not known:
-        raise ValueError(
-            "n_draws must be at least 1 unless law='gaussian' and "
-            "calibration='exchangeable', where the risk of a pair is known; got 0."
-        )
-    if draws > 1 and not plain:
-        raise ValueError(
-            "n_draws must be None or 1 unless calibration='exchangeable', got "
-            f"{draws!r} with {rule.name!r}."
-        )
-    return draws
-
-
 def _as_pairs(differences: Any, random_state: Any) -> SampledPairs:
     rng = check_random_state(random_state, "random_state")
     if isinstance(differences, SampledPairs):
@@ -466,23 +295,21 @@ def _as_pairs(differences: Any, random_state: Any) -> SampledPairs:
     )
 
 
-def _fit_shape(
-    shape: str | NoiseShape, target: Target, pairs: SampledPairs
-) -> NoiseShape:
+def _fit_shape(terms: Terms, pairs: SampledPairs) -> NoiseShape:
     """Return the shape of the noise, from pairs that calibrate nothing."""
-    if not isinstance(shape, str):
-        return shape
-    if shape == "isotropic" or math.isinf(target.epsilon):
+    if not isinstance(terms.shape, str):
+        return terms.shape
+    if terms.shape == "isotropic" or math.isinf(terms.target.epsilon):
         return IsotropicShape()
     answered = np.flatnonzero(pairs.answered)
     if not answered.size:
         raise CalibrationError(
             "None of the sampled pairs that the shape of the noise is taken from could "
             f"be answered: {pairs.failure}.",
-            target=target.gamma,
+            target=terms.target.gamma,
             best=1.0,
         )
     if answered.size < len(pairs):
         errors = None if pairs.errors is None else pairs.errors[answered]
         pairs = SampledPairs(pairs.differences[answered], errors, pairs.rounding)
-    return fit_noise_shape(shape, pairs.differences, pairs.floor(slice(None)))
+    return fit_noise_shape(terms.shape, pairs.differences, pairs.floor(slice(None)))

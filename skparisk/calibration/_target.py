@@ -81,13 +81,17 @@ class Target:
         if self.randomness == "explicit" and self.gamma > 0 and not self.delta:
             law.noise_at_risk(self.epsilon, self.gamma, 1)
             return
+        if self.epsilon > law.most_epsilon:
+            raise ValueError(
+                f"epsilon must be at most {law.most_epsilon:g} with {law!r}, which is "
+                f"proven only there; got {self.epsilon!r}."
+            )
         if not (law.bounded or self.delta):
             raise ValueError(
                 f"delta must be above 0 with {name} and randomness={self.randomness!r},"
                 f" because the loss of {law.name} noise has no bound; got "
                 f"{self.delta!r}."
             )
-        law.unit_noise(self.epsilon, self.delta, 1)
 
 
 def _is_number(value: Any) -> bool:

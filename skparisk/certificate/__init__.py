@@ -8,10 +8,8 @@ from skparisk.certificate._certificate import (
     Certificate,
     as_certificate,
 )
-from skparisk.certificate._claim import (
-    DominatingLoss,
-    Evidence,
-)
+from skparisk.certificate._claim import Evidence
+from skparisk.certificate._loss import DominatingLoss
 from skparisk.certificate._words import METHODS
 
 __all__ = [

@@ -15,9 +15,8 @@ from skparisk._validate import (
     check_probability,
     check_relation,
 )
+from skparisk.certificate._loss import DominatingLoss, is_name
 from skparisk.certificate._rounding import check_range, exact_sum
-from skparisk.exceptions import IncompatibleError
-from skparisk.laws import Gaussian, Laplace, Law
 from skparisk.laws._names import LAWS, NORMS
 
 __all__ = [
@@ -31,14 +30,12 @@ __all__ = [
     "SEEDED",
     "SENTENCES",
     "Claim",
-    "DominatingLoss",
     "Evidence",
     "check_sentences",
 ]
 
 RANDOMNESS = ("implicit", "both", "explicit")
 _KNOWN = ("declared", "bound")
-_COMPOSED: dict[str, Law] = {"laplace": Laplace(), "gaussian": Gaussian()}
 SENTENCES = ("void_reasons", "leaks", "provisos")
 
 # Each of these is one sentence. First: why there is no guarantee at all.
@@ -62,73 +59,6 @@ PRIVATE_CLASSES = (
 )
 # What the guarantee rests on.
 DECLARED = "The sensitivity was declared by the caller and has not been checked."
-
-
-@dataclass(frozen=True)
-class DominatingLoss:
-    """A known law that the privacy loss of a release stays below.
-
-    Parameters
-    ----------
-    law : {"laplace", "gaussian"} or Law
-        The loss of one output with noise of that law. Another name is kept as it is,
-        such as that of a law of one's own in a document: see `known_law`.
-
-    shift : float
-        Distance of the two answers over the noise scale, in [0, inf), in the norm of
-        the law: l1 for Laplace noise, l2 for Gaussian noise.
-
-    excess : float, default=0.0
-        The most by which the loss may exceed a variable of that law, >= 0, such as
-        for noise on a grid.
-
-    Examples
-    --------
-    >>> from skparisk.certificate import DominatingLoss
-    >>> DominatingLoss("gaussian", shift=0.5)
-    DominatingLoss(law=Gaussian(calibration='analytic'), shift=0.5, excess=0.0)
-    """
-
-    law: Any
-    shift: float
-    excess: float = 0.0
-
-    def __post_init__(self) -> None:
-        law = _COMPOSED.get(self.law, self.law) if _is_name(self.law) else self.law
-        if not (_is_name(law) or (isinstance(law, Law) and law.composes(1))):
-            raise ValueError(
-                f"law must be one of {list(_COMPOSED)}, or a law that says how it "
-                f"composes, got {law!r}."
-            )
-        object.__setattr__(self, "law", law)
-        for name in ("shift", "excess"):
-            value = check_range(getattr(self, name), name)
-            if math.isinf(value):
-                raise ValueError(f"{name} must be a finite number, got {value!r}.")
-            object.__setattr__(self, name, value)
-
-    @property
-    def law_name(self) -> str:
-        """Name of the law."""
-        return str(getattr(self.law, "name", self.law))
-
-    @property
-    def known_law(self) -> Law:
-        """The law itself; an IncompatibleError if a name is all that is left of it."""
-        if isinstance(self.law, Law):
-            return self.law
-        raise IncompatibleError(
-            f"the law of the loss is named {self.law!r}, which is not one of "
-            "skparisk's, and composition needs its class: give it to "
-            "Certificate.from_dict(document, laws=[...]), or replace the loss by None."
-        )
-
-    @property
-    def largest(self) -> float:
-        """Largest loss that there is; infinite for Gaussian noise, or if not known."""
-        if not isinstance(self.law, Law):
-            return math.inf
-        return self.law.largest_loss(self.shift) + self.excess
 
 
 @dataclass(frozen=True)
@@ -227,7 +157,7 @@ class Evidence:
             "n_outputs": check_at_least(self.n_outputs, "n_outputs", 1),
         }
         for name in ("calibration", "law", "noise_shape"):
-            if not _is_name(getattr(self, name)):
+            if not is_name(getattr(self, name)):
                 raise ValueError(f"{name} must be a name, got {getattr(self, name)!r}.")
         norm = NORMS[LAWS[self.law]().norm] if self.law in LAWS else self.norm
         plain["norm"] = check_choice(self.norm or norm, "norm", NORMS.values())
@@ -435,10 +365,6 @@ class Claim:
         provisos: tuple[str, ...] = plain["provisos"]
         declared = evidence.calibration == "declared" and DECLARED not in provisos
         return (DECLARED, *provisos) if declared else provisos
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
 
 
 def check_sentences(value: Any, name: str) -> tuple[str, ...]:

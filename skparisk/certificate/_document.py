@@ -12,7 +12,8 @@ import numpy as np
 
 from skparisk._version import __version__
 from skparisk.certificate import _words as words
-from skparisk.certificate._claim import SENTENCES, Claim, DominatingLoss, Evidence
+from skparisk.certificate._claim import SENTENCES, Claim, Evidence
+from skparisk.certificate._loss import DominatingLoss
 from skparisk.laws import Law
 
 __all__ = ["as_html", "as_text", "read", "write"]

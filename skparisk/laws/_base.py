@@ -82,6 +82,9 @@ class Law(ABC):
     chooses : bool, default=False
         Whether what is released is a choice among candidates by their scores.
 
+    most_epsilon : float, default=inf
+        The largest level that `unit_noise` is proven for.
+
     Examples
     --------
     >>> from skparisk.laws import Gaussian, Laplace
@@ -99,6 +102,7 @@ class Law(ABC):
     draws: ClassVar[bool] = False
     knows_risk: ClassVar[bool] = False
     chooses: ClassVar[bool] = False
+    most_epsilon: ClassVar[float] = math.inf
 
     @abstractmethod
     def sample(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
@@ -109,10 +113,7 @@ class Law(ABC):
         """
 
     def unit_noise(self, epsilon: float, delta: float, n_outputs: int) -> UnitNoise:
-        """Return the noise that keeps (epsilon, delta) for all that may be released.
-
-        May raise ValueError for a target that it cannot be calibrated to.
-        """
+        """Return the noise that keeps (epsilon, delta) for all that may be released."""
         return UnitNoise(
             1 / grid.below(epsilon), grid.laplace_steps(epsilon, n_outputs)
         )

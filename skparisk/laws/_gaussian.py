@@ -79,6 +79,11 @@ class Gaussian(Law):
         return self.calibration == "analytic"
 
     @property
+    def most_epsilon(self) -> float:  # type: ignore[override]
+        """Where the scale for a delta is proven."""
+        return 1.0 if self.calibration == "classical" else math.inf
+
+    @property
     def knows_risk(self) -> bool:  # type: ignore[override]
         """Whether the risk of a pair is known."""
         return self.draws
@@ -87,7 +92,7 @@ class Gaussian(Law):
         return sample_discrete_gaussian(scale, size, source)
 
     def unit_noise(self, epsilon: float, delta: float, n_outputs: int) -> UnitNoise:
-        if self.calibration == "classical" and epsilon > 1:
+        if epsilon > self.most_epsilon:
             raise ValueError(
                 "epsilon must be at most 1 with the classical calibration of Gaussian "
                 f"noise, which is proven only there; got {epsilon!r}."

@@ -63,6 +63,8 @@ class Laplace(Law):
         return sample_discrete_laplace(scale, size, source)
 
     def unit_noise(self, epsilon: float, delta: float, n_outputs: int) -> UnitNoise:
+        if not delta:
+            return super().unit_noise(epsilon, delta, n_outputs)
         shift = laplace_delta_noise_epsilon(grid.below(epsilon), delta)
         return UnitNoise(1 / shift, grid.laplace_steps(epsilon, n_outputs))
 

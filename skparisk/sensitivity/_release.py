@@ -30,7 +30,7 @@ from skparisk.queries import Query, RecordQuery
 from skparisk.queries._base import answer_private
 from skparisk.reference._sketch import RecordSketch
 
-__all__ = ["ReleaseMixin"]
+__all__ = ["ReleaseMixin", "check_given"]
 
 
 class PairsNotKeptError(IncompatibleError, AttributeError):
@@ -161,10 +161,6 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         self._recognize(X, y)
         return self._answer(X, y)
 
-    def _release(self, X: Any, y: Any) -> Any:
-        """Release where it is known if the pairs come from these very data."""
-        return self._answer(*self._check_data(self.query_, X, y, reset=False))
-
     def _answer(self, X: NDArray[np.float64], y: NDArray[np.float64] | None) -> Any:
         check_n_records(len(X), self.n_records_, str(self.certificate_.relation))
         answer = answer_private(self.query_, X, y)
@@ -264,10 +260,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         validate = validate_data if reset else validate_private
         if not query.needs_y:
             return validate(self, X, dtype=np.float64, reset=reset), None
-        if y is None:
-            raise ValueError(
-                f"y must be given because the query {query} takes targets."
-            )
+        check_given(query, y)
         X, y = validate(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=reset
         )
@@ -282,6 +275,13 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
                 "kept. Sample from a public reference."
             )
         return self.pairs_
+
+
+def check_given(query: Query, y: Any) -> Any:
+    """Return the targets, which the query takes."""
+    if y is None:
+        raise ValueError(f"y must be given because the query {query} takes targets.")
+    return y
 
 
 def _over_private_data(certificate: Certificate) -> Certificate:

@@ -21,9 +21,10 @@ from skparisk._validate import (
     check_relation,
     check_verbose,
 )
-from skparisk.calibration import Rule, SampledPairs, Target, calibrate
-from skparisk.calibration._calibrate import check_pairs
+from skparisk.calibration import Rule, SampledPairs, Target
+from skparisk.calibration._calibrate import find_noise
 from skparisk.calibration._rules import as_rule
+from skparisk.calibration._terms import Terms, agree
 from skparisk.exceptions import (
     CalibrationError,
     HeuristicGuaranteeWarning,
@@ -31,9 +32,7 @@ from skparisk.exceptions import (
     warn_caller,
 )
 from skparisk.laws import Law
-from skparisk.laws._names import as_law
 from skparisk.mechanisms import NoiseShape
-from skparisk.mechanisms._shapes import as_shape
 from skparisk.neighbors import n_own
 from skparisk.queries import Query, RecordQuery
 from skparisk.queries._base import as_query
@@ -304,8 +303,19 @@ default="isotropic"
         """Fit to a reference that may be private: nothing of it is then shown."""
         forget_fit(self)
         self.__dict__.pop("_certificate", None)
-        target, query = self._check_parameters()
+        terms, query = self._check_parameters()
         X, y = self._check_data(query, X, y, reset=True)
+        return self._sample(terms, query, X, y, private=private)
+
+    def _fit_checked(self, X: Any, y: Any, *, private: bool) -> Self:
+        """Fit as an estimator does that has validated the data, and set the columns."""
+        terms, query = self._check_parameters()
+        return self._sample(terms, query, X, y, private=private)
+
+    def _sample(
+        self, terms: Terms, query: Query, X: Any, y: Any, *, private: bool
+    ) -> Self:
+        """Sample pairs from the reference, and calibrate to them."""
         n_records = self._choose_n_records(query, len(X))
         reference: Reference = (
             TableReference(X, y)
@@ -340,12 +350,12 @@ default="isotropic"
             n_records=n_records,
             n_own=n_own(self.relation),
             n_outputs=pairs.n_outputs,
-            gamma=target.gamma,
+            gamma=terms.target.gamma,
         )
         try:
             self._calibrate(
                 pairs,
-                target,
+                terms,
                 n_records=n_records,
                 relation=self.relation,
                 reference=reference.description,
@@ -355,7 +365,7 @@ default="isotropic"
         except CalibrationError:
             if not private:
                 raise
-            raise CalibrationError(_PRIVATE_FAILURE, target.gamma, 1.0) from None
+            raise CalibrationError(_PRIVATE_FAILURE, terms.target.gamma, 1.0) from None
         self.query_ = query
         if private:
             pairs.withhold()
@@ -399,12 +409,13 @@ default="isotropic"
         other: Self = copy.copy(self)
         targets = {"epsilon": epsilon, "gamma": gamma}
         other.set_params(**{k: v for k, v in targets.items() if v is not None})
-        target = other._target(self.query_)
         noise_source(other.noise_random_state)
+        pairs = self._kept_pairs()
+        terms = other._agree(len(pairs), self.query_)
         certificate, evidence = self.certificate_, self._evidence
         other._calibrate(
-            self._kept_pairs(),
-            target,
+            pairs,
+            terms,
             n_records=evidence.n_records,
             relation=str(certificate.relation),
             reference=evidence.reference,
@@ -413,19 +424,14 @@ default="isotropic"
         )
         return other
 
-    def _calibrate(self, pairs: SampledPairs, target: Target, **about: Any) -> None:
+    def _calibrate(self, pairs: SampledPairs, terms: Terms, **about: Any) -> None:
         """Set everything that follows from what was sampled."""
-        self.mechanism_, self._certificate = calibrate(
-            pairs,
-            target,
-            seeded=self.noise_random_state is not None,
-            **self._how(),
-            **about,
+        self.mechanism_, self._certificate = find_noise(
+            pairs, terms, seeded=self.noise_random_state is not None, **about
         )
         self.pairs_ = pairs
-        void = self._rule.void_reasons
-        if void:
-            warn_caller(" ".join(void), HeuristicGuaranteeWarning)
+        if terms.rule.void_reasons:
+            warn_caller(" ".join(terms.rule.void_reasons), HeuristicGuaranteeWarning)
 
     def sensitivity_at(self, gamma: float) -> float:
         """Return the sensitivity for another risk, from the same sampled pairs.
@@ -449,46 +455,37 @@ default="isotropic"
         """
         sensitivities = self.sensitivities_
         gamma = check_probability(gamma, "gamma")
-        index = self._rule.order_index(len(sensitivities), gamma)
+        rule = as_rule(self.calibration, self.failure_prob)
+        index = rule.order_index(len(sensitivities), gamma)
         return float(np.partition(sensitivities, index - 1)[index - 1])
 
-    @property
-    def _law(self) -> Law:
-        return as_law(self.law)
-
-    @property
-    def _rule(self) -> Rule:
-        return as_rule(self.calibration, self.failure_prob)
-
-    def _how(self) -> dict[str, Any]:
-        """Return how it is calibrated."""
-        return {
-            "law": self._law,
-            "shape": as_shape(self.noise_shape),
-            "rule": self._rule,
-            "n_draws": self.n_draws,
-        }
-
-    def _target(self, query: Query) -> Target:
-        """Return what is asked for, if the query can be asked for that."""
+    def _agree(self, n_pairs: int, query: Query) -> Terms:
+        """Return what is asked for and how, checked, if the query can be asked that."""
         check_choice(self.randomness, "randomness", _RANDOMNESS)
-        if self._law.chooses and isinstance(query, RecordQuery):
+        terms = agree(
+            n_pairs,
+            Target(self.epsilon, self.gamma, self.delta, self.randomness),
+            law=self.law,
+            shape=self.noise_shape,
+            rule=as_rule(self.calibration, self.failure_prob),
+            n_draws=self.n_draws,
+        )
+        if terms.law.chooses and isinstance(query, RecordQuery):
             raise ValueError(
                 "law='exponential' chooses by the scores that a query returns, but "
                 "query is None."
             )
-        return Target(self.epsilon, self.gamma, self.delta, self.randomness)
+        return terms
 
-    def _check_parameters(self) -> tuple[Target, Query]:
+    def _check_parameters(self) -> tuple[Terms, Query]:
         query = as_query(self.query)
-        target = self._target(query)
         check_relation(self.relation)
         noise_source(self.noise_random_state)
         check_random_state(self.random_state, "random_state")
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
         n_pairs = check_at_least(self.n_pairs, "n_pairs", 1)
-        check_pairs(n_pairs, target, **self._how())
+        terms = self._agree(n_pairs, query)
         if isinstance(query, RecordQuery):
             if self.relation != "replace-one":
                 raise ValueError(
@@ -500,7 +497,7 @@ default="isotropic"
                     "n_records must be None or 1 with query=None, got "
                     f"{self.n_records!r}."
                 )
-        return target, query
+        return terms, query
 
     def _choose_n_records(self, query: Query, n_rows: int) -> int:
         least = 2 if self.relation == "add-remove" else 1

@@ -1,0 +1,126 @@
+"""The noise scale, and what it certifies, for each thing that a risk may be over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skparisk.calibration._drawn import drawn_levels, drawn_scales
+from skparisk.calibration._order import control_risk, order_curve, order_statistic
+from skparisk.calibration._pairs import SampledPairs
+from skparisk.calibration._rules import Exchangeable, Rule
+from skparisk.calibration._terms import Terms
+from skparisk.mechanisms import NoiseShape
+
+__all__ = ["Found", "find_scale"]
+
+_Floats = NDArray[np.float64]
+
+
+class Found(NamedTuple):
+    """A noise scale, the steps of the grid that it must have, and what it certifies."""
+
+    scale: float
+    steps: int
+    risk: float
+    order_index: int | None
+    curve: NDArray[np.float64] | None = None
+
+
+def find_scale(
+    pairs: SampledPairs, distances: _Floats, terms: Terms, shape: NoiseShape
+) -> Found:
+    """Return the least noise scale that keeps the target, for pairs of such distances.
+
+    Infinitely little noise, where an infinite level asks for none.
+    """
+    if math.isinf(terms.target.epsilon):
+        if terms.n_draws == 0:
+            return Found(0.0, 1, terms.target.gamma, None)
+        rule, index = _rule_of_draws(terms, len(pairs))
+        return Found(0.0, 1, rule.certify_risk(len(pairs), index), index)
+    if terms.n_draws is None:
+        return _for_all_outputs(pairs, distances, terms)
+    if terms.n_draws == 0:
+        return _by_exact_risks(pairs, distances, terms)
+    return _by_draws(pairs, terms, shape)
+
+
+def _for_all_outputs(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Found:
+    """Find the scale from which on all but a share of pairs keep the level."""
+    target, law, n_outputs = terms.target, terms.law, pairs.n_outputs
+    unit, steps = law.unit_noise(target.epsilon, target.delta, n_outputs)
+
+    def levels(scale: float) -> _Floats:
+        shifts = distances / scale
+        return law.levels(shifts, target.epsilon, target.delta, n_outputs=n_outputs)
+
+    scales = np.sort(distances * unit)
+    return _order(pairs, scales, terms, terms.rule, terms.order_index, steps, levels)
+
+
+def _by_draws(pairs: SampledPairs, terms: Terms, shape: NoiseShape) -> Found:
+    """Find the scale from which on all but a share of the draws keep the level."""
+    epsilon, drawn = terms.target.epsilon, (terms.law, shape, terms.n_draws or 1)
+    steps = terms.law.drawn_steps(epsilon, pairs.n_outputs)
+    rule, index = _rule_of_draws(terms, len(pairs))
+
+    def levels(scale: float) -> _Floats:
+        return drawn_levels(pairs, scale, epsilon, *drawn)
+
+    scales = np.sort(drawn_scales(pairs, epsilon, *drawn))
+    return _order(pairs, scales, terms, rule, index, steps, levels)
+
+
+def _rule_of_draws(terms: Terms, n_pairs: int) -> tuple[Rule, int]:
+    """Return the rule for all draws of the noise together, and its choice."""
+    if terms.n_draws is None or terms.n_draws == 1:
+        return terms.rule, terms.order_index
+    rule = Exchangeable(terms.n_draws)
+    return rule, rule.order_index(n_pairs, terms.target.gamma)
+
+
+def _order(
+    pairs: SampledPairs,
+    scales: _Floats,
+    terms: Terms,
+    rule: Rule,
+    index: int,
+    steps: int,
+    levels: Callable[[float], _Floats],
+) -> Found:
+    n_pairs = len(pairs)
+    scale = order_statistic(
+        scales,
+        index,
+        rule,
+        n_pairs=n_pairs,
+        gamma=terms.target.gamma,
+        n_still=pairs.count_still(),
+    )
+    curve = order_curve(scales, index, rule, n_pairs=n_pairs, levels=levels)
+    return Found(scale, steps, rule.certify_risk(n_pairs, index), index, curve)
+
+
+def _by_exact_risks(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Found:
+    """Find the scale at which the risk over the noise, averaged over pairs, is met."""
+    target, law, n_outputs = terms.target, terms.law, pairs.n_outputs
+    steps = law.risk_steps(target.epsilon, target.gamma, n_outputs)
+
+    def risks(scale: float, levels: ArrayLike) -> _Floats:
+        return law.pair_risks(
+            distances, scale, levels, n_outputs=n_outputs, steps=steps
+        )
+
+    scale, curve = control_risk(
+        risks,
+        distances,
+        epsilon=target.epsilon,
+        gamma=target.gamma,
+        n_still=pairs.count_still(),
+    )
+    return Found(scale, steps, target.gamma, None, curve)
