@@ -251,13 +251,16 @@ class DensityQuery(Query):
 
     def _rounding(self, n_records: int) -> float:
         """Return the most that the difference of two answers is off."""
-        # A mean of numbers up to the height, each off by an ulp or two.
+        # A sum loses at most 2**-53 of its total for each addition that a term goes
+        # through, and a term is off by a few ulps itself (16). Two answers: 2**-52.
         additions = self._n_summed + math.ceil(n_records / self._n_summed) + 16
         return additions * 2.0**-52 * self._height
 
     def _contributions(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the density of each record by itself, (n_records, n_nodes)."""
         with np.errstate(all="ignore"):
+            # Squared distances add up over the axes: each axis is a factor more nodes,
+            # and no array of (records, nodes, features) is ever made.
             squared = np.zeros((len(X), 1))
             for column, axis in zip(X.T, self._axes, strict=True):
                 squares = (column[:, None] - axis) ** 2
@@ -275,6 +278,8 @@ class DensityQuery(Query):
         self, n_records: int, contributions: Callable[[slice], NDArray[np.float64]]
     ) -> NDArray[np.float64]:
         """Return the mean contribution, with few roundings in each sum."""
+        # In stretches: a term goes through one stretch's additions and one for each
+        # stretch, not through n_records of them. `_rounding` relies on that.
         starts = range(0, n_records, self._n_summed)
         parts = [
             contributions(slice(start, start + self._n_summed)).sum(axis=0)
@@ -306,6 +311,7 @@ class _DensityOnPool:
             for move, rows in zip(moves, pairs.members, strict=True):
                 move -= self._mean(rows)
             moves /= self._n_records - 1
+        # Twice: what the difference was off before, and the move away from zero.
         errors = np.broadcast_to(2 * self._rounding, moves.shape)
         return PairDifferences(moves + np.copysign(self._rounding, moves), errors)
 

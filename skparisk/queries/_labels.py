@@ -12,7 +12,8 @@ from skparisk.queries._base import Differences, PairDifferences
 
 __all__ = ["check_classes", "label_codes", "where_classes_present"]
 
-# So many records for each class are looked at first.
+# So many records for each class are looked at first: mostly they settle it, and need no
+# count of all.
 _FIRST_RECORDS = 64
 
 
@@ -37,6 +38,7 @@ def label_codes(y: Any, classes: tuple[float, ...]) -> NDArray[np.intp]:
     labels, known = np.asarray(y, dtype=np.float64), np.asarray(classes)
     if labels.ndim != 1:
         raise ValueError(f"Labels must have one dimension, got shape {labels.shape}.")
+    # A label above all classes, or NaN, would be one past the end.
     codes = np.searchsorted(known, labels).clip(max=len(known) - 1)
     if (known[codes] != labels).any():
         raise ValueError(f"Some labels are not among the classes {classes}.")

@@ -181,13 +181,18 @@ class LinearSVCQuery(Query):
         return where_classes_present(batched, codes, self.classes, n_outputs)
 
 
-# Largest entries of normal equations in which the identity is not lost.
+# Largest entries of normal equations in which the identity is not lost: 20 bits of the
+# penalty are left.
 _LARGEST = 2.0**32
+# Up to here products of two sums of squares do not overflow.
 _LARGEST_SQUARES = 2.0**500
 _LEAST_SPREAD = 2.0**-12
+# Share of the largest coefficient that differences are moved away from zero by.
 _OUTWARD = 2.0**-29
+# Numbers that are kept for a pool, and that are worked on together.
 _MOST_PRODUCTS = 2**24
 _CHUNK = 2**18
+# The start is the minimizer for about that many times the records of a database.
 _ROWS_FOR_START = 4
 # How near the answer of the neighbor is, in units of how near that of the pool is.
 _NEIGHBOR_CLOSENESS = 2.0**-3
@@ -238,7 +243,11 @@ class _LinearSVCOnPool:
         self._starts = [self._find_start(Z[some], weights) for Z in self._signed]
 
     def _find_start(self, Z: NDArray[np.float64], counts: NDArray[np.float64]) -> Start:
-        """Minimize for the pool; the minimizer of half of it moves as a resample's."""
+        """Minimize for the pool; the minimizer of half of it moves as a resample's.
+
+        This only guesses which records change sides. Wrong guesses cost time, as each
+        answer is checked.
+        """
         w, half = self._query.approach(Z, counts), slice(None, None, 2)
         moves = Z @ (w - self._query.approach(Z[half], 2 * counts[half]))
         return Start(w, max(_LEAST_SPREAD, float(np.std(moves))))
@@ -261,6 +270,8 @@ class _LinearSVCOnPool:
         differences = answers - others
         differences += np.copysign(outward, differences)
         errors = np.broadcast_to(2 * outward, differences.shape).copy()
+        # A record that costs nothing around the minimizer has no part in what makes it
+        # one: these minimizers are the same, not only close.
         unmoved = query.answers(np.broadcast_to(still[:, :, None], shape)) > 0
         differences[unmoved] = errors[unmoved] = 0.0
         # Here and where it is released, both answers may be off.
@@ -310,6 +321,8 @@ class _LinearSVCOnPool:
             if changed is not None:
                 counts[np.arange(m), changed] += sign
                 margins = 1 - np.einsum("ij,ij->i", rows.Z[changed], solved.W)
+                # Beyond the margin at all points within the radius (Cauchy-Schwarz), so
+                # at the exact minimizer as well.
                 still &= margins < -solved.radius * rows.norms[changed]
         second, errors = solved.W.copy(), solved.errors.copy()
         moved = np.flatnonzero(~still)

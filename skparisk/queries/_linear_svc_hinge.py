@@ -30,6 +30,7 @@ _Floats: TypeAlias = NDArray[np.float64]
 # although sides still change, and the last.
 _NEAR = 1e-9
 _NEAREST = 1e-40
+# Share of the way to the bounds: interior points must stay inside.
 _SHORT_OF_BOUNDS = 0.995
 # Records this far from the margin are taken to stay on their side, and then checked.
 _SPREADS = 6.0
@@ -133,6 +134,8 @@ class _Interior:
     ) -> _Interior:
         """Return a central point for given coefficients."""
         margins = rows.margins(W)
+        # Both above 0, and the two products of each record equal: as central as it can
+        # be with its margin.
         slack = np.maximum(margins, 0.0) + away
         excess = slack - margins
         share = slack / (slack + excess)
@@ -161,6 +164,8 @@ class _Interior:
 
     def improve(self, rows: Rows) -> _Interior:
         """Return the point after a predictor-corrector step (Mehrotra)."""
+        # Newton's equations for a s, b x, the margins and w, solved by elimination: one
+        # system (I + sum of spread z z') dW is left, of size q whatever the records.
         a, b, s, x = self.alphas, self.rest, self.excess, self.slack
         used = self.bounds > 0
         spread = np.where(used, a * b, 0.0) / np.where(used, s * b + x * a, 1.0)
@@ -189,6 +194,8 @@ class _Interior:
         mean = self.complementarity()[:, None]
         mean = np.where(mean > 0, mean, 1.0)  # no record may be there
         ahead = self.moved(step, dW, da, ds, dx).complementarity()[:, None]
+        # Mehrotra's rule: center the more, the less the plain step would have gained;
+        # and take off what the two moves multiply to.
         centered = (ahead / mean) ** 3 * mean * self.bounds
         dW, da, ds, dx = direction(
             centered - a * s - da * ds, centered - b * x + da * dx
@@ -246,6 +253,7 @@ def _minimize(
             alphas = points.alphas[i, sides[i] == 1]
             new = _polish(rows, counts, on, charged, alphas, C)
             best[number] = min(best.get(number, new), new, key=_by_gap)
+            # The gap proves the answer, so that a wrong guess of sides is only a try.
             done[i] |= new.gap <= gap_floor(rows, counts, new.w, C)
         todo, points, sides = todo[~done], points.part(~done), sides[~done]
     again = [
@@ -270,6 +278,9 @@ def _by_gap(polished: _Polished) -> float:
 
 def gap_floor(rows: Rows, counts: _Floats, w: _Floats, C: float) -> float:
     """Return a duality gap that rounding explains."""
+    # A margin is a sum of q + 1 terms of total size `reach`. What it is off costs up to
+    # C times as often as its record occurs. The factor 8 is slack; a proven sensitivity
+    # pays for all of it (`bounded_linear_svc_problem`).
     reach = 1 + float(rows.norms.max(initial=0.0, where=counts > 0)) * math.hypot(*w)
     return C * float(counts.max()) * (len(w) + 1) * 8 * EPS * reach
 
@@ -283,6 +294,8 @@ def _polish(
     C: float,
 ) -> _Polished:
     """Put records exactly on the margin or at their bound, as they nearly are."""
+    # In the span of the records on the margin w is where their margins are 0; across it
+    # w is the sum over the records that are charged.
     Z, bounds = rows.Z[on], C * counts[on]
     total = C * (counts[above] @ rows.Z[above])
     if len(on):
@@ -299,6 +312,9 @@ def _polish(
     else:
         w, least_singular = total, math.inf
     margins = 1 - rows.Z @ w
+    # The gap of w and any feasible duals, here the clipped ones, holds whatever the
+    # polishing was worth. It is a sum of terms >= 0, so that nothing cancels: losses
+    # minus dual times margin of each record, and half the square of Z' dual - w.
     losses = C * counts * np.maximum(margins, 0.0)
     dual = np.zeros(len(margins))
     dual[above], dual[on] = C * counts[above], alphas
@@ -314,16 +330,19 @@ def _bound(
 ) -> tuple[float, float]:
     """Return how far a minimizer may be off, infinite if uncertain, and the radius.
 
-    Who has a gap below the floor is within the radius of the minimizer. If the
-    records on the margin are independent and their dual variables clear of the
-    bounds, and no other record is that close, then every such answer is on the same
-    pieces, and only the rounding of their linear equations is left.
+    Two solutions whose duality gap is below the floor are within the radius of each
+    other. If the records on the margin are independent, their dual variables clear of
+    the bounds, and no other record that close to the margin, then all such solutions
+    are on the same pieces, and only the rounding of their linear equations is left.
     """
+    # The objective is 1-strongly convex: with a gap g the minimizer is within sqrt(2 g).
     floor = gap_floor(rows, counts, best.w, C)
     radius = 2 * math.sqrt(2 * floor)
     least = best.least_singular
     clear = np.abs(best.margins) > radius * rows.norms + floor / C
     clear[best.on] = True
+    # Where w moves by the radius, the duals of independent records move by no more than
+    # radius / least.
     slack = np.minimum(best.alphas, C * counts[best.on] - best.alphas).min(
         initial=math.inf
     )

@@ -34,9 +34,11 @@ EPS = 2.0**-52
 MOST_STEPS = 100
 # The most of the objective that may be duality gap, however far rounding goes.
 LARGEST_GAP = 2.0**-20
+# Margins closer to 0 than that share of their terms may be on either side.
 _TIE = 2.0**-44
-# Beyond this condition an inverse does not bound an error.
+# Beyond this condition an inverse does not bound an error: up to it 19 bits are right.
 _CONDITION = 2.0**33
+# How clear of the margin records must be, relative to the solution.
 _RADIUS = 2.0**-24
 
 
@@ -88,6 +90,7 @@ class Rows:
         system = np.eye(q + len(roots), q + 1)
         system[q:, :q], system[q:, q] = self.Z[active] * roots[:, None], roots
         factor: Any = np.linalg.qr(system, mode="r")
+        # Factors of the records have the root of the condition of the normal equations.
         # Least squares: where C is huge, the factor may be singular to all digits.
         solution: _Floats = np.linalg.lstsq(factor[:q, :q], factor[:q, q])[0]
         return solution[None]
@@ -107,6 +110,7 @@ class Solved(NamedTuple):
 
 def distinct_rows(rows: _Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return an index of each distinct row, sorted, and the number of each row."""
+    # Sorted, so that sums over records, and their rounding, are those of any order.
     order = np.lexsort(rows.T[::-1])
     ordered = rows[order]
     new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
@@ -138,6 +142,8 @@ def _approach(rows: Rows, counts: _Floats, C: float) -> _Floats:
 
 def _is_certified(w: _Floats, rows: Rows, counts: _Floats, C: float) -> bool:
     size = math.hypot(*w)
+    # The objective is 1-strongly convex: the minimizer is no further than the gradient
+    # is long, and the objective no more than half of its square above the least.
     charged = np.maximum(1 - rows.Z @ w, 0.0)
     weights = 2 * C * counts * (charged > 0)
     charges = weights * charged
@@ -165,6 +171,8 @@ def _newton(rows: Rows, weights: _Floats, starts: _Floats, step: _Step) -> _Floa
         active = margins > 0
         ahead = step(weighted * active)
         moves = rows.margins(ahead)
+        # On the active records the loss is quadratic: if the step keeps them, it is the
+        # minimizer. Records that rounding puts on the other side do not count.
         tie = _TIE * (1 + _lengths(ahead)[:, None] * rows.norms)
         changed = ((moves > 0) != active) & (np.abs(moves) > tie) & (weighted > 0)
         moves -= margins
@@ -184,6 +192,9 @@ def _search_line(
     W: _Floats, ahead: _Floats, margins: _Floats, moves: _Floats, weights: _Floats
 ) -> _Floats:
     """Go towards `ahead` as long as the objective decreases, to a tenth of the way."""
+    # The objective is convex, so the sign of its slope along the way can be bisected,
+    # and it falls all the way to `low`. Pieces are finitely many: no more precision is
+    # needed than that each step gets somewhere.
     P = ahead - W
     low, high = np.zeros(len(W)), np.ones(len(W))
     tried = high.copy()
@@ -223,6 +234,7 @@ def _bound(rows: Rows, counts: _Floats, W: _Floats, C: float) -> Solved:
     moves = np.abs(inverses) @ (np.abs(gradients) + unsure)[:, :, None]
     off = W.shape[1] * EPS * (1 + sizes[:, None] * rows.norms)
     off = 0.5 * np.sqrt(np.einsum("ij,ij,ij->i", active, off, off))
+    # Twice, for what the inverse itself is off, given the condition.
     errors = 2 * (_lengths(moves[:, :, 0]) + off)
     certain = (clear | (counts == 0)).all(axis=1) & (condition < _CONDITION)
     return Solved(W, np.where(certain & (errors < radius), errors, math.inf), radius)
@@ -237,6 +249,7 @@ def solve_positive(systems: _Floats, right: _Floats) -> _Floats:
     """Solve positive definite systems, which rounding must not make singular."""
     scales = 1 / np.sqrt(np.einsum("ijj->ij", systems))
     scaled = systems * scales[:, :, None] * scales[:, None, :]
+    # A few ulps of the diagonal, which is 1.
     scaled += 8 * EPS * np.eye(systems.shape[1])
     solutions: Any = np.linalg.solve(scaled, (scales * right)[:, :, None])
     return scales * solutions[:, :, 0]

@@ -22,7 +22,7 @@ from skparisk.reference._base import RecordPool
 
 __all__ = ["LogisticRegressionQuery"]
 
-# More than two answers that are close, and the rounding of what is released, are off.
+# Two answers are each off by CLOSE, and what is released for them as well.
 _OUTWARD = 4 * CLOSE
 
 
@@ -144,7 +144,8 @@ class LogisticRegressionQuery(Query):
                 )
         except np.linalg.LinAlgError:
             return None
-        # Compare a database of records from all over the pool with what is released.
+        # What is released comes from another solver: compare the two where it is cheap,
+        # on a database of records from all over the pool (whose classes may be sorted).
         records = np.linspace(0, len(codes) - 1, n_records).astype(np.intp)[None]
         pair = NeighborPairs.of(pool, records, np.zeros(1, np.intp), records[:, 0])
         with np.errstate(all="ignore"):

@@ -24,7 +24,8 @@ CLOSE = 2.0**-34
 
 _POOL_CONDITION = 1e3
 _MOST_EVALUATIONS = 8
-# Curvature is taken anew where that of a record may have changed by more.
+# Curvature is taken anew where that of a record may have changed by more: up to there
+# a step with old curvature leaves 7 % of the distance, and costs far less.
 _FAR = 2.0**-4
 _SINGLE = 2.0**-12  # more than single precision changes in sums of about 1
 _GATHERED = 2**14
@@ -55,6 +56,8 @@ class PoolSolver:
         n_records: int,
     ) -> None:
         n_rows, self._n_features = X.shape
+        # The pool with a weight of `share` a record is an average database: its
+        # minimizer and its curvature are near those of the databases that are drawn.
         share = n_records / n_rows
         theta = minimizer(
             X, codes, n_classes=n_classes, C=C * share, fit_intercept=fit_intercept
@@ -79,6 +82,8 @@ class PoolSolver:
         self._to_theta = back.copy()
         if fit_intercept:
             self._to_theta[:, -1] -= back[:, :-1] @ center
+        # A coefficient is an inner product with a column: by Cauchy-Schwarz it moves no
+        # more than its length times the move of the solution.
         self._gain = np.linalg.norm(self._to_theta, axis=0).max()
         lengths = np.linalg.norm(Z, axis=1)
         canceling = (np.abs(theta[:, : len(center)]) @ np.abs(center)).max()
@@ -87,7 +92,8 @@ class PoolSolver:
         self._rounding = 2.0**-50 * (self._gain * share * terms.sum() + canceling)
         if not self._rounding < CLOSE * self._sizes(self._start):
             raise np.linalg.LinAlgError("the rounding of answers")
-        # A step of length 1 spreads the scores of a record by no more than that.
+        # A step of length 1 spreads the scores of a record by no more than that: of two
+        # classes by |v z|, of more by |(v_a - v_b) z|, where |v_a - v_b| <= sqrt(2).
         self._reach = lengths.max() * np.sqrt(min(2, n_classes - 1))
         of_class = (codes == np.arange(1, n_classes)[:, None]).astype(np.float64)
         residuals = p - of_class
@@ -137,6 +143,8 @@ class PoolSolver:
         first, firsts_proven, curvature = self._newton(
             records, counts, moments, v, curvature
         )
+        # The slope is 0 at the first minimizer but for the record that is swapped, so
+        # the neighbor starts one Newton step away, with curvature that fits it.
         at, matrix, slopes = curvature.at, curvature.matrix, np.zeros_like(slopes)
         for sign, rows in ((-1.0, removed), (1.0, added)):
             if rows is None:
@@ -175,6 +183,7 @@ class PoolSolver:
                 curvature, moved = _Curvature(v, matrix), np.zeros_like(moved)
             steps = curvature.steps(slopes)
             decrement = (steps.reshape(slopes.shape) * slopes).sum(axis=1)
+            # From the norm of the curvature, which the proof is in, to the Euclidean.
             length = np.sqrt(curvature.largest_inverse * decrement.clip(min=0))
             change = np.expm1(self._reach * (moved + 2 * length))
             change += _SINGLE * curvature.largest_inverse
@@ -202,12 +211,14 @@ class _Curvature:
     @cached_property
     def inverse(self) -> NDArray[np.float64]:
         """Inverses, which exist also where rounding leaves none."""
+        # What is added is part of what `_newton` allows for single precision.
         regular = self.matrix + _SINGLE / 8 * np.eye(self.matrix.shape[1])
         return np.asarray(np.linalg.inv(regular), dtype=np.float64)
 
     @cached_property
     def largest_inverse(self) -> NDArray[np.float64]:
         """No less than the largest eigenvalue of each inverse."""
+        # Any operator norm is a bound, and this one takes no decomposition.
         return np.abs(self.inverse).sum(axis=1).max(axis=1)
 
     def steps(self, slopes: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 __all__ = ["OwnRecords", "Records", "SharedRecords", "expected_counts"]
 
+# Logits of a stretch of rows; the arrays made from them are read again at once.
 _IN_CACHE = 2**16
 
 
@@ -28,6 +29,8 @@ def expected_counts(minus: NDArray[np.float64], counts: Any) -> NDArray[np.float
         odds = np.exp(minus, out=minus)
         odds += 1
         return np.divide(counts, odds, out=odds)
+    # Relative to the largest score, so that nothing overflows; the first class has the
+    # logit 0, and exp(top) in the denominator.
     top = minus.min(axis=-2, keepdims=True).clip(max=0)
     odds = np.exp(np.subtract(top, minus, out=minus), out=minus)
     odds *= counts / (odds.sum(axis=-2, keepdims=True) + np.exp(top))
@@ -159,6 +162,8 @@ class SharedRecords(Records):
 
     @cached_property
     def _products(self) -> NDArray[np.float32]:
+        # Second derivatives only direct steps, whose ends are proven from slopes of
+        # double precision: single precision is as good, and twice as fast.
         i, j = np.triu_indices(self.Z.shape[1])
         single = self.Z.astype(np.float32)
         return single[:, i] * single[:, j]

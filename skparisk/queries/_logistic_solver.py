@@ -40,6 +40,7 @@ def minimizer(
         design = np.column_stack([design - center, np.ones(n_records)])
     root_penalty = np.zeros(design.shape[1])
     root_penalty[:n_features] = np.ldexp(C**-0.5, -exponent).clip(max=2.0**1000)
+    # p (1 - p) is at most 1/4, so this is the root of the largest second derivative.
     scale = 1 / np.hypot(np.linalg.norm(design, axis=0) / 2, root_penalty)
     problem = _Problem(
         design * scale, codes, (root_penalty * scale) ** 2, penalty_shares(n_classes)
@@ -54,7 +55,8 @@ def minimizer(
 def penalty_shares(n_classes: int) -> NDArray[np.float64]:
     """Return the quadratic form of scikit-learn's penalty on K - 1 rows.
 
-    Of K > 2 classes all have coefficients, which sum to 0 at the minimizer.
+    Of K > 2 classes all have coefficients, which sum to 0 at the minimizer. Rows v_k
+    relative to the first class then cost sum |v_k|^2 - |sum v_k|^2 / K.
     """
     identity = np.eye(n_classes - 1)
     return identity if n_classes == 2 else identity - 1 / n_classes
@@ -87,6 +89,8 @@ class _Problem:
             slope, curvature = point.derivatives()
             step = -_solve_psd(curvature, slope.ravel()).reshape(slope.shape)
             move = _spread(step @ self.design.T).max(initial=0.0)
+            # So close, a step is about the square of the last one; one that is not
+            # even half of it consists of rounding, and no later one will do better.
             if last_move / 2 <= move < 2.0**-20:
                 break
             last_move = move
@@ -98,7 +102,8 @@ class _Problem:
     ) -> _Point:
         """Go along a step, which spreads scores by `move`, to where it is lower."""
         # Along the step curvature grows by at most exp(move t): this far the
-        # objective is sure to fall (Sun and Tran-Dinh 2019, for nu = 2).
+        # objective is sure to fall (Sun and Tran-Dinh 2019, for nu = 2): its slope, at
+        # first -d, is at most -d + d (exp(move t) - 1) / move.
         sure = np.log1p(move) / move if move else 1.0
         length = 1.0
         while length > sure:
@@ -136,6 +141,8 @@ class _Point:
 
     @cached_property
     def value(self) -> float:
+        # Scores are relative to the record's class. If that is on top, own is 1 and
+        # the loss is log1p(others), to the last digit however small.
         losses = self._top + np.log1p(self._others + (self._own - 1))
         return float(losses.sum() + (self.theta * self._penalty_slope).sum() / 2)
 
@@ -172,6 +179,7 @@ def _solve_psd(
     scale = np.sqrt(matrix.diagonal())
     scale = 1 / np.where(scale > 0, scale, 1.0)
     values, vectors = eigh(matrix * scale * scale[:, None])
+    # Smaller eigenvalues are rounding of 0: a step along them would be without bound.
     values = values.clip(min=max(len(values) * 2.0**-52 * values[-1], 1e-300))
     return scale * (vectors @ ((vectors.T @ (scale * vector)) / values))
 

@@ -112,10 +112,13 @@ class RidgeQuery(Query):
         return self._plain_differences
 
 
-# Beyond these the normal equations lose digits: refit such pairs one by one.
-_POOL_CONDITION = 3e3
-_PAIR_CONDITION = 1e6
+# Share of the largest coefficient that differences are moved away from zero by.
 _OUTWARD = 2.0**-32
+# Solving loses the condition times 2**-52: 1e6 is where that reaches `_OUTWARD`. The
+# factor of the pool's normal equations has the square root of their own condition.
+_PAIR_CONDITION = 1e6
+_POOL_CONDITION = 3e3
+# Numbers that are kept for a pool, and that are gathered together.
 _MOST_PRODUCTS = 2**24
 _CHUNK = 2**22
 
@@ -143,9 +146,11 @@ class _RidgeOnPool:
             self._target_means = targets.mean(axis=0)
             targets = targets - self._target_means
         penalized = (np.arange(design.shape[1]) < n_features).astype(float)
-        # L L' = expected normal equations of a database.
+        # L L' = expected normal equations of a database, with the least of the
+        # penalties: one transformation for all targets, and the others only add to it.
         expected = design.T @ design * (n_records / n_rows)
         factor = np.linalg.cholesky(expected + np.diag(penalized * alphas.min()))
+        # Rows of unit length: the units of the features cost no digits.
         scaled = factor / np.linalg.norm(factor, axis=1, keepdims=True)
         condition = np.linalg.cond(scaled)
         if condition > _POOL_CONDITION:
@@ -170,6 +175,8 @@ class _RidgeOnPool:
         n_rows, q = self._Z.shape
         self._upper = np.triu_indices(q)
         n_products = len(self._upper[0]) + q * self._targets.shape[1]
+        # Counts of all rows are mostly zeros where the pool is much larger than a
+        # database: one big product then costs more than many small ones.
         if n_rows > 4 * n_records or n_rows * n_products > _MOST_PRODUCTS:
             return None
         # Filled by rows: whole columns of Z at a time are contiguous.
@@ -204,6 +211,7 @@ class _RidgeOnPool:
         solutions, trusted = self._solve(*self._gathered(rows[None]))
         own = self._released(self._answers(solutions))[0]
         error, size = np.abs(own - answer).max(), np.abs(own).max()
+        # An eighth, because this one database stands for all that will be sampled.
         return bool(trusted.all() and error <= _OUTWARD / 8 * size)
 
     def _solve(
@@ -215,6 +223,7 @@ class _RidgeOnPool:
         for penalty, columns in self._systems:
             system = grams + penalty
             trusted &= _well_conditioned(system)
+            # A singular one would stop the whole block; it is refitted in any case.
             system[~trusted] = np.eye(len(penalty))
             solutions[:, :, columns] = np.linalg.solve(system, moments[:, :, columns])
         return solutions, trusted
@@ -286,14 +295,18 @@ class _RidgeOnPool:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return differences moved away from zero, and how far they may be off."""
         differences = answers[:m] - answers[m:]
+        # Rounding goes with what is released, so intercepts count in full size here.
         size = np.abs(self._released(answers)).max(axis=1)
         outward = _OUTWARD * np.maximum(size[:m], size[m:])[:, None]
+        # Twice: what the difference was off before, and the move itself.
         errors = np.repeat(2 * outward, differences.shape[1], axis=1)
         return differences + np.copysign(outward, differences), errors
 
 
 def _well_conditioned(system: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return which symmetric matrices can be solved without loss of digits."""
+    # A Frobenius distance of 0.9 keeps all eigenvalues within (0.1, 1.9). Nearly all
+    # systems are that close, as the pool was transformed for it, so few need more.
     away = np.linalg.norm(system - np.eye(system.shape[1]), axis=(1, 2))
     good = away < 0.9
     if not good.all():
