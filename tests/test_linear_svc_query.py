@@ -19,6 +19,7 @@ from skparisk.queries import (
     LinearSVCQuery,
     _linear_svc_hinge,
     _linear_svc_solver,
+    _together,
 )
 from skparisk.queries import _linear_svc as module
 from skparisk.reference import TableReference, as_reference
@@ -580,7 +581,7 @@ def test_large_pools_are_solved_in_parts(monkeypatch):
     expected = query.differences(pairs)
     monkeypatch.setattr(module, "_CHUNK", 500)
     np.testing.assert_allclose(query.differences(pairs), expected, atol=1e-8)
-    monkeypatch.setattr(module, "_MOST_PRODUCTS", 10)
+    monkeypatch.setattr(_together, "_MOST_BYTES", 80)
     np.testing.assert_allclose(query.differences(pairs), expected, atol=1e-8)
 
 

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from skparisk.neighbors import NeighborPairs, count_rows
 from skparisk.queries._base import Differences, PairDifferences
+from skparisk.reference._base import RecordPool
 
-__all__ = ["check_classes", "label_codes", "where_classes_present"]
+__all__ = ["check_classes", "label_codes", "pool_codes", "where_classes_present"]
 
 # So many records for each class are looked at first: mostly they settle it, and need no
 # count of all.
@@ -43,6 +44,13 @@ def label_codes(y: Any, classes: tuple[float, ...]) -> NDArray[np.intp]:
     if (known[codes] != labels).any():
         raise ValueError(f"Some labels are not among the classes {classes}.")
     return codes
+
+
+def pool_codes(pool: RecordPool, classes: tuple[float, ...]) -> NDArray[np.intp]:
+    """Return the codes of a pool's labels, which must be there."""
+    if pool.y is None:
+        raise ValueError("The query needs labels, but the reference has none (y).")
+    return label_codes(pool.y, classes)
 
 
 def where_classes_present(

@@ -15,6 +15,7 @@ from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._labels import (
     check_classes,
     label_codes,
+    pool_codes,
     where_classes_present,
 )
 from skparisk.queries._linear_svc_hinge import (
@@ -31,6 +32,7 @@ from skparisk.queries._linear_svc_solver import (
     minimize_squared_hinge,
     solve_squared_hinge,
 )
+from skparisk.queries._together import outward_differences, products_pay
 from skparisk.reference._base import RecordPool
 
 __all__ = ["LOSSES", "LinearSVCQuery"]
@@ -166,11 +168,7 @@ class LinearSVCQuery(Query):
         return np.hstack([coefs, self.intercept_scaling * solutions[:, :, -1]])
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if pool.y is None:
-            raise ValueError(
-                "The linear SVC query needs labels, but the reference has none (y)."
-            )
-        codes = label_codes(pool.y, self.classes)
+        codes = pool_codes(pool, self.classes)
         design = self._design(pool.X)
         batched: Differences = self._plain_differences
         largest = self.C * n_records * np.square(design).sum(axis=1).max()
@@ -189,8 +187,7 @@ _LARGEST_SQUARES = 2.0**500
 _LEAST_SPREAD = 2.0**-12
 # Share of the largest coefficient that differences are moved away from zero by.
 _OUTWARD = 2.0**-29
-# Numbers that are kept for a pool, and that are worked on together.
-_MOST_PRODUCTS = 2**24
+# Numbers that are worked on together.
 _CHUNK = 2**18
 # The start is the minimizer for about that many times the records of a database.
 _ROWS_FOR_START = 4
@@ -231,9 +228,8 @@ class _LinearSVCOnPool:
         kept, self._numbers = distinct_rows(np.column_stack([design, codes]))
         self._signed = query.problems(design[kept], codes[kept])
         n_rows, q = len(kept), design.shape[1]
-        n_products = n_rows * q * (q + 1) // 2
         self._shared = None
-        if n_rows <= 4 * n_records and n_products <= _MOST_PRODUCTS:
+        if products_pay(n_rows, n_records, 8 * n_rows * q * (q + 1) // 2):
             products = Rows.products(design[kept])
             self._shared = [Rows(Z, products) for Z in self._signed]
         step = max(1, len(design) // (_ROWS_FOR_START * n_records))
@@ -266,21 +262,14 @@ class _LinearSVCOnPool:
                 still[task.pairs, k] = solved.still
         answers, others = query.answers(first), query.answers(second)
         largest = np.maximum(np.abs(answers), np.abs(others)).max(axis=1)
-        outward = _OUTWARD * largest[:, None]
-        differences = answers - others
-        differences += np.copysign(outward, differences)
-        errors = np.broadcast_to(2 * outward, differences.shape).copy()
+        # Here and where it is released, both answers may be off.
+        scale = max(1.0, query.intercept_scaling)
+        trusted = 4 * scale * off.max(axis=1) <= _OUTWARD * largest
         # A record that costs nothing around the minimizer has no part in what makes it
         # one: these minimizers are the same, not only close.
         unmoved = query.answers(np.broadcast_to(still[:, :, None], shape)) > 0
-        differences[unmoved] = errors[unmoved] = 0.0
-        # Here and where it is released, both answers may be off.
-        scale = max(1.0, query.intercept_scaling)
-        trusted = 4 * scale * off.max(axis=1) <= outward[:, 0]
-        for pair in np.flatnonzero(~trusted):
-            both = (query(*database) for database in pairs.databases(int(pair)))
-            differences[pair], errors[pair] = np.subtract(*both), 0.0
-        return PairDifferences(differences, errors)
+        outward = np.where(unmoved, 0.0, _OUTWARD * largest[:, None])
+        return outward_differences(query, pairs, answers, others, outward, trusted)
 
     def _tasks(self, pairs: NeighborPairs) -> Iterator[_Task]:
         records, removed = self._numbers[pairs.members], self._numbers[pairs.removed]

@@ -335,7 +335,7 @@ def _bound(
     the bounds, and no other record that close to the margin, then all such solutions
     are on the same pieces, and only the rounding of their linear equations is left.
     """
-    # The objective is 1-strongly convex: with a gap g the minimizer is within sqrt(2 g).
+    # The objective is 1-strongly convex: a gap g puts the minimizer within sqrt(2 g).
     floor = gap_floor(rows, counts, best.w, C)
     radius = 2 * math.sqrt(2 * floor)
     least = best.least_singular

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.queries._together import symmetric
+
 __all__ = [
     "EPS",
     "LARGEST_GAP",
@@ -49,7 +51,6 @@ class Rows:
         self.Z = Z
         self.norms = np.sqrt(np.einsum("ij,ij->i", Z, Z))
         self._products = products
-        self._upper = np.triu_indices(Z.shape[1])
 
     @staticmethod
     def products(Z: _Floats) -> _Floats:
@@ -72,10 +73,7 @@ class Rows:
         if self._products is None:
             grams = np.array([(self.Z * c[:, None]).T @ self.Z for c in weights])
         else:
-            sums = weights @ self._products
-            grams = np.empty((len(weights), q, q))
-            grams[:, self._upper[0], self._upper[1]] = sums
-            grams[:, self._upper[1], self._upper[0]] = sums
+            grams = symmetric(weights @ self._products, q)
         return grams + np.eye(q)
 
     def step(self, weights: _Floats) -> _Floats:

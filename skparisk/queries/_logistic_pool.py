@@ -16,6 +16,7 @@ from skparisk.queries._logistic_records import (
     expected_counts,
 )
 from skparisk.queries._logistic_solver import minimizer, penalty_shares, released
+from skparisk.queries._together import products_pay
 
 __all__ = ["CLOSE", "PoolSolver"]
 
@@ -29,7 +30,6 @@ _MOST_EVALUATIONS = 8
 _FAR = 2.0**-4
 _SINGLE = 2.0**-12  # more than single precision changes in sums of about 1
 _GATHERED = 2**14
-_MOST_PRODUCTS = 2**25
 
 
 class PoolSolver:
@@ -98,13 +98,12 @@ class PoolSolver:
         of_class = (codes == np.arange(1, n_classes)[:, None]).astype(np.float64)
         residuals = p - of_class
         curving = np.kron(penalty_shares(n_classes), (back * penalty) @ back.T)
-        n_products = Z.size * (Z.shape[1] + 1) // 2
         self._records: OwnRecords | SharedRecords
-        if n_rows > 4 * n_records or n_products > _MOST_PRODUCTS:
+        if products_pay(n_rows, n_records, 4 * Z.size * (Z.shape[1] + 1) // 2):
+            self._records = SharedRecords(Z, of_class, residuals, curving)
+        else:
             own = Z[None], of_class[None], residuals[None]
             self._records = OwnRecords(*own, curving)
-        else:
-            self._records = SharedRecords(Z, of_class, residuals, curving)
         counts = np.full((1, n_rows), share)
         moments = np.zeros((1, self._start.size))
         derivatives = self._records.derivatives(counts, moments, self._start[None])

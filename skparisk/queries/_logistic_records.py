@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.queries._together import symmetric
+
 __all__ = ["OwnRecords", "Records", "SharedRecords", "expected_counts"]
 
 # Logits of a stretch of rows; the arrays made from them are read again at once.
@@ -39,24 +41,15 @@ def expected_counts(minus: NDArray[np.float64], counts: Any) -> NDArray[np.float
 
 @dataclass(frozen=True, eq=False)
 class Records(ABC):
-    """Records z, of which m databases are counts, of shape (m, n_rows).
+    """Records z, of which m databases are counts, of shape (m, n_rows)."""
 
-    Parameters
-    ----------
-    Z : ndarray of shape (..., n_rows, q)
-        The same for all databases, or those of each.
-
-    of_class, residuals : ndarray of shape (..., n_logits, n_rows)
-        Whether a record is of each class but the first; its probability at some
-        point, less that.
-
-    penalty : ndarray of shape (n_logits * q, n_logits * q)
-        Second derivatives that do not depend on records.
-    """
-
+    # Of shape (..., n_rows, q): the same for all databases, or those of each.
     Z: NDArray[np.float64]
+    # Of shape (..., n_logits, n_rows): whether a record is of each class but the first;
+    # its probability at some point, less that.
     of_class: NDArray[np.float64]
     residuals: NDArray[np.float64]
+    # Second derivatives that do not depend on records.
     penalty: NDArray[np.float64]
 
     @abstractmethod
@@ -108,9 +101,8 @@ class Records(ABC):
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return first and second derivatives at v."""
         m, n_logits, q = v.shape
-        i, j = np.triu_indices(q)
         sums = np.zeros_like(v)
-        squares = np.zeros((n_logits, n_logits, m, len(i)))
+        squares = np.zeros((n_logits, n_logits, m, q * (q + 1) // 2))
         for rows in _blocks(counts, n_logits):
             p = expected_counts(self._minus_logits(v, rows), 1.0)
             expected = counts[:, None, rows] * p
@@ -121,11 +113,9 @@ class Records(ABC):
                     weights *= expected[:, a]
                     squares[a, b] += self._squares(weights, rows)
         matrix = np.empty((m, n_logits, q, n_logits, q))
-        block = np.empty((m, q, q))
         for a in range(n_logits):
             for b in range(a + 1):
-                block[:, i, j] = block[:, j, i] = squares[a, b]
-                matrix[:, a, :, b] = matrix[:, b, :, a] = block
+                matrix[:, a, :, b] = matrix[:, b, :, a] = symmetric(squares[a, b], q)
         slopes = sums.reshape(m, -1) - moments + v.reshape(m, -1) @ self.penalty
         return slopes, matrix.reshape(m, n_logits * q, -1) + self.penalty
 

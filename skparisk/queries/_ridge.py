@@ -14,6 +14,7 @@ from sklearn.linear_model import Ridge
 from skparisk._silence import silenced
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
+from skparisk.queries._together import outward_differences, products_pay, symmetric
 from skparisk.reference._base import RecordPool
 
 __all__ = ["RidgeQuery"]
@@ -118,8 +119,7 @@ _OUTWARD = 2.0**-32
 # factor of the pool's normal equations has the square root of their own condition.
 _PAIR_CONDITION = 1e6
 _POOL_CONDITION = 3e3
-# Numbers that are kept for a pool, and that are gathered together.
-_MOST_PRODUCTS = 2**24
+# Numbers that are gathered together.
 _CHUNK = 2**22
 
 
@@ -173,17 +173,15 @@ class _RidgeOnPool:
     def _pool_products(self, n_records: int) -> NDArray[np.float64] | None:
         """Return Z_i Z_j and Z_i y_t of each record; None where gathering is less."""
         n_rows, q = self._Z.shape
-        self._upper = np.triu_indices(q)
-        n_products = len(self._upper[0]) + q * self._targets.shape[1]
-        # Counts of all rows are mostly zeros where the pool is much larger than a
-        # database: one big product then costs more than many small ones.
-        if n_rows > 4 * n_records or n_rows * n_products > _MOST_PRODUCTS:
+        upper = np.triu_indices(q)
+        n_upper = len(upper[0])
+        n_products = n_upper + q * self._targets.shape[1]
+        if not products_pay(n_rows, n_records, 8 * n_rows * n_products):
             return None
         # Filled by rows: whole columns of Z at a time are contiguous.
         Z, targets = self._Z.T.copy(), self._targets.T
         products = np.empty((n_products, n_rows))
-        n_upper = len(self._upper[0])
-        for product, i, j in zip(products, *self._upper, strict=False):
+        for product, i, j in zip(products, *upper, strict=False):
             np.multiply(Z[i], Z[j], out=product)
         moments = products[n_upper:].reshape(q, len(targets), n_rows)
         np.multiply(Z[:, None], targets, out=moments)
@@ -199,12 +197,14 @@ class _RidgeOnPool:
         grams = np.concatenate([gram, other_gram])
         moments = np.concatenate([moment, other_moment])
         solutions, trusted = self._solve(grams, moments)
-        m = len(pairs)
-        differences, errors = self._outward(self._answers(solutions), m)
-        for pair in np.flatnonzero(~(trusted[:m] & trusted[m:])):
-            first, second = (self._query(*d) for d in pairs.databases(int(pair)))
-            differences[pair], errors[pair] = first - second, 0.0
-        return PairDifferences(differences, errors)
+        answers, m = self._answers(solutions), len(pairs)
+        # Rounding goes with what is released, so intercepts count in full size here.
+        size = np.abs(self._released(answers)).max(axis=1)
+        outward = _OUTWARD * np.maximum(size[:m], size[m:])[:, None]
+        both = trusted[:m] & trusted[m:]
+        return outward_differences(
+            self._query, pairs, answers[:m], answers[m:], outward, both
+        )
 
     def agrees(self, rows: NDArray[np.intp], answer: NDArray[np.float64]) -> bool:
         """Return whether an answer of `Ridge` is off by far less than `_OUTWARD`."""
@@ -232,13 +232,9 @@ class _RidgeOnPool:
         self, pairs: NeighborPairs, products: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Gram matrices of a block as counts x products."""
-        m, q = len(pairs), self._Z.shape[1]
-        sums = pairs.count() @ products
-        gram = np.empty((m, q, q))
-        n_upper = len(self._upper[0])
-        gram[:, self._upper[0], self._upper[1]] = sums[:, :n_upper]
-        gram[:, self._upper[1], self._upper[0]] = sums[:, :n_upper]
-        return gram, sums[:, n_upper:].reshape(m, q, -1)
+        q = self._Z.shape[1]
+        upper, moments = np.split(pairs.count() @ products, [q * (q + 1) // 2], axis=1)
+        return symmetric(upper, q), moments.reshape(len(pairs), q, -1)
 
     def _gathered(
         self, records: NDArray[np.intp]
@@ -289,18 +285,6 @@ class _RidgeOnPool:
         n_intercepts = len(self._target_means)
         coefs, intercepts = np.split(answers, [answers.shape[1] - n_intercepts], axis=1)
         return np.hstack([coefs, intercepts + self._target_means])
-
-    def _outward(
-        self, answers: NDArray[np.float64], m: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return differences moved away from zero, and how far they may be off."""
-        differences = answers[:m] - answers[m:]
-        # Rounding goes with what is released, so intercepts count in full size here.
-        size = np.abs(self._released(answers)).max(axis=1)
-        outward = _OUTWARD * np.maximum(size[:m], size[m:])[:, None]
-        # Twice: what the difference was off before, and the move itself.
-        errors = np.repeat(2 * outward, differences.shape[1], axis=1)
-        return differences + np.copysign(outward, differences), errors
 
 
 def _well_conditioned(system: NDArray[np.float64]) -> NDArray[np.bool_]:
