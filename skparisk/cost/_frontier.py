@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk._validate import check_epsilon, check_probability
-from skparisk.cost._base import CostModel, Floats
+from skparisk.cost._base import CostModel
+from skparisk.cost._laws import Floats
 from skparisk.exceptions import CalibrationError, IncompatibleError
 from skparisk.model_selection._candidates import configure
 from skparisk.model_selection._levels import declared_certificate
