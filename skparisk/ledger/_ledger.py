@@ -207,10 +207,7 @@ class PrivacyLedger:
         Raises
         ------
         LedgerError
-            If the export is not as the library wrote it.
-
-        ValueError, FileExistsError, OSError
-            As for a new ledger.
+            If the export is not as the library wrote it; else as for a new ledger.
 
         Examples
         --------

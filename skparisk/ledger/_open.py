@@ -167,18 +167,7 @@ def count_recorded() -> int:
 
 
 def refuse_without_level(what: str) -> None:
-    """Refuse a release whose privacy level is unknown if it had to be recorded.
-
-    Parameters
-    ----------
-    what : str
-        What is to be released.
-
-    Raises
-    ------
-    IncompatibleError
-        If a ledger is open.
-    """
+    """Refuse a release whose privacy level is unknown if it had to be recorded."""
     if _charged(what):
         raise IncompatibleError(
             f"{what} cannot be recorded in the open ledger: its privacy level is not "

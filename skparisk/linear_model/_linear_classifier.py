@@ -54,14 +54,8 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         y : array-like of shape (n_records,)
             Their labels.
 
-        X_reference : array-like of shape (n_rows, n_features), default=None
-            Public records that neighboring databases are sampled from, in the units
-            that `X` has here: behind a scaler in a Pipeline, pass it on with the
-            Pipeline's ``transform_input=["X_reference"]``, or the noise has the
-            wrong size. Where the sensitivity is known, only its classes are used.
-
-        y_reference : array-like of shape (n_rows,), default=None
-            Their labels.
+        X_reference, y_reference : array-like, default=None
+            Public records, and their labels: :ref:`private-fit`.
 
         Returns
         -------
@@ -69,23 +63,13 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
 
         Raises
         ------
-        ValueError
-            If a parameter is out of range, a number is not finite, there are labels
-            that are no class, a class is missing in a sampled database, there are two
-            references, or with "bound" a record of the reference is beyond `x_norm`.
-
-        CalibrationError
-            If the sampled pairs cannot certify `gamma`, or the sensitivity is 0.
-
-        IncompatibleError
-            If the reference has other columns, or a fitted sampler does not fit the
-            data or the query.
+        ValueError, CalibrationError, IncompatibleError
+            See :ref:`private-fit`.
 
         Warns
         -----
         PrivacyLeakWarning
-            If there is no reference but the training data, the classes are those of
-            private labels, or the noise is seeded.
+            See :ref:`private-fit`.
         """
         forget_fit(self)
         source = self._check_privacy({"x_norm": self.x_norm})

@@ -68,16 +68,9 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         Released intercept; 0.0 without one.
 
     epsilon_, gamma_, risk_, confidence_ : float
-        Target and achieved risk: :ref:`private-attributes`.
-
     sensitivity_, noise_scale_, noise_epsilon_ : float
-        How much noise there is.
-
-    certificate_, sampler_ : Certificate, SensitivitySampler or None
-        The whole claim, and the fitted sampler of what it rests on.
-
-    n_features_in_, feature_names_in_ : int, ndarray of str
-        Features seen in `fit`.
+    certificate_, sampler_, n_features_in_, feature_names_in_ : objects
+        The claim, the noise and the data: :ref:`private-attributes`.
 
     Notes
     -----
@@ -135,15 +128,8 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         y : array-like of shape (n_records,) or (n_records, n_targets)
             Their targets.
 
-        X_reference : array-like of shape (n_rows, n_features), default=None
-            Public records that neighboring databases are sampled from, in the units
-            that `X` has here: behind a scaler in a Pipeline, pass it on with the
-            Pipeline's ``transform_input=["X_reference"]``, or the noise has the
-            wrong size. Not used where the sensitivity is known.
-
-        y_reference : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-            Their targets, in the units that `y` has here; scikit-learn's
-            `TransformedTargetRegressor` does not transform them.
+        X_reference, y_reference : array-like, default=None
+            Public records, and their targets: :ref:`private-fit`.
 
         Returns
         -------
@@ -151,21 +137,13 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
         Raises
         ------
-        ValueError
-            If a parameter is out of range, a number is not finite, or there are two
-            references.
-
-        CalibrationError
-            If the sampled pairs cannot certify `gamma`, or the sensitivity is 0.
-
-        IncompatibleError
-            If the reference has other columns or targets, or a fitted sampler does
-            not fit the data or the query.
+        ValueError, CalibrationError, IncompatibleError
+            See :ref:`private-fit`.
 
         Warns
         -----
         PrivacyLeakWarning
-            If there is no reference but the training data, or the noise is seeded.
+            See :ref:`private-fit`.
         """
         forget_fit(self)
         source = self._check_privacy({"x_norm": self.x_norm, "y_bounds": self.y_bounds})

@@ -66,16 +66,9 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         The classes.
 
     epsilon_, gamma_, risk_, confidence_ : float
-        Target and achieved risk: :ref:`private-attributes`.
-
     sensitivity_, noise_scale_, noise_epsilon_ : float
-        How much noise there is.
-
-    certificate_, sampler_ : Certificate, SensitivitySampler or None
-        The whole claim, and the fitted sampler of what it rests on.
-
-    n_features_in_, feature_names_in_ : int, ndarray of str
-        Features seen in `fit`.
+    certificate_, sampler_, n_features_in_, feature_names_in_ : objects
+        The claim, the noise and the data: :ref:`private-attributes`.
 
     Notes
     -----

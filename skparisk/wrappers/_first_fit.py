@@ -26,24 +26,14 @@ _SAME = 2.0**-20
 
 @dataclass(frozen=True, eq=False)
 class FirstFit:
-    """An estimator that was fitted on records which are not the private ones.
+    """An estimator that was fitted on records which are not the private ones."""
 
-    Parameters
-    ----------
-    fitted : estimator
-        Its errors are shown, and its attributes have the shapes that are expected.
-
-    reference : Reference or None
-        The public reference that the records are from. None: they were made up, or
-        resampled from private data for want of a reference, and nothing but shapes may
-        be taken from them.
-
-    refit : callable
-        Returns what another fit to the same records has learned.
-    """
-
+    # Its errors are shown, and its attributes have the shapes that are expected.
     fitted: Any
+    # The public one that the records are from. None: they were made up, or resampled
+    # from private data for want of a reference; only shapes may be taken from them.
     reference: Reference | None
+    # Returns what another fit to the same records has learned.
     refit: Callable[[], Any]
 
     @property

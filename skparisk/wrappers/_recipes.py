@@ -24,28 +24,16 @@ def _complete_nothing(estimator: Any, released: Attributes) -> Attributes:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a kind of estimator is released.
+    """How a kind of estimator is released."""
 
-    Parameters
-    ----------
-    names : callable
-        ``names(estimator)`` returns the attributes to release.
-
-    complete : callable
-        ``complete(estimator, released)`` returns further attributes, and mended ones
-        where noise took a number out of its range. A function of what was released,
-        which changes nothing where there is no noise.
-
-    align : callable, default=None
-        Where fits are defined up to sign or order.
-
-    needs : mapping of str to tuple of str
-        What methods need that is not released by default, as only they need it.
-    """
-
+    # The attributes to release.
     names: Callable[[Any], tuple[str, ...]]
+    # Further attributes, and mended ones where noise took a number out of its range: a
+    # function of what was released, which changes nothing where there is no noise.
     complete: Callable[[Any, Attributes], Attributes] = _complete_nothing
+    # Where fits are defined up to sign or order.
     align: Align | None = None
+    # What methods need that is not released by default, as only they need it.
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
