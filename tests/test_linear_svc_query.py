@@ -721,7 +721,7 @@ def test_duality_gap_is_below_what_the_bound_pays_for(seed, n, exponent, decimal
     Z = signed(X, y)
     rows, numbers = module.distinct_rows(Z)
     counts = np.bincount(numbers).astype(float)
-    found = _linear_svc_hinge.minimize_hinge(Z[rows], counts, C)
+    found, _ = _linear_svc_hinge.minimize_hinge(Z[rows], counts, C)
     np.testing.assert_array_equal(found[:3], query(X, y)[:3])
     gap, _, _ = duality_gap(Z, found, C, "hinge")
     bound = linear_svc_sensitivity_bound(C, x_norm=2.0)

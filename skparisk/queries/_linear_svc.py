@@ -20,14 +20,12 @@ from skparisk.queries._labels import (
 )
 from skparisk.queries._linear_svc_hinge import (
     Start,
-    approach_hinge,
     minimize_hinge,
     solve_hinge,
 )
 from skparisk.queries._linear_svc_solver import (
     Rows,
     Solved,
-    approach_squared_hinge,
     distinct_rows,
     minimize_squared_hinge,
     solve_squared_hinge,
@@ -139,26 +137,16 @@ class LinearSVCQuery(Query):
         if not self.C * np.square(Z).sum() < _LARGEST_SQUARES:
             return np.full(Z.shape[1], np.nan)
         rows, numbers = distinct_rows(Z)
-        return self.minimize(Z[rows], np.bincount(numbers).astype(np.float64))
+        counts = np.bincount(numbers).astype(np.float64)
+        w, proven = self.minimize(Z[rows], counts)
+        return w if proven else np.full(Z.shape[1], np.nan)
 
     def minimize(
         self, Z: NDArray[np.float64], counts: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the minimizer for distinct records and how often each occurs.
-
-        It is proven to be that; if no proof is found, there is no answer (NaN).
-        """
-        if self.loss == "hinge":
-            return minimize_hinge(Z, counts, self.C)
-        return minimize_squared_hinge(Z, counts, self.C)
-
-    def approach(
-        self, Z: NDArray[np.float64], counts: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the same, or something near it."""
-        if self.loss == "hinge":
-            return approach_hinge(Z, counts, self.C)
-        return approach_squared_hinge(Z, counts, self.C)
+    ) -> tuple[NDArray[np.float64], bool]:
+        """Return the minimizer for distinct records that occur so often, if proven."""
+        minimize = minimize_hinge if self.loss == "hinge" else minimize_squared_hinge
+        return minimize(Z, counts, self.C)
 
     def answers(self, solutions: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return answers of shape (n, n_outputs) for (n, n_problems, q) solutions."""
@@ -244,8 +232,9 @@ class _LinearSVCOnPool:
         This only guesses which records change sides. Wrong guesses cost time, as each
         answer is checked.
         """
-        w, half = self._query.approach(Z, counts), slice(None, None, 2)
-        moves = Z @ (w - self._query.approach(Z[half], 2 * counts[half]))
+        w, _ = self._query.minimize(Z, counts)
+        of_half, _ = self._query.minimize(Z[::2], 2 * counts[::2])
+        moves = Z @ (w - of_half)
         return Start(w, max(_LEAST_SPREAD, float(np.std(moves))))
 
     def __call__(self, pairs: NeighborPairs) -> PairDifferences:

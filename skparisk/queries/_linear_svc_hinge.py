@@ -22,7 +22,7 @@ from skparisk.queries._linear_svc_solver import (
     solve_positive,
 )
 
-__all__ = ["Start", "approach_hinge", "gap_floor", "minimize_hinge", "solve_hinge"]
+__all__ = ["Start", "minimize_hinge", "solve_hinge"]
 
 _Floats: TypeAlias = NDArray[np.float64]
 
@@ -43,32 +43,17 @@ class Start(NamedTuple):
     spread: float
 
 
-def minimize_hinge(Z: _Floats, counts: _Floats, C: float) -> _Floats:
-    """Return the minimizer for one database, of shape (q,), or NaN if it is not found.
+def minimize_hinge(Z: _Floats, counts: _Floats, C: float) -> tuple[_Floats, bool]:
+    """Return the minimizer for one database, of shape (q,), and if it is proven.
 
-    Its duality gap is at most `gap_floor`.
+    Then its duality gap is at most `_gap_floor`.
     """
     rows = Rows(Z)
-    found = _approach(rows, counts, C)
-    certified = _is_certified(found, rows, counts, C)
-    return found.w if certified else np.full(Z.shape[1], np.nan)
-
-
-def approach_hinge(Z: _Floats, counts: _Floats, C: float) -> _Floats:
-    """Return what interior points find for one database, of shape (q,)."""
-    return _approach(Rows(Z), counts, C).w
-
-
-def _approach(rows: Rows, counts: _Floats, C: float) -> _Polished:
-    start = np.zeros((1, rows.Z.shape[1]))
-    return _minimize(rows, counts[None], start, C, 1.0)[0]
-
-
-def _is_certified(found: _Polished, rows: Rows, counts: _Floats, C: float) -> bool:
+    found = _minimize(rows, counts[None], np.zeros((1, Z.shape[1])), C, 1.0)[0]
     losses = C * counts @ np.maximum(found.margins, 0.0)
     objective = float(0.5 * found.w @ found.w + losses)
-    floor = gap_floor(rows, counts, found.w, C)
-    return found.gap <= min(floor, LARGEST_GAP * objective)
+    floor = _gap_floor(rows, counts, found.w, C)
+    return found.w, found.gap <= min(floor, LARGEST_GAP * objective)
 
 
 def solve_hinge(
@@ -254,12 +239,12 @@ def _minimize(
             new = _polish(rows, counts, on, charged, alphas, C)
             best[number] = min(best.get(number, new), new, key=_by_gap)
             # The gap proves the answer, so that a wrong guess of sides is only a try.
-            done[i] |= new.gap <= gap_floor(rows, counts, new.w, C)
+            done[i] |= new.gap <= _gap_floor(rows, counts, new.w, C)
         todo, points, sides = todo[~done], points.part(~done), sides[~done]
     again = [
         i
         for i, new in best.items()
-        if not every and new.gap > gap_floor(rows, weights[i], new.w, C)
+        if not every and new.gap > _gap_floor(rows, weights[i], new.w, C)
     ]
     if again:
         whole = _minimize(rows, weights[again], starts[again], C, away)
@@ -276,7 +261,7 @@ def _by_gap(polished: _Polished) -> float:
     return math.inf if math.isnan(polished.gap) else polished.gap
 
 
-def gap_floor(rows: Rows, counts: _Floats, w: _Floats, C: float) -> float:
+def _gap_floor(rows: Rows, counts: _Floats, w: _Floats, C: float) -> float:
     """Return a duality gap that rounding explains."""
     # A margin is a sum of q + 1 terms of total size `reach`. What it is off costs up to
     # C times as often as its record occurs. The factor 8 is slack; a proven sensitivity
@@ -336,7 +321,7 @@ def _bound(
     are on the same pieces, and only the rounding of their linear equations is left.
     """
     # The objective is 1-strongly convex: a gap g puts the minimizer within sqrt(2 g).
-    floor = gap_floor(rows, counts, best.w, C)
+    floor = _gap_floor(rows, counts, best.w, C)
     radius = 2 * math.sqrt(2 * floor)
     least = best.least_singular
     clear = np.abs(best.margins) > radius * rows.norms + floor / C

@@ -22,7 +22,6 @@ __all__ = [
     "MOST_STEPS",
     "Rows",
     "Solved",
-    "approach_squared_hinge",
     "distinct_rows",
     "minimize_squared_hinge",
     "solve_positive",
@@ -117,28 +116,15 @@ def distinct_rows(rows: _Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return order[new], numbers
 
 
-def minimize_squared_hinge(Z: _Floats, counts: _Floats, C: float) -> _Floats:
-    """Return the minimizer for one database, of shape (q,), or NaN if it is not found.
+def minimize_squared_hinge(
+    Z: _Floats, counts: _Floats, C: float
+) -> tuple[_Floats, bool]:
+    """Return the minimizer for one database, of shape (q,), and if it is proven.
 
-    Its gradient, which it is nearer than to the minimizer, is down to rounding. Half of
-    the gradient's square is a duality gap.
+    Then its gradient is down to rounding.
     """
-    rows = Rows(Z)
-    w = _approach(rows, counts, C)
-    return w if _is_certified(w, rows, counts, C) else np.full(Z.shape[1], np.nan)
-
-
-def approach_squared_hinge(Z: _Floats, counts: _Floats, C: float) -> _Floats:
-    """Return what Newton's steps find for one database, of shape (q,)."""
-    return _approach(Rows(Z), counts, C)
-
-
-def _approach(rows: Rows, counts: _Floats, C: float) -> _Floats:
-    start = np.zeros((1, rows.Z.shape[1]))
-    return _newton(rows, 2 * C * counts[None], start, rows.accurate_step)[0]
-
-
-def _is_certified(w: _Floats, rows: Rows, counts: _Floats, C: float) -> bool:
+    rows, start = Rows(Z), np.zeros((1, Z.shape[1]))
+    w = _newton(rows, 2 * C * counts[None], start, rows.accurate_step)[0]
     size = math.hypot(*w)
     # The objective is 1-strongly convex: the minimizer is no further than the gradient
     # is long, and the objective no more than half of its square above the least.
@@ -149,7 +135,8 @@ def _is_certified(w: _Floats, rows: Rows, counts: _Floats, C: float) -> bool:
     gradient = math.hypot(*(w - charges @ rows.Z))
     sums = charges + weights * (1 + rows.norms * size)
     floor = (len(w) + 1) * 8 * EPS * (size + float(sums @ rows.norms))
-    return bool(gradient <= floor) and gradient**2 <= 2 * LARGEST_GAP * objective
+    proven = gradient <= floor and gradient**2 <= 2 * LARGEST_GAP * objective
+    return w, bool(proven)
 
 
 def solve_squared_hinge(

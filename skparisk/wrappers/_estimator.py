@@ -235,7 +235,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         query = make_query(self, estimator, recipe, first, labels, features)
         extra = read_public(self, first, query)
         # Whether it can be served is found out before anything is released.
-        serve(self, first.read(query), recipe, extra, labels)
+        serve(self, query.reader(first.fitted), recipe, extra, labels)
         released = self._release(source, query, data)
         # A fitted sampler has a query of its own, with its shapes and its anchor.
         asked: Any = query if self.sampler_ is None else self.sampler_.query_

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from skparisk._classes import PublicClasses
 from skparisk._silence import silenced
 from skparisk.neighbors import Database
-from skparisk.queries import EstimatorQuery, Reader
+from skparisk.queries import Reader
 from skparisk.queries._estimator import Numbers, takes_targets
 from skparisk.queries._labels import label_codes
 from skparisk.reference import Reference, TableReference
@@ -136,7 +136,3 @@ class FirstFit:
                     f"differ in {name}: what is released must be a function of the "
                     "database. Set every random_state in it."
                 )
-
-    def read(self, query: EstimatorQuery) -> Numbers:
-        """Return what the query would release of this fit."""
-        return query.reader(self.fitted)
