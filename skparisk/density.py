@@ -42,12 +42,8 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    bandwidth : float, default=1.0
-        Bandwidth of the kernel, > 0, in units of the data.
-
-    kernel : {"gaussian", "tophat", "epanechnikov", "exponential", "linear", \
-            "cosine"}, default="gaussian"
-        As in `KernelDensity`.
+    bandwidth, kernel : float, str, default=1.0 and "gaussian"
+        As in scikit-learn's `KernelDensity`.
 
     bounds : pair of float or sequence of pairs, default=(0.0, 1.0)
         Lowest and highest value, of all features or of each, public. Private records
@@ -162,12 +158,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
-            See :ref:`private-fit`.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            See :ref:`private-fit`.
+            For these, and what it warns of, see :ref:`private-fit`.
         """
         forget_fit(self)
         source = self._check_privacy({})

@@ -145,7 +145,6 @@ class FileBook(Book):
             raise
 
     def append(self, certificates: Sequence[Certificate], note: str) -> None:
-        """Write releases down, all or none; the book is locked."""
         time, index = now(), len(self.hashes)
         entries = [LedgerEntry(certificate, note, time) for certificate in certificates]
         line = charge_line(index, self.hashes[-1], entries)
@@ -154,12 +153,10 @@ class FileBook(Book):
         self._read([line], self.path)  # or nothing is committed that cannot be read
 
     def lines(self) -> Sequence[Line]:
-        """Return all lines; the book is locked."""
         rows = self._execute("SELECT document, sha256 FROM lines ORDER BY number")
         return [Line(*row) for row in rows]
 
     def head(self) -> str:
-        """Return the hash of the last line; the book is locked."""
         return self.hashes[-1]
 
     def _execute(self, statement: str, *values: Any) -> list[Any]:

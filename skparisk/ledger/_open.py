@@ -110,21 +110,14 @@ def spend(*releases: Any, note: str = "") -> None:
 
     Parameters
     ----------
-    *releases : certificates, mechanisms or numbers
-        What :func:`~skparisk.certificate.as_certificate` takes. All of them are
-        charged, or none.
-
-    note : str, default=""
-        What is released.
+    *releases, note
+        As for :meth:`PrivacyLedger.spend`.
 
     Raises
     ------
-    BudgetExceededError
-        If they do not fit into the budget of an open ledger. Nothing was charged.
-
-    IncompatibleError
-        If their relation is not that of what a ledger holds; or if a charge of this
-        very thread was interrupted, as by a signal handler. Nothing was charged.
+    BudgetExceededError, IncompatibleError
+        As for :meth:`PrivacyLedger.spend`; also if a charge of this very thread was
+        interrupted, as by a signal handler. Nothing was charged.
 
     UnrecordedReleaseError
         If no ledger is open here, but one is in the process that started this one,

@@ -150,14 +150,11 @@ def logistic_sensitivity_bound(
     C : float
         Inverse of the penalty's strength, > 0.
 
-    x_norm : float, default=1.0
-        Largest l2 norm of a row of features, R > 0.
+    x_norm, relation
+        As in :func:`ridge_sensitivity_bound`.
 
     n_classes : int, default=2
         Classes, K >= 2. More than two have a row of coefficients each.
-
-    relation : {"replace-one", "add-remove"}, default="replace-one"
-        What neighboring databases are.
 
     Returns
     -------

@@ -64,12 +64,7 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
-            See :ref:`private-fit`.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            See :ref:`private-fit`.
+            For these, and what it warns of, see :ref:`private-fit`.
         """
         forget_fit(self)
         source = self._check_privacy({"x_norm": self.x_norm})

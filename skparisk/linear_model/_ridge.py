@@ -138,12 +138,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
-            See :ref:`private-fit`.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            See :ref:`private-fit`.
+            For these, and what it warns of, see :ref:`private-fit`.
         """
         forget_fit(self)
         source = self._check_privacy({"x_norm": self.x_norm, "y_bounds": self.y_bounds})

@@ -18,11 +18,7 @@ from skparisk.queries._labels import (
     pool_codes,
     where_classes_present,
 )
-from skparisk.queries._linear_svc_hinge import (
-    Start,
-    minimize_hinge,
-    solve_hinge,
-)
+from skparisk.queries._linear_svc_hinge import Start, minimize_hinge, solve_hinge
 from skparisk.queries._linear_svc_solver import (
     Rows,
     Solved,
@@ -30,7 +26,7 @@ from skparisk.queries._linear_svc_solver import (
     minimize_squared_hinge,
     solve_squared_hinge,
 )
-from skparisk.queries._together import outward_differences, products_pay
+from skparisk.queries._together import Floats, outward_differences, products_pay
 from skparisk.reference._base import RecordPool
 
 __all__ = ["LOSSES", "LinearSVCQuery"]
@@ -113,7 +109,7 @@ class LinearSVCQuery(Query):
         """One for two classes, else one for each class."""
         return 1 if len(self.classes) == 2 else len(self.classes)
 
-    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+    def __call__(self, X: Any, y: Any = None) -> Floats:
         codes = label_codes(y, self.classes)
         design = self._design(np.asarray(X, dtype=np.float64))
         # A warning would be a release of its own.
@@ -121,19 +117,17 @@ class LinearSVCQuery(Query):
             solutions = [self._minimize(Z) for Z in self.problems(design, codes)]
         return self.answers(np.array([solutions]))[0]
 
-    def _design(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _design(self, X: Floats) -> Floats:
         if not self.fit_intercept:
             return X
         return np.column_stack([X, np.full(len(X), float(self.intercept_scaling))])
 
-    def problems(
-        self, design: NDArray[np.float64], codes: NDArray[np.intp]
-    ) -> list[NDArray[np.float64]]:
+    def problems(self, design: Floats, codes: NDArray[np.intp]) -> list[Floats]:
         """Return the records of each problem, with the sign of their side."""
         positive = range(len(self.classes))[-self.n_problems :]
         return [design * np.where(codes == k, 1.0, -1.0)[:, None] for k in positive]
 
-    def _minimize(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _minimize(self, Z: Floats) -> Floats:
         if not self.C * np.square(Z).sum() < _LARGEST_SQUARES:
             return np.full(Z.shape[1], np.nan)
         rows, numbers = distinct_rows(Z)
@@ -141,14 +135,12 @@ class LinearSVCQuery(Query):
         w, proven = self.minimize(Z[rows], counts)
         return w if proven else np.full(Z.shape[1], np.nan)
 
-    def minimize(
-        self, Z: NDArray[np.float64], counts: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], bool]:
+    def minimize(self, Z: Floats, counts: Floats) -> tuple[Floats, bool]:
         """Return the minimizer for distinct records that occur so often, if proven."""
         minimize = minimize_hinge if self.loss == "hinge" else minimize_squared_hinge
         return minimize(Z, counts, self.C)
 
-    def answers(self, solutions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def answers(self, solutions: Floats) -> Floats:
         """Return answers of shape (n, n_outputs) for (n, n_problems, q) solutions."""
         if not self.fit_intercept:
             return solutions.reshape(len(solutions), -1)
@@ -188,7 +180,7 @@ class _Task(NamedTuple):
 
     pairs: slice
     problems: list[Rows]
-    counts: NDArray[np.float64]
+    counts: Floats
     removed: NDArray[np.intp]
     added: NDArray[np.intp] | None
 
@@ -196,9 +188,9 @@ class _Task(NamedTuple):
 class _Pairs(NamedTuple):
     """Minimizers of one problem, how far they may be off, and who has not moved."""
 
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
-    errors: NDArray[np.float64]
+    first: Floats
+    second: Floats
+    errors: Floats
     still: NDArray[np.bool_]
 
 
@@ -208,7 +200,7 @@ class _LinearSVCOnPool:
     def __init__(
         self,
         query: LinearSVCQuery,
-        design: NDArray[np.float64],
+        design: Floats,
         codes: NDArray[np.intp],
         n_records: int,
     ) -> None:
@@ -226,7 +218,7 @@ class _LinearSVCOnPool:
         weights = counts[some] * (n_records / counts.sum())
         self._starts = [self._find_start(Z[some], weights) for Z in self._signed]
 
-    def _find_start(self, Z: NDArray[np.float64], counts: NDArray[np.float64]) -> Start:
+    def _find_start(self, Z: Floats, counts: Floats) -> Start:
         """Minimize for the pool; the minimizer of half of it moves as a resample's.
 
         This only guesses which records change sides. Wrong guesses cost time, as each
@@ -313,12 +305,7 @@ class _LinearSVCOnPool:
         return _Pairs(solved.W, second, errors, still)
 
     def _minimize(
-        self,
-        rows: Rows,
-        counts: NDArray[np.float64],
-        starts: NDArray[np.float64],
-        pool: Start,
-        closeness: float,
+        self, rows: Rows, counts: Floats, starts: Floats, pool: Start, closeness: float
     ) -> Solved:
         if self._query.loss == "hinge":
             return solve_hinge(rows, counts, starts, self._query.C, pool, closeness)

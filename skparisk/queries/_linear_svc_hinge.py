@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,10 @@ from skparisk.queries._linear_svc_solver import (
     Solved,
     solve_positive,
 )
+from skparisk.queries._together import Floats
 
 __all__ = ["Start", "minimize_hinge", "solve_hinge"]
 
-_Floats: TypeAlias = NDArray[np.float64]
 
 # Complementarity of interior points, in units of C: from where on they are polished
 # although sides still change, and the last.
@@ -39,11 +39,11 @@ _SPREADS = 6.0
 class Start(NamedTuple):
     """Where to look for minimizers of resamples, and how far margins move from it."""
 
-    w: _Floats
+    w: Floats
     spread: float
 
 
-def minimize_hinge(Z: _Floats, counts: _Floats, C: float) -> tuple[_Floats, bool]:
+def minimize_hinge(Z: Floats, counts: Floats, C: float) -> tuple[Floats, bool]:
     """Return the minimizer for one database, of shape (q,), and if it is proven.
 
     Then its duality gap is at most `_gap_floor`.
@@ -57,12 +57,7 @@ def minimize_hinge(Z: _Floats, counts: _Floats, C: float) -> tuple[_Floats, bool
 
 
 def solve_hinge(
-    rows: Rows,
-    counts: _Floats,
-    starts: _Floats,
-    C: float,
-    pool: Start,
-    closeness: float,
+    rows: Rows, counts: Floats, starts: Floats, C: float, pool: Start, closeness: float
 ) -> Solved:
     """Return minimizers for many databases, with counts of shape (len, n_rows).
 
@@ -84,11 +79,11 @@ def solve_hinge(
 class _Polished(NamedTuple):
     """A minimizer for given records on the margin, and its duality gap."""
 
-    w: _Floats
+    w: Floats
     gap: float
     on: NDArray[np.intp]
-    alphas: _Floats
-    margins: _Floats
+    alphas: Floats
+    margins: Floats
     least_singular: float
 
 
@@ -100,22 +95,17 @@ class _Interior:
     bound 0 are not there.
     """
 
-    W: _Floats
-    fixed: _Floats
-    alphas: _Floats
-    rest: _Floats
-    excess: _Floats
-    slack: _Floats
-    bounds: _Floats
+    W: Floats
+    fixed: Floats
+    alphas: Floats
+    rest: Floats
+    excess: Floats
+    slack: Floats
+    bounds: Floats
 
     @classmethod
     def around(
-        cls,
-        rows: Rows,
-        bounds: _Floats,
-        W: _Floats,
-        fixed: _Floats,
-        away: float,
+        cls, rows: Rows, bounds: Floats, W: Floats, fixed: Floats, away: float
     ) -> _Interior:
         """Return a central point for given coefficients."""
         margins = rows.margins(W)
@@ -131,7 +121,7 @@ class _Interior:
     def part(self, which: Any) -> _Interior:
         return _Interior(*(getattr(self, f.name)[which] for f in fields(self)))
 
-    def complementarity(self) -> _Floats:
+    def complementarity(self) -> Floats:
         """Return the mean of the products over records, in units of their bounds."""
         products = self.alphas * self.excess + self.rest * self.slack
         total = 2 * self.bounds.sum(axis=1)
@@ -159,14 +149,14 @@ class _Interior:
         primal = s - x + rows.margins(self.W)
         per_a, per_b = _inverse(a, used), _inverse(b, used)
 
-        def direction(lower: _Floats, upper: _Floats) -> tuple[_Floats, ...]:
+        def direction(lower: Floats, upper: Floats) -> tuple[Floats, ...]:
             """Newton's, to where the two products are `lower` and `upper` more."""
             right = lower * per_a - upper * per_b + primal
             dW = solve_positive(hessians, dual + (spread * right) @ rows.Z)
             da = spread * (right - dW @ rows.Z.T)
             return dW, da, (lower - s * da) * per_a, (upper + x * da) * per_b
 
-        def longest(da: _Floats, ds: _Floats, dx: _Floats) -> _Floats:
+        def longest(da: Floats, ds: Floats, dx: Floats) -> Floats:
             """Return the longest step that keeps all of them positive, at most 1."""
             shares = (-da * per_a, da * per_b, -ds / s, -dx / x)
             largest = np.max(
@@ -189,7 +179,7 @@ class _Interior:
         return self.moved(step, dW, da, ds, dx)
 
     def moved(
-        self, step: _Floats, dW: _Floats, da: _Floats, ds: _Floats, dx: _Floats
+        self, step: Floats, dW: Floats, da: Floats, ds: Floats, dx: Floats
     ) -> _Interior:
         return replace(
             self,
@@ -203,8 +193,8 @@ class _Interior:
 
 def _minimize(
     rows: Rows,
-    weights: _Floats,
-    starts: _Floats,
+    weights: Floats,
+    starts: Floats,
     C: float,
     away: float,
     near: NDArray[np.intp] | None = None,
@@ -252,7 +242,7 @@ def _minimize(
     return [best[i] for i in range(len(weights))]
 
 
-def _inverse(values: _Floats, used: NDArray[np.bool_]) -> _Floats:
+def _inverse(values: Floats, used: NDArray[np.bool_]) -> Floats:
     """Return 1 / values, or 0 where there is no record."""
     return np.divide(1.0, values, where=used, out=np.zeros_like(values))
 
@@ -261,7 +251,7 @@ def _by_gap(polished: _Polished) -> float:
     return math.inf if math.isnan(polished.gap) else polished.gap
 
 
-def _gap_floor(rows: Rows, counts: _Floats, w: _Floats, C: float) -> float:
+def _gap_floor(rows: Rows, counts: Floats, w: Floats, C: float) -> float:
     """Return a duality gap that rounding explains."""
     # A margin is a sum of q + 1 terms of total size `reach`. What it is off costs up to
     # C times as often as its record occurs. The factor 8 is slack; a proven sensitivity
@@ -272,10 +262,10 @@ def _gap_floor(rows: Rows, counts: _Floats, w: _Floats, C: float) -> float:
 
 def _polish(
     rows: Rows,
-    counts: _Floats,
+    counts: Floats,
     on: NDArray[np.intp],
     above: NDArray[np.intp],
-    alphas: _Floats,
+    alphas: Floats,
     C: float,
 ) -> _Polished:
     """Put records exactly on the margin or at their bound, as they nearly are."""
@@ -311,7 +301,7 @@ def _polish(
 
 
 def _bound(
-    rows: Rows, counts: _Floats, best: _Polished, C: float
+    rows: Rows, counts: Floats, best: _Polished, C: float
 ) -> tuple[float, float]:
     """Return how far a minimizer may be off, infinite if uncertain, and the radius.
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.queries._together import symmetric
+from skparisk.queries._together import Floats, symmetric
 
 __all__ = [
     "EPS",
@@ -28,8 +28,7 @@ __all__ = [
     "solve_squared_hinge",
 ]
 
-_Floats: TypeAlias = NDArray[np.float64]
-_Step: TypeAlias = Callable[[_Floats], _Floats]
+_Step: TypeAlias = Callable[[Floats], Floats]
 
 EPS = 2.0**-52
 MOST_STEPS = 100
@@ -46,13 +45,13 @@ _RADIUS = 2.0**-24
 class Rows:
     """Signed records of shape (n_rows, q), and what many databases of them share."""
 
-    def __init__(self, Z: _Floats, products: _Floats | None = None) -> None:
+    def __init__(self, Z: Floats, products: Floats | None = None) -> None:
         self.Z = Z
         self.norms = np.sqrt(np.einsum("ij,ij->i", Z, Z))
         self._products = products
 
     @staticmethod
-    def products(Z: _Floats) -> _Floats:
+    def products(Z: Floats) -> Floats:
         """Return Z_i Z_j of each record, of shape (n_rows, q (q + 1) / 2)."""
         i, j = np.triu_indices(Z.shape[1])
         return Z[:, i] * Z[:, j]
@@ -61,12 +60,12 @@ class Rows:
         products = None if self._products is None else self._products[which]
         return Rows(self.Z[which], products)
 
-    def margins(self, W: _Floats) -> _Floats:
+    def margins(self, W: Floats) -> Floats:
         """Return 1 - z·w, of shape (n_databases, n_rows)."""
         margins = W @ self.Z.T
         return np.subtract(1.0, margins, out=margins)
 
-    def hessians(self, weights: _Floats) -> _Floats:
+    def hessians(self, weights: Floats) -> Floats:
         """Return I + Σ weight z z' for each database."""
         q = self.Z.shape[1]
         if self._products is None:
@@ -75,11 +74,11 @@ class Rows:
             grams = symmetric(weights @ self._products, q)
         return grams + np.eye(q)
 
-    def step(self, weights: _Floats) -> _Floats:
+    def step(self, weights: Floats) -> Floats:
         """Minimize ½|w|² + ½ Σ weight (1 - z·w)², by normal equations."""
         return solve_positive(self.hessians(weights), weights @ self.Z)
 
-    def accurate_step(self, weights: _Floats) -> _Floats:
+    def accurate_step(self, weights: Floats) -> Floats:
         """Do the same for one database, by orthogonal factors."""
         active = weights[0] > 0
         roots = np.sqrt(weights[0, active])
@@ -89,7 +88,7 @@ class Rows:
         factor: Any = np.linalg.qr(system, mode="r")
         # Factors of the records have the root of the condition of the normal equations.
         # Least squares: where C is huge, the factor may be singular to all digits.
-        solution: _Floats = np.linalg.lstsq(factor[:q, :q], factor[:q, q])[0]
+        solution: Floats = np.linalg.lstsq(factor[:q, :q], factor[:q, q])[0]
         return solution[None]
 
 
@@ -100,12 +99,12 @@ class Solved(NamedTuple):
     Otherwise every record on a side of the margin stays there within `radius`.
     """
 
-    W: _Floats
-    errors: _Floats
-    radius: _Floats
+    W: Floats
+    errors: Floats
+    radius: Floats
 
 
-def distinct_rows(rows: _Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def distinct_rows(rows: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return an index of each distinct row, sorted, and the number of each row."""
     # Sorted, so that sums over records, and their rounding, are those of any order.
     order = np.lexsort(rows.T[::-1])
@@ -116,9 +115,7 @@ def distinct_rows(rows: _Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return order[new], numbers
 
 
-def minimize_squared_hinge(
-    Z: _Floats, counts: _Floats, C: float
-) -> tuple[_Floats, bool]:
+def minimize_squared_hinge(Z: Floats, counts: Floats, C: float) -> tuple[Floats, bool]:
     """Return the minimizer for one database, of shape (q,), and if it is proven.
 
     Then its gradient is down to rounding.
@@ -139,15 +136,13 @@ def minimize_squared_hinge(
     return w, bool(proven)
 
 
-def solve_squared_hinge(
-    rows: Rows, counts: _Floats, starts: _Floats, C: float
-) -> Solved:
+def solve_squared_hinge(rows: Rows, counts: Floats, starts: Floats, C: float) -> Solved:
     """Return minimizers for many databases, with counts of shape (len, n_rows)."""
     W = _newton(rows, 2 * C * counts, starts, rows.step)
     return _bound(rows, counts, W, C)
 
 
-def _newton(rows: Rows, weights: _Floats, starts: _Floats, step: _Step) -> _Floats:
+def _newton(rows: Rows, weights: Floats, starts: Floats, step: _Step) -> Floats:
     """Semismooth Newton steps until the active records stay the same, then exact."""
     W = starts.copy()
     todo = np.arange(len(W))
@@ -174,8 +169,8 @@ def _newton(rows: Rows, weights: _Floats, starts: _Floats, step: _Step) -> _Floa
 
 
 def _search_line(
-    W: _Floats, ahead: _Floats, margins: _Floats, moves: _Floats, weights: _Floats
-) -> _Floats:
+    W: Floats, ahead: Floats, margins: Floats, moves: Floats, weights: Floats
+) -> Floats:
     """Go towards `ahead` as long as the objective decreases, to a tenth of the way."""
     # The objective is convex, so the sign of its slope along the way can be bisected,
     # and it falls all the way to `low`. Pieces are finitely many: no more precision is
@@ -197,7 +192,7 @@ def _search_line(
     return W + low[:, None] * P
 
 
-def _bound(rows: Rows, counts: _Floats, W: _Floats, C: float) -> Solved:
+def _bound(rows: Rows, counts: Floats, W: Floats, C: float) -> Solved:
     """Return how far minimizers may be off: the inverse Hessian times the gradient.
 
     And times what the gradient may be off, by rounding of its sum, and of the margins:
@@ -225,12 +220,12 @@ def _bound(rows: Rows, counts: _Floats, W: _Floats, C: float) -> Solved:
     return Solved(W, np.where(certain & (errors < radius), errors, math.inf), radius)
 
 
-def _lengths(vectors: _Floats) -> _Floats:
-    lengths: _Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+def _lengths(vectors: Floats) -> Floats:
+    lengths: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     return lengths
 
 
-def solve_positive(systems: _Floats, right: _Floats) -> _Floats:
+def solve_positive(systems: Floats, right: Floats) -> Floats:
     """Solve positive definite systems, which rounding must not make singular."""
     scales = 1 / np.sqrt(np.einsum("ijj->ij", systems))
     scaled = systems * scales[:, :, None] * scales[:, None, :]

@@ -16,7 +16,7 @@ from skparisk.queries._logistic_records import (
     expected_counts,
 )
 from skparisk.queries._logistic_solver import minimizer, penalty_shares, released
-from skparisk.queries._together import products_pay
+from skparisk.queries._together import Floats, products_pay
 
 __all__ = ["CLOSE", "PoolSolver"]
 
@@ -47,7 +47,7 @@ class PoolSolver:
 
     def __init__(
         self,
-        X: NDArray[np.float64],
+        X: Floats,
         codes: NDArray[np.intp],
         *,
         n_classes: int,
@@ -111,7 +111,7 @@ class PoolSolver:
 
     def __call__(
         self, pairs: NeighborPairs
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Return the answers of both databases of each pair, and which are proven."""
         if isinstance(self._records, SharedRecords):
             return self._solve(
@@ -128,10 +128,10 @@ class PoolSolver:
     def _solve(
         self,
         records: Records,
-        counts: NDArray[np.float64],
+        counts: Floats,
         removed: NDArray[np.intp],
         added: NDArray[np.intp] | None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Solve databases of these counts, and their neighbors."""
         moments = records.sums(counts, records.of_class)
         slopes = records.sums(counts, records.residuals)
@@ -161,11 +161,11 @@ class PoolSolver:
     def _newton(
         self,
         records: Records,
-        counts: NDArray[np.float64],
-        moments: NDArray[np.float64],
-        v: NDArray[np.float64],
+        counts: Floats,
+        moments: Floats,
+        v: Floats,
         curvature: _Curvature,
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], _Curvature]:
+    ) -> tuple[Floats, NDArray[np.bool_], _Curvature]:
         """Return minimizers, which are proven to be close, and the last curvature.
 
         Between two points curvature changes by factors within exp(-s) and exp(s), s
@@ -193,10 +193,10 @@ class PoolSolver:
                 break
         return v, proven, curvature
 
-    def _answers(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _answers(self, v: Floats) -> Floats:
         return released(v @ self._to_theta, self._n_features)
 
-    def _sizes(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _sizes(self, v: Floats) -> Floats:
         return np.abs(self._answers(v)).max(axis=-1)
 
 
@@ -204,29 +204,29 @@ class PoolSolver:
 class _Curvature:
     """Second derivatives for each database, each at a point of its own."""
 
-    at: NDArray[np.float64]
-    matrix: NDArray[np.float64]
+    at: Floats
+    matrix: Floats
 
     @cached_property
-    def inverse(self) -> NDArray[np.float64]:
+    def inverse(self) -> Floats:
         """Inverses, which exist also where rounding leaves none."""
         # What is added is part of what `_newton` allows for single precision.
         regular = self.matrix + _SINGLE / 8 * np.eye(self.matrix.shape[1])
         return np.asarray(np.linalg.inv(regular), dtype=np.float64)
 
     @cached_property
-    def largest_inverse(self) -> NDArray[np.float64]:
+    def largest_inverse(self) -> Floats:
         """No less than the largest eigenvalue of each inverse."""
         # Any operator norm is a bound, and this one takes no decomposition.
         return np.abs(self.inverse).sum(axis=1).max(axis=1)
 
-    def steps(self, slopes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def steps(self, slopes: Floats) -> Floats:
         return (self.inverse @ slopes[:, :, None]).reshape(self.at.shape)
 
 
 def _gathered(
     pool: OwnRecords, pairs: NeighborPairs, part: slice
-) -> tuple[OwnRecords, NDArray[np.float64], NDArray[np.intp], NDArray[np.intp] | None]:
+) -> tuple[OwnRecords, Floats, NDArray[np.intp], NDArray[np.intp] | None]:
     """Return records of some pairs, their counts, and which to remove and to add."""
     # The record that is removed is the last of the members.
     rows = pairs.members[part]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.queries._together import symmetric
+from skparisk.queries._together import Floats, symmetric
 
 __all__ = ["OwnRecords", "Records", "SharedRecords", "expected_counts"]
 
@@ -22,7 +22,7 @@ __all__ = ["OwnRecords", "Records", "SharedRecords", "expected_counts"]
 _IN_CACHE = 2**16
 
 
-def expected_counts(minus: NDArray[np.float64], counts: Any) -> NDArray[np.float64]:
+def expected_counts(minus: Floats, counts: Any) -> Floats:
     """Return counts times probabilities of the classes but the first, in place.
 
     From the negated logits, of shape (..., n_logits, n_rows).
@@ -44,35 +44,31 @@ class Records(ABC):
     """Records z, of which m databases are counts, of shape (m, n_rows)."""
 
     # Of shape (..., n_rows, q): the same for all databases, or those of each.
-    Z: NDArray[np.float64]
+    Z: Floats
     # Of shape (..., n_logits, n_rows): whether a record is of each class but the first;
     # its probability at some point, less that.
-    of_class: NDArray[np.float64]
-    residuals: NDArray[np.float64]
+    of_class: Floats
+    residuals: Floats
     # Second derivatives that do not depend on records.
-    penalty: NDArray[np.float64]
+    penalty: Floats
 
     @abstractmethod
-    def _pick(
-        self, columns: NDArray[np.intp]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Return z and the class of one record for each database."""
 
     @abstractmethod
-    def _minus_logits(self, v: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+    def _minus_logits(self, v: Floats, rows: slice) -> Floats:
         """Return negated logits, of shape (m, n_logits, some rows)."""
 
     @abstractmethod
-    def _sums(self, weights: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+    def _sums(self, weights: Floats, rows: slice) -> Floats:
         """Return weighted sums of z, of shape (m, n_logits, q)."""
 
     @abstractmethod
-    def _squares(self, weights: NDArray[np.float64], rows: slice) -> NDArray[Any]:
+    def _squares(self, weights: Floats, rows: slice) -> NDArray[Any]:
         """Return sums of z_i z_j, i <= j, with weights of shape (m, some rows)."""
 
-    def sums(
-        self, counts: NDArray[np.float64], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def sums(self, counts: Floats, weights: Floats) -> Floats:
         """Return sums of z over databases, weighted for each logit."""
         n_logits = weights.shape[-2]
         sums = np.zeros((len(counts), n_logits, self.Z.shape[-1]))
@@ -80,12 +76,7 @@ class Records(ABC):
             sums += self._sums(counts[:, None, rows] * weights[..., rows], rows)
         return sums.reshape(len(counts), -1)
 
-    def slopes(
-        self,
-        counts: NDArray[np.float64],
-        moments: NDArray[np.float64],
-        v: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def slopes(self, counts: Floats, moments: Floats, v: Floats) -> Floats:
         """Return first derivatives at v; moments are the sums of z of each class."""
         sums = np.zeros_like(v)
         for rows in _blocks(counts, v.shape[1]):
@@ -94,11 +85,8 @@ class Records(ABC):
         return sums.reshape(len(v), -1) - moments + v.reshape(len(v), -1) @ self.penalty
 
     def derivatives(
-        self,
-        counts: NDArray[np.float64],
-        moments: NDArray[np.float64],
-        v: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self, counts: Floats, moments: Floats, v: Floats
+    ) -> tuple[Floats, Floats]:
         """Return first and second derivatives at v."""
         m, n_logits, q = v.shape
         sums = np.zeros_like(v)
@@ -120,8 +108,8 @@ class Records(ABC):
         return slopes, matrix.reshape(m, n_logits * q, -1) + self.penalty
 
     def of_one(
-        self, columns: NDArray[np.intp], v: NDArray[np.float64], at: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        self, columns: NDArray[np.intp], v: Floats, at: Floats
+    ) -> tuple[Floats, Floats, Floats]:
         """Return what one record adds to moments, slopes at v and curvature at `at`."""
         Z, of_class = self._pick(columns)
         p, p_at = (
@@ -136,7 +124,7 @@ class Records(ABC):
         return moments, slopes, squares.reshape(*moments.shape, -1)
 
 
-def _blocks(counts: NDArray[np.float64], n_logits: int) -> list[slice]:
+def _blocks(counts: Floats, n_logits: int) -> list[slice]:
     """Return stretches of rows, so that their logits fit the cache."""
     m, n_rows = counts.shape
     step = max(1, _IN_CACHE // (m * n_logits))
@@ -147,7 +135,7 @@ class SharedRecords(Records):
     """The same records for all databases: Z is (n_rows, q)."""
 
     @cached_property
-    def _Zt(self) -> NDArray[np.float64]:
+    def _Zt(self) -> Floats:
         return self.Z.T.copy()
 
     @cached_property
@@ -158,20 +146,18 @@ class SharedRecords(Records):
         single = self.Z.astype(np.float32)
         return single[:, i] * single[:, j]
 
-    def _pick(
-        self, columns: NDArray[np.intp]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
         return self.Z[columns], self.of_class[:, columns].T
 
-    def _minus_logits(self, v: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+    def _minus_logits(self, v: Floats, rows: slice) -> Floats:
         flat = -v.reshape(-1, v.shape[2])
         return (flat @ self._Zt[:, rows]).reshape(*v.shape[:2], -1)
 
-    def _sums(self, weights: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+    def _sums(self, weights: Floats, rows: slice) -> Floats:
         flat = weights.reshape(-1, weights.shape[2])
         return (flat @ self.Z[rows]).reshape(*weights.shape[:2], -1)
 
-    def _squares(self, weights: NDArray[np.float64], rows: slice) -> NDArray[Any]:
+    def _squares(self, weights: Floats, rows: slice) -> NDArray[Any]:
         return weights.astype(np.float32) @ self._products[rows]
 
 
@@ -179,11 +165,11 @@ class OwnRecords(Records):
     """Records of its own for each database: Z is (m, n_rows, q)."""
 
     @cached_property
-    def _Zt(self) -> NDArray[np.float64]:
+    def _Zt(self) -> Floats:
         return self.Z.swapaxes(1, 2).copy()
 
     @cached_property
-    def _joined(self) -> NDArray[np.float64]:
+    def _joined(self) -> Floats:
         """What is known of each record of the first database, side by side."""
         return np.column_stack([self.Z[0], self.of_class[0].T, self.residuals[0].T])
 
@@ -197,19 +183,17 @@ class OwnRecords(Records):
             Z, of_class.swapaxes(1, 2), residuals.swapaxes(1, 2), self.penalty
         )
 
-    def _pick(
-        self, columns: NDArray[np.intp]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
         each = np.arange(len(columns))
         return self.Z[each, columns], self.of_class[each, :, columns]
 
-    def _minus_logits(self, v: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+    def _minus_logits(self, v: Floats, rows: slice) -> Floats:
         return -v @ self._Zt[:, :, rows]
 
-    def _sums(self, weights: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+    def _sums(self, weights: Floats, rows: slice) -> Floats:
         return weights @ self.Z[:, rows]
 
-    def _squares(self, weights: NDArray[np.float64], rows: slice) -> NDArray[Any]:
+    def _squares(self, weights: Floats, rows: slice) -> NDArray[Any]:
         squares = (self._Zt[:, :, rows] * weights[:, None]) @ self.Z[:, rows]
         i, j = np.triu_indices(self.Z.shape[2])
         return squares[:, i, j]

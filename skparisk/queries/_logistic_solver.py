@@ -13,19 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from skparisk.queries._together import Floats
+
 __all__ = ["minimizer", "penalty_shares", "released"]
 
 _MOST_STEPS = 500
 
 
 def minimizer(
-    X: NDArray[np.float64],
-    codes: NDArray[np.intp],
-    *,
-    n_classes: int,
-    C: float,
-    fit_intercept: bool,
-) -> NDArray[np.float64]:
+    X: Floats, codes: NDArray[np.intp], *, n_classes: int, C: float, fit_intercept: bool
+) -> Floats:
     """Return the minimizer, one row for each class but the first: (coef, intercept).
 
     Newton's method from zero to the floating-point floor, on centered columns that
@@ -52,7 +49,7 @@ def minimizer(
     return theta
 
 
-def penalty_shares(n_classes: int) -> NDArray[np.float64]:
+def penalty_shares(n_classes: int) -> Floats:
     """Return the quadratic form of scikit-learn's penalty on K - 1 rows.
 
     Of K > 2 classes all have coefficients, which sum to 0 at the minimizer. Rows v_k
@@ -62,7 +59,7 @@ def penalty_shares(n_classes: int) -> NDArray[np.float64]:
     return identity if n_classes == 2 else identity - 1 / n_classes
 
 
-def released(theta: NDArray[np.float64], n_features: int) -> NDArray[np.float64]:
+def released(theta: Floats, n_features: int) -> Floats:
     """Return (..., n_outputs) as scikit-learn has them, from rows but the first."""
     if theta.shape[-2] > 1:
         first = np.zeros_like(theta[..., :1, :])
@@ -77,12 +74,12 @@ def released(theta: NDArray[np.float64], n_features: int) -> NDArray[np.float64]
 class _Problem:
     """Sum of the losses of records, plus a penalty for each column and its shares."""
 
-    design: NDArray[np.float64]
+    design: Floats
     codes: NDArray[np.intp]
-    penalty: NDArray[np.float64]
-    shares: NDArray[np.float64]
+    penalty: Floats
+    shares: Floats
 
-    def solve(self) -> NDArray[np.float64]:
+    def solve(self) -> Floats:
         point = _Point(self, np.zeros((len(self.shares), self.design.shape[1])))
         last_move = np.inf
         for _ in range(_MOST_STEPS):
@@ -98,7 +95,7 @@ class _Problem:
         return point.theta
 
     def _line_search(
-        self, point: _Point, step: NDArray[np.float64], move: float, expected: float
+        self, point: _Point, step: Floats, move: float, expected: float
     ) -> _Point:
         """Go along a step, which spreads scores by `move`, to where it is lower."""
         # Along the step curvature grows by at most exp(move t): this far the
@@ -121,7 +118,7 @@ class _Point:
     to the last digits also where the classes are separated.
     """
 
-    def __init__(self, problem: _Problem, theta: NDArray[np.float64]) -> None:
+    def __init__(self, problem: _Problem, theta: Floats) -> None:
         self._problem = problem
         self.theta = theta
         self._rows = np.arange(len(problem.codes))
@@ -136,7 +133,7 @@ class _Point:
         self._others = self._odds.sum(axis=0)
 
     @cached_property
-    def _penalty_slope(self) -> NDArray[np.float64]:
+    def _penalty_slope(self) -> Floats:
         return (self._problem.shares @ self.theta) * self._problem.penalty
 
     @cached_property
@@ -146,7 +143,7 @@ class _Point:
         losses = self._top + np.log1p(self._others + (self._own - 1))
         return float(losses.sum() + (self.theta * self._penalty_slope).sum() / 2)
 
-    def derivatives(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def derivatives(self) -> tuple[Floats, Floats]:
         """Return the gradient, and the Hessian for flat gradients."""
         problem = self._problem
         design, codes = problem.design, problem.codes
@@ -172,9 +169,7 @@ class _Point:
         return slope, curvature.reshape(n_rows * q, -1)
 
 
-def _solve_psd(
-    matrix: NDArray[np.float64], vector: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _solve_psd(matrix: Floats, vector: Floats) -> Floats:
     """Solve for a positive semidefinite matrix, which may be singular in rounding."""
     scale = np.sqrt(matrix.diagonal())
     scale = 1 / np.where(scale > 0, scale, 1.0)
@@ -184,6 +179,6 @@ def _solve_psd(
     return scale * (vectors @ ((vectors.T @ (scale * vector)) / values))
 
 
-def _spread(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _spread(scores: Floats) -> Floats:
     """Return the largest score minus the smallest; the first class has 0."""
     return scores.max(axis=0).clip(min=0) - scores.min(axis=0).clip(max=0)

@@ -14,7 +14,12 @@ from sklearn.linear_model import Ridge
 from skparisk._silence import silenced
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
-from skparisk.queries._together import outward_differences, products_pay, symmetric
+from skparisk.queries._together import (
+    Floats,
+    outward_differences,
+    products_pay,
+    symmetric,
+)
 from skparisk.reference._base import RecordPool
 
 __all__ = ["RidgeQuery"]
@@ -71,13 +76,13 @@ class RidgeQuery(Query):
         if not good or not all(good):
             raise ValueError(f"alpha must be a finite number >= 0, got {self.alpha!r}.")
 
-    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+    def __call__(self, X: Any, y: Any = None) -> Floats:
         coef, intercept = self.fit(X, y)
         if not self.fit_intercept:
             return coef.ravel()
         return np.concatenate([coef.ravel(), np.ravel(intercept)])
 
-    def check_targets(self, y: NDArray[np.float64]) -> None:
+    def check_targets(self, y: Floats) -> None:
         """Raise ValueError unless there is one penalty, or one for each target."""
         n_targets = y.size // len(y)
         if isinstance(self.alpha, tuple) and len(self.alpha) not in (1, n_targets):
@@ -86,7 +91,7 @@ class RidgeQuery(Query):
                 f"targets, got {len(self.alpha)}."
             )
 
-    def fit(self, X: Any, y: Any) -> tuple[NDArray[np.float64], Any]:
+    def fit(self, X: Any, y: Any) -> tuple[Floats, Any]:
         """Return ``coef_`` and ``intercept_`` as scikit-learn's `Ridge` has them."""
         alpha = np.asarray(self.alpha) if isinstance(self.alpha, tuple) else self.alpha
         ridge = Ridge(alpha=alpha, fit_intercept=self.fit_intercept)
@@ -126,13 +131,7 @@ _CHUNK = 2**22
 class _RidgeOnPool:
     """Differences of ridge solutions for many pairs from one pool of records."""
 
-    def __init__(
-        self,
-        query: RidgeQuery,
-        X: NDArray[np.float64],
-        y: NDArray[np.float64],
-        n_records: int,
-    ) -> None:
+    def __init__(self, query: RidgeQuery, X: Floats, y: Floats, n_records: int) -> None:
         n_rows, n_features = X.shape
         self._query = query
         targets = y.reshape(n_rows, -1)
@@ -170,7 +169,7 @@ class _RidgeOnPool:
         ]
         self._products = self._pool_products(n_records)
 
-    def _pool_products(self, n_records: int) -> NDArray[np.float64] | None:
+    def _pool_products(self, n_records: int) -> Floats | None:
         """Return Z_i Z_j and Z_i y_t of each record; None where gathering is less."""
         n_rows, q = self._Z.shape
         upper = np.triu_indices(q)
@@ -206,7 +205,7 @@ class _RidgeOnPool:
             self._query, pairs, answers[:m], answers[m:], outward, both
         )
 
-    def agrees(self, rows: NDArray[np.intp], answer: NDArray[np.float64]) -> bool:
+    def agrees(self, rows: NDArray[np.intp], answer: Floats) -> bool:
         """Return whether an answer of `Ridge` is off by far less than `_OUTWARD`."""
         solutions, trusted = self._solve(*self._gathered(rows[None]))
         own = self._released(self._answers(solutions))[0]
@@ -215,8 +214,8 @@ class _RidgeOnPool:
         return bool(trusted.all() and error <= _OUTWARD / 8 * size)
 
     def _solve(
-        self, grams: NDArray[np.float64], moments: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        self, grams: Floats, moments: Floats
+    ) -> tuple[Floats, NDArray[np.bool_]]:
         """Return solutions, and which of them can be trusted."""
         solutions = np.empty_like(moments)
         trusted = np.ones(len(grams), dtype=bool)
@@ -228,17 +227,13 @@ class _RidgeOnPool:
             solutions[:, :, columns] = np.linalg.solve(system, moments[:, :, columns])
         return solutions, trusted
 
-    def _counted(
-        self, pairs: NeighborPairs, products: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _counted(self, pairs: NeighborPairs, products: Floats) -> tuple[Floats, Floats]:
         """Gram matrices of a block as counts x products."""
         q = self._Z.shape[1]
         upper, moments = np.split(pairs.count() @ products, [q * (q + 1) // 2], axis=1)
         return symmetric(upper, q), moments.reshape(len(pairs), q, -1)
 
-    def _gathered(
-        self, records: NDArray[np.intp]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _gathered(self, records: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Gram matrices of a block from the records themselves, in chunks."""
         q, t = self._Z.shape[1], self._targets.shape[1]
         gram = np.empty((len(records), q, q))
@@ -253,11 +248,8 @@ class _RidgeOnPool:
         return gram, moment
 
     def _swap(
-        self,
-        gram: NDArray[np.float64],
-        moment: NDArray[np.float64],
-        pairs: NeighborPairs,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self, gram: Floats, moment: Floats, pairs: NeighborPairs
+    ) -> tuple[Floats, Floats]:
         """Take the removed record out and put the replacement in."""
         for sign, rows in ((-1.0, pairs.removed), (1.0, pairs.replacement)):
             if rows is None:
@@ -267,7 +259,7 @@ class _RidgeOnPool:
             moment = moment + Z * self._targets[rows][:, None, :]
         return gram, moment
 
-    def _answers(self, solutions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _answers(self, solutions: Floats) -> Floats:
         """Undo the transformation: (..., n_targets) to coefficients and intercepts.
 
         The intercepts lack the mean of the pool's targets, which cancels.
@@ -280,14 +272,14 @@ class _RidgeOnPool:
         intercepts = theta[:, :, -1] - coef @ self._center
         return np.concatenate([answers, intercepts], axis=1)
 
-    def _released(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _released(self, answers: Floats) -> Floats:
         """Add the mean of the pool's targets to the intercepts."""
         n_intercepts = len(self._target_means)
         coefs, intercepts = np.split(answers, [answers.shape[1] - n_intercepts], axis=1)
         return np.hstack([coefs, intercepts + self._target_means])
 
 
-def _well_conditioned(system: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _well_conditioned(system: Floats) -> NDArray[np.bool_]:
     """Return which symmetric matrices can be solved without loss of digits."""
     # A Frobenius distance of 0.9 keeps all eigenvalues within (0.1, 1.9). Nearly all
     # systems are that close, as the pool was transformed for it, so few need more.

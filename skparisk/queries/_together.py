@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import PairDifferences, Query
 
-__all__ = ["outward_differences", "products_pay", "symmetric"]
+__all__ = ["Floats", "outward_differences", "products_pay", "symmetric"]
 
-_Floats = NDArray[np.float64]
+Floats: TypeAlias = NDArray[np.float64]
 
 # Memory that the products of a pool's records may take.
 _MOST_BYTES = 2**27
@@ -19,9 +21,9 @@ _MOST_BYTES = 2**27
 def outward_differences(
     query: Query,
     pairs: NeighborPairs,
-    first: _Floats,
-    second: _Floats,
-    outward: _Floats,
+    first: Floats,
+    second: Floats,
+    outward: Floats,
     trusted: NDArray[np.bool_],
 ) -> PairDifferences:
     """Return differences of answers, moved away from zero by what they may be off.
@@ -48,7 +50,7 @@ def products_pay(n_rows: int, n_records: int, n_bytes: int) -> bool:
     return n_rows <= 4 * n_records and n_bytes <= _MOST_BYTES
 
 
-def symmetric(upper: _Floats, size: int) -> _Floats:
+def symmetric(upper: Floats, size: int) -> Floats:
     """Return matrices whose upper triangles are given, of shape (n, size, size)."""
     matrices = np.empty((len(upper), size, size))
     i, j = np.triu_indices(size)

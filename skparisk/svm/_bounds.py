@@ -38,14 +38,11 @@ def linear_svc_sensitivity_bound(
     C : float
         Weight of the losses, > 0, as in scikit-learn's `LinearSVC`.
 
-    x_norm : float, default=1.0
-        Largest l2 norm of a row of features, R > 0.
+    x_norm, relation
+        As in :func:`~skparisk.linear_model.ridge_sensitivity_bound`.
 
     intercept_scaling : float, default=1.0
         Constant s >= 0 of the intercept's column; 0 for no intercept.
-
-    relation : {"replace-one", "add-remove"}, default="replace-one"
-        What neighboring databases are.
 
     Returns
     -------

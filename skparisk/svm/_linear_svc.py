@@ -48,22 +48,14 @@ class PrivateLinearSVC(PrivateLinearClassifier):
     x_norm : float, default=None
         For "bound": largest l2 norm of a row of features, > 0.
 
-    classes : array-like of shape (n_classes,), default=None
-        The classes, which are public: :ref:`private-parameters`.
-
-    n_jobs, random_state, noise_random_state, verbose
-        Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
+    classes, n_jobs, random_state, noise_random_state, verbose
+        The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Released coefficients; one row for two classes.
-
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Released intercepts; zeros without one.
-
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
+    coef_, intercept_, classes_ : ndarray
+        Released coefficients, of shape (n_rows, n_features), released intercepts, zeros
+        without one, and the classes; n_rows is 1 for two classes, else n_classes.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_ : float

@@ -97,11 +97,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         For "predict" and "predict_proba": what serves predictions elsewhere, fitted on
         what was released. None: the nearest point answers.
 
-    classes : array-like of shape (n_classes,), default=None
-        The classes, which are public: :ref:`private-parameters`.
-
-    n_jobs, random_state, noise_random_state, verbose
-        Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
+    classes, n_jobs, random_state, noise_random_state, verbose
+        The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
 
     Attributes
     ----------
@@ -201,12 +198,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError
-            See :ref:`private-fit`.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            See :ref:`private-fit`.
+            For these, and what it warns of, see :ref:`private-fit`.
         """
         forget_fit(self)
         source = self._check_privacy()

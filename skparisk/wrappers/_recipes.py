@@ -165,8 +165,8 @@ _REGRESSOR = Recipe(_linear_names, _complete_linear)
 _CLASSIFIER = Recipe(_linear_names, _complete_linear_classifier)
 
 
-def _of(package: str, recipe: Recipe, *names: str) -> dict[str, Recipe]:
-    return {f"sklearn.{package}.{name}": recipe for name in names}
+def _of(package: str, recipe: Recipe, names: str) -> dict[str, Recipe]:
+    return {f"sklearn.{package}.{name}": recipe for name in names.split()}
 
 
 # By name: importing the classes would import half of scikit-learn.
@@ -174,34 +174,16 @@ _RECIPES: dict[str, Recipe] = {
     **_of(
         "linear_model",
         _REGRESSOR,
-        "ARDRegression",
-        "BayesianRidge",
-        "ElasticNet",
-        "ElasticNetCV",
-        "HuberRegressor",
-        "Lars",
-        "LarsCV",
-        "Lasso",
-        "LassoCV",
-        "LassoLars",
-        "LassoLarsCV",
-        "LassoLarsIC",
-        "LinearRegression",
-        "OrthogonalMatchingPursuit",
-        "OrthogonalMatchingPursuitCV",
-        "Ridge",
-        "RidgeCV",
-        "SGDRegressor",
-        "TheilSenRegressor",
+        "ARDRegression BayesianRidge ElasticNet ElasticNetCV HuberRegressor Lars "
+        "LarsCV Lasso LassoCV LassoLars LassoLarsCV LassoLarsIC LinearRegression "
+        "OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV Ridge RidgeCV "
+        "SGDRegressor TheilSenRegressor",
     ),
     **_of("svm", _REGRESSOR, "LinearSVR"),
     **_of(
         "linear_model",
         _CLASSIFIER,
-        "LogisticRegression",
-        "LogisticRegressionCV",
-        "Perceptron",
-        "SGDClassifier",
+        "LogisticRegression LogisticRegressionCV Perceptron SGDClassifier",
     ),
     **_of("svm", _CLASSIFIER, "LinearSVC"),
     **_of(
@@ -219,7 +201,7 @@ _RECIPES: dict[str, Recipe] = {
     **_of(
         "naive_bayes", Recipe(_counting_nb_names, _complete_bernoulli_nb), "BernoulliNB"
     ),
-    **_of("naive_bayes", Recipe(_counting_nb_names), "ComplementNB", "MultinomialNB"),
+    **_of("naive_bayes", Recipe(_counting_nb_names), "ComplementNB MultinomialNB"),
     **_of(
         "decomposition",
         Recipe(
@@ -250,7 +232,6 @@ _RECIPES: dict[str, Recipe] = {
     **_of(
         "cluster",
         Recipe(_names("cluster_centers_"), _complete_k_means, match_centers),
-        "KMeans",
-        "MiniBatchKMeans",
+        "KMeans MiniBatchKMeans",
     ),
 }
