@@ -40,11 +40,7 @@ _TABLES = {
 }
 # EXTRA and fullfsync: a transaction that is over survives a loss of power. The file is
 # locked from the beginning, so that nobody has to be waited for at the end.
-_BEGIN = (
-    "PRAGMA synchronous = EXTRA",
-    "PRAGMA fullfsync = ON",
-    "BEGIN EXCLUSIVE",
-)
+_BEGIN = ("PRAGMA synchronous = EXTRA", "PRAGMA fullfsync = ON", "BEGIN EXCLUSIVE")
 _RESERVED = ("-journal", "-shm", "-wal")  # for the files that SQLite makes beside it
 _PATIENCE = 1.0  # in seconds, after which signals are looked for
 
@@ -85,9 +81,7 @@ def _start_anew() -> None:
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch
     os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork,
-        after_in_child=_start_anew,
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_start_anew
     )
 
 

@@ -16,6 +16,7 @@ from skparisk._private import PrivateMixin, reference_table
 from skparisk._private_data import validate_private
 from skparisk._validate import check_positive
 from skparisk.queries import Query
+from skparisk.queries._together import Floats
 from skparisk.reference import TableReference
 
 __all__ = ["PrivateLinearClassifier"]
@@ -36,9 +37,7 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         """Return the query, with its parameters checked."""
 
     @abstractmethod
-    def _release_bounded(
-        self, query: Any, X: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _release_bounded(self, query: Any, X: Floats, y: Floats) -> Floats:
         """Release with noise for the proven bound, in the order of the query."""
 
     def fit(
@@ -85,7 +84,7 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         self._unpack(released, labels)
         return self
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Return the signed distance to the boundary, in units of the coefficients.
 
         Parameters
@@ -131,7 +130,7 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
                 f"has norm {norm:.6g}: declare a larger x_norm, or scale the records."
             )
 
-    def _unpack(self, released: NDArray[np.float64], labels: PublicClasses) -> None:
+    def _unpack(self, released: Floats, labels: PublicClasses) -> None:
         """Set coefficients and intercepts, in the shapes that scikit-learn has."""
         n_classes = len(labels.numbers)
         n_problems = 1 if n_classes == 2 else n_classes

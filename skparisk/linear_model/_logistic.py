@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, softmax
 
 from skparisk._validate import check_flag
 from skparisk.linear_model._bounds import bounded_logistic_problem, split_intercepts
 from skparisk.linear_model._linear_classifier import PrivateLinearClassifier
 from skparisk.queries import LogisticRegressionQuery
+from skparisk.queries._together import Floats
 
 __all__ = ["PrivateLogisticRegression"]
 
@@ -104,7 +104,7 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         self.noise_random_state = noise_random_state
         self.verbose = verbose
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, by the released coefficients.
 
         Parameters
@@ -121,7 +121,7 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
             return np.column_stack([expit(-scores), expit(scores)])
         return softmax(scores, axis=1)
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any) -> Floats:
         """Return the logarithm of the probability of each class.
 
         Parameters
@@ -142,9 +142,7 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
         return LogisticRegressionQuery(classes, C=self.C, fit_intercept=fit_intercept)
 
-    def _release_bounded(
-        self, query: Any, X: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _release_bounded(self, query: Any, X: Floats, y: Floats) -> Floats:
         X, query, sensitivity = bounded_logistic_problem(query, X, self.x_norm)
         released = self._release_known(query, X, y, sensitivity, "bound")
         if not self.fit_intercept:

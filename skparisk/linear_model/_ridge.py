@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -22,6 +21,7 @@ from skparisk.linear_model._bounds import (
     split_intercepts,
 )
 from skparisk.queries import RidgeQuery
+from skparisk.queries._together import Floats
 
 __all__ = ["PrivateRidge"]
 
@@ -166,7 +166,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         self._unpack(released, targets.shape[1:])
         return self
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Floats:
         """Predict with the released coefficients.
 
         Parameters
@@ -182,9 +182,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
-    def _release_bounded(
-        self, query: RidgeQuery, X: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _release_bounded(self, query: RidgeQuery, X: Floats, y: Floats) -> Floats:
         """Release with noise for the proven bound, in the order of the query."""
         X, y, query, sensitivity = bounded_ridge_problem(
             query, X, y, x_norm=self.x_norm, y_bounds=self.y_bounds
@@ -194,13 +192,13 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             return released
         return split_intercepts(released, self.n_features_in_)
 
-    def _unpack(self, released: NDArray[np.float64], targets: tuple[int, ...]) -> None:
+    def _unpack(self, released: Floats, targets: tuple[int, ...]) -> None:
         """Set coefficients and intercept, in the shapes that `Ridge` has."""
         n_targets = math.prod(targets)
         n_coef = self.n_features_in_ * n_targets
         coef = released[:n_coef].reshape(n_targets, -1)
         self.coef_ = coef if n_targets > 1 else coef[0]
-        self.intercept_: float | NDArray[np.float64] = 0.0
+        self.intercept_: float | Floats = 0.0
         if self.fit_intercept:
             intercept = released[n_coef:]
             self.intercept_ = intercept if targets else float(intercept[0])

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from skparisk._validate import check_at_least, check_choice, check_positive
 from skparisk.linear_model._bounds import clip_rows
 from skparisk.neighbors import RELATIONS
 from skparisk.queries import LinearSVCQuery
+from skparisk.queries._together import Floats
 
 __all__ = [
     "bounded_linear_svc_problem",
@@ -83,8 +81,8 @@ def linear_svc_sensitivity_bound(
 
 
 def bounded_linear_svc_problem(
-    query: LinearSVCQuery, X: NDArray[np.float64], x_norm: Any
-) -> tuple[NDArray[np.float64], LinearSVCQuery, float]:
+    query: LinearSVCQuery, X: Floats, x_norm: Any
+) -> tuple[Floats, LinearSVCQuery, float]:
     """Return clipped rows, the query, and a bound of its l1 sensitivity."""
     if query.loss != "hinge":
         raise ValueError(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from skparisk.linear_model import PrivateLinearClassifier
 from skparisk.queries import LinearSVCQuery
+from skparisk.queries._together import Floats
 from skparisk.svm._bounds import bounded_linear_svc_problem
 
 __all__ = ["PrivateLinearSVC"]
@@ -120,8 +118,6 @@ class PrivateLinearSVC(PrivateLinearClassifier):
             intercept_scaling=self.intercept_scaling,
         )
 
-    def _release_bounded(
-        self, query: Any, X: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _release_bounded(self, query: Any, X: Floats, y: Floats) -> Floats:
         X, query, sensitivity = bounded_linear_svc_problem(query, X, self.x_norm)
         return self._release_known(query, X, y, sensitivity, "bound")

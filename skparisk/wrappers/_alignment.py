@@ -10,11 +10,7 @@ from skparisk.queries._estimator import Numbers
 __all__ = ["match_centers", "match_components"]
 
 # Rows of these belong to a component or a center each.
-_BY_COMPONENT = (
-    "explained_variance_",
-    "explained_variance_ratio_",
-    "singular_values_",
-)
+_BY_COMPONENT = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
 
 
 def match_components(numbers: Numbers, anchor: Numbers) -> Numbers:

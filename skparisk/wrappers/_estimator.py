@@ -31,10 +31,7 @@ from skparisk._private_data import hide_values, validate_private
 from skparisk._validate import check_at_least, check_random_state
 from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import sample_database
-from skparisk.queries._estimator import (
-    repeatable,
-    takes_targets,
-)
+from skparisk.queries._estimator import repeatable, takes_targets
 from skparisk.reference import Reference, TableReference, as_reference
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._parallel import MOST_ASKED
@@ -171,12 +168,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        X_reference: Any = None,
-        y_reference: Any = None,
+        self, X: Any, y: Any = None, *, X_reference: Any = None, y_reference: Any = None
     ) -> Self:
         """Fit, and release what was learned with noise.
 
