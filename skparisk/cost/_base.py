@@ -218,10 +218,7 @@ class CostModel(ABC):
         return float(self.budget_with_risk(claim.epsilon, min(1.0, unknown)))
 
     def optimal_epsilon(
-        self,
-        noise_epsilon: float,
-        n_outputs: int = 1,
-        law: str | RiskLaw = "exact",
+        self, noise_epsilon: float, n_outputs: int = 1, law: str | RiskLaw = "exact"
     ) -> float:
         """Return the privacy level at which `budget_at_risk` is least.
 

@@ -218,8 +218,10 @@ def clip_rows(X: Floats, radius: float) -> Floats:
         return np.where(lengths > radius / sizes, units * (radius / lengths), X)
 
 
-def split_intercepts(answer: Floats, n_features: int) -> Floats:
+def split_intercepts(answer: Floats, n_features: int, fit_intercept: bool) -> Floats:
     """Return an answer with the coefficients of a constant last column at its end."""
+    if not fit_intercept:
+        return answer
     rows = answer.reshape(-1, n_features + 1)
     return np.concatenate([rows[:, :n_features].ravel(), rows[:, n_features]])
 

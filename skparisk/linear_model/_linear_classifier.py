@@ -85,7 +85,7 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """Return the signed distance to the boundary, in units of the coefficients.
+        """Return scores of records: linear in them, by the released coefficients.
 
         Parameters
         ----------

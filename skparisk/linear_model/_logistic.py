@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, log_softmax, softmax
 
-from skparisk._validate import check_flag
 from skparisk.linear_model._bounds import bounded_logistic_problem, split_intercepts
 from skparisk.linear_model._linear_classifier import PrivateLinearClassifier
 from skparisk.queries import LogisticRegressionQuery
@@ -139,12 +138,9 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         return log_softmax(scores, axis=1)
 
     def _make_query(self, classes: tuple[float, ...]) -> LogisticRegressionQuery:
-        fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
-        return LogisticRegressionQuery(classes, C=self.C, fit_intercept=fit_intercept)
+        return LogisticRegressionQuery(classes, self.C, self.fit_intercept)
 
     def _release_bounded(self, query: Any, X: Floats, y: Floats) -> Floats:
         X, query, sensitivity = bounded_logistic_problem(query, X, self.x_norm)
         released = self._release_known(query, X, y, sensitivity, "bound")
-        if not self.fit_intercept:
-            return released
-        return split_intercepts(released, self.n_features_in_)
+        return split_intercepts(released, self.n_features_in_, self.fit_intercept)

@@ -188,9 +188,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             query, X, y, x_norm=self.x_norm, y_bounds=self.y_bounds
         )
         released = self._release_known(query, X, y, sensitivity, "bound")
-        if not self.fit_intercept:
-            return released
-        return split_intercepts(released, self.n_features_in_)
+        return split_intercepts(released, self.n_features_in_, self.fit_intercept)
 
     def _unpack(self, released: Floats, targets: tuple[int, ...]) -> None:
         """Set coefficients and intercept, in the shapes that `Ridge` has."""

@@ -17,7 +17,7 @@ from sklearn.utils import get_tags
 
 from skparisk._silence import silenced
 from skparisk.queries._base import Differences, Query
-from skparisk.queries._labels import label_codes, where_classes_present
+from skparisk.queries._labels import label_codes, pool_codes, where_classes_present
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
 
@@ -167,7 +167,7 @@ class EstimatorQuery(Query):
             return self._plain_differences
         return where_classes_present(
             self._plain_differences,
-            label_codes(pool.y, self.classes),
+            pool_codes(pool, self.classes),
             self.classes,
             self.n_outputs,
         )

@@ -47,14 +47,14 @@ class LinearSVCQuery(Query):
         Weight of the losses, > 0: the penalty is the smaller, the larger it is.
 
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
-        What a record costs that is not beyond the margin.
+        Loss of a record that is not beyond the margin.
 
     fit_intercept : bool, default=True
         Whether there is an intercept, which is then released too.
 
     intercept_scaling : float, default=1.0
-        The constant s > 0 of a column that the intercept is the coefficient of, times
-        s. The larger, the less the intercept is penalized.
+        Value s > 0 of a constant column; the intercept is s times its coefficient. The
+        larger s, the less the intercept is penalized.
 
     Notes
     -----

@@ -67,7 +67,7 @@ def solve_hinge(
     far = np.abs(from_pool) > _SPREADS * pool.spread
     near, above = np.flatnonzero(~far), np.flatnonzero(far & (from_pool > 0))
     away = pool.spread * closeness
-    polished = _minimize(rows, counts, starts, C, away, near, above)
+    polished = _minimize(rows, counts, starts, C, away, (near, above))
     bounds = [
         _bound(rows, count, best, C)
         for count, best in zip(counts, polished, strict=True)
@@ -197,17 +197,15 @@ def _minimize(
     starts: Floats,
     C: float,
     away: float,
-    near: NDArray[np.intp] | None = None,
-    above: NDArray[np.intp] | None = None,
+    guess: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None,
 ) -> list[_Polished]:
     """Interior points, until it is clear which records are on the margin.
 
-    Only records `near` it are looked at, unless that is found to be wrong. Of the
-    others, those `above` pay for it.
+    With a guess only the records near the margin are looked at, its first part, unless
+    that is found to be wrong. Of the others, those of its second part are charged.
     """
-    every = near is None or above is None or len(near) == len(rows.Z)
-    if near is None or above is None or every:
-        near, above = np.arange(len(rows.Z)), np.arange(0)
+    near, above = guess or (np.arange(len(rows.Z)), np.arange(0))
+    every = len(near) == len(rows.Z)
     part = rows if every else rows.part(near)
     fixed = C * weights[:, above] @ rows.Z[above]
     points = _Interior.around(part, C * weights[:, near], starts, fixed, away)

@@ -9,16 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from skparisk.reference._base import (
-    DrawnRecords,
-    RecordSource,
-    Reference,
-)
-from skparisk.reference._made import (
-    BoxReference,
-    CallableReference,
-    DensityReference,
-)
+from skparisk.reference._base import DrawnRecords, RecordSource, Reference
+from skparisk.reference._made import BoxReference, CallableReference, DensityReference
 from skparisk.reference._table import TableReference
 
 __all__ = [

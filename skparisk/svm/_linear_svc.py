@@ -26,7 +26,7 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         larger it is.
 
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
-        What a record costs that is not beyond the margin.
+        Loss of a record that is not beyond the margin.
 
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
@@ -35,8 +35,8 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         Whether there is an intercept, which is then released too.
 
     intercept_scaling : float, default=1.0
-        The constant, > 0, of a column that the intercept is the coefficient of, times
-        this constant. The larger, the less the intercept is penalized.
+        Value, > 0, of a constant column; the intercept is its coefficient times this
+        value. The larger it is, the less the intercept is penalized.
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
         Where the sensitivity comes from: :ref:`private-parameters`. "bound" is
