@@ -327,6 +327,7 @@ def _bound(
     off = np.abs(best.margins[best.on]) + q * EPS * (1 + on_norms * size)
     error = float(np.linalg.norm(off)) / least if len(off) else 0.0
     if len(off) < q:  # the rest of the minimizer is a sum over records above the margin
+        # Roundings of a long sum add up as a random walk does.
         n_rows = int(counts.sum())
         charged = counts * (best.margins > 0)
         error += math.sqrt(n_rows) * EPS * C * float(charged @ rows.norms)

@@ -205,6 +205,7 @@ def _bound(rows: Rows, counts: Floats, W: Floats, C: float) -> Solved:
     active = 2 * C * counts * (margins > 0)
     charges = active * margins
     gradients = W - charges @ rows.Z
+    # Roundings of a long sum add up as a random walk does.
     rounding = math.sqrt(counts[0].sum()) * EPS
     unsure = rounding * (np.abs(W) + charges @ np.abs(rows.Z))
     hessians = rows.hessians(active)

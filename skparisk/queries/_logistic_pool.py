@@ -137,6 +137,8 @@ class PoolSolver:
         slopes = records.sums(counts, records.residuals)
         slopes += self._start.ravel() @ records.penalty
         start = np.tile(self._start, (len(counts), 1, 1))
+        # Good enough for one step. Taken to be from infinitely far away, it is not used
+        # to prove anything: `_newton` begins with curvature of each database's own.
         curvature = _Curvature(np.full_like(start, np.inf), self._curvature)
         v = start - curvature.steps(slopes)
         first, firsts_proven, curvature = self._newton(
