@@ -43,12 +43,8 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    bandwidth : float, default=1.0
-        Bandwidth of the kernel, > 0, in units of the data.
-
-    kernel : {"gaussian", "tophat", "epanechnikov", "exponential", "linear", \
-            "cosine"}, default="gaussian"
-        As in `KernelDensity`.
+    bandwidth, kernel : float, str, default=1.0 and "gaussian"
+        As in scikit-learn's `KernelDensity`.
 
     bounds : pair of float or sequence of pairs, default=(0.0, 1.0)
         Lowest and highest value, of all features or of each, public. Private records
@@ -88,16 +84,9 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         The box.
 
     epsilon_, gamma_, risk_, confidence_ : float
-        Target and achieved risk: :ref:`private-attributes`.
-
     sensitivity_, noise_scale_, noise_epsilon_ : float
-        How much noise there is.
-
-    certificate_, sampler_ : Certificate, SensitivitySampler or None
-        The whole claim, and the fitted sampler of what it rests on.
-
-    n_features_in_, feature_names_in_ : int, ndarray of str
-        Features seen in `fit`.
+    certificate_, sampler_, n_features_in_, feature_names_in_ : objects
+        The claim, the noise and the data: :ref:`private-attributes`.
 
     Notes
     -----
@@ -161,9 +150,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
             For the interface of scikit-learn.
 
         X_reference : array-like of shape (n_rows, n_features), default=None
-            Public records within the bounds that neighboring databases are sampled
-            from, in the units that `X` has here. Not used where the sensitivity is
-            known.
+            Public records, which must be within the bounds: :ref:`private-fit`.
 
         Returns
         -------
@@ -171,21 +158,8 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
 
         Raises
         ------
-        ValueError
-            If a parameter is out of range, a number is not finite, the reference is not
-            within the bounds, or there are two references.
-
-        CalibrationError
-            If the sampled pairs cannot certify `gamma`, or the sensitivity is 0.
-
-        IncompatibleError
-            If the reference has other columns, or a fitted sampler does not fit the
-            data or the query.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If there is no reference but the training data, or the noise is seeded.
+        ValueError, CalibrationError, IncompatibleError
+            For these, and what it warns of, see :ref:`private-fit`.
         """
         forget_fit(self)
         source = self._check_privacy({})

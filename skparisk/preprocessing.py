@@ -58,8 +58,7 @@ class RandomizedResponseTransformer(
         Values are compared with ``==``: "1" is not 1.
 
     noise_random_state : int, RandomState, Generator or None, default=None
-        None: the noise comes from the operating system's cryptographic source.
-        Anything else is for tests, and warns: the release is then not private.
+        Seeds the noise, for tests: :ref:`private-parameters`.
 
     Attributes
     ----------
@@ -76,11 +75,8 @@ class RandomizedResponseTransformer(
         Hashes of the records that the categories are from, to notice that they are
         transformed as well; None where categories were given.
 
-    n_features_in_ : int
-        Columns seen in `fit`.
-
-    feature_names_in_ : ndarray of str
-        Their names, where `X` had names.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Columns seen in `fit`, and their names, where `X` had names.
 
     Notes
     -----

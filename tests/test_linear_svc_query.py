@@ -19,6 +19,7 @@ from skparisk.queries import (
     LinearSVCQuery,
     _linear_svc_hinge,
     _linear_svc_solver,
+    _together,
 )
 from skparisk.queries import _linear_svc as module
 from skparisk.reference import TableReference, as_reference
@@ -584,7 +585,7 @@ def test_large_pools_are_solved_in_parts(monkeypatch):
     expected = query.differences(pairs)
     monkeypatch.setattr(module, "_CHUNK", 500)
     np.testing.assert_allclose(query.differences(pairs), expected, atol=1e-8)
-    monkeypatch.setattr(module, "_MOST_PRODUCTS", 10)
+    monkeypatch.setattr(_together, "_MOST_BYTES", 80)
     np.testing.assert_allclose(query.differences(pairs), expected, atol=1e-8)
 
 
@@ -725,7 +726,7 @@ def test_duality_gap_is_below_what_the_bound_pays_for(seed, n, exponent, decimal
     Z = signed(X, y)
     rows, numbers = module.distinct_rows(Z)
     counts = np.bincount(numbers).astype(float)
-    found = _linear_svc_hinge.minimize_hinge(Z[rows], counts, C)
+    found, _ = _linear_svc_hinge.minimize_hinge(Z[rows], counts, C)
     np.testing.assert_array_equal(found[:3], query(X, y)[:3])
     gap, _, _ = duality_gap(Z, found, C, "hinge")
     bound = linear_svc_sensitivity_bound(C, x_norm=2.0)

@@ -276,7 +276,10 @@ def test_scale_is_rounded_up_and_has_its_steps(law, scale, least_steps):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"law": "cauchy"}, "law must be one of 'laplace', 'gaussian', .*; got 'cauchy'"),
+        (
+            {"law": "cauchy"},
+            "law must be one of 'laplace', 'gaussian', .*; got 'cauchy'",
+        ),
         ({"noise_scale": 0.0}, "noise_scale must be a finite number above 0"),
         ({"noise_scale": math.inf}, "noise_scale must be a finite number above 0"),
         ({"noise_scale": 1.7976931348623157e308}, "too close to the largest float"),

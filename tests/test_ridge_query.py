@@ -17,7 +17,7 @@ from scipy.linalg import LinAlgWarning
 from sklearn.linear_model import Ridge
 
 from skparisk.neighbors import NeighborPairs
-from skparisk.queries import RidgeQuery, _ridge
+from skparisk.queries import PairDifferences, RidgeQuery, _ridge, _together
 from skparisk.reference import TableReference, as_reference
 from skparisk.reference._base import RecordPool
 
@@ -391,14 +391,12 @@ def test_the_contract_notices_a_difference_rounded_inward(monkeypatch):
     """Control: a shrunken difference breaks the safe side of the contract."""
     X, y = records_of(independent, 50, np.random.default_rng(4))
     pairs = pairs_from(TableReference(X, y), n_records=50, relation="replace-one")
-    monkeypatch.setattr(
-        _ridge._RidgeOnPool,
-        "_outward",
-        lambda self, answers, m: (
-            (1 - 1e-8) * (answers[:m] - answers[m:]),
-            np.zeros_like(answers[:m]),
-        ),
-    )
+
+    def inward(query, pairs, first, second, outward, trusted):
+        difference = (1 - 1e-8) * (first - second)
+        return PairDifferences(difference, np.zeros_like(difference))
+
+    monkeypatch.setattr(_ridge, "outward_differences", inward)
     far, below = contract_gaps(RidgeQuery(), pairs)
     assert far <= CLOSE
     assert below > BELOW
@@ -424,7 +422,7 @@ def test_products_that_do_not_fit_are_gathered(monkeypatch):
     X, y = records_of(independent, 60, np.random.default_rng(1))
     pairs = pairs_from(TableReference(X, y), n_records=50, relation="replace-one")
     counted = RidgeQuery().differences(pairs)
-    monkeypatch.setattr(_ridge, "_MOST_PRODUCTS", 60)
+    monkeypatch.setattr(_together, "_MOST_BYTES", 480)
     monkeypatch.delattr(_ridge._RidgeOnPool, "_counted")
     assert RidgeQuery().differences(pairs) == pytest.approx(
         counted, rel=1e-12, abs=1e-14

@@ -4,51 +4,25 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._validate import check_at_least, check_positive
+from skparisk._validate import check_positive
 from skparisk.certificate import as_certificate
+from skparisk.cost._laws import Floats, RiskLaw, risk_function
 from skparisk.cost._maximum import find_maximum
-from skparisk.exceptions import (
-    CalibrationError,
-    HeuristicGuaranteeWarning,
-    warn_caller,
-)
-from skparisk.privacy_loss import laplace_loss_exceedance
+from skparisk.exceptions import CalibrationError
 from skparisk.privacy_loss._numerics import check_floats, safe_root, unwrap
 
-__all__ = ["CostModel", "EpsilonRange", "RiskLaw"]
-
-Floats: TypeAlias = NDArray[np.float64]
+__all__ = ["CostModel", "EpsilonRange"]
 
 _NOISE = "noise_epsilon"
 _ROUNDING = 1e-12  # share by which costs may fall, of the largest
-
-
-@runtime_checkable
-class RiskLaw(Protocol):
-    """Another law of the loss of Laplace noise: a paper's, as printed."""
-
-    @property
-    def name(self) -> str:
-        """What a warning calls it."""
-        ...
-
-    @property
-    def void_reasons(self) -> tuple[str, ...]:
-        """Sentences: why it is no guarantee."""
-        ...
-
-    def risk(self, epsilon: Floats, noise_epsilon: float, n_outputs: int) -> Floats:
-        """Return the probability that the loss exceeds each level in [0, inf]."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -78,13 +52,18 @@ class CostModel(ABC):
     """What privacy levels cost: the common part of all models.
 
     A subclass says what one person is to be paid, in `per_person`, and has `n_people`.
-    The costs are checked wherever they are used: they are not negative, do not fall
-    as the level rises, and are finite at finite levels.
+    The costs are checked wherever they are used.
 
     Attributes
     ----------
     n_people : int
         People who are to be paid, >= 1. Budgets are totals over them.
+
+    Raises
+    ------
+    ValueError
+        By all methods: if an argument is out of range, or a cost is negative, falls, or
+        is infinite at a finite level.
 
     See Also
     --------
@@ -131,12 +110,6 @@ class CostModel(ABC):
         -------
         budget : float or array
             Total over all people, in units of money. A float for a scalar.
-
-        Raises
-        ------
-        ValueError
-            If a level is out of range, or a cost is negative, falls, or is infinite
-            at a finite level.
         """
         return unwrap(self._totals(_check_levels(epsilon)))
 
@@ -170,11 +143,6 @@ class CostModel(ABC):
             Total over all people, in units of money; at most that of `noise_epsilon`.
             A float for a scalar.
 
-        Raises
-        ------
-        ValueError
-            If an argument is out of range, or as in `budget`.
-
         Warns
         -----
         HeuristicGuaranteeWarning
@@ -191,7 +159,7 @@ class CostModel(ABC):
         """
         levels, noise = _check_levels(epsilon), check_positive(noise_epsilon, _NOISE)
         levels = np.minimum(levels, noise)
-        risk = _risk_function(noise, n_outputs, law)(levels)
+        risk = risk_function(noise, n_outputs, law)(levels)
         return unwrap(self._mixed(levels, risk, noise))
 
     def budget_with_risk(self, epsilon: ArrayLike, risk: ArrayLike) -> Any:
@@ -208,11 +176,6 @@ class CostModel(ABC):
         -------
         budget : float or array
             Total over all people, in units of money. A float for scalars.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range, or as in `budget`.
 
         Notes
         -----
@@ -240,11 +203,6 @@ class CostModel(ABC):
         budget : float
             Total over all people, in units of money.
 
-        Raises
-        ------
-        ValueError
-            If it is none of these, or as in `budget`.
-
         Notes
         -----
         Risk, delta and `failure_prob` are counted alike, as probabilities that nothing
@@ -260,33 +218,20 @@ class CostModel(ABC):
         return float(self.budget_with_risk(claim.epsilon, min(1.0, unknown)))
 
     def optimal_epsilon(
-        self,
-        noise_epsilon: float,
-        n_outputs: int = 1,
-        law: str | RiskLaw = "exact",
+        self, noise_epsilon: float, n_outputs: int = 1, law: str | RiskLaw = "exact"
     ) -> float:
         """Return the privacy level at which `budget_at_risk` is least.
 
         Parameters
         ----------
         noise_epsilon, n_outputs, law
-            As in `budget_at_risk`.
+            As in `budget_at_risk`, which also warns of a law.
 
         Returns
         -------
         epsilon : float
             In (0, noise_epsilon], to ten digits for a smooth cost; `noise_epsilon`
             itself where no level costs less.
-
-        Raises
-        ------
-        ValueError
-            If an argument is out of range, or as in `budget`.
-
-        Warns
-        -----
-        HeuristicGuaranteeWarning
-            With another law than the exact one.
 
         Notes
         -----
@@ -296,7 +241,7 @@ class CostModel(ABC):
         Eq. 10 of Dandekar, Basu and Bressan (2021).
         """
         noise = check_positive(noise_epsilon, _NOISE)
-        risk = _risk_function(noise, n_outputs, law)
+        risk = risk_function(noise, n_outputs, law)
 
         def saving(levels: Floats) -> Floats:
             costs = self._totals(np.append(levels, noise))
@@ -337,8 +282,6 @@ class CostModel(ABC):
         ------
         CalibrationError
             If there is no such level; ``best`` is the least budget that would do.
-        ValueError
-            If an argument is out of range, or as in `budget`.
 
         Notes
         -----
@@ -420,32 +363,6 @@ class CostModel(ABC):
 def _check_levels(epsilon: ArrayLike) -> Floats:
     """Return privacy levels in [0, inf]."""
     return check_floats(epsilon, "epsilon", "[0, inf]", lambda x: x >= 0)
-
-
-def _risk_function(
-    noise_epsilon: float, n_outputs: int, law: Any
-) -> Callable[[Floats], Floats]:
-    """Return the probability that the loss exceeds a level, as a function of it."""
-    k = check_at_least(n_outputs, "n_outputs", 1)
-    if not isinstance(law, str) and isinstance(law, RiskLaw):
-        other: RiskLaw = law
-        warn_caller(
-            f"law is {other.name}, which is not proven: the release may well cost more "
-            "than this. Use law='exact' for a cost that is proven.",
-            HeuristicGuaranteeWarning,
-        )
-        return lambda levels: other.risk(levels, noise_epsilon, k)
-    if law != "exact":
-        raise ValueError(
-            "law must be 'exact' or an object with a risk, such as "
-            f"skparisk.papers.DandekarTheorem4(), got {law!r}."
-        )
-    if k > 1:
-        raise ValueError(
-            "n_outputs must be 1 with law='exact', because the worst case for several "
-            f"outputs is not known, got {k}."
-        )
-    return lambda levels: np.asarray(laplace_loss_exceedance(levels, noise_epsilon))
 
 
 def _ceil_ratio(dividend: float, divisor: float) -> float:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk._validate import check_epsilon, check_probability
-from skparisk.cost._base import CostModel, Floats
+from skparisk.cost._base import CostModel
+from skparisk.cost._laws import Floats
 from skparisk.exceptions import CalibrationError, IncompatibleError
 from skparisk.model_selection._candidates import configure
 from skparisk.model_selection._levels import declared_certificate
@@ -28,17 +29,8 @@ class FrontierPoint:
 
     Parameters
     ----------
-    epsilon : float
-        Privacy level, in (0, inf].
-
-    gamma : float
-        Risk that was asked for, in (0, 1).
-
-    cost : float
-        Budget, in units of money, >= 0.
-
-    error : float
-        Minus the mean score.
+    epsilon, gamma, cost, error : float
+        As in `Frontier`.
 
     Examples
     --------
@@ -222,21 +214,9 @@ def frontier(
     n_records : int, default=None
         Records of a private database, >= 1. None: as many as there are public ones.
 
-    scoring : str, callable or None, default=None
-        One score, as in scikit-learn's `cross_val_score`; larger is better, and the
-        error is minus it. None: the `score` of the estimator.
-
-    cv : int, splitter or iterable, default=5
-        Splits of the public records, as in `cross_val_score`.
-
-    n_jobs : int, default=None
-        Workers of joblib. The result does not depend on it.
-
-    random_state : int, RandomState, Generator or None, default=None
-        Seeds the databases that are drawn, and the noise of the simulation.
-
-    verbose : int, default=0
-        Above 0: messages of joblib.
+    scoring, cv, n_jobs, random_state, verbose
+        As in :func:`~skparisk.model_selection.simulate_scores`; the error is minus the
+        mean score.
 
     Returns
     -------

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from skparisk._validate import check_at_least, check_positive
-from skparisk.cost._base import CostModel, Floats
+from skparisk.cost._base import CostModel
+from skparisk.cost._laws import Floats
 
 __all__ = ["CompensationModel", "CustomCost"]
 
@@ -85,18 +86,7 @@ class CompensationModel(CostModel):
             object.__setattr__(self, name, value)
 
     def per_person(self, epsilon: Floats) -> Floats:
-        """Return what one person is to be paid at each privacy level.
-
-        Parameters
-        ----------
-        epsilon : ndarray of shape (n_levels,)
-            Privacy levels, in [0, inf].
-
-        Returns
-        -------
-        cost : ndarray of shape (n_levels,)
-            In units of money.
-        """
+        """Return what one person is to be paid at each privacy level."""
         with np.errstate(divide="ignore", over="ignore"):  # level 0, or as good as 0
             return self.minimum + self.compensation * np.exp(-self.rate / epsilon)
 
@@ -152,23 +142,7 @@ class CustomCost(CostModel):
         object.__setattr__(self, "n_people", n_people)
 
     def per_person(self, epsilon: Floats) -> Floats:
-        """Return what one person is to be paid at each privacy level.
-
-        Parameters
-        ----------
-        epsilon : ndarray of shape (n_levels,)
-            Privacy levels, in [0, inf].
-
-        Returns
-        -------
-        cost : ndarray of shape (n_levels,)
-            In units of money.
-
-        Raises
-        ------
-        ValueError
-            If `cost` returns something that is not a number.
-        """
+        """Return what one person is to be paid at each privacy level."""
         costs: list[float] = []
         for level in epsilon.tolist():
             cost = self.cost(level)

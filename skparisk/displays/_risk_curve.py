@@ -121,11 +121,8 @@ class RiskCurveDisplay(StepDisplay):
         estimator : estimator
             With a `certificate_`, such as a :class:`~skparisk.SensitivitySampler`.
 
-        ax, **kwargs
-            As in `plot`.
-
-        name : str, default=None
-            Name in the legend. None: the class of the estimator.
+        ax, name, **kwargs
+            As in `plot`; without a name it is the class of the estimator.
 
         Returns
         -------

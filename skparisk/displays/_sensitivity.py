@@ -114,11 +114,8 @@ class SensitivityDisplay(StepDisplay):
         bound : float, default=None
             As in the class.
 
-        ax, **kwargs
-            As in `plot`.
-
-        name : str, default=None
-            Name in the legend. None: the class of the estimator.
+        ax, name, **kwargs
+            As in `plot`; without a name it is the class of the estimator.
 
         Returns
         -------

@@ -122,14 +122,12 @@ class MemoryBook(Book):
             self._busy = False
 
     def append(self, certificates: Sequence[Certificate], note: str) -> None:
-        """Write releases down, all or none; the book is locked."""
         time = now()
         entries = [LedgerEntry(certificate, note, time) for certificate in certificates]
         self.history = self.history.extended(entries)
         self._charges.append(entries)
 
     def lines(self) -> Sequence[Line]:
-        """Return all lines; the book is locked."""
         for entries in self._charges:
             line = charge_line(len(self._lines), self._lines[-1].sha256, entries)
             self._lines.append(line)
@@ -137,7 +135,6 @@ class MemoryBook(Book):
         return self._lines
 
     def head(self) -> str:
-        """Return the hash of the last line; the book is locked."""
         return self.lines()[-1].sha256
 
 

@@ -40,11 +40,7 @@ _TABLES = {
 }
 # EXTRA and fullfsync: a transaction that is over survives a loss of power. The file is
 # locked from the beginning, so that nobody has to be waited for at the end.
-_BEGIN = (
-    "PRAGMA synchronous = EXTRA",
-    "PRAGMA fullfsync = ON",
-    "BEGIN EXCLUSIVE",
-)
+_BEGIN = ("PRAGMA synchronous = EXTRA", "PRAGMA fullfsync = ON", "BEGIN EXCLUSIVE")
 _RESERVED = ("-journal", "-shm", "-wal")  # for the files that SQLite makes beside it
 _PATIENCE = 1.0  # in seconds, after which signals are looked for
 
@@ -85,9 +81,7 @@ def _start_anew() -> None:
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch
     os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork,
-        after_in_child=_start_anew,
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_start_anew
     )
 
 
@@ -145,7 +139,6 @@ class FileBook(Book):
             raise
 
     def append(self, certificates: Sequence[Certificate], note: str) -> None:
-        """Write releases down, all or none; the book is locked."""
         time, index = now(), len(self.hashes)
         entries = [LedgerEntry(certificate, note, time) for certificate in certificates]
         line = charge_line(index, self.hashes[-1], entries)
@@ -154,12 +147,10 @@ class FileBook(Book):
         self._read([line], self.path)  # or nothing is committed that cannot be read
 
     def lines(self) -> Sequence[Line]:
-        """Return all lines; the book is locked."""
         rows = self._execute("SELECT document, sha256 FROM lines ORDER BY number")
         return [Line(*row) for row in rows]
 
     def head(self) -> str:
-        """Return the hash of the last line; the book is locked."""
         return self.hashes[-1]
 
     def _execute(self, statement: str, *values: Any) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from functools import partial
 from numbers import Real
 from typing import Any, NoReturn, Self, TextIO
 
@@ -81,11 +82,9 @@ class PrivacyLedger:
         If a parameter is out of range, or `path` is on a network file system, as far
         as the system tells, or has an ending that SQLite uses, such as "-journal".
 
-    FileExistsError
-        If `path` exists and is not an empty file.
-
     OSError
-        If it cannot be written, as on a full disk.
+        If `path` exists and is not an empty file (FileExistsError), or cannot be
+        written, as on a full disk.
 
     ImportError
         If `composition` is "exact", and dp-accounting is missing.
@@ -158,9 +157,6 @@ class PrivacyLedger:
 
         Raises
         ------
-        FileNotFoundError
-            If there is no such file.
-
         LedgerError
             If it is not as the library wrote it.
 
@@ -168,8 +164,8 @@ class PrivacyLedger:
             If it is on a network file system, as far as the system tells.
 
         OSError
-            If it cannot be read. It can be looked at where it cannot be written to,
-            but for what a crash left to mend.
+            If it is not there, or cannot be read. It can be looked at where it cannot
+            be written to, but for what a crash left to mend.
         """
         ledger = cls.__new__(cls)
         ledger._book = book = FileBook(path)
@@ -194,11 +190,8 @@ class PrivacyLedger:
         file : str, path-like or text file
             What `to_jsonl` wrote.
 
-        path : str or path-like, default=None
-            A new file, as for a new ledger. None: it is kept in memory.
-
-        head : str, default=None
-            As for `open`.
+        path, head : str or path-like, default=None
+            As for a new ledger, and as for `open`.
 
         Returns
         -------
@@ -207,10 +200,7 @@ class PrivacyLedger:
         Raises
         ------
         LedgerError
-            If the export is not as the library wrote it.
-
-        ValueError, FileExistsError, OSError
-            As for a new ledger.
+            If the export is not as the library wrote it; else as for a new ledger.
 
         Examples
         --------
@@ -245,17 +235,14 @@ class PrivacyLedger:
         Parameters
         ----------
         file : str, path-like or text file
-            A new file, which only its owner may read; or one that is open.
-
-        Raises
-        ------
-        FileExistsError
-            If there is such a file.
+            A new file, which only its owner may read (a FileExistsError if it is
+            there); or one that is open.
         """
         with self._book.locked():
             text = to_jsonl(self._book.lines())
         if isinstance(file, str | bytes | os.PathLike):
-            with open(file, "x", encoding="ascii", opener=_open_privately) as new:
+            privately = partial(os.open, mode=0o600)
+            with open(file, "x", encoding="ascii", opener=privately) as new:
                 new.write(text)
         else:
             file.write(text)
@@ -356,10 +343,9 @@ class PrivacyLedger:
     def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
+    __sklearn_clone__ = __copy__
 
-    def __sklearn_clone__(self) -> Self:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
     def __reduce__(self) -> NoReturn:
@@ -412,7 +398,3 @@ def _check_head(head: str | None, hashes: Sequence[str], source: str) -> None:
             f"{source} has no line with the hash head={head!r}: it is not the ledger "
             "that this was filed of, or it was rewritten since."
         )
-
-
-def _open_privately(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

@@ -110,21 +110,14 @@ def spend(*releases: Any, note: str = "") -> None:
 
     Parameters
     ----------
-    *releases : certificates, mechanisms or numbers
-        What :func:`~skparisk.certificate.as_certificate` takes. All of them are
-        charged, or none.
-
-    note : str, default=""
-        What is released.
+    *releases, note
+        As for :meth:`PrivacyLedger.spend`.
 
     Raises
     ------
-    BudgetExceededError
-        If they do not fit into the budget of an open ledger. Nothing was charged.
-
-    IncompatibleError
-        If their relation is not that of what a ledger holds; or if a charge of this
-        very thread was interrupted, as by a signal handler. Nothing was charged.
+    BudgetExceededError, IncompatibleError
+        As for :meth:`PrivacyLedger.spend`; also if a charge of this very thread was
+        interrupted, as by a signal handler. Nothing was charged.
 
     UnrecordedReleaseError
         If no ledger is open here, but one is in the process that started this one,
@@ -167,18 +160,7 @@ def count_recorded() -> int:
 
 
 def refuse_without_level(what: str) -> None:
-    """Refuse a release whose privacy level is unknown if it had to be recorded.
-
-    Parameters
-    ----------
-    what : str
-        What is to be released.
-
-    Raises
-    ------
-    IncompatibleError
-        If a ledger is open.
-    """
+    """Refuse a release whose privacy level is unknown if it had to be recorded."""
     if _charged(what):
         raise IncompatibleError(
             f"{what} cannot be recorded in the open ledger: its privacy level is not "

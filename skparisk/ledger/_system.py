@@ -35,21 +35,10 @@ def refuse_network(path: str) -> None:
 
 
 def network_type(path: str, mounts: str) -> str | None:
-    """Return the type of the network file system that a path is on, if it is on one.
+    """Return the type of the network file system of a path; None: local, or unknown.
 
-    Parameters
-    ----------
-    path : str
-        Absolute, without links.
-
-    mounts : str
-        What Linux has in :file:`/proc/self/mountinfo`; empty if nothing is known.
-
-    Returns
-    -------
-    kind : str or None
-        As Linux calls it; "UNC path" for a server's share on Windows. None if it is
-        local, or unknown.
+    `path` is absolute and without links; `mounts` is what Linux has in
+    :file:`/proc/self/mountinfo`, empty if nothing is known.
     """
     if re.match(r"\\\\(\?\\UNC\\|[^?.\\])", path):
         return "UNC path"

@@ -28,12 +28,7 @@ class Report:
             **{name: _printable(text) for name, text in kept.items()},
         }
         self.releases = [
-            (
-                str(number),
-                entry.time,
-                _level(entry.certificate),
-                _printable(entry.note),
-            )
+            (str(number), entry.time, _level(entry.certificate), _printable(entry.note))
             for number, entry in enumerate(history.entries, 1)
         ]
         self.claim = _printable(spent.guarantee)

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skparisk._validate import (
     check_at_least,
@@ -14,6 +13,7 @@ from skparisk._validate import (
     check_relation,
 )
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
+from skparisk.queries._together import Floats
 
 __all__ = [
     "bounded_logistic_problem",
@@ -109,13 +109,8 @@ def _largest_solution(n: int, a: float) -> float:
 
 
 def bounded_ridge_problem(
-    query: RidgeQuery,
-    X: NDArray[np.float64],
-    y: NDArray[np.float64],
-    *,
-    x_norm: Any,
-    y_bounds: Any,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], RidgeQuery, float]:
+    query: RidgeQuery, X: Floats, y: Floats, *, x_norm: Any, y_bounds: Any
+) -> tuple[Floats, Floats, RidgeQuery, float]:
     """Return clipped data, the query without free intercept, its l1 sensitivity."""
     low, high = check_y_bounds(y_bounds)
     X, radius = _clipped_rows(X, x_norm, query.fit_intercept)
@@ -140,11 +135,7 @@ def bounded_ridge_problem(
 
 
 def logistic_sensitivity_bound(
-    C: float,
-    *,
-    x_norm: float = 1.0,
-    n_classes: int = 2,
-    relation: str = "replace-one",
+    C: float, *, x_norm: float = 1.0, n_classes: int = 2, relation: str = "replace-one"
 ) -> float:
     r"""Return a bound of the l2 sensitivity of logistic regression.
 
@@ -153,14 +144,11 @@ def logistic_sensitivity_bound(
     C : float
         Inverse of the penalty's strength, > 0.
 
-    x_norm : float, default=1.0
-        Largest l2 norm of a row of features, R > 0.
+    x_norm, relation
+        As in :func:`ridge_sensitivity_bound`.
 
     n_classes : int, default=2
         Classes, K >= 2. More than two have a row of coefficients each.
-
-    relation : {"replace-one", "add-remove"}, default="replace-one"
-        What neighboring databases are.
 
     Returns
     -------
@@ -200,10 +188,8 @@ def logistic_sensitivity_bound(
 
 
 def bounded_logistic_problem(
-    query: LogisticRegressionQuery,
-    X: NDArray[np.float64],
-    x_norm: Any,
-) -> tuple[NDArray[np.float64], LogisticRegressionQuery, float]:
+    query: LogisticRegressionQuery, X: Floats, x_norm: Any
+) -> tuple[Floats, LogisticRegressionQuery, float]:
     """Return clipped rows, the query without free intercept, its l1 sensitivity."""
     X, radius = _clipped_rows(X, x_norm, query.fit_intercept)
     n_classes = len(query.classes)
@@ -224,7 +210,7 @@ def bounded_logistic_problem(
     return X, query, math.sqrt(n_outputs) * bound * (1 + 2.0**-40)
 
 
-def clip_rows(X: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+def clip_rows(X: Floats, radius: float) -> Floats:
     """Return rows that are no longer than a radius, of whatever size they are."""
     if radius < _LEAST_RADIUS:
         raise ValueError(f"x_norm must be at least 2**-1000, got {radius!r}.")
@@ -235,17 +221,15 @@ def clip_rows(X: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
         return np.where(lengths > radius / sizes, units * (radius / lengths), X)
 
 
-def split_intercepts(
-    answer: NDArray[np.float64], n_features: int
-) -> NDArray[np.float64]:
+def split_intercepts(answer: Floats, n_features: int, fit_intercept: bool) -> Floats:
     """Return an answer with the coefficients of a constant last column at its end."""
+    if not fit_intercept:
+        return answer
     rows = answer.reshape(-1, n_features + 1)
     return np.concatenate([rows[:, :n_features].ravel(), rows[:, n_features]])
 
 
-def _clipped_rows(
-    X: NDArray[np.float64], x_norm: Any, fit_intercept: bool
-) -> tuple[NDArray[np.float64], float]:
+def _clipped_rows(X: Floats, x_norm: Any, fit_intercept: bool) -> tuple[Floats, float]:
     """Return rows no longer than their bound, maybe with a constant, and that bound."""
     radius = check_positive(x_norm, "x_norm")
     X = clip_rows(X, radius)

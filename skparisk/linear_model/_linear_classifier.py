@@ -16,6 +16,7 @@ from skparisk._private import PrivateMixin, reference_table
 from skparisk._private_data import validate_private
 from skparisk._validate import check_positive
 from skparisk.queries import Query
+from skparisk.queries._together import Floats
 from skparisk.reference import TableReference
 
 __all__ = ["PrivateLinearClassifier"]
@@ -36,9 +37,7 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         """Return the query, with its parameters checked."""
 
     @abstractmethod
-    def _release_bounded(
-        self, query: Any, X: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _release_bounded(self, query: Any, X: Floats, y: Floats) -> Floats:
         """Release with noise for the proven bound, in the order of the query."""
 
     def fit(
@@ -54,14 +53,8 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         y : array-like of shape (n_records,)
             Their labels.
 
-        X_reference : array-like of shape (n_rows, n_features), default=None
-            Public records that neighboring databases are sampled from, in the units
-            that `X` has here: behind a scaler in a Pipeline, pass it on with the
-            Pipeline's ``transform_input=["X_reference"]``, or the noise has the
-            wrong size. Where the sensitivity is known, only its classes are used.
-
-        y_reference : array-like of shape (n_rows,), default=None
-            Their labels.
+        X_reference, y_reference : array-like, default=None
+            Public records, and their labels: :ref:`private-fit`.
 
         Returns
         -------
@@ -69,23 +62,8 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
 
         Raises
         ------
-        ValueError
-            If a parameter is out of range, a number is not finite, there are labels
-            that are no class, a class is missing in a sampled database, there are two
-            references, or with "bound" a record of the reference is beyond `x_norm`.
-
-        CalibrationError
-            If the sampled pairs cannot certify `gamma`, or the sensitivity is 0.
-
-        IncompatibleError
-            If the reference has other columns, or a fitted sampler does not fit the
-            data or the query.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If there is no reference but the training data, the classes are those of
-            private labels, or the noise is seeded.
+        ValueError, CalibrationError, IncompatibleError
+            For these, and what it warns of, see :ref:`private-fit`.
         """
         forget_fit(self)
         source = self._check_privacy({"x_norm": self.x_norm})
@@ -106,8 +84,8 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         self._unpack(released, labels)
         return self
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Return the signed distance to the boundary, in units of the coefficients.
+    def decision_function(self, X: Any) -> Floats:
+        """Return scores of records: linear in them, by the released coefficients.
 
         Parameters
         ----------
@@ -152,7 +130,7 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
                 f"has norm {norm:.6g}: declare a larger x_norm, or scale the records."
             )
 
-    def _unpack(self, released: NDArray[np.float64], labels: PublicClasses) -> None:
+    def _unpack(self, released: Floats, labels: PublicClasses) -> None:
         """Set coefficients and intercepts, in the shapes that scikit-learn has."""
         n_classes = len(labels.numbers)
         n_problems = 1 if n_classes == 2 else n_classes

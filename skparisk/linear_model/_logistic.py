@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, softmax
 
-from skparisk._validate import check_flag
 from skparisk.linear_model._bounds import bounded_logistic_problem, split_intercepts
 from skparisk.linear_model._linear_classifier import PrivateLinearClassifier
 from skparisk.queries import LogisticRegressionQuery
+from skparisk.queries._together import Floats
 from skparisk.sensitivity import KnownSensitivity
 
 __all__ = ["PrivateLogisticRegression"]
@@ -45,34 +44,19 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     x_norm : float, default=None
         For "bound": largest l2 norm of a row of features, > 0.
 
-    classes : array-like of shape (n_classes,), default=None
-        The classes, which are public: :ref:`private-parameters`.
-
-    n_jobs, random_state, noise_random_state, verbose
-        Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
+    classes, n_jobs, random_state, noise_random_state, verbose
+        The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Released coefficients; one row for two classes.
-
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Released intercepts; zeros without one.
-
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
+    coef_, intercept_, classes_ : ndarray
+        Released coefficients, of shape (n_rows, n_features), released intercepts, zeros
+        without one, and the classes; n_rows is 1 for two classes, else n_classes.
 
     epsilon_, gamma_, risk_, confidence_ : float
-        Target and achieved risk: :ref:`private-attributes`.
-
     sensitivity_, noise_scale_, noise_epsilon_ : float
-        How much noise there is.
-
-    certificate_, sampler_ : Certificate, SensitivitySampler or None
-        The whole claim, and the fitted sampler of what it rests on.
-
-    n_features_in_, feature_names_in_ : int, ndarray of str
-        Features seen in `fit`.
+    certificate_, sampler_, n_features_in_, feature_names_in_ : objects
+        The claim, the noise and the data: :ref:`private-attributes`.
 
     Notes
     -----
@@ -120,7 +104,7 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         self.noise_random_state = noise_random_state
         self.verbose = verbose
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Return the probability of each class, by the released coefficients.
 
         Parameters
@@ -137,7 +121,7 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
             return np.column_stack([expit(-scores), expit(scores)])
         return softmax(scores, axis=1)
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any) -> Floats:
         """Return the logarithm of the probability of each class.
 
         Parameters
@@ -155,16 +139,11 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         return log_softmax(scores, axis=1)
 
     def _make_query(self, classes: tuple[float, ...]) -> LogisticRegressionQuery:
-        fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
-        return LogisticRegressionQuery(classes, C=self.C, fit_intercept=fit_intercept)
+        return LogisticRegressionQuery(classes, self.C, self.fit_intercept)
 
-    def _release_bounded(
-        self, query: Any, X: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _release_bounded(self, query: Any, X: Floats, y: Floats) -> Floats:
         X, query, sensitivity = bounded_logistic_problem(query, X, self.x_norm)
         released = self._release_known(
             query, X, y, KnownSensitivity(sensitivity), proven=True
         )
-        if not self.fit_intercept:
-            return released
-        return split_intercepts(released, self.n_features_in_)
+        return split_intercepts(released, self.n_features_in_, self.fit_intercept)

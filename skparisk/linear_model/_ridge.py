@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -22,6 +21,7 @@ from skparisk.linear_model._bounds import (
     split_intercepts,
 )
 from skparisk.queries import RidgeQuery
+from skparisk.queries._together import Floats
 from skparisk.sensitivity import KnownSensitivity
 
 __all__ = ["PrivateRidge"]
@@ -69,16 +69,9 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         Released intercept; 0.0 without one.
 
     epsilon_, gamma_, risk_, confidence_ : float
-        Target and achieved risk: :ref:`private-attributes`.
-
     sensitivity_, noise_scale_, noise_epsilon_ : float
-        How much noise there is.
-
-    certificate_, sampler_ : Certificate, SensitivitySampler or None
-        The whole claim, and the fitted sampler of what it rests on.
-
-    n_features_in_, feature_names_in_ : int, ndarray of str
-        Features seen in `fit`.
+    certificate_, sampler_, n_features_in_, feature_names_in_ : objects
+        The claim, the noise and the data: :ref:`private-attributes`.
 
     Notes
     -----
@@ -136,15 +129,8 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         y : array-like of shape (n_records,) or (n_records, n_targets)
             Their targets.
 
-        X_reference : array-like of shape (n_rows, n_features), default=None
-            Public records that neighboring databases are sampled from, in the units
-            that `X` has here: behind a scaler in a Pipeline, pass it on with the
-            Pipeline's ``transform_input=["X_reference"]``, or the noise has the
-            wrong size. Not used where the sensitivity is known.
-
-        y_reference : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-            Their targets, in the units that `y` has here; scikit-learn's
-            `TransformedTargetRegressor` does not transform them.
+        X_reference, y_reference : array-like, default=None
+            Public records, and their targets: :ref:`private-fit`.
 
         Returns
         -------
@@ -152,21 +138,8 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
         Raises
         ------
-        ValueError
-            If a parameter is out of range, a number is not finite, or there are two
-            references.
-
-        CalibrationError
-            If the sampled pairs cannot certify `gamma`, or the sensitivity is 0.
-
-        IncompatibleError
-            If the reference has other columns or targets, or a fitted sampler does
-            not fit the data or the query.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If there is no reference but the training data, or the noise is seeded.
+        ValueError, CalibrationError, IncompatibleError
+            For these, and what it warns of, see :ref:`private-fit`.
         """
         forget_fit(self)
         source = self._check_privacy({"x_norm": self.x_norm, "y_bounds": self.y_bounds})
@@ -194,7 +167,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         self._unpack(released, targets.shape[1:])
         return self
 
-    def predict(self, X: Any) -> NDArray[np.float64]:
+    def predict(self, X: Any) -> Floats:
         """Predict with the released coefficients.
 
         Parameters
@@ -210,9 +183,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
-    def _release_bounded(
-        self, query: RidgeQuery, X: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _release_bounded(self, query: RidgeQuery, X: Floats, y: Floats) -> Floats:
         """Release with noise for the proven bound, in the order of the query."""
         X, y, query, sensitivity = bounded_ridge_problem(
             query, X, y, x_norm=self.x_norm, y_bounds=self.y_bounds
@@ -220,17 +191,15 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         released = self._release_known(
             query, X, y, KnownSensitivity(sensitivity), proven=True
         )
-        if not self.fit_intercept:
-            return released
-        return split_intercepts(released, self.n_features_in_)
+        return split_intercepts(released, self.n_features_in_, self.fit_intercept)
 
-    def _unpack(self, released: NDArray[np.float64], targets: tuple[int, ...]) -> None:
+    def _unpack(self, released: Floats, targets: tuple[int, ...]) -> None:
         """Set coefficients and intercept, in the shapes that `Ridge` has."""
         n_targets = math.prod(targets)
         n_coef = self.n_features_in_ * n_targets
         coef = released[:n_coef].reshape(n_targets, -1)
         self.coef_ = coef if n_targets > 1 else coef[0]
-        self.intercept_: float | NDArray[np.float64] = 0.0
+        self.intercept_: float | Floats = 0.0
         if self.fit_intercept:
             intercept = released[n_coef:]
             self.intercept_ = intercept if targets else float(intercept[0])

@@ -16,24 +16,13 @@ def rubinstein_svm_sensitivity_bound(
 
     Parameters
     ----------
-    n_records : int
-        Records of a database, n >= 1.
-
-    C : float
-        Weight of the losses, > 0, as in scikit-learn's `SVC`. The paper's is n C.
-
-    n_features : int
-        Features d >= 1.
+    n_records, C, n_features
+        As in :func:`~skparisk.svm.svm_sensitivity_bound`, n, C and d.
 
     Returns
     -------
     bound : float
         Of :math:`\|(w, b) - (w', b')\|_1`.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
 
     Notes
     -----

@@ -15,6 +15,7 @@ from skparisk._validate import check_at_least, check_choice, check_positive
 from skparisk.mechanisms._bernstein import count_nodes
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
+from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
 
 __all__ = [
@@ -24,12 +25,12 @@ __all__ = [
     "kernel_density_sensitivity_bound",
 ]
 
-_EVERYWHERE: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+_EVERYWHERE: dict[str, Callable[[Floats], Floats]] = {
     "gaussian": lambda u: np.exp(-0.5 * u * u),
     "exponential": lambda u: np.exp(-u),
 }
 # Zero from a distance of one bandwidth on.
-_COMPACT: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+_COMPACT: dict[str, Callable[[Floats], Floats]] = {
     "tophat": np.ones_like,
     "epanechnikov": lambda u: 1 - u * u,
     "linear": lambda u: 1 - u,
@@ -174,7 +175,7 @@ class DensityQuery(Query):
         _peak(self.bandwidth, len(self.bounds), self.kernel)
 
     @cached_property
-    def nodes(self) -> NDArray[np.float64]:
+    def nodes(self) -> Floats:
         grids = np.meshgrid(*self._axes, indexing="ij")
         return np.stack([grid.ravel() for grid in grids], axis=1)
 
@@ -197,7 +198,7 @@ class DensityQuery(Query):
         )
         return exact + self._rounding(n_records)
 
-    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+    def __call__(self, X: Any, y: Any = None) -> Floats:
         X = self.clip(np.asarray(X, dtype=np.float64))
         return self._mean(len(X), lambda rows: self._contributions(X[rows]))
 
@@ -212,7 +213,7 @@ class DensityQuery(Query):
                 )
         return _DensityOnPool(self, pool.X, n_records)
 
-    def clip(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def clip(self, X: Floats) -> Floats:
         """Return records within the bounds.
 
         Parameters
@@ -228,7 +229,7 @@ class DensityQuery(Query):
         low, high = np.array(self.bounds).T
         return X.clip(low, high)
 
-    def _check_width(self, X: NDArray[np.float64]) -> None:
+    def _check_width(self, X: Floats) -> None:
         if X.ndim != 2 or X.shape[1] != len(self.bounds):
             raise ValueError(
                 f"bounds must be one pair for each feature, got {len(self.bounds)} for "
@@ -236,7 +237,7 @@ class DensityQuery(Query):
             )
 
     @cached_property
-    def _axes(self) -> list[NDArray[np.float64]]:
+    def _axes(self) -> list[Floats]:
         return [np.linspace(*pair, self.lattice_size + 1) for pair in self.bounds]
 
     @cached_property
@@ -251,13 +252,16 @@ class DensityQuery(Query):
 
     def _rounding(self, n_records: int) -> float:
         """Return the most that the difference of two answers is off."""
-        # A mean of numbers up to the height, each off by an ulp or two.
+        # A sum loses at most 2**-53 of its total for each addition that a term goes
+        # through, and a term is off by a few ulps itself (16). Two answers: 2**-52.
         additions = self._n_summed + math.ceil(n_records / self._n_summed) + 16
         return additions * 2.0**-52 * self._height
 
-    def _contributions(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _contributions(self, X: Floats) -> Floats:
         """Return the density of each record by itself, (n_records, n_nodes)."""
         with np.errstate(all="ignore"):
+            # Squared distances add up over the axes: each axis is a factor more nodes,
+            # and no array of (records, nodes, features) is ever made.
             squared = np.zeros((len(X), 1))
             for column, axis in zip(X.T, self._axes, strict=True):
                 squares = (column[:, None] - axis) ** 2
@@ -271,10 +275,10 @@ class DensityQuery(Query):
                 shape[near] = _COMPACT[self.kernel](distance[near] / self.bandwidth)
         return shape * self._height
 
-    def _mean(
-        self, n_records: int, contributions: Callable[[slice], NDArray[np.float64]]
-    ) -> NDArray[np.float64]:
+    def _mean(self, n_records: int, contributions: Callable[[slice], Floats]) -> Floats:
         """Return the mean contribution, with few roundings in each sum."""
+        # In stretches: a term goes through one stretch's additions and one for each
+        # stretch, not through n_records of them. `_rounding` relies on that.
         starts = range(0, n_records, self._n_summed)
         parts = [
             contributions(slice(start, start + self._n_summed)).sum(axis=0)
@@ -289,9 +293,7 @@ class DensityQuery(Query):
 class _DensityOnPool:
     """Differences of densities for many pairs from one pool of records."""
 
-    def __init__(
-        self, query: DensityQuery, X: NDArray[np.float64], n_records: int
-    ) -> None:
+    def __init__(self, query: DensityQuery, X: Floats, n_records: int) -> None:
         self._query = query
         self._X = X
         self._n_records = n_records
@@ -306,18 +308,19 @@ class _DensityOnPool:
             for move, rows in zip(moves, pairs.members, strict=True):
                 move -= self._mean(rows)
             moves /= self._n_records - 1
+        # Twice: what the difference was off before, and the move away from zero.
         errors = np.broadcast_to(2 * self._rounding, moves.shape)
         return PairDifferences(moves + np.copysign(self._rounding, moves), errors)
 
     @cached_property
-    def _of_pool(self) -> NDArray[np.float64] | None:
+    def _of_pool(self) -> Floats | None:
         """Contributions of all records of the pool, unless they are too many."""
         n_nodes = (self._query.lattice_size + 1) ** self._X.shape[1]
         if len(self._X) * n_nodes > _MOST_CACHED:
             return None
         return self._query._contributions(self._X)
 
-    def _mean(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _mean(self, rows: NDArray[np.intp]) -> Floats:
         cached = self._of_pool
         if cached is None:
             return self._query(self._X[rows])

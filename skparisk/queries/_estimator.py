@@ -17,7 +17,8 @@ from sklearn.utils import get_tags
 
 from skparisk._silence import silenced
 from skparisk.queries._base import Differences, Query
-from skparisk.queries._labels import label_codes, where_classes_present
+from skparisk.queries._labels import label_codes, pool_codes, where_classes_present
+from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
 
 __all__ = [
@@ -32,14 +33,14 @@ __all__ = [
     "takes_targets",
 ]
 
-Numbers: TypeAlias = Mapping[str, NDArray[np.float64]]
+Numbers: TypeAlias = Mapping[str, Floats]
 Align: TypeAlias = Callable[[Numbers, Numbers], Numbers]
 
 
 class Reader(Protocol):
     """Reads named arrays of numbers from a fitted estimator."""
 
-    def __call__(self, fitted: Any) -> dict[str, NDArray[np.float64]]:
+    def __call__(self, fitted: Any) -> dict[str, Floats]:
         """Return what is to be released."""
         ...
 
@@ -50,7 +51,7 @@ class AttributeReader:
 
     names: tuple[str, ...]
 
-    def __call__(self, fitted: Any) -> dict[str, NDArray[np.float64]]:
+    def __call__(self, fitted: Any) -> dict[str, Floats]:
         return {name: _as_numbers(fitted, name) for name in self.names}
 
 
@@ -59,9 +60,9 @@ class PredictionReader:
     """Reads predictions at public points."""
 
     method: str
-    points: NDArray[np.float64]
+    points: Floats
 
-    def __call__(self, fitted: Any) -> dict[str, NDArray[np.float64]]:
+    def __call__(self, fitted: Any) -> dict[str, Floats]:
         points = self.points.copy()  # a prediction may work in place
         answer = getattr(fitted, self.method)(points)
         return {self.method: np.asarray(answer, dtype=np.float64)}
@@ -126,7 +127,7 @@ class EstimatorQuery(Query):
         """Numbers in an answer."""
         return sum(int(np.prod(shape)) for shape in self.shapes.values())
 
-    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+    def __call__(self, X: Any, y: Any = None) -> Floats:
         if self.classes is not None:
             codes = label_codes(y, self.classes)
             if len(np.unique(codes)) < len(self.classes):
@@ -144,7 +145,7 @@ class EstimatorQuery(Query):
             numbers = self.align(numbers, self.anchor)
         return np.concatenate([numbers[name].ravel() for name in self.shapes])
 
-    def read(self, X: Any, y: Any) -> dict[str, NDArray[np.float64]]:
+    def read(self, X: Any, y: Any) -> dict[str, Floats]:
         """Return what a fresh fit learns, with labels as the estimator has them."""
         fitted = clone(self.estimator)
         # That a database is hard to fit would be a release of its own.
@@ -152,7 +153,7 @@ class EstimatorQuery(Query):
             fitted = fitted.fit(X, y) if self.needs_y else fitted.fit(X)
             return self.reader(fitted)
 
-    def split(self, answer: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def split(self, answer: Floats) -> dict[str, Floats]:
         """Return the arrays that an answer is made of."""
         parts, start = {}, 0
         for name, shape in self.shapes.items():
@@ -166,7 +167,7 @@ class EstimatorQuery(Query):
             return self._plain_differences
         return where_classes_present(
             self._plain_differences,
-            label_codes(pool.y, self.classes),
+            pool_codes(pool, self.classes),
             self.classes,
             self.n_outputs,
         )
@@ -224,7 +225,7 @@ def takes_targets(estimator: Any) -> bool:
     return supervised or bool(tags.target_tags.required)
 
 
-def _as_numbers(fitted: Any, name: str) -> NDArray[np.float64]:
+def _as_numbers(fitted: Any, name: str) -> Floats:
     kind = type(fitted).__name__
     if not hasattr(fitted, name):
         raise ValueError(

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 
 from skparisk.neighbors import NeighborPairs, count_rows
 from skparisk.queries._base import Differences, PairDifferences
+from skparisk.reference._base import RecordPool
 
-__all__ = ["check_classes", "label_codes", "where_classes_present"]
+__all__ = ["check_classes", "label_codes", "pool_codes", "where_classes_present"]
 
-# So many records for each class are looked at first.
+# So many records for each class are looked at first: mostly they settle it, and need no
+# count of all.
 _FIRST_RECORDS = 64
 
 
@@ -37,10 +39,18 @@ def label_codes(y: Any, classes: tuple[float, ...]) -> NDArray[np.intp]:
     labels, known = np.asarray(y, dtype=np.float64), np.asarray(classes)
     if labels.ndim != 1:
         raise ValueError(f"Labels must have one dimension, got shape {labels.shape}.")
+    # A label above all classes, or NaN, would be one past the end.
     codes = np.searchsorted(known, labels).clip(max=len(known) - 1)
     if (known[codes] != labels).any():
         raise ValueError(f"Some labels are not among the classes {classes}.")
     return codes
+
+
+def pool_codes(pool: RecordPool, classes: tuple[float, ...]) -> NDArray[np.intp]:
+    """Return the codes of a pool's labels, which must be there."""
+    if pool.y is None:
+        raise ValueError("The query needs labels, but the reference has none (y).")
+    return label_codes(pool.y, classes)
 
 
 def where_classes_present(

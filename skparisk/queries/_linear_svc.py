@@ -15,22 +15,18 @@ from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._labels import (
     check_classes,
     label_codes,
+    pool_codes,
     where_classes_present,
 )
-from skparisk.queries._linear_svc_hinge import (
-    Start,
-    approach_hinge,
-    minimize_hinge,
-    solve_hinge,
-)
+from skparisk.queries._linear_svc_hinge import Start, minimize_hinge, solve_hinge
 from skparisk.queries._linear_svc_solver import (
     Rows,
     Solved,
-    approach_squared_hinge,
     distinct_rows,
     minimize_squared_hinge,
     solve_squared_hinge,
 )
+from skparisk.queries._together import Floats, outward_differences, products_pay
 from skparisk.reference._base import RecordPool
 
 __all__ = ["LOSSES", "LinearSVCQuery"]
@@ -51,14 +47,14 @@ class LinearSVCQuery(Query):
         Weight of the losses, > 0: the penalty is the smaller, the larger it is.
 
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
-        What a record costs that is not beyond the margin.
+        Loss of a record that is not beyond the margin.
 
     fit_intercept : bool, default=True
         Whether there is an intercept, which is then released too.
 
     intercept_scaling : float, default=1.0
-        The constant s > 0 of a column that the intercept is the coefficient of, times
-        s. The larger, the less the intercept is penalized.
+        Value s > 0 of a constant column; the intercept is s times its coefficient. The
+        larger s, the less the intercept is penalized.
 
     Notes
     -----
@@ -113,7 +109,7 @@ class LinearSVCQuery(Query):
         """One for two classes, else one for each class."""
         return 1 if len(self.classes) == 2 else len(self.classes)
 
-    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+    def __call__(self, X: Any, y: Any = None) -> Floats:
         codes = label_codes(y, self.classes)
         design = self._design(np.asarray(X, dtype=np.float64))
         # A warning would be a release of its own.
@@ -121,44 +117,30 @@ class LinearSVCQuery(Query):
             solutions = [self._minimize(Z) for Z in self.problems(design, codes)]
         return self.answers(np.array([solutions]))[0]
 
-    def _design(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _design(self, X: Floats) -> Floats:
         if not self.fit_intercept:
             return X
         return np.column_stack([X, np.full(len(X), float(self.intercept_scaling))])
 
-    def problems(
-        self, design: NDArray[np.float64], codes: NDArray[np.intp]
-    ) -> list[NDArray[np.float64]]:
+    def problems(self, design: Floats, codes: NDArray[np.intp]) -> list[Floats]:
         """Return the records of each problem, with the sign of their side."""
         positive = range(len(self.classes))[-self.n_problems :]
         return [design * np.where(codes == k, 1.0, -1.0)[:, None] for k in positive]
 
-    def _minimize(self, Z: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _minimize(self, Z: Floats) -> Floats:
         if not self.C * np.square(Z).sum() < _LARGEST_SQUARES:
             return np.full(Z.shape[1], np.nan)
         rows, numbers = distinct_rows(Z)
-        return self.minimize(Z[rows], np.bincount(numbers).astype(np.float64))
+        counts = np.bincount(numbers).astype(np.float64)
+        w, proven = self.minimize(Z[rows], counts)
+        return w if proven else np.full(Z.shape[1], np.nan)
 
-    def minimize(
-        self, Z: NDArray[np.float64], counts: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the minimizer for distinct records and how often each occurs.
+    def minimize(self, Z: Floats, counts: Floats) -> tuple[Floats, bool]:
+        """Return the minimizer for distinct records that occur so often, if proven."""
+        minimize = minimize_hinge if self.loss == "hinge" else minimize_squared_hinge
+        return minimize(Z, counts, self.C)
 
-        It is proven to be that; if no proof is found, there is no answer (NaN).
-        """
-        if self.loss == "hinge":
-            return minimize_hinge(Z, counts, self.C)
-        return minimize_squared_hinge(Z, counts, self.C)
-
-    def approach(
-        self, Z: NDArray[np.float64], counts: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the same, or something near it."""
-        if self.loss == "hinge":
-            return approach_hinge(Z, counts, self.C)
-        return approach_squared_hinge(Z, counts, self.C)
-
-    def answers(self, solutions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def answers(self, solutions: Floats) -> Floats:
         """Return answers of shape (n, n_outputs) for (n, n_problems, q) solutions."""
         if not self.fit_intercept:
             return solutions.reshape(len(solutions), -1)
@@ -166,11 +148,7 @@ class LinearSVCQuery(Query):
         return np.hstack([coefs, self.intercept_scaling * solutions[:, :, -1]])
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if pool.y is None:
-            raise ValueError(
-                "The linear SVC query needs labels, but the reference has none (y)."
-            )
-        codes = label_codes(pool.y, self.classes)
+        codes = pool_codes(pool, self.classes)
         design = self._design(pool.X)
         batched: Differences = self._plain_differences
         largest = self.C * n_records * np.square(design).sum(axis=1).max()
@@ -181,13 +159,17 @@ class LinearSVCQuery(Query):
         return where_classes_present(batched, codes, self.classes, n_outputs)
 
 
-# Largest entries of normal equations in which the identity is not lost.
+# Largest entries of normal equations in which the identity is not lost: 20 bits of the
+# penalty are left.
 _LARGEST = 2.0**32
+# Up to here products of two sums of squares do not overflow.
 _LARGEST_SQUARES = 2.0**500
 _LEAST_SPREAD = 2.0**-12
+# Share of the largest coefficient that differences are moved away from zero by.
 _OUTWARD = 2.0**-29
-_MOST_PRODUCTS = 2**24
+# Numbers that are worked on together.
 _CHUNK = 2**18
+# The start is the minimizer for about that many times the records of a database.
 _ROWS_FOR_START = 4
 # How near the answer of the neighbor is, in units of how near that of the pool is.
 _NEIGHBOR_CLOSENESS = 2.0**-3
@@ -198,7 +180,7 @@ class _Task(NamedTuple):
 
     pairs: slice
     problems: list[Rows]
-    counts: NDArray[np.float64]
+    counts: Floats
     removed: NDArray[np.intp]
     added: NDArray[np.intp] | None
 
@@ -206,9 +188,9 @@ class _Task(NamedTuple):
 class _Pairs(NamedTuple):
     """Minimizers of one problem, how far they may be off, and who has not moved."""
 
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
-    errors: NDArray[np.float64]
+    first: Floats
+    second: Floats
+    errors: Floats
     still: NDArray[np.bool_]
 
 
@@ -218,7 +200,7 @@ class _LinearSVCOnPool:
     def __init__(
         self,
         query: LinearSVCQuery,
-        design: NDArray[np.float64],
+        design: Floats,
         codes: NDArray[np.intp],
         n_records: int,
     ) -> None:
@@ -226,9 +208,8 @@ class _LinearSVCOnPool:
         kept, self._numbers = distinct_rows(np.column_stack([design, codes]))
         self._signed = query.problems(design[kept], codes[kept])
         n_rows, q = len(kept), design.shape[1]
-        n_products = n_rows * q * (q + 1) // 2
         self._shared = None
-        if n_rows <= 4 * n_records and n_products <= _MOST_PRODUCTS:
+        if products_pay(n_rows, n_records, 8 * n_rows * q * (q + 1) // 2):
             products = Rows.products(design[kept])
             self._shared = [Rows(Z, products) for Z in self._signed]
         step = max(1, len(design) // (_ROWS_FOR_START * n_records))
@@ -237,10 +218,15 @@ class _LinearSVCOnPool:
         weights = counts[some] * (n_records / counts.sum())
         self._starts = [self._find_start(Z[some], weights) for Z in self._signed]
 
-    def _find_start(self, Z: NDArray[np.float64], counts: NDArray[np.float64]) -> Start:
-        """Minimize for the pool; the minimizer of half of it moves as a resample's."""
-        w, half = self._query.approach(Z, counts), slice(None, None, 2)
-        moves = Z @ (w - self._query.approach(Z[half], 2 * counts[half]))
+    def _find_start(self, Z: Floats, counts: Floats) -> Start:
+        """Minimize for the pool; the minimizer of half of it moves as a resample's.
+
+        This only guesses which records change sides. Wrong guesses cost time, as each
+        answer is checked.
+        """
+        w, _ = self._query.minimize(Z, counts)
+        of_half, _ = self._query.minimize(Z[::2], 2 * counts[::2])
+        moves = Z @ (w - of_half)
         return Start(w, max(_LEAST_SPREAD, float(np.std(moves))))
 
     def __call__(self, pairs: NeighborPairs) -> PairDifferences:
@@ -257,19 +243,14 @@ class _LinearSVCOnPool:
                 still[task.pairs, k] = solved.still
         answers, others = query.answers(first), query.answers(second)
         largest = np.maximum(np.abs(answers), np.abs(others)).max(axis=1)
-        outward = _OUTWARD * largest[:, None]
-        differences = answers - others
-        differences += np.copysign(outward, differences)
-        errors = np.broadcast_to(2 * outward, differences.shape).copy()
-        unmoved = query.answers(np.broadcast_to(still[:, :, None], shape)) > 0
-        differences[unmoved] = errors[unmoved] = 0.0
         # Here and where it is released, both answers may be off.
         scale = max(1.0, query.intercept_scaling)
-        trusted = 4 * scale * off.max(axis=1) <= outward[:, 0]
-        for pair in np.flatnonzero(~trusted):
-            both = (query(*database) for database in pairs.databases(int(pair)))
-            differences[pair], errors[pair] = np.subtract(*both), 0.0
-        return PairDifferences(differences, errors)
+        trusted = 4 * scale * off.max(axis=1) <= _OUTWARD * largest
+        # A record that costs nothing around the minimizer has no part in what makes it
+        # one: these minimizers are the same, not only close.
+        unmoved = query.answers(np.broadcast_to(still[:, :, None], shape)) > 0
+        outward = np.where(unmoved, 0.0, _OUTWARD * largest[:, None])
+        return outward_differences(query, pairs, answers, others, outward, trusted)
 
     def _tasks(self, pairs: NeighborPairs) -> Iterator[_Task]:
         records, removed = self._numbers[pairs.members], self._numbers[pairs.removed]
@@ -310,6 +291,8 @@ class _LinearSVCOnPool:
             if changed is not None:
                 counts[np.arange(m), changed] += sign
                 margins = 1 - np.einsum("ij,ij->i", rows.Z[changed], solved.W)
+                # Beyond the margin at all points within the radius (Cauchy-Schwarz), so
+                # at the exact minimizer as well.
                 still &= margins < -solved.radius * rows.norms[changed]
         second, errors = solved.W.copy(), solved.errors.copy()
         moved = np.flatnonzero(~still)
@@ -322,12 +305,7 @@ class _LinearSVCOnPool:
         return _Pairs(solved.W, second, errors, still)
 
     def _minimize(
-        self,
-        rows: Rows,
-        counts: NDArray[np.float64],
-        starts: NDArray[np.float64],
-        pool: Start,
-        closeness: float,
+        self, rows: Rows, counts: Floats, starts: Floats, pool: Start, closeness: float
     ) -> Solved:
         if self._query.loss == "hinge":
             return solve_hinge(rows, counts, starts, self._query.C, pool, closeness)

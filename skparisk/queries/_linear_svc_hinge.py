@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +21,16 @@ from skparisk.queries._linear_svc_solver import (
     Solved,
     solve_positive,
 )
+from skparisk.queries._together import Floats
 
-__all__ = ["Start", "approach_hinge", "gap_floor", "minimize_hinge", "solve_hinge"]
+__all__ = ["Start", "minimize_hinge", "solve_hinge"]
 
-_Floats: TypeAlias = NDArray[np.float64]
 
 # Complementarity of interior points, in units of C: from where on they are polished
 # although sides still change, and the last.
 _NEAR = 1e-9
 _NEAREST = 1e-40
+# Share of the way to the bounds: interior points must stay inside.
 _SHORT_OF_BOUNDS = 0.995
 # Records this far from the margin are taken to stay on their side, and then checked.
 _SPREADS = 6.0
@@ -38,45 +39,25 @@ _SPREADS = 6.0
 class Start(NamedTuple):
     """Where to look for minimizers of resamples, and how far margins move from it."""
 
-    w: _Floats
+    w: Floats
     spread: float
 
 
-def minimize_hinge(Z: _Floats, counts: _Floats, C: float) -> _Floats:
-    """Return the minimizer for one database, of shape (q,), or NaN if it is not found.
+def minimize_hinge(Z: Floats, counts: Floats, C: float) -> tuple[Floats, bool]:
+    """Return the minimizer for one database, of shape (q,), and if it is proven.
 
-    Its duality gap is at most `gap_floor`.
+    Then its duality gap is at most `_gap_floor`.
     """
     rows = Rows(Z)
-    found = _approach(rows, counts, C)
-    certified = _is_certified(found, rows, counts, C)
-    return found.w if certified else np.full(Z.shape[1], np.nan)
-
-
-def approach_hinge(Z: _Floats, counts: _Floats, C: float) -> _Floats:
-    """Return what interior points find for one database, of shape (q,)."""
-    return _approach(Rows(Z), counts, C).w
-
-
-def _approach(rows: Rows, counts: _Floats, C: float) -> _Polished:
-    start = np.zeros((1, rows.Z.shape[1]))
-    return _minimize(rows, counts[None], start, C, 1.0)[0]
-
-
-def _is_certified(found: _Polished, rows: Rows, counts: _Floats, C: float) -> bool:
+    found = _minimize(rows, counts[None], np.zeros((1, Z.shape[1])), C, 1.0)[0]
     losses = C * counts @ np.maximum(found.margins, 0.0)
     objective = float(0.5 * found.w @ found.w + losses)
-    floor = gap_floor(rows, counts, found.w, C)
-    return found.gap <= min(floor, LARGEST_GAP * objective)
+    floor = _gap_floor(rows, counts, found.w, C)
+    return found.w, found.gap <= min(floor, LARGEST_GAP * objective)
 
 
 def solve_hinge(
-    rows: Rows,
-    counts: _Floats,
-    starts: _Floats,
-    C: float,
-    pool: Start,
-    closeness: float,
+    rows: Rows, counts: Floats, starts: Floats, C: float, pool: Start, closeness: float
 ) -> Solved:
     """Return minimizers for many databases, with counts of shape (len, n_rows).
 
@@ -86,7 +67,7 @@ def solve_hinge(
     far = np.abs(from_pool) > _SPREADS * pool.spread
     near, above = np.flatnonzero(~far), np.flatnonzero(far & (from_pool > 0))
     away = pool.spread * closeness
-    polished = _minimize(rows, counts, starts, C, away, near, above)
+    polished = _minimize(rows, counts, starts, C, away, (near, above))
     bounds = [
         _bound(rows, count, best, C)
         for count, best in zip(counts, polished, strict=True)
@@ -98,11 +79,11 @@ def solve_hinge(
 class _Polished(NamedTuple):
     """A minimizer for given records on the margin, and its duality gap."""
 
-    w: _Floats
+    w: Floats
     gap: float
     on: NDArray[np.intp]
-    alphas: _Floats
-    margins: _Floats
+    alphas: Floats
+    margins: Floats
     least_singular: float
 
 
@@ -114,25 +95,22 @@ class _Interior:
     bound 0 are not there.
     """
 
-    W: _Floats
-    fixed: _Floats
-    alphas: _Floats
-    rest: _Floats
-    excess: _Floats
-    slack: _Floats
-    bounds: _Floats
+    W: Floats
+    fixed: Floats
+    alphas: Floats
+    rest: Floats
+    excess: Floats
+    slack: Floats
+    bounds: Floats
 
     @classmethod
     def around(
-        cls,
-        rows: Rows,
-        bounds: _Floats,
-        W: _Floats,
-        fixed: _Floats,
-        away: float,
+        cls, rows: Rows, bounds: Floats, W: Floats, fixed: Floats, away: float
     ) -> _Interior:
         """Return a central point for given coefficients."""
         margins = rows.margins(W)
+        # Both above 0, and the two products of each record equal: as central as it can
+        # be with its margin.
         slack = np.maximum(margins, 0.0) + away
         excess = slack - margins
         share = slack / (slack + excess)
@@ -143,7 +121,7 @@ class _Interior:
     def part(self, which: Any) -> _Interior:
         return _Interior(*(getattr(self, f.name)[which] for f in fields(self)))
 
-    def complementarity(self) -> _Floats:
+    def complementarity(self) -> Floats:
         """Return the mean of the products over records, in units of their bounds."""
         products = self.alphas * self.excess + self.rest * self.slack
         total = 2 * self.bounds.sum(axis=1)
@@ -161,6 +139,8 @@ class _Interior:
 
     def improve(self, rows: Rows) -> _Interior:
         """Return the point after a predictor-corrector step (Mehrotra)."""
+        # Newton's equations for a s, b x, the margins and w, solved by elimination: one
+        # system (I + sum of spread z z') dW is left, of size q whatever the records.
         a, b, s, x = self.alphas, self.rest, self.excess, self.slack
         used = self.bounds > 0
         spread = np.where(used, a * b, 0.0) / np.where(used, s * b + x * a, 1.0)
@@ -169,14 +149,14 @@ class _Interior:
         primal = s - x + rows.margins(self.W)
         per_a, per_b = _inverse(a, used), _inverse(b, used)
 
-        def direction(lower: _Floats, upper: _Floats) -> tuple[_Floats, ...]:
+        def direction(lower: Floats, upper: Floats) -> tuple[Floats, ...]:
             """Newton's, to where the two products are `lower` and `upper` more."""
             right = lower * per_a - upper * per_b + primal
             dW = solve_positive(hessians, dual + (spread * right) @ rows.Z)
             da = spread * (right - dW @ rows.Z.T)
             return dW, da, (lower - s * da) * per_a, (upper + x * da) * per_b
 
-        def longest(da: _Floats, ds: _Floats, dx: _Floats) -> _Floats:
+        def longest(da: Floats, ds: Floats, dx: Floats) -> Floats:
             """Return the longest step that keeps all of them positive, at most 1."""
             shares = (-da * per_a, da * per_b, -ds / s, -dx / x)
             largest = np.max(
@@ -189,6 +169,8 @@ class _Interior:
         mean = self.complementarity()[:, None]
         mean = np.where(mean > 0, mean, 1.0)  # no record may be there
         ahead = self.moved(step, dW, da, ds, dx).complementarity()[:, None]
+        # Mehrotra's rule: center the more, the less the plain step would have gained;
+        # and take off what the two moves multiply to.
         centered = (ahead / mean) ** 3 * mean * self.bounds
         dW, da, ds, dx = direction(
             centered - a * s - da * ds, centered - b * x + da * dx
@@ -197,7 +179,7 @@ class _Interior:
         return self.moved(step, dW, da, ds, dx)
 
     def moved(
-        self, step: _Floats, dW: _Floats, da: _Floats, ds: _Floats, dx: _Floats
+        self, step: Floats, dW: Floats, da: Floats, ds: Floats, dx: Floats
     ) -> _Interior:
         return replace(
             self,
@@ -211,21 +193,19 @@ class _Interior:
 
 def _minimize(
     rows: Rows,
-    weights: _Floats,
-    starts: _Floats,
+    weights: Floats,
+    starts: Floats,
     C: float,
     away: float,
-    near: NDArray[np.intp] | None = None,
-    above: NDArray[np.intp] | None = None,
+    guess: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None,
 ) -> list[_Polished]:
     """Interior points, until it is clear which records are on the margin.
 
-    Only records `near` it are looked at, unless that is found to be wrong. Of the
-    others, those `above` pay for it.
+    With a guess only the records near the margin are looked at, its first part, unless
+    that is found to be wrong. Of the others, those of its second part are charged.
     """
-    every = near is None or above is None or len(near) == len(rows.Z)
-    if near is None or above is None or every:
-        near, above = np.arange(len(rows.Z)), np.arange(0)
+    near, above = guess or (np.arange(len(rows.Z)), np.arange(0))
+    every = len(near) == len(rows.Z)
     part = rows if every else rows.part(near)
     fixed = C * weights[:, above] @ rows.Z[above]
     points = _Interior.around(part, C * weights[:, near], starts, fixed, away)
@@ -246,12 +226,13 @@ def _minimize(
             alphas = points.alphas[i, sides[i] == 1]
             new = _polish(rows, counts, on, charged, alphas, C)
             best[number] = min(best.get(number, new), new, key=_by_gap)
-            done[i] |= new.gap <= gap_floor(rows, counts, new.w, C)
+            # The gap proves the answer, so that a wrong guess of sides is only a try.
+            done[i] |= new.gap <= _gap_floor(rows, counts, new.w, C)
         todo, points, sides = todo[~done], points.part(~done), sides[~done]
     again = [
         i
         for i, new in best.items()
-        if not every and new.gap > gap_floor(rows, weights[i], new.w, C)
+        if not every and new.gap > _gap_floor(rows, weights[i], new.w, C)
     ]
     if again:
         whole = _minimize(rows, weights[again], starts[again], C, away)
@@ -259,7 +240,7 @@ def _minimize(
     return [best[i] for i in range(len(weights))]
 
 
-def _inverse(values: _Floats, used: NDArray[np.bool_]) -> _Floats:
+def _inverse(values: Floats, used: NDArray[np.bool_]) -> Floats:
     """Return 1 / values, or 0 where there is no record."""
     return np.divide(1.0, values, where=used, out=np.zeros_like(values))
 
@@ -268,21 +249,26 @@ def _by_gap(polished: _Polished) -> float:
     return math.inf if math.isnan(polished.gap) else polished.gap
 
 
-def gap_floor(rows: Rows, counts: _Floats, w: _Floats, C: float) -> float:
+def _gap_floor(rows: Rows, counts: Floats, w: Floats, C: float) -> float:
     """Return a duality gap that rounding explains."""
+    # A margin is a sum of q + 1 terms of total size `reach`. What it is off costs up to
+    # C times as often as its record occurs. The factor 8 is slack; a proven sensitivity
+    # pays for all of it (`bounded_linear_svc_problem`).
     reach = 1 + float(rows.norms.max(initial=0.0, where=counts > 0)) * math.hypot(*w)
     return C * float(counts.max()) * (len(w) + 1) * 8 * EPS * reach
 
 
 def _polish(
     rows: Rows,
-    counts: _Floats,
+    counts: Floats,
     on: NDArray[np.intp],
     above: NDArray[np.intp],
-    alphas: _Floats,
+    alphas: Floats,
     C: float,
 ) -> _Polished:
     """Put records exactly on the margin or at their bound, as they nearly are."""
+    # In the span of the records on the margin w is where their margins are 0; across it
+    # w is the sum over the records that are charged.
     Z, bounds = rows.Z[on], C * counts[on]
     total = C * (counts[above] @ rows.Z[above])
     if len(on):
@@ -299,6 +285,9 @@ def _polish(
     else:
         w, least_singular = total, math.inf
     margins = 1 - rows.Z @ w
+    # The gap of w and any feasible duals, here the clipped ones, holds whatever the
+    # polishing was worth. It is a sum of terms >= 0, so that nothing cancels: losses
+    # minus dual times margin of each record, and half the square of Z' dual - w.
     losses = C * counts * np.maximum(margins, 0.0)
     dual = np.zeros(len(margins))
     dual[above], dual[on] = C * counts[above], alphas
@@ -310,20 +299,23 @@ def _polish(
 
 
 def _bound(
-    rows: Rows, counts: _Floats, best: _Polished, C: float
+    rows: Rows, counts: Floats, best: _Polished, C: float
 ) -> tuple[float, float]:
     """Return how far a minimizer may be off, infinite if uncertain, and the radius.
 
-    Who has a gap below the floor is within the radius of the minimizer. If the
-    records on the margin are independent and their dual variables clear of the
-    bounds, and no other record is that close, then every such answer is on the same
-    pieces, and only the rounding of their linear equations is left.
+    Two solutions whose duality gap is below the floor are within the radius of each
+    other. If the records on the margin are independent, their dual variables clear of
+    the bounds, and no other record that close to the margin, then all such solutions
+    are on the same pieces, and only the rounding of their linear equations is left.
     """
-    floor = gap_floor(rows, counts, best.w, C)
+    # The objective is 1-strongly convex: a gap g puts the minimizer within sqrt(2 g).
+    floor = _gap_floor(rows, counts, best.w, C)
     radius = 2 * math.sqrt(2 * floor)
     least = best.least_singular
     clear = np.abs(best.margins) > radius * rows.norms + floor / C
     clear[best.on] = True
+    # Where w moves by the radius, the duals of independent records move by no more than
+    # radius / least.
     slack = np.minimum(best.alphas, C * counts[best.on] - best.alphas).min(
         initial=math.inf
     )
@@ -335,6 +327,7 @@ def _bound(
     off = np.abs(best.margins[best.on]) + q * EPS * (1 + on_norms * size)
     error = float(np.linalg.norm(off)) / least if len(off) else 0.0
     if len(off) < q:  # the rest of the minimizer is a sum over records above the margin
+        # Roundings of a long sum add up as a random walk does.
         n_rows = int(counts.sum())
         charged = counts * (best.margins > 0)
         error += math.sqrt(n_rows) * EPS * C * float(charged @ rows.norms)

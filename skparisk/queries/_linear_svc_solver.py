@@ -14,43 +14,44 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.queries._together import Floats, symmetric
+
 __all__ = [
     "EPS",
     "LARGEST_GAP",
     "MOST_STEPS",
     "Rows",
     "Solved",
-    "approach_squared_hinge",
     "distinct_rows",
     "minimize_squared_hinge",
     "solve_positive",
     "solve_squared_hinge",
 ]
 
-_Floats: TypeAlias = NDArray[np.float64]
-_Step: TypeAlias = Callable[[_Floats], _Floats]
+_Step: TypeAlias = Callable[[Floats], Floats]
 
 EPS = 2.0**-52
 MOST_STEPS = 100
 # The most of the objective that may be duality gap, however far rounding goes.
 LARGEST_GAP = 2.0**-20
+# Margins closer to 0 than that share of their terms may be on either side.
 _TIE = 2.0**-44
-# Beyond this condition an inverse does not bound an error.
+# Beyond this condition an inverse does not bound an error: up to it 19 bits are right.
 _CONDITION = 2.0**33
+# How clear of the margin records must be, relative to the solution.
 _RADIUS = 2.0**-24
 
 
 class Rows:
     """Signed records of shape (n_rows, q), and what many databases of them share."""
 
-    def __init__(self, Z: _Floats, products: _Floats | None = None) -> None:
+    def __init__(self, Z: Floats, products: Floats | None = None) -> None:
         self.Z = Z
         self.norms = np.sqrt(np.einsum("ij,ij->i", Z, Z))
         self._products = products
-        self._upper = np.triu_indices(Z.shape[1])
 
     @staticmethod
-    def products(Z: _Floats) -> _Floats:
+    def products(Z: Floats) -> Floats:
         """Return Z_i Z_j of each record, of shape (n_rows, q (q + 1) / 2)."""
         i, j = np.triu_indices(Z.shape[1])
         return Z[:, i] * Z[:, j]
@@ -59,28 +60,25 @@ class Rows:
         products = None if self._products is None else self._products[which]
         return Rows(self.Z[which], products)
 
-    def margins(self, W: _Floats) -> _Floats:
+    def margins(self, W: Floats) -> Floats:
         """Return 1 - z·w, of shape (n_databases, n_rows)."""
         margins = W @ self.Z.T
         return np.subtract(1.0, margins, out=margins)
 
-    def hessians(self, weights: _Floats) -> _Floats:
+    def hessians(self, weights: Floats) -> Floats:
         """Return I + Σ weight z z' for each database."""
         q = self.Z.shape[1]
         if self._products is None:
             grams = np.array([(self.Z * c[:, None]).T @ self.Z for c in weights])
         else:
-            sums = weights @ self._products
-            grams = np.empty((len(weights), q, q))
-            grams[:, self._upper[0], self._upper[1]] = sums
-            grams[:, self._upper[1], self._upper[0]] = sums
+            grams = symmetric(weights @ self._products, q)
         return grams + np.eye(q)
 
-    def step(self, weights: _Floats) -> _Floats:
+    def step(self, weights: Floats) -> Floats:
         """Minimize ½|w|² + ½ Σ weight (1 - z·w)², by normal equations."""
         return solve_positive(self.hessians(weights), weights @ self.Z)
 
-    def accurate_step(self, weights: _Floats) -> _Floats:
+    def accurate_step(self, weights: Floats) -> Floats:
         """Do the same for one database, by orthogonal factors."""
         active = weights[0] > 0
         roots = np.sqrt(weights[0, active])
@@ -88,8 +86,9 @@ class Rows:
         system = np.eye(q + len(roots), q + 1)
         system[q:, :q], system[q:, q] = self.Z[active] * roots[:, None], roots
         factor: Any = np.linalg.qr(system, mode="r")
+        # Factors of the records have the root of the condition of the normal equations.
         # Least squares: where C is huge, the factor may be singular to all digits.
-        solution: _Floats = np.linalg.lstsq(factor[:q, :q], factor[:q, q])[0]
+        solution: Floats = np.linalg.lstsq(factor[:q, :q], factor[:q, q])[0]
         return solution[None]
 
 
@@ -100,13 +99,14 @@ class Solved(NamedTuple):
     Otherwise every record on a side of the margin stays there within `radius`.
     """
 
-    W: _Floats
-    errors: _Floats
-    radius: _Floats
+    W: Floats
+    errors: Floats
+    radius: Floats
 
 
-def distinct_rows(rows: _Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def distinct_rows(rows: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return an index of each distinct row, sorted, and the number of each row."""
+    # Sorted, so that sums over records, and their rounding, are those of any order.
     order = np.lexsort(rows.T[::-1])
     ordered = rows[order]
     new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
@@ -115,29 +115,16 @@ def distinct_rows(rows: _Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return order[new], numbers
 
 
-def minimize_squared_hinge(Z: _Floats, counts: _Floats, C: float) -> _Floats:
-    """Return the minimizer for one database, of shape (q,), or NaN if it is not found.
+def minimize_squared_hinge(Z: Floats, counts: Floats, C: float) -> tuple[Floats, bool]:
+    """Return the minimizer for one database, of shape (q,), and if it is proven.
 
-    Its gradient, which it is nearer than to the minimizer, is down to rounding. Half of
-    the gradient's square is a duality gap.
+    Then its gradient is down to rounding.
     """
-    rows = Rows(Z)
-    w = _approach(rows, counts, C)
-    return w if _is_certified(w, rows, counts, C) else np.full(Z.shape[1], np.nan)
-
-
-def approach_squared_hinge(Z: _Floats, counts: _Floats, C: float) -> _Floats:
-    """Return what Newton's steps find for one database, of shape (q,)."""
-    return _approach(Rows(Z), counts, C)
-
-
-def _approach(rows: Rows, counts: _Floats, C: float) -> _Floats:
-    start = np.zeros((1, rows.Z.shape[1]))
-    return _newton(rows, 2 * C * counts[None], start, rows.accurate_step)[0]
-
-
-def _is_certified(w: _Floats, rows: Rows, counts: _Floats, C: float) -> bool:
+    rows, start = Rows(Z), np.zeros((1, Z.shape[1]))
+    w = _newton(rows, 2 * C * counts[None], start, rows.accurate_step)[0]
     size = math.hypot(*w)
+    # The objective is 1-strongly convex: the minimizer is no further than the gradient
+    # is long, and the objective no more than half of its square above the least.
     charged = np.maximum(1 - rows.Z @ w, 0.0)
     weights = 2 * C * counts * (charged > 0)
     charges = weights * charged
@@ -145,18 +132,17 @@ def _is_certified(w: _Floats, rows: Rows, counts: _Floats, C: float) -> bool:
     gradient = math.hypot(*(w - charges @ rows.Z))
     sums = charges + weights * (1 + rows.norms * size)
     floor = (len(w) + 1) * 8 * EPS * (size + float(sums @ rows.norms))
-    return bool(gradient <= floor) and gradient**2 <= 2 * LARGEST_GAP * objective
+    proven = gradient <= floor and gradient**2 <= 2 * LARGEST_GAP * objective
+    return w, bool(proven)
 
 
-def solve_squared_hinge(
-    rows: Rows, counts: _Floats, starts: _Floats, C: float
-) -> Solved:
+def solve_squared_hinge(rows: Rows, counts: Floats, starts: Floats, C: float) -> Solved:
     """Return minimizers for many databases, with counts of shape (len, n_rows)."""
     W = _newton(rows, 2 * C * counts, starts, rows.step)
     return _bound(rows, counts, W, C)
 
 
-def _newton(rows: Rows, weights: _Floats, starts: _Floats, step: _Step) -> _Floats:
+def _newton(rows: Rows, weights: Floats, starts: Floats, step: _Step) -> Floats:
     """Semismooth Newton steps until the active records stay the same, then exact."""
     W = starts.copy()
     todo = np.arange(len(W))
@@ -165,6 +151,8 @@ def _newton(rows: Rows, weights: _Floats, starts: _Floats, step: _Step) -> _Floa
         active = margins > 0
         ahead = step(weighted * active)
         moves = rows.margins(ahead)
+        # On the active records the loss is quadratic: if the step keeps them, it is the
+        # minimizer. Records that rounding puts on the other side do not count.
         tie = _TIE * (1 + _lengths(ahead)[:, None] * rows.norms)
         changed = ((moves > 0) != active) & (np.abs(moves) > tie) & (weighted > 0)
         moves -= margins
@@ -181,9 +169,12 @@ def _newton(rows: Rows, weights: _Floats, starts: _Floats, step: _Step) -> _Floa
 
 
 def _search_line(
-    W: _Floats, ahead: _Floats, margins: _Floats, moves: _Floats, weights: _Floats
-) -> _Floats:
+    W: Floats, ahead: Floats, margins: Floats, moves: Floats, weights: Floats
+) -> Floats:
     """Go towards `ahead` as long as the objective decreases, to a tenth of the way."""
+    # The objective is convex, so the sign of its slope along the way can be bisected,
+    # and it falls all the way to `low`. Pieces are finitely many: no more precision is
+    # needed than that each step gets somewhere.
     P = ahead - W
     low, high = np.zeros(len(W)), np.ones(len(W))
     tried = high.copy()
@@ -201,7 +192,7 @@ def _search_line(
     return W + low[:, None] * P
 
 
-def _bound(rows: Rows, counts: _Floats, W: _Floats, C: float) -> Solved:
+def _bound(rows: Rows, counts: Floats, W: Floats, C: float) -> Solved:
     """Return how far minimizers may be off: the inverse Hessian times the gradient.
 
     And times what the gradient may be off, by rounding of its sum, and of the margins:
@@ -214,6 +205,7 @@ def _bound(rows: Rows, counts: _Floats, W: _Floats, C: float) -> Solved:
     active = 2 * C * counts * (margins > 0)
     charges = active * margins
     gradients = W - charges @ rows.Z
+    # Roundings of a long sum add up as a random walk does.
     rounding = math.sqrt(counts[0].sum()) * EPS
     unsure = rounding * (np.abs(W) + charges @ np.abs(rows.Z))
     hessians = rows.hessians(active)
@@ -223,20 +215,22 @@ def _bound(rows: Rows, counts: _Floats, W: _Floats, C: float) -> Solved:
     moves = np.abs(inverses) @ (np.abs(gradients) + unsure)[:, :, None]
     off = W.shape[1] * EPS * (1 + sizes[:, None] * rows.norms)
     off = 0.5 * np.sqrt(np.einsum("ij,ij,ij->i", active, off, off))
+    # Twice, for what the inverse itself is off, given the condition.
     errors = 2 * (_lengths(moves[:, :, 0]) + off)
     certain = (clear | (counts == 0)).all(axis=1) & (condition < _CONDITION)
     return Solved(W, np.where(certain & (errors < radius), errors, math.inf), radius)
 
 
-def _lengths(vectors: _Floats) -> _Floats:
-    lengths: _Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+def _lengths(vectors: Floats) -> Floats:
+    lengths: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     return lengths
 
 
-def solve_positive(systems: _Floats, right: _Floats) -> _Floats:
+def solve_positive(systems: Floats, right: Floats) -> Floats:
     """Solve positive definite systems, which rounding must not make singular."""
     scales = 1 / np.sqrt(np.einsum("ijj->ij", systems))
     scaled = systems * scales[:, :, None] * scales[:, None, :]
+    # A few ulps of the diagonal, which is 1.
     scaled += 8 * EPS * np.eye(systems.shape[1])
     solutions: Any = np.linalg.solve(scaled, (scales * right)[:, :, None])
     return scales * solutions[:, :, 0]

@@ -14,15 +14,17 @@ from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._labels import (
     check_classes,
     label_codes,
+    pool_codes,
     where_classes_present,
 )
 from skparisk.queries._logistic_pool import CLOSE, PoolSolver
 from skparisk.queries._logistic_solver import minimizer, released
+from skparisk.queries._together import outward_differences
 from skparisk.reference._base import RecordPool
 
 __all__ = ["LogisticRegressionQuery"]
 
-# More than two answers that are close, and the rounding of what is released, are off.
+# Two answers are each off by CLOSE, and what is released for them as well.
 _OUTWARD = 4 * CLOSE
 
 
@@ -105,19 +107,16 @@ class LogisticRegressionQuery(Query):
             )
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        if pool.y is None:
-            raise ValueError(
-                "The query of logistic regression needs labels, but the reference has "
-                "none (y)."
-            )
-        codes = label_codes(pool.y, self.classes)
+        codes = pool_codes(pool, self.classes)
         solver = self._pool_solver(pool, codes, n_records)
 
         def differences(pairs: NeighborPairs) -> PairDifferences:
             if solver is None:
                 return self._plain_differences(pairs)
             with np.errstate(all="ignore"):
-                return self._solved_together(solver, pairs)
+                first, second, proven = solver(pairs)
+                outward = _OUTWARD * np.abs([first, second]).max(axis=(0, 2))[:, None]
+                return outward_differences(self, pairs, first, second, outward, proven)
 
         n_outputs = self._n_outputs(pool.X.shape[1])
         return where_classes_present(differences, codes, self.classes, n_outputs)
@@ -144,7 +143,8 @@ class LogisticRegressionQuery(Query):
                 )
         except np.linalg.LinAlgError:
             return None
-        # Compare a database of records from all over the pool with what is released.
+        # What is released comes from another solver: compare the two where it is cheap,
+        # on a database of records from all over the pool (whose classes may be sorted).
         records = np.linspace(0, len(codes) - 1, n_records).astype(np.intp)[None]
         pair = NeighborPairs.of(pool, records, np.zeros(1, np.intp), records[:, 0])
         with np.errstate(all="ignore"):
@@ -152,16 +152,3 @@ class LogisticRegressionQuery(Query):
         answer = self(*pair.databases(0)[0])
         exact = np.abs(own[0] - answer).max() <= CLOSE * np.abs(own).max()
         return solver if exact and proven.all() else None
-
-    def _solved_together(
-        self, solver: PoolSolver, pairs: NeighborPairs
-    ) -> PairDifferences:
-        first, second, proven = solver(pairs)
-        outward = _OUTWARD * np.abs([first, second]).max(axis=(0, 2))[:, None]
-        differences = first - second
-        differences += np.copysign(outward, differences)
-        errors = np.repeat(2 * outward, differences.shape[1], axis=1)
-        for pair in np.flatnonzero(~proven):
-            one, other = (self(*database) for database in pairs.databases(int(pair)))
-            differences[pair], errors[pair] = one - other, 0.0
-        return PairDifferences(differences, errors)

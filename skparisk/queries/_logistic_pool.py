@@ -16,6 +16,7 @@ from skparisk.queries._logistic_records import (
     expected_counts,
 )
 from skparisk.queries._logistic_solver import minimizer, penalty_shares, released
+from skparisk.queries._together import Floats, products_pay
 
 __all__ = ["CLOSE", "PoolSolver"]
 
@@ -24,11 +25,11 @@ CLOSE = 2.0**-34
 
 _POOL_CONDITION = 1e3
 _MOST_EVALUATIONS = 8
-# Curvature is taken anew where that of a record may have changed by more.
+# Curvature is taken anew where that of a record may have changed by more: up to there
+# a step with old curvature leaves 7 % of the distance, and costs far less.
 _FAR = 2.0**-4
 _SINGLE = 2.0**-12  # more than single precision changes in sums of about 1
 _GATHERED = 2**14
-_MOST_PRODUCTS = 2**25
 
 
 class PoolSolver:
@@ -46,7 +47,7 @@ class PoolSolver:
 
     def __init__(
         self,
-        X: NDArray[np.float64],
+        X: Floats,
         codes: NDArray[np.intp],
         *,
         n_classes: int,
@@ -55,6 +56,8 @@ class PoolSolver:
         n_records: int,
     ) -> None:
         n_rows, self._n_features = X.shape
+        # The pool with a weight of `share` a record is an average database: its
+        # minimizer and its curvature are near those of the databases that are drawn.
         share = n_records / n_rows
         theta = minimizer(
             X, codes, n_classes=n_classes, C=C * share, fit_intercept=fit_intercept
@@ -79,6 +82,8 @@ class PoolSolver:
         self._to_theta = back.copy()
         if fit_intercept:
             self._to_theta[:, -1] -= back[:, :-1] @ center
+        # A coefficient is an inner product with a column: by Cauchy-Schwarz it moves no
+        # more than its length times the move of the solution.
         self._gain = np.linalg.norm(self._to_theta, axis=0).max()
         lengths = np.linalg.norm(Z, axis=1)
         canceling = (np.abs(theta[:, : len(center)]) @ np.abs(center)).max()
@@ -87,18 +92,18 @@ class PoolSolver:
         self._rounding = 2.0**-50 * (self._gain * share * terms.sum() + canceling)
         if not self._rounding < CLOSE * self._sizes(self._start):
             raise np.linalg.LinAlgError("the rounding of answers")
-        # A step of length 1 spreads the scores of a record by no more than that.
+        # A step of length 1 spreads the scores of a record by no more than that: of two
+        # classes by |v z|, of more by |(v_a - v_b) z|, where |v_a - v_b| <= sqrt(2).
         self._reach = lengths.max() * np.sqrt(min(2, n_classes - 1))
         of_class = (codes == np.arange(1, n_classes)[:, None]).astype(np.float64)
         residuals = p - of_class
         curving = np.kron(penalty_shares(n_classes), (back * penalty) @ back.T)
-        n_products = Z.size * (Z.shape[1] + 1) // 2
         self._records: OwnRecords | SharedRecords
-        if n_rows > 4 * n_records or n_products > _MOST_PRODUCTS:
+        if products_pay(n_rows, n_records, 4 * Z.size * (Z.shape[1] + 1) // 2):
+            self._records = SharedRecords(Z, of_class, residuals, curving)
+        else:
             own = Z[None], of_class[None], residuals[None]
             self._records = OwnRecords(*own, curving)
-        else:
-            self._records = SharedRecords(Z, of_class, residuals, curving)
         counts = np.full((1, n_rows), share)
         moments = np.zeros((1, self._start.size))
         derivatives = self._records.derivatives(counts, moments, self._start[None])
@@ -106,7 +111,7 @@ class PoolSolver:
 
     def __call__(
         self, pairs: NeighborPairs
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Return the answers of both databases of each pair, and which are proven."""
         if isinstance(self._records, SharedRecords):
             return self._solve(
@@ -123,20 +128,24 @@ class PoolSolver:
     def _solve(
         self,
         records: Records,
-        counts: NDArray[np.float64],
+        counts: Floats,
         removed: NDArray[np.intp],
         added: NDArray[np.intp] | None,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Solve databases of these counts, and their neighbors."""
         moments = records.sums(counts, records.of_class)
         slopes = records.sums(counts, records.residuals)
         slopes += self._start.ravel() @ records.penalty
         start = np.tile(self._start, (len(counts), 1, 1))
+        # Good enough for one step. Taken to be from infinitely far away, it is not used
+        # to prove anything: `_newton` begins with curvature of each database's own.
         curvature = _Curvature(np.full_like(start, np.inf), self._curvature)
         v = start - curvature.steps(slopes)
         first, firsts_proven, curvature = self._newton(
             records, counts, moments, v, curvature
         )
+        # The slope is 0 at the first minimizer but for the record that is swapped, so
+        # the neighbor starts one Newton step away, with curvature that fits it.
         at, matrix, slopes = curvature.at, curvature.matrix, np.zeros_like(slopes)
         for sign, rows in ((-1.0, removed), (1.0, added)):
             if rows is None:
@@ -154,11 +163,11 @@ class PoolSolver:
     def _newton(
         self,
         records: Records,
-        counts: NDArray[np.float64],
-        moments: NDArray[np.float64],
-        v: NDArray[np.float64],
+        counts: Floats,
+        moments: Floats,
+        v: Floats,
         curvature: _Curvature,
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_], _Curvature]:
+    ) -> tuple[Floats, NDArray[np.bool_], _Curvature]:
         """Return minimizers, which are proven to be close, and the last curvature.
 
         Between two points curvature changes by factors within exp(-s) and exp(s), s
@@ -175,6 +184,7 @@ class PoolSolver:
                 curvature, moved = _Curvature(v, matrix), np.zeros_like(moved)
             steps = curvature.steps(slopes)
             decrement = (steps.reshape(slopes.shape) * slopes).sum(axis=1)
+            # From the norm of the curvature, which the proof is in, to the Euclidean.
             length = np.sqrt(curvature.largest_inverse * decrement.clip(min=0))
             change = np.expm1(self._reach * (moved + 2 * length))
             change += _SINGLE * curvature.largest_inverse
@@ -185,10 +195,10 @@ class PoolSolver:
                 break
         return v, proven, curvature
 
-    def _answers(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _answers(self, v: Floats) -> Floats:
         return released(v @ self._to_theta, self._n_features)
 
-    def _sizes(self, v: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _sizes(self, v: Floats) -> Floats:
         return np.abs(self._answers(v)).max(axis=-1)
 
 
@@ -196,27 +206,29 @@ class PoolSolver:
 class _Curvature:
     """Second derivatives for each database, each at a point of its own."""
 
-    at: NDArray[np.float64]
-    matrix: NDArray[np.float64]
+    at: Floats
+    matrix: Floats
 
     @cached_property
-    def inverse(self) -> NDArray[np.float64]:
+    def inverse(self) -> Floats:
         """Inverses, which exist also where rounding leaves none."""
+        # What is added is part of what `_newton` allows for single precision.
         regular = self.matrix + _SINGLE / 8 * np.eye(self.matrix.shape[1])
         return np.asarray(np.linalg.inv(regular), dtype=np.float64)
 
     @cached_property
-    def largest_inverse(self) -> NDArray[np.float64]:
+    def largest_inverse(self) -> Floats:
         """No less than the largest eigenvalue of each inverse."""
+        # Any operator norm is a bound, and this one takes no decomposition.
         return np.abs(self.inverse).sum(axis=1).max(axis=1)
 
-    def steps(self, slopes: NDArray[np.float64]) -> NDArray[np.float64]:
+    def steps(self, slopes: Floats) -> Floats:
         return (self.inverse @ slopes[:, :, None]).reshape(self.at.shape)
 
 
 def _gathered(
     pool: OwnRecords, pairs: NeighborPairs, part: slice
-) -> tuple[OwnRecords, NDArray[np.float64], NDArray[np.intp], NDArray[np.intp] | None]:
+) -> tuple[OwnRecords, Floats, NDArray[np.intp], NDArray[np.intp] | None]:
     """Return records of some pairs, their counts, and which to remove and to add."""
     # The record that is removed is the last of the members.
     rows = pairs.members[part]

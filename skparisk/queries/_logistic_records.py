@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.queries._together import Floats, symmetric
+
 __all__ = ["OwnRecords", "Records", "SharedRecords", "expected_counts"]
 
+# Logits of a stretch of rows; the arrays made from them are read again at once.
 _IN_CACHE = 2**16
 
 
-def expected_counts(minus: NDArray[np.float64], counts: Any) -> NDArray[np.float64]:
+def expected_counts(minus: Floats, counts: Any) -> Floats:
     """Return counts times probabilities of the classes but the first, in place.
 
     From the negated logits, of shape (..., n_logits, n_rows).
@@ -28,6 +31,8 @@ def expected_counts(minus: NDArray[np.float64], counts: Any) -> NDArray[np.float
         odds = np.exp(minus, out=minus)
         odds += 1
         return np.divide(counts, odds, out=odds)
+    # Relative to the largest score, so that nothing overflows; the first class has the
+    # logit 0, and exp(top) in the denominator.
     top = minus.min(axis=-2, keepdims=True).clip(max=0)
     odds = np.exp(np.subtract(top, minus, out=minus), out=minus)
     odds *= counts / (odds.sum(axis=-2, keepdims=True) + np.exp(top))
@@ -36,47 +41,34 @@ def expected_counts(minus: NDArray[np.float64], counts: Any) -> NDArray[np.float
 
 @dataclass(frozen=True, eq=False)
 class Records(ABC):
-    """Records z, of which m databases are counts, of shape (m, n_rows).
+    """Records z, of which m databases are counts, of shape (m, n_rows)."""
 
-    Parameters
-    ----------
-    Z : ndarray of shape (..., n_rows, q)
-        The same for all databases, or those of each.
-
-    of_class, residuals : ndarray of shape (..., n_logits, n_rows)
-        Whether a record is of each class but the first; its probability at some
-        point, less that.
-
-    penalty : ndarray of shape (n_logits * q, n_logits * q)
-        Second derivatives that do not depend on records.
-    """
-
-    Z: NDArray[np.float64]
-    of_class: NDArray[np.float64]
-    residuals: NDArray[np.float64]
-    penalty: NDArray[np.float64]
+    # Of shape (..., n_rows, q): the same for all databases, or those of each.
+    Z: Floats
+    # Of shape (..., n_logits, n_rows): whether a record is of each class but the first;
+    # its probability at some point, less that.
+    of_class: Floats
+    residuals: Floats
+    # Second derivatives that do not depend on records.
+    penalty: Floats
 
     @abstractmethod
-    def _pick(
-        self, columns: NDArray[np.intp]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Return z and the class of one record for each database."""
 
     @abstractmethod
-    def _minus_logits(self, v: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+    def _minus_logits(self, v: Floats, rows: slice) -> Floats:
         """Return negated logits, of shape (m, n_logits, some rows)."""
 
     @abstractmethod
-    def _sums(self, weights: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+    def _sums(self, weights: Floats, rows: slice) -> Floats:
         """Return weighted sums of z, of shape (m, n_logits, q)."""
 
     @abstractmethod
-    def _squares(self, weights: NDArray[np.float64], rows: slice) -> NDArray[Any]:
+    def _squares(self, weights: Floats, rows: slice) -> NDArray[Any]:
         """Return sums of z_i z_j, i <= j, with weights of shape (m, some rows)."""
 
-    def sums(
-        self, counts: NDArray[np.float64], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def sums(self, counts: Floats, weights: Floats) -> Floats:
         """Return sums of z over databases, weighted for each logit."""
         n_logits = weights.shape[-2]
         sums = np.zeros((len(counts), n_logits, self.Z.shape[-1]))
@@ -84,12 +76,7 @@ class Records(ABC):
             sums += self._sums(counts[:, None, rows] * weights[..., rows], rows)
         return sums.reshape(len(counts), -1)
 
-    def slopes(
-        self,
-        counts: NDArray[np.float64],
-        moments: NDArray[np.float64],
-        v: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def slopes(self, counts: Floats, moments: Floats, v: Floats) -> Floats:
         """Return first derivatives at v; moments are the sums of z of each class."""
         sums = np.zeros_like(v)
         for rows in _blocks(counts, v.shape[1]):
@@ -98,16 +85,12 @@ class Records(ABC):
         return sums.reshape(len(v), -1) - moments + v.reshape(len(v), -1) @ self.penalty
 
     def derivatives(
-        self,
-        counts: NDArray[np.float64],
-        moments: NDArray[np.float64],
-        v: NDArray[np.float64],
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self, counts: Floats, moments: Floats, v: Floats
+    ) -> tuple[Floats, Floats]:
         """Return first and second derivatives at v."""
         m, n_logits, q = v.shape
-        i, j = np.triu_indices(q)
         sums = np.zeros_like(v)
-        squares = np.zeros((n_logits, n_logits, m, len(i)))
+        squares = np.zeros((n_logits, n_logits, m, q * (q + 1) // 2))
         for rows in _blocks(counts, n_logits):
             p = expected_counts(self._minus_logits(v, rows), 1.0)
             expected = counts[:, None, rows] * p
@@ -118,17 +101,15 @@ class Records(ABC):
                     weights *= expected[:, a]
                     squares[a, b] += self._squares(weights, rows)
         matrix = np.empty((m, n_logits, q, n_logits, q))
-        block = np.empty((m, q, q))
         for a in range(n_logits):
             for b in range(a + 1):
-                block[:, i, j] = block[:, j, i] = squares[a, b]
-                matrix[:, a, :, b] = matrix[:, b, :, a] = block
+                matrix[:, a, :, b] = matrix[:, b, :, a] = symmetric(squares[a, b], q)
         slopes = sums.reshape(m, -1) - moments + v.reshape(m, -1) @ self.penalty
         return slopes, matrix.reshape(m, n_logits * q, -1) + self.penalty
 
     def of_one(
-        self, columns: NDArray[np.intp], v: NDArray[np.float64], at: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        self, columns: NDArray[np.intp], v: Floats, at: Floats
+    ) -> tuple[Floats, Floats, Floats]:
         """Return what one record adds to moments, slopes at v and curvature at `at`."""
         Z, of_class = self._pick(columns)
         p, p_at = (
@@ -143,7 +124,7 @@ class Records(ABC):
         return moments, slopes, squares.reshape(*moments.shape, -1)
 
 
-def _blocks(counts: NDArray[np.float64], n_logits: int) -> list[slice]:
+def _blocks(counts: Floats, n_logits: int) -> list[slice]:
     """Return stretches of rows, so that their logits fit the cache."""
     m, n_rows = counts.shape
     step = max(1, _IN_CACHE // (m * n_logits))
@@ -154,29 +135,29 @@ class SharedRecords(Records):
     """The same records for all databases: Z is (n_rows, q)."""
 
     @cached_property
-    def _Zt(self) -> NDArray[np.float64]:
+    def _Zt(self) -> Floats:
         return self.Z.T.copy()
 
     @cached_property
     def _products(self) -> NDArray[np.float32]:
+        # Second derivatives only direct steps, whose ends are proven from slopes of
+        # double precision: single precision is as good, and twice as fast.
         i, j = np.triu_indices(self.Z.shape[1])
         single = self.Z.astype(np.float32)
         return single[:, i] * single[:, j]
 
-    def _pick(
-        self, columns: NDArray[np.intp]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
         return self.Z[columns], self.of_class[:, columns].T
 
-    def _minus_logits(self, v: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+    def _minus_logits(self, v: Floats, rows: slice) -> Floats:
         flat = -v.reshape(-1, v.shape[2])
         return (flat @ self._Zt[:, rows]).reshape(*v.shape[:2], -1)
 
-    def _sums(self, weights: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+    def _sums(self, weights: Floats, rows: slice) -> Floats:
         flat = weights.reshape(-1, weights.shape[2])
         return (flat @ self.Z[rows]).reshape(*weights.shape[:2], -1)
 
-    def _squares(self, weights: NDArray[np.float64], rows: slice) -> NDArray[Any]:
+    def _squares(self, weights: Floats, rows: slice) -> NDArray[Any]:
         return weights.astype(np.float32) @ self._products[rows]
 
 
@@ -184,11 +165,11 @@ class OwnRecords(Records):
     """Records of its own for each database: Z is (m, n_rows, q)."""
 
     @cached_property
-    def _Zt(self) -> NDArray[np.float64]:
+    def _Zt(self) -> Floats:
         return self.Z.swapaxes(1, 2).copy()
 
     @cached_property
-    def _joined(self) -> NDArray[np.float64]:
+    def _joined(self) -> Floats:
         """What is known of each record of the first database, side by side."""
         return np.column_stack([self.Z[0], self.of_class[0].T, self.residuals[0].T])
 
@@ -202,19 +183,17 @@ class OwnRecords(Records):
             Z, of_class.swapaxes(1, 2), residuals.swapaxes(1, 2), self.penalty
         )
 
-    def _pick(
-        self, columns: NDArray[np.intp]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
         each = np.arange(len(columns))
         return self.Z[each, columns], self.of_class[each, :, columns]
 
-    def _minus_logits(self, v: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+    def _minus_logits(self, v: Floats, rows: slice) -> Floats:
         return -v @ self._Zt[:, :, rows]
 
-    def _sums(self, weights: NDArray[np.float64], rows: slice) -> NDArray[np.float64]:
+    def _sums(self, weights: Floats, rows: slice) -> Floats:
         return weights @ self.Z[:, rows]
 
-    def _squares(self, weights: NDArray[np.float64], rows: slice) -> NDArray[Any]:
+    def _squares(self, weights: Floats, rows: slice) -> NDArray[Any]:
         squares = (self._Zt[:, :, rows] * weights[:, None]) @ self.Z[:, rows]
         i, j = np.triu_indices(self.Z.shape[2])
         return squares[:, i, j]

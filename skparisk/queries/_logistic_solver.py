@@ -13,19 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from skparisk.queries._together import Floats
+
 __all__ = ["minimizer", "penalty_shares", "released"]
 
 _MOST_STEPS = 500
 
 
 def minimizer(
-    X: NDArray[np.float64],
-    codes: NDArray[np.intp],
-    *,
-    n_classes: int,
-    C: float,
-    fit_intercept: bool,
-) -> NDArray[np.float64]:
+    X: Floats, codes: NDArray[np.intp], *, n_classes: int, C: float, fit_intercept: bool
+) -> Floats:
     """Return the minimizer, one row for each class but the first: (coef, intercept).
 
     Newton's method from zero to the floating-point floor, on centered columns that
@@ -40,6 +37,7 @@ def minimizer(
         design = np.column_stack([design - center, np.ones(n_records)])
     root_penalty = np.zeros(design.shape[1])
     root_penalty[:n_features] = np.ldexp(C**-0.5, -exponent).clip(max=2.0**1000)
+    # p (1 - p) is at most 1/4, so this is the root of the largest second derivative.
     scale = 1 / np.hypot(np.linalg.norm(design, axis=0) / 2, root_penalty)
     problem = _Problem(
         design * scale, codes, (root_penalty * scale) ** 2, penalty_shares(n_classes)
@@ -51,16 +49,17 @@ def minimizer(
     return theta
 
 
-def penalty_shares(n_classes: int) -> NDArray[np.float64]:
+def penalty_shares(n_classes: int) -> Floats:
     """Return the quadratic form of scikit-learn's penalty on K - 1 rows.
 
-    Of K > 2 classes all have coefficients, which sum to 0 at the minimizer.
+    Of K > 2 classes all have coefficients, which sum to 0 at the minimizer. Rows v_k
+    relative to the first class then cost sum |v_k|^2 - |sum v_k|^2 / K.
     """
     identity = np.eye(n_classes - 1)
     return identity if n_classes == 2 else identity - 1 / n_classes
 
 
-def released(theta: NDArray[np.float64], n_features: int) -> NDArray[np.float64]:
+def released(theta: Floats, n_features: int) -> Floats:
     """Return (..., n_outputs) as scikit-learn has them, from rows but the first."""
     if theta.shape[-2] > 1:
         first = np.zeros_like(theta[..., :1, :])
@@ -75,18 +74,20 @@ def released(theta: NDArray[np.float64], n_features: int) -> NDArray[np.float64]
 class _Problem:
     """Sum of the losses of records, plus a penalty for each column and its shares."""
 
-    design: NDArray[np.float64]
+    design: Floats
     codes: NDArray[np.intp]
-    penalty: NDArray[np.float64]
-    shares: NDArray[np.float64]
+    penalty: Floats
+    shares: Floats
 
-    def solve(self) -> NDArray[np.float64]:
+    def solve(self) -> Floats:
         point = _Point(self, np.zeros((len(self.shares), self.design.shape[1])))
         last_move = np.inf
         for _ in range(_MOST_STEPS):
             slope, curvature = point.derivatives()
             step = -_solve_psd(curvature, slope.ravel()).reshape(slope.shape)
             move = _spread(step @ self.design.T).max(initial=0.0)
+            # So close, a step is about the square of the last one; one that is not
+            # even half of it consists of rounding, and no later one will do better.
             if last_move / 2 <= move < 2.0**-20:
                 break
             last_move = move
@@ -94,11 +95,12 @@ class _Problem:
         return point.theta
 
     def _line_search(
-        self, point: _Point, step: NDArray[np.float64], move: float, expected: float
+        self, point: _Point, step: Floats, move: float, expected: float
     ) -> _Point:
         """Go along a step, which spreads scores by `move`, to where it is lower."""
         # Along the step curvature grows by at most exp(move t): this far the
-        # objective is sure to fall (Sun and Tran-Dinh 2019, for nu = 2).
+        # objective is sure to fall (Sun and Tran-Dinh 2019, for nu = 2): its slope, at
+        # first -d, is at most -d + d (exp(move t) - 1) / move.
         sure = np.log1p(move) / move if move else 1.0
         length = 1.0
         while length > sure:
@@ -116,7 +118,7 @@ class _Point:
     to the last digits also where the classes are separated.
     """
 
-    def __init__(self, problem: _Problem, theta: NDArray[np.float64]) -> None:
+    def __init__(self, problem: _Problem, theta: Floats) -> None:
         self._problem = problem
         self.theta = theta
         self._rows = np.arange(len(problem.codes))
@@ -131,15 +133,17 @@ class _Point:
         self._others = self._odds.sum(axis=0)
 
     @cached_property
-    def _penalty_slope(self) -> NDArray[np.float64]:
+    def _penalty_slope(self) -> Floats:
         return (self._problem.shares @ self.theta) * self._problem.penalty
 
     @cached_property
     def value(self) -> float:
+        # Scores are relative to the record's class. If that is on top, own is 1 and
+        # the loss is log1p(others), to the last digit however small.
         losses = self._top + np.log1p(self._others + (self._own - 1))
         return float(losses.sum() + (self.theta * self._penalty_slope).sum() / 2)
 
-    def derivatives(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def derivatives(self) -> tuple[Floats, Floats]:
         """Return the gradient, and the Hessian for flat gradients."""
         problem = self._problem
         design, codes = problem.design, problem.codes
@@ -165,17 +169,16 @@ class _Point:
         return slope, curvature.reshape(n_rows * q, -1)
 
 
-def _solve_psd(
-    matrix: NDArray[np.float64], vector: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _solve_psd(matrix: Floats, vector: Floats) -> Floats:
     """Solve for a positive semidefinite matrix, which may be singular in rounding."""
     scale = np.sqrt(matrix.diagonal())
     scale = 1 / np.where(scale > 0, scale, 1.0)
     values, vectors = eigh(matrix * scale * scale[:, None])
+    # Smaller eigenvalues are rounding of 0: a step along them would be without bound.
     values = values.clip(min=max(len(values) * 2.0**-52 * values[-1], 1e-300))
     return scale * (vectors @ ((vectors.T @ (scale * vector)) / values))
 
 
-def _spread(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _spread(scores: Floats) -> Floats:
     """Return the largest score minus the smallest; the first class has 0."""
     return scores.max(axis=0).clip(min=0) - scores.min(axis=0).clip(max=0)

@@ -14,6 +14,12 @@ from sklearn.linear_model import Ridge
 from skparisk._silence import silenced
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
+from skparisk.queries._together import (
+    Floats,
+    outward_differences,
+    products_pay,
+    symmetric,
+)
 from skparisk.reference._base import RecordPool
 
 __all__ = ["RidgeQuery"]
@@ -70,13 +76,13 @@ class RidgeQuery(Query):
         if not good or not all(good):
             raise ValueError(f"alpha must be a finite number >= 0, got {self.alpha!r}.")
 
-    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+    def __call__(self, X: Any, y: Any = None) -> Floats:
         coef, intercept = self.fit(X, y)
         if not self.fit_intercept:
             return coef.ravel()
         return np.concatenate([coef.ravel(), np.ravel(intercept)])
 
-    def check_targets(self, y: NDArray[np.float64]) -> None:
+    def check_targets(self, y: Floats) -> None:
         """Raise ValueError unless there is one penalty, or one for each target."""
         n_targets = y.size // len(y)
         if isinstance(self.alpha, tuple) and len(self.alpha) not in (1, n_targets):
@@ -85,7 +91,7 @@ class RidgeQuery(Query):
                 f"targets, got {len(self.alpha)}."
             )
 
-    def fit(self, X: Any, y: Any) -> tuple[NDArray[np.float64], Any]:
+    def fit(self, X: Any, y: Any) -> tuple[Floats, Any]:
         """Return ``coef_`` and ``intercept_`` as scikit-learn's `Ridge` has them."""
         alpha = np.asarray(self.alpha) if isinstance(self.alpha, tuple) else self.alpha
         ridge = Ridge(alpha=alpha, fit_intercept=self.fit_intercept)
@@ -112,24 +118,20 @@ class RidgeQuery(Query):
         return self._plain_differences
 
 
-# Beyond these the normal equations lose digits: refit such pairs one by one.
-_POOL_CONDITION = 3e3
-_PAIR_CONDITION = 1e6
+# Share of the largest coefficient that differences are moved away from zero by.
 _OUTWARD = 2.0**-32
-_MOST_PRODUCTS = 2**24
+# Solving loses the condition times 2**-52: 1e6 is where that reaches `_OUTWARD`. The
+# factor of the pool's normal equations has the square root of their own condition.
+_PAIR_CONDITION = 1e6
+_POOL_CONDITION = 3e3
+# Numbers that are gathered together.
 _CHUNK = 2**22
 
 
 class _RidgeOnPool:
     """Differences of ridge solutions for many pairs from one pool of records."""
 
-    def __init__(
-        self,
-        query: RidgeQuery,
-        X: NDArray[np.float64],
-        y: NDArray[np.float64],
-        n_records: int,
-    ) -> None:
+    def __init__(self, query: RidgeQuery, X: Floats, y: Floats, n_records: int) -> None:
         n_rows, n_features = X.shape
         self._query = query
         targets = y.reshape(n_rows, -1)
@@ -143,9 +145,11 @@ class _RidgeOnPool:
             self._target_means = targets.mean(axis=0)
             targets = targets - self._target_means
         penalized = (np.arange(design.shape[1]) < n_features).astype(float)
-        # L L' = expected normal equations of a database.
+        # L L' = expected normal equations of a database, with the least of the
+        # penalties: one transformation for all targets, and the others only add to it.
         expected = design.T @ design * (n_records / n_rows)
         factor = np.linalg.cholesky(expected + np.diag(penalized * alphas.min()))
+        # Rows of unit length: the units of the features cost no digits.
         scaled = factor / np.linalg.norm(factor, axis=1, keepdims=True)
         condition = np.linalg.cond(scaled)
         if condition > _POOL_CONDITION:
@@ -165,18 +169,18 @@ class _RidgeOnPool:
         ]
         self._products = self._pool_products(n_records)
 
-    def _pool_products(self, n_records: int) -> NDArray[np.float64] | None:
+    def _pool_products(self, n_records: int) -> Floats | None:
         """Return Z_i Z_j and Z_i y_t of each record; None where gathering is less."""
         n_rows, q = self._Z.shape
-        self._upper = np.triu_indices(q)
-        n_products = len(self._upper[0]) + q * self._targets.shape[1]
-        if n_rows > 4 * n_records or n_rows * n_products > _MOST_PRODUCTS:
+        upper = np.triu_indices(q)
+        n_upper = len(upper[0])
+        n_products = n_upper + q * self._targets.shape[1]
+        if not products_pay(n_rows, n_records, 8 * n_rows * n_products):
             return None
         # Filled by rows: whole columns of Z at a time are contiguous.
         Z, targets = self._Z.T.copy(), self._targets.T
         products = np.empty((n_products, n_rows))
-        n_upper = len(self._upper[0])
-        for product, i, j in zip(products, *self._upper, strict=False):
+        for product, i, j in zip(products, *upper, strict=False):
             np.multiply(Z[i], Z[j], out=product)
         moments = products[n_upper:].reshape(q, len(targets), n_rows)
         np.multiply(Z[:, None], targets, out=moments)
@@ -192,48 +196,44 @@ class _RidgeOnPool:
         grams = np.concatenate([gram, other_gram])
         moments = np.concatenate([moment, other_moment])
         solutions, trusted = self._solve(grams, moments)
-        m = len(pairs)
-        differences, errors = self._outward(self._answers(solutions), m)
-        for pair in np.flatnonzero(~(trusted[:m] & trusted[m:])):
-            first, second = (self._query(*d) for d in pairs.databases(int(pair)))
-            differences[pair], errors[pair] = first - second, 0.0
-        return PairDifferences(differences, errors)
+        answers, m = self._answers(solutions), len(pairs)
+        # Rounding goes with what is released, so intercepts count in full size here.
+        size = np.abs(self._released(answers)).max(axis=1)
+        outward = _OUTWARD * np.maximum(size[:m], size[m:])[:, None]
+        both = trusted[:m] & trusted[m:]
+        return outward_differences(
+            self._query, pairs, answers[:m], answers[m:], outward, both
+        )
 
-    def agrees(self, rows: NDArray[np.intp], answer: NDArray[np.float64]) -> bool:
+    def agrees(self, rows: NDArray[np.intp], answer: Floats) -> bool:
         """Return whether an answer of `Ridge` is off by far less than `_OUTWARD`."""
         solutions, trusted = self._solve(*self._gathered(rows[None]))
         own = self._released(self._answers(solutions))[0]
         error, size = np.abs(own - answer).max(), np.abs(own).max()
+        # An eighth, because this one database stands for all that will be sampled.
         return bool(trusted.all() and error <= _OUTWARD / 8 * size)
 
     def _solve(
-        self, grams: NDArray[np.float64], moments: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        self, grams: Floats, moments: Floats
+    ) -> tuple[Floats, NDArray[np.bool_]]:
         """Return solutions, and which of them can be trusted."""
         solutions = np.empty_like(moments)
         trusted = np.ones(len(grams), dtype=bool)
         for penalty, columns in self._systems:
             system = grams + penalty
             trusted &= _well_conditioned(system)
+            # A singular one would stop the whole block; it is refitted in any case.
             system[~trusted] = np.eye(len(penalty))
             solutions[:, :, columns] = np.linalg.solve(system, moments[:, :, columns])
         return solutions, trusted
 
-    def _counted(
-        self, pairs: NeighborPairs, products: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _counted(self, pairs: NeighborPairs, products: Floats) -> tuple[Floats, Floats]:
         """Gram matrices of a block as counts x products."""
-        m, q = len(pairs), self._Z.shape[1]
-        sums = pairs.count() @ products
-        gram = np.empty((m, q, q))
-        n_upper = len(self._upper[0])
-        gram[:, self._upper[0], self._upper[1]] = sums[:, :n_upper]
-        gram[:, self._upper[1], self._upper[0]] = sums[:, :n_upper]
-        return gram, sums[:, n_upper:].reshape(m, q, -1)
+        q = self._Z.shape[1]
+        upper, moments = np.split(pairs.count() @ products, [q * (q + 1) // 2], axis=1)
+        return symmetric(upper, q), moments.reshape(len(pairs), q, -1)
 
-    def _gathered(
-        self, records: NDArray[np.intp]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _gathered(self, records: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Gram matrices of a block from the records themselves, in chunks."""
         q, t = self._Z.shape[1], self._targets.shape[1]
         gram = np.empty((len(records), q, q))
@@ -248,11 +248,8 @@ class _RidgeOnPool:
         return gram, moment
 
     def _swap(
-        self,
-        gram: NDArray[np.float64],
-        moment: NDArray[np.float64],
-        pairs: NeighborPairs,
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self, gram: Floats, moment: Floats, pairs: NeighborPairs
+    ) -> tuple[Floats, Floats]:
         """Take the removed record out and put the replacement in."""
         for sign, rows in ((-1.0, pairs.removed), (1.0, pairs.replacement)):
             if rows is None:
@@ -262,7 +259,7 @@ class _RidgeOnPool:
             moment = moment + Z * self._targets[rows][:, None, :]
         return gram, moment
 
-    def _answers(self, solutions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _answers(self, solutions: Floats) -> Floats:
         """Undo the transformation: (..., n_targets) to coefficients and intercepts.
 
         The intercepts lack the mean of the pool's targets, which cancels.
@@ -275,25 +272,17 @@ class _RidgeOnPool:
         intercepts = theta[:, :, -1] - coef @ self._center
         return np.concatenate([answers, intercepts], axis=1)
 
-    def _released(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _released(self, answers: Floats) -> Floats:
         """Add the mean of the pool's targets to the intercepts."""
         n_intercepts = len(self._target_means)
         coefs, intercepts = np.split(answers, [answers.shape[1] - n_intercepts], axis=1)
         return np.hstack([coefs, intercepts + self._target_means])
 
-    def _outward(
-        self, answers: NDArray[np.float64], m: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return differences moved away from zero, and how far they may be off."""
-        differences = answers[:m] - answers[m:]
-        size = np.abs(self._released(answers)).max(axis=1)
-        outward = _OUTWARD * np.maximum(size[:m], size[m:])[:, None]
-        errors = np.repeat(2 * outward, differences.shape[1], axis=1)
-        return differences + np.copysign(outward, differences), errors
 
-
-def _well_conditioned(system: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _well_conditioned(system: Floats) -> NDArray[np.bool_]:
     """Return which symmetric matrices can be solved without loss of digits."""
+    # A Frobenius distance of 0.9 keeps all eigenvalues within (0.1, 1.9). Nearly all
+    # systems are that close, as the pool was transformed for it, so few need more.
     away = np.linalg.norm(system - np.eye(system.shape[1]), axis=(1, 2))
     good = away < 0.9
     if not good.all():

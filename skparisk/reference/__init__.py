@@ -15,11 +15,7 @@ from skparisk.reference._base import (
     RecordSource,
     Reference,
 )
-from skparisk.reference._made import (
-    BoxReference,
-    CallableReference,
-    DensityReference,
-)
+from skparisk.reference._made import BoxReference, CallableReference, DensityReference
 from skparisk.reference._table import TableReference
 
 __all__ = [

@@ -62,7 +62,7 @@ class CallableReference(Reference):
         return _SampledSource(self.sample, n_shared, n_own)
 
     def __repr__(self) -> str:
-        return f"CallableReference({self.description!r})"
+        return f"{type(self).__name__}({self.description!r})"
 
 
 class _SampledSource:
@@ -174,9 +174,6 @@ class DensityReference(CallableReference):
             )
         return np.delete(X, self.target_columns, axis=1), X[:, columns]
 
-    def __repr__(self) -> str:
-        return f"DensityReference({self.description!r})"
-
 
 class BoxReference(CallableReference):
     """Records uniform on declared bounds, for when nothing else is known.
@@ -231,9 +228,6 @@ class BoxReference(CallableReference):
             return X
         y_low, y_high = self.y_bounds
         return X, rng.uniform(y_low, y_high, size=(n_records, *y_low.shape))
-
-    def __repr__(self) -> str:
-        return f"BoxReference({self.description!r})"
 
 
 def _check_bounds(

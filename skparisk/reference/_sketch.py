@@ -117,9 +117,8 @@ def _row_hashes(table: NDArray[np.float64]) -> NDArray[np.uint64]:
     hashes = np.empty(len(table), dtype=np.uint64)
     step = max(1, _NUMBERS_PER_BLOCK // n_columns)
     for start in range(0, len(table), step):
-        block = (
-            np.asarray(table[start : start + step], dtype=np.float64) + 0.0
-        )  # no -0.0
+        # Equal numbers have equal bits: adding 0 leaves no -0.0.
+        block = np.asarray(table[start : start + step], dtype=np.float64) + 0.0
         bits = _mixed(np.ascontiguousarray(block).view(np.uint64))
         hashes[start : start + step] = (bits * factors).sum(axis=1, dtype=np.uint64)
     return _mixed(hashes)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,25 +39,37 @@ __all__ = ["SAMPLINGS", "TableReference"]
 _ROWS_PER_OUTPUT = 10
 
 
-class _Sampling(Protocol):
-    """How rows are drawn for pairs of `n_shared` and `n_own` records."""
+@dataclass(frozen=True, eq=False)
+class _Sampling(ABC):
+    """A source of pairs of `n_shared` and `n_own` rows of a table."""
 
+    pool: RecordPool
+    n_shared: int
+    n_own: int
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.pool.X)
+
+    def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
+        own = self.draw_own(start, size, rng)
+        return DrawnRecords(
+            self.pool, own, lambda: self.draw_shared(start, own, rng), rng
+        )
+
+    @abstractmethod
     def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
         """Return the rows of one database alone, for some pairs."""
-        ...
 
+    @abstractmethod
     def draw_shared(
         self, start: int, own: Rows, rng: np.random.Generator
     ) -> Rows | NDArray[np.bool_]:
         """Return the rows that both databases of these pairs have."""
-        ...
 
 
-@dataclass(frozen=True)
-class _Bootstrap:
-    n_rows: int
-    n_shared: int
-    n_own: int
+class _Bootstrap(_Sampling):
+    """All rows independent."""
 
     def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
         return draw_rows(self.n_rows, (size, self.n_own), rng)
@@ -65,13 +78,10 @@ class _Bootstrap:
         return draw_rows(self.n_rows, (len(own), self.n_shared), rng)
 
 
-@dataclass(frozen=True)
-class _LeaveOut:
+@dataclass(frozen=True, eq=False)
+class _LeaveOut(_Sampling):
     """Own rows are different, and in no shared record."""
 
-    n_rows: int
-    n_shared: int
-    n_own: int
     replacement: bool
 
     def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
@@ -87,41 +97,41 @@ class _LeaveOut:
 
 
 @dataclass(frozen=True, eq=False)
-class _Disjoint:
+class _Disjoint(_Sampling):
     """Consecutive stretches of one permutation of the table."""
 
     order: Rows
-    n_shared: int
-    n_own: int
 
     def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
-        return self._lines(start, size)[:, self.n_shared :]
+        return _stretches(self.order, start, size, self._n_drawn)[:, self.n_shared :]
 
     def draw_shared(self, start: int, own: Rows, rng: np.random.Generator) -> Rows:
-        return self._lines(start, len(own))[:, : self.n_shared]
+        lines = _stretches(self.order, start, len(own), self._n_drawn)
+        return lines[:, : self.n_shared].copy()
 
-    def _lines(self, start: int, size: int) -> Rows:
-        n_drawn = self.n_shared + self.n_own
-        stretch = self.order[start * n_drawn : (start + size) * n_drawn]
-        return stretch.reshape(size, n_drawn).copy()
+    @property
+    def _n_drawn(self) -> int:
+        return self.n_shared + self.n_own
 
 
 @dataclass(frozen=True, eq=False)
-class _Split:
+class _Split(_Sampling):
     """Stretches of some rows, and shared records that are drawn from the others."""
 
     own: Rows
     others: Rows
-    n_shared: int
-    n_own: int
 
     def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
-        stretch = self.own[start * self.n_own : (start + size) * self.n_own]
-        return stretch.reshape(size, self.n_own)
+        return _stretches(self.own, start, size, self.n_own)
 
     def draw_shared(self, start: int, own: Rows, rng: np.random.Generator) -> Rows:
         n_others = len(self.others)
         return self.others[draw_rows(n_others, (len(own), self.n_shared), rng)]
+
+
+def _stretches(rows: Rows, start: int, size: int, length: int) -> Rows:
+    """Return consecutive lines of rows."""
+    return rows[start * length : (start + size) * length].reshape(size, length)
 
 
 @dataclass(frozen=True)
@@ -137,10 +147,6 @@ class _Kind:
     for_new_people: str | None = None
 
 
-def _needs_apart(n_pairs: int, n_shared: int, n_own: int) -> int:
-    return n_own + min(n_shared, 1)
-
-
 _THIN = (
     "risk at most {} larger for sums and means, because the table has only so many "
     "rows; not known for other queries"
@@ -149,7 +155,7 @@ _KINDS = {
     "leave-out": _Kind(
         "resampled from a table of {} rows, with the differing records left out of the "
         "shared ones",
-        _needs_apart,
+        lambda n_pairs, n_shared, n_own: n_own + min(n_shared, 1),
         _THIN,
     ),
     "bootstrap": _Kind(
@@ -175,20 +181,6 @@ _KINDS = {
     ),
 }
 SAMPLINGS = tuple(_KINDS)
-
-
-@dataclass(frozen=True, eq=False)
-class _IndexSource:
-    """Draws rows of one table by index."""
-
-    pool: RecordPool
-    sampling: _Sampling
-
-    def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
-        own = self.sampling.draw_own(start, size, rng)
-        return DrawnRecords(
-            self.pool, own, lambda: self.sampling.draw_shared(start, own, rng), rng
-        )
 
 
 class TableReference(Reference):
@@ -319,27 +311,22 @@ class TableReference(Reference):
                 f"{n_shared + n_own} records each, got {self.n_rows}; "
                 f"{self._remedy(n_own)}."
             )
-        return _IndexSource(self.pool, self._bind_rows(n_shared, n_own, seed))
-
-    def _bind_rows(
-        self, n_shared: int, n_own: int, seed: np.random.SeedSequence
-    ) -> _Sampling:
-        n_rows = self.n_rows
+        shape = (self.pool, n_shared, n_own)
         if self.sampling == "bootstrap":
-            return _Bootstrap(n_rows, n_shared, n_own)
+            return _Bootstrap(*shape)
         if self.sampling == "disjoint":
-            order = np.random.default_rng(seed).permutation(n_rows)
-            return _Disjoint(order, n_shared, n_own)
+            order = np.random.default_rng(seed).permutation(self.n_rows)
+            return _Disjoint(*shape, order)
         if self.sampling == "split":
             # The halves are the same for each seed: what is learned from the shared
             # records of one draw may be used with the pairs of another.
-            halves = np.random.default_rng(n_rows).permutation(n_rows)
-            own, others = np.split(halves, [n_rows // 2])
+            halves = np.random.default_rng(self.n_rows).permutation(self.n_rows)
+            own, others = np.split(halves, [self.n_rows // 2])
             order = np.random.default_rng(seed).permutation(own)
-            return _Split(order, others, n_shared, n_own)
-        room = _has_room(n_rows, n_shared + min(n_own, 1))
-        replacement = self.sampling == "leave-out" and not room
-        return _LeaveOut(n_rows, n_shared, n_own, replacement)
+            return _Split(*shape, order, others)
+        # Without replacement, as people are, where there is room.
+        room = 2 * (n_shared + min(n_own, 1)) <= self.n_rows
+        return _LeaveOut(*shape, self.sampling == "leave-out" and not room)
 
     def _remedy(self, n_own: int) -> str:
         if self.sampling == "split":
@@ -385,11 +372,6 @@ class TableReference(Reference):
             f"TableReference({self.n_rows} rows, {n_features} feature{plural}, "
             f"sampling={self.sampling!r})"
         )
-
-
-def _has_room(n_rows: int, n_records: int) -> bool:
-    """Tell if records are drawn without replacement, as people are."""
-    return 2 * n_records <= n_rows
 
 
 def _column_names(X: Any) -> tuple[str, ...] | None:

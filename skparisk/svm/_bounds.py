@@ -5,16 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from skparisk._validate import (
-    check_at_least,
-    check_positive,
-    check_relation,
-)
+from skparisk._validate import check_at_least, check_positive, check_relation
 from skparisk.linear_model._bounds import clip_rows
 from skparisk.queries import LinearSVCQuery
+from skparisk.queries._together import Floats
 
 __all__ = [
     "bounded_linear_svc_problem",
@@ -41,14 +35,11 @@ def linear_svc_sensitivity_bound(
     C : float
         Weight of the losses, > 0, as in scikit-learn's `LinearSVC`.
 
-    x_norm : float, default=1.0
-        Largest l2 norm of a row of features, R > 0.
+    x_norm, relation
+        As in :func:`~skparisk.linear_model.ridge_sensitivity_bound`.
 
     intercept_scaling : float, default=1.0
         Constant s >= 0 of the intercept's column; 0 for no intercept.
-
-    relation : {"replace-one", "add-remove"}, default="replace-one"
-        What neighboring databases are.
 
     Returns
     -------
@@ -89,8 +80,8 @@ def linear_svc_sensitivity_bound(
 
 
 def bounded_linear_svc_problem(
-    query: LinearSVCQuery, X: NDArray[np.float64], x_norm: Any
-) -> tuple[NDArray[np.float64], LinearSVCQuery, float]:
+    query: LinearSVCQuery, X: Floats, x_norm: Any
+) -> tuple[Floats, LinearSVCQuery, float]:
     """Return clipped rows, the query, and a bound of its l1 sensitivity."""
     if query.loss != "hinge":
         raise ValueError(

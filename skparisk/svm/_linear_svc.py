@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from skparisk.linear_model import PrivateLinearClassifier
 from skparisk.queries import LinearSVCQuery
+from skparisk.queries._together import Floats
 from skparisk.sensitivity import KnownSensitivity
 from skparisk.svm._bounds import bounded_linear_svc_problem
 
@@ -29,7 +27,7 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         larger it is.
 
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
-        What a record costs that is not beyond the margin.
+        Loss of a record that is not beyond the margin.
 
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
@@ -38,8 +36,8 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         Whether there is an intercept, which is then released too.
 
     intercept_scaling : float, default=1.0
-        The constant, > 0, of a column that the intercept is the coefficient of, times
-        this constant. The larger, the less the intercept is penalized.
+        Value, > 0, of a constant column; the intercept is its coefficient times this
+        value. The larger it is, the less the intercept is penalized.
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
         Where the sensitivity comes from: :ref:`private-parameters`. "bound" is
@@ -49,34 +47,19 @@ class PrivateLinearSVC(PrivateLinearClassifier):
     x_norm : float, default=None
         For "bound": largest l2 norm of a row of features, > 0.
 
-    classes : array-like of shape (n_classes,), default=None
-        The classes, which are public: :ref:`private-parameters`.
-
-    n_jobs, random_state, noise_random_state, verbose
-        Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
+    classes, n_jobs, random_state, noise_random_state, verbose
+        The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Released coefficients; one row for two classes.
-
-    intercept_ : ndarray of shape (1,) or (n_classes,)
-        Released intercepts; zeros without one.
-
-    classes_ : ndarray of shape (n_classes,)
-        The classes.
+    coef_, intercept_, classes_ : ndarray
+        Released coefficients, of shape (n_rows, n_features), released intercepts, zeros
+        without one, and the classes; n_rows is 1 for two classes, else n_classes.
 
     epsilon_, gamma_, risk_, confidence_ : float
-        Target and achieved risk: :ref:`private-attributes`.
-
     sensitivity_, noise_scale_, noise_epsilon_ : float
-        How much noise there is.
-
-    certificate_, sampler_ : Certificate, SensitivitySampler or None
-        The whole claim, and the fitted sampler of what it rests on.
-
-    n_features_in_, feature_names_in_ : int, ndarray of str
-        Features seen in `fit`.
+    certificate_, sampler_, n_features_in_, feature_names_in_ : objects
+        The claim, the noise and the data: :ref:`private-attributes`.
 
     Notes
     -----
@@ -136,9 +119,7 @@ class PrivateLinearSVC(PrivateLinearClassifier):
             intercept_scaling=self.intercept_scaling,
         )
 
-    def _release_bounded(
-        self, query: Any, X: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _release_bounded(self, query: Any, X: Floats, y: Floats) -> Floats:
         X, query, sensitivity = bounded_linear_svc_problem(query, X, self.x_norm)
         return self._release_known(
             query, X, y, KnownSensitivity(sensitivity), proven=True

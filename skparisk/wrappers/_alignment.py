@@ -10,12 +10,7 @@ from skparisk.queries._estimator import Numbers
 __all__ = ["match_centers", "match_components"]
 
 # Rows of these belong to a component or a center each.
-_BY_COMPONENT = (
-    "components_",
-    "explained_variance_",
-    "explained_variance_ratio_",
-    "singular_values_",
-)
+_BY_COMPONENT = ("explained_variance_", "explained_variance_ratio_", "singular_values_")
 
 
 def match_components(numbers: Numbers, anchor: Numbers) -> Numbers:
@@ -46,9 +41,9 @@ def match_components(numbers: Numbers, anchor: Numbers) -> Numbers:
     own, wanted = numbers["components_"], anchor["components_"]
     likeness = wanted @ own.T
     _, order = linear_sum_assignment(-np.abs(likeness))
-    aligned = _reorder(numbers, order)
+    aligned = {name: numbers[name][order] for name in _BY_COMPONENT if name in numbers}
     signs = np.where(likeness[np.arange(len(order)), order] < 0, -1.0, 1.0)
-    return {**aligned, "components_": own[order] * signs[:, None]}
+    return {**numbers, **aligned, "components_": own[order] * signs[:, None]}
 
 
 def match_centers(numbers: Numbers, anchor: Numbers) -> Numbers:
@@ -79,10 +74,3 @@ def match_centers(numbers: Numbers, anchor: Numbers) -> Numbers:
     distances = ((wanted[:, None] - own[None]) ** 2).sum(axis=2)
     _, order = linear_sum_assignment(distances)
     return {**numbers, "cluster_centers_": own[order]}
-
-
-def _reorder(numbers: Numbers, order: np.ndarray) -> Numbers:
-    return {
-        name: values[order] if name in _BY_COMPONENT else values
-        for name, values in numbers.items()
-    }

@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import Tags, check_array, get_tags
+from sklearn.utils import Tags, get_tags
 
 from skparisk._classes import PublicClasses, tell_classes
 from skparisk._fitted import forget_fit
@@ -31,25 +31,17 @@ from skparisk._private_data import hide_values, validate_private
 from skparisk._validate import check_at_least, check_random_state
 from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import sample_database
-from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
-from skparisk.queries._estimator import (
-    Numbers,
-    describe_candidates,
-    repeatable,
-    takes_targets,
-)
+from skparisk.queries._estimator import repeatable, takes_targets
 from skparisk.reference import Reference, TableReference, as_reference
-from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._parallel import MOST_ASKED
+from skparisk.wrappers._asked import UNKNOWN, make_query, read_public
 from skparisk.wrappers._first_fit import FirstFit
-from skparisk.wrappers._methods import ServedMethods, releases_predictions
-from skparisk.wrappers._recipes import Recipe, find_recipe
-from skparisk.wrappers._served import ReleasedClassifier, ReleasedRegressor
+from skparisk.wrappers._methods import ServedMethods
+from skparisk.wrappers._recipes import find_recipe
+from skparisk.wrappers._served import serve
 
 __all__ = ["PrivateEstimator"]
-
-_UNKNOWN = Recipe(lambda estimator: ())
 
 
 class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
@@ -102,11 +94,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         For "predict" and "predict_proba": what serves predictions elsewhere, fitted on
         what was released. None: the nearest point answers.
 
-    classes : array-like of shape (n_classes,), default=None
-        The classes, which are public: :ref:`private-parameters`.
-
-    n_jobs, random_state, noise_random_state, verbose
-        Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
+    classes, n_jobs, random_state, noise_random_state, verbose
+        The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
 
     Attributes
     ----------
@@ -117,16 +106,9 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         Of classifiers.
 
     epsilon_, gamma_, risk_, confidence_ : float
-        Target and achieved risk: :ref:`private-attributes`.
-
     sensitivity_, noise_scale_, noise_epsilon_ : float
-        How much noise there is.
-
-    certificate_, sampler_ : Certificate, SensitivitySampler or None
-        The whole claim, and the fitted sampler of what it rests on.
-
-    n_features_in_, feature_names_in_ : int, ndarray of str
-        Features seen in `fit`.
+    certificate_, sampler_, n_features_in_, feature_names_in_ : objects
+        The claim, the noise and the data: :ref:`private-attributes`.
 
     Notes
     -----
@@ -186,12 +168,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        X_reference: Any = None,
-        y_reference: Any = None,
+        self, X: Any, y: Any = None, *, X_reference: Any = None, y_reference: Any = None
     ) -> Self:
         """Fit, and release what was learned with noise.
 
@@ -203,12 +180,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         y : array-like of shape (n_records,) or (n_records, n_targets), default=None
             Their targets or labels, where the estimator takes them.
 
-        X_reference : array-like of shape (n_rows, n_features), default=None
-            Public records that neighboring databases are sampled from, in the units
-            that `X` has here.
-
-        y_reference : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-            Their targets or labels.
+        X_reference, y_reference : array-like, default=None
+            Public records, and their targets or labels: :ref:`private-fit`.
 
         Returns
         -------
@@ -216,23 +189,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
 
         Raises
         ------
-        ValueError
-            If a parameter is out of range, a number is not finite, an attribute is
-            missing, not numeric, ragged or changes its shape, a class is missing in a
-            sampled database, or there are two references.
-
-        CalibrationError
-            If the sampled pairs cannot certify `gamma`, or the sensitivity is 0.
-
-        IncompatibleError
-            If the reference has other columns, or a fitted sampler does not fit the
-            data or what is to be released.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If there is no reference but the training data, the classes are those of
-            private labels, the noise is seeded, or `estimator` is fitted already.
+        ValueError, CalibrationError, IncompatibleError
+            For these, and what it warns of, see :ref:`private-fit`.
         """
         forget_fit(self)
         source = self._check_privacy()
@@ -257,15 +215,15 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         frozen = find_fitted_parts(self).frozen
         refuse_frozen_on(frozen, wrapped, features, targets)
         first = self._fit_first(estimator, source, data, labels)
-        recipe = find_recipe(estimator) or _UNKNOWN
-        query = self._make_query(estimator, recipe, first, labels, features)
-        extra = self._read_public(first, query)
+        recipe = find_recipe(estimator) or UNKNOWN
+        query = make_query(self, estimator, recipe, first, labels, features)
+        extra = read_public(self, first, query)
         # Whether it can be served is found out before anything is released.
-        self._serve(first.read(query), recipe, extra, labels)
+        serve(self, query.reader(first.fitted), recipe, extra, labels)
         released = self._release(source, query, data)
         # A fitted sampler has a query of its own, with its shapes and its anchor.
         asked: Any = query if self.sampler_ is None else self.sampler_.query_
-        self.estimator_ = self._serve(asked.split(released), recipe, extra, labels)
+        self.estimator_ = serve(self, asked.split(released), recipe, extra, labels)
         if labels is not None:
             self.classes_ = labels.labels
             tell_classes(self, labels)
@@ -346,153 +304,6 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         if parts.frozen:
             self._add_to_claim(provisos=(FROZEN_PARTS,), note="parts fitted before")
 
-    def _make_query(
-        self,
-        estimator: Any,
-        recipe: Recipe,
-        first: FirstFit,
-        labels: PublicClasses | None,
-        features: NDArray[np.float64],
-    ) -> EstimatorQuery:
-        """Return what is asked of each database."""
-        if releases_predictions(self):
-            reader: Reader = PredictionReader(
-                self.release, self._check_points(estimator, features)
-            )
-            align = None
-        else:
-            if self.X_public is not None or self.surrogate is not None:
-                raise ValueError(
-                    "X_public and surrogate must be None unless release is 'predict' "
-                    f"or 'predict_proba'; got release={self.release!r}."
-                )
-            reader = AttributeReader(self._choose_names(recipe, first))
-            align = recipe.align if self.align == "auto" else self.align
-        if not (align is None or callable(align)):
-            raise ValueError(
-                "align must be 'auto', None or a callable (numbers, anchor) -> "
-                f"numbers; got {self.align!r}."
-            )
-        numbers = reader(first.fitted)
-        first.check_repeatable(reader)
-        anchored = align is not None and math.isfinite(self.epsilon)
-        return EstimatorQuery(
-            estimator,
-            reader,
-            {name: values.shape for name, values in numbers.items()},
-            classes=None if labels is None else labels.numbers,
-            labels=None if labels is None else labels.labels,
-            align=align,
-            anchor=first.as_anchor(numbers) if anchored else None,
-        )
-
-    def _choose_names(self, recipe: Recipe, first: FirstFit) -> tuple[str, ...]:
-        names = self.release
-        if isinstance(names, str) and names == "auto":
-            if recipe is _UNKNOWN:
-                raise ValueError(
-                    f"release='auto' does not know {type(self.estimator).__name__}: "
-                    "name the fitted attributes to release, from "
-                    f"{describe_candidates(first.fitted)}; or release predictions at "
-                    "public points, with release='predict' or 'predict_proba'."
-                )
-            names = recipe.names(first.fitted)
-            if not names:
-                raise ValueError(
-                    f"release='auto' finds nothing that {first.fitted} has learned."
-                )
-            return names
-        return _check_names(names, "release", at_least=1)
-
-    def _check_points(
-        self, estimator: Any, features: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the public points of predictions, for an estimator that has them."""
-        kind = get_tags(estimator).estimator_type
-        wanted = {"predict": "regressor", "predict_proba": "classifier"}[self.release]
-        if kind != wanted or not hasattr(estimator, self.release):
-            raise ValueError(
-                "release must be 'predict' for regressors and 'predict_proba' for "
-                f"classifiers that have it; got {self.release!r} for the {kind} "
-                f"{type(estimator).__name__}."
-            )
-        if self.X_public is None:
-            raise ValueError(f"X_public must be given with release={self.release!r}.")
-        points = check_array(self.X_public, dtype=np.float64, input_name="X_public")
-        if points.shape[1] != self.n_features_in_:
-            raise IncompatibleError(
-                f"X_public has {points.shape[1]} features, but X has "
-                f"{self.n_features_in_}: the numbers must be equal."
-            )
-        if RecordSketch.of(points).overlaps(RecordSketch.of(features)):
-            raise ValueError(
-                "X_public must be public and must not share records with the training "
-                "data, because these would stay in the parameters and in what serves "
-                "predictions."
-            )
-        names = getattr(self, "feature_names_in_", None)
-        columns = getattr(self.X_public, "columns", None)
-        if names is not None and columns is not None and list(columns) != list(names):
-            raise IncompatibleError(
-                f"X_public has the columns {list(columns)}, but X has {list(names)}: "
-                "they must be the same, in the same order."
-            )
-        return points
-
-    def _read_public(self, first: FirstFit, query: EstimatorQuery) -> dict[str, Any]:
-        """Return further attributes of the fit on public records."""
-        names = _check_names(self.public_attributes, "public_attributes", at_least=0)
-        if names and not first.is_public:
-            raise ValueError(
-                "public_attributes are taken from a fit on public records, but there "
-                "is no reference: give X_reference, or a sampler with a reference."
-            )
-        twice = [name for name in names if name in query.shapes]
-        if twice:
-            raise ValueError(f"public_attributes are already released: {twice}.")
-        missing = [name for name in names if not hasattr(first.fitted, name)]
-        if missing:
-            raise ValueError(
-                "public_attributes are not attributes of a fitted "
-                f"{type(first.fitted).__name__}: {missing}."
-            )
-        return {name: getattr(first.fitted, name) for name in names}
-
-    def _serve(
-        self,
-        released: Numbers,
-        recipe: Recipe,
-        extra: dict[str, Any],
-        labels: PublicClasses | None,
-    ) -> Any:
-        """Return an estimator that knows what was released, and nothing else."""
-        if releases_predictions(self):
-            points = check_array(self.X_public, dtype=np.float64)
-            (values,) = released.values()
-            if labels is None:
-                return ReleasedRegressor(self.surrogate).fit(points, values)
-            return ReleasedClassifier(self.surrogate).fit(points, values, labels.labels)
-        served = clone(self.estimator)
-        attributes: dict[str, Any] = {
-            name: values if values.ndim else float(values)
-            for name, values in released.items()
-        }
-        attributes |= recipe.complete(served, attributes) | extra
-        if labels is not None:
-            attributes["classes_"] = labels.labels
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                attributes[name] = getattr(self, name)
-        for name, value in attributes.items():
-            try:
-                setattr(served, name, value)
-            except AttributeError as error:
-                raise ValueError(
-                    f"{name} of {type(served).__name__} cannot be set, so it cannot "
-                    "serve the released numbers."
-                ) from error
-        return served
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if isinstance(self.estimator, type) or not hasattr(
@@ -547,17 +358,3 @@ def _check_estimator(estimator: Any) -> Any:
             f"estimator must be one that can be cloned; cloning "
             f"{type(estimator).__name__} failed: {error}"
         ) from error
-
-
-def _check_names(names: Any, parameter: str, at_least: int) -> tuple[str, ...]:
-    """Return names of attributes."""
-    several = isinstance(names, Sequence) and not isinstance(names, str)
-    checked = tuple(names) if several else ()
-    good = all(isinstance(name, str) and name for name in checked)
-    if not several or not good or not at_least <= len(set(checked)) == len(checked):
-        others = ", or 'auto', 'predict' or 'predict_proba'" if at_least else ""
-        raise ValueError(
-            f"{parameter} must be a sequence of distinct names of fitted "
-            f"attributes{others}; got {names!r}."
-        )
-    return checked

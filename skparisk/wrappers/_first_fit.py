@@ -13,7 +13,7 @@ from sklearn.base import clone
 from skparisk._classes import PublicClasses
 from skparisk._silence import silenced
 from skparisk.neighbors import Database
-from skparisk.queries import EstimatorQuery, Reader
+from skparisk.queries import Reader
 from skparisk.queries._estimator import Numbers, takes_targets
 from skparisk.queries._labels import label_codes
 from skparisk.reference import Reference, TableReference
@@ -26,24 +26,14 @@ _SAME = 2.0**-20
 
 @dataclass(frozen=True, eq=False)
 class FirstFit:
-    """An estimator that was fitted on records which are not the private ones.
+    """An estimator that was fitted on records which are not the private ones."""
 
-    Parameters
-    ----------
-    fitted : estimator
-        Its errors are shown, and its attributes have the shapes that are expected.
-
-    reference : Reference or None
-        The public reference that the records are from. None: they were made up, or
-        resampled from private data for want of a reference, and nothing but shapes may
-        be taken from them.
-
-    refit : callable
-        Returns what another fit to the same records has learned.
-    """
-
+    # Its errors are shown, and its attributes have the shapes that are expected.
     fitted: Any
+    # The public one that the records are from. None: they were made up, or resampled
+    # from private data for want of a reference; only shapes may be taken from them.
     reference: Reference | None
+    # Returns what another fit to the same records has learned.
     refit: Callable[[], Any]
 
     @property
@@ -146,7 +136,3 @@ class FirstFit:
                     f"differ in {name}: what is released must be a function of the "
                     "database. Set every random_state in it."
                 )
-
-    def read(self, query: EstimatorQuery) -> Numbers:
-        """Return what the query would release of this fit."""
-        return query.reader(self.fitted)

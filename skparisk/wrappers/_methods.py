@@ -54,18 +54,25 @@ def _not_released(model: Any, methods: tuple[str, ...]) -> set[str]:
     return needed - {*model.release, *model.public_attributes}
 
 
-def _answers(method: str, does: str, returns: str) -> Any:
+def _answers(
+    method: str,
+    does: str,
+    returns: str,
+    *,
+    given: str = "(n_rows, n_features)",
+    checked: bool = True,
+) -> Any:
     """Return a method that answers about records, if the wrapped estimator has it."""
 
     def answer(self: ServedMethods, X: Any) -> Any:
-        return self._ask_about(X, method)
+        return self._ask_about(X, method) if checked else self._ask(method, X)
 
     answer.__name__, answer.__qualname__ = method, f"ServedMethods.{method}"
     answer.__doc__ = f"""{does}
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
+        X : array-like of shape {given}
             Records.
 
         Returns
@@ -73,6 +80,36 @@ def _answers(method: str, does: str, returns: str) -> Any:
         {returns}
         """
     return available_if(_offers(method))(answer)
+
+
+def _fits_and(method: str, does: str, returns: str) -> Any:
+    """Return a method that fits, and then answers about the same records."""
+
+    def answer(
+        self: ServedMethods,
+        X: Any,
+        y: Any = None,
+        *,
+        X_reference: Any = None,
+        y_reference: Any = None,
+    ) -> Any:
+        fitted = self.fit(X, y, X_reference=X_reference, y_reference=y_reference)
+        return getattr(fitted, method)(X)
+
+    name = f"fit_{method}"
+    answer.__name__, answer.__qualname__ = name, f"ServedMethods.{name}"
+    answer.__doc__ = f"""Fit, release, and {does} with what was released.
+
+        Parameters
+        ----------
+        X, y, X_reference, y_reference : array-like
+            See `fit`.
+
+        Returns
+        -------
+        {returns}
+        """
+    return available_if(_offers(name, method))(answer)
 
 
 class ServedMethods:
@@ -142,20 +179,23 @@ class ServedMethods:
         "scores : ndarray of shape (n_rows,)",
     )
 
-    @available_if(_offers("inverse_transform"))
-    def inverse_transform(self, X: Any) -> Any:
-        """Transform back with what was released.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_outputs)
-            Transformed records.
-
-        Returns
-        -------
-        records : ndarray of shape (n_rows, n_features)
-        """
-        return self._ask("inverse_transform", X)
+    inverse_transform = _answers(
+        "inverse_transform",
+        "Transform back with what was released.",
+        "records : ndarray of shape (n_rows, n_features)",
+        given="(n_rows, n_outputs)",
+        checked=False,
+    )
+    fit_transform = _fits_and(
+        "transform",
+        "transform the same records",
+        "transformed : ndarray of shape (n_records, n_outputs)",
+    )
+    fit_predict = _fits_and(
+        "predict",
+        "predict for the same records",
+        "labels : ndarray of shape (n_records,)",
+    )
 
     @available_if(_offers("score"))
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -208,52 +248,6 @@ class ServedMethods:
         names : ndarray of str
         """
         return self._ask("get_feature_names_out", input_features)
-
-    @available_if(_offers("fit_transform", "transform"))
-    def fit_transform(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        X_reference: Any = None,
-        y_reference: Any = None,
-    ) -> Any:
-        """Fit, release, and transform the same records with what was released.
-
-        Parameters
-        ----------
-        X, y, X_reference, y_reference : array-like
-            See `fit`.
-
-        Returns
-        -------
-        transformed : ndarray of shape (n_records, n_outputs)
-        """
-        public = {"X_reference": X_reference, "y_reference": y_reference}
-        return self.fit(X, y, **public).transform(X)
-
-    @available_if(_offers("fit_predict", "predict"))
-    def fit_predict(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        X_reference: Any = None,
-        y_reference: Any = None,
-    ) -> Any:
-        """Fit, release, and predict for the same records with what was released.
-
-        Parameters
-        ----------
-        X, y, X_reference, y_reference : array-like
-            See `fit`.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_records,)
-        """
-        public = {"X_reference": X_reference, "y_reference": y_reference}
-        return self.fit(X, y, **public).predict(X)
 
     @available_if(_offers("set_output"))
     def set_output(self, *, transform: str | None = None) -> Self:

@@ -24,28 +24,16 @@ def _complete_nothing(estimator: Any, released: Attributes) -> Attributes:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a kind of estimator is released.
+    """How a kind of estimator is released."""
 
-    Parameters
-    ----------
-    names : callable
-        ``names(estimator)`` returns the attributes to release.
-
-    complete : callable
-        ``complete(estimator, released)`` returns further attributes, and mended ones
-        where noise took a number out of its range. A function of what was released,
-        which changes nothing where there is no noise.
-
-    align : callable, default=None
-        Where fits are defined up to sign or order.
-
-    needs : mapping of str to tuple of str
-        What methods need that is not released by default, as only they need it.
-    """
-
+    # The attributes to release.
     names: Callable[[Any], tuple[str, ...]]
+    # Further attributes, and mended ones where noise took a number out of its range: a
+    # function of what was released, which changes nothing where there is no noise.
     complete: Callable[[Any, Attributes], Attributes] = _complete_nothing
+    # Where fits are defined up to sign or order.
     align: Align | None = None
+    # What methods need that is not released by default, as only they need it.
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -177,8 +165,8 @@ _REGRESSOR = Recipe(_linear_names, _complete_linear)
 _CLASSIFIER = Recipe(_linear_names, _complete_linear_classifier)
 
 
-def _of(package: str, recipe: Recipe, *names: str) -> dict[str, Recipe]:
-    return {f"sklearn.{package}.{name}": recipe for name in names}
+def _of(package: str, recipe: Recipe, names: str) -> dict[str, Recipe]:
+    return {f"sklearn.{package}.{name}": recipe for name in names.split()}
 
 
 # By name: importing the classes would import half of scikit-learn.
@@ -186,34 +174,16 @@ _RECIPES: dict[str, Recipe] = {
     **_of(
         "linear_model",
         _REGRESSOR,
-        "ARDRegression",
-        "BayesianRidge",
-        "ElasticNet",
-        "ElasticNetCV",
-        "HuberRegressor",
-        "Lars",
-        "LarsCV",
-        "Lasso",
-        "LassoCV",
-        "LassoLars",
-        "LassoLarsCV",
-        "LassoLarsIC",
-        "LinearRegression",
-        "OrthogonalMatchingPursuit",
-        "OrthogonalMatchingPursuitCV",
-        "Ridge",
-        "RidgeCV",
-        "SGDRegressor",
-        "TheilSenRegressor",
+        "ARDRegression BayesianRidge ElasticNet ElasticNetCV HuberRegressor Lars "
+        "LarsCV Lasso LassoCV LassoLars LassoLarsCV LassoLarsIC LinearRegression "
+        "OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV Ridge RidgeCV "
+        "SGDRegressor TheilSenRegressor",
     ),
     **_of("svm", _REGRESSOR, "LinearSVR"),
     **_of(
         "linear_model",
         _CLASSIFIER,
-        "LogisticRegression",
-        "LogisticRegressionCV",
-        "Perceptron",
-        "SGDClassifier",
+        "LogisticRegression LogisticRegressionCV Perceptron SGDClassifier",
     ),
     **_of("svm", _CLASSIFIER, "LinearSVC"),
     **_of(
@@ -231,7 +201,7 @@ _RECIPES: dict[str, Recipe] = {
     **_of(
         "naive_bayes", Recipe(_counting_nb_names, _complete_bernoulli_nb), "BernoulliNB"
     ),
-    **_of("naive_bayes", Recipe(_counting_nb_names), "ComplementNB", "MultinomialNB"),
+    **_of("naive_bayes", Recipe(_counting_nb_names), "ComplementNB MultinomialNB"),
     **_of(
         "decomposition",
         Recipe(
@@ -262,7 +232,6 @@ _RECIPES: dict[str, Recipe] = {
     **_of(
         "cluster",
         Recipe(_names("cluster_centers_"), _complete_k_means, match_centers),
-        "KMeans",
-        "MiniBatchKMeans",
+        "KMeans MiniBatchKMeans",
     ),
 }

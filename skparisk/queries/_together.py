@@ -1,0 +1,58 @@
+"""What queries share that solve the pairs of a block together."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk.neighbors import NeighborPairs
+from skparisk.queries._base import PairDifferences, Query
+
+__all__ = ["Floats", "outward_differences", "products_pay", "symmetric"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+# Memory that the products of a pool's records may take.
+_MOST_BYTES = 2**27
+
+
+def outward_differences(
+    query: Query,
+    pairs: NeighborPairs,
+    first: Floats,
+    second: Floats,
+    outward: Floats,
+    trusted: NDArray[np.bool_],
+) -> PairDifferences:
+    """Return differences of answers, moved away from zero by what they may be off.
+
+    Pairs that are not trusted are answered one by one instead: their differences are
+    those of what would be released, and off by nothing.
+    """
+    differences = first - second
+    differences += np.copysign(outward, differences)
+    # Twice: what the difference was off before, and the move itself.
+    errors = np.broadcast_to(2 * outward, differences.shape).copy()
+    for pair in np.flatnonzero(~trusted):
+        one, other = (query(*database) for database in pairs.databases(int(pair)))
+        differences[pair], errors[pair] = one - other, 0.0
+    return PairDifferences(differences, errors)
+
+
+def products_pay(n_rows: int, n_records: int, n_bytes: int) -> bool:
+    """Tell if sums over databases are best found as counts times products of rows.
+
+    Counts of all rows are mostly zeros where the pool is much larger than a database:
+    one big matrix product then costs more than many small ones.
+    """
+    return n_rows <= 4 * n_records and n_bytes <= _MOST_BYTES
+
+
+def symmetric(upper: Floats, size: int) -> Floats:
+    """Return matrices whose upper triangles are given, of shape (n, size, size)."""
+    matrices = np.empty((len(upper), size, size))
+    i, j = np.triu_indices(size)
+    matrices[:, i, j] = matrices[:, j, i] = upper
+    return matrices
