@@ -128,14 +128,17 @@ class PrivateMixin:
         for an estimator without a proven bound.
         """
         refuse_resampling_ensembles()
-        check_epsilon(self.epsilon)
-        check_probability(self.gamma, "gamma")
-        noise_source(self.noise_random_state)
-        check_n_jobs(self.n_jobs)
-        check_verbose(self.verbose)
         source = self.sensitivity
         if isinstance(source, FrozenEstimator):
             source = source.estimator
+        source = SensitivitySampler() if source is None else source
+        sampled = isinstance(source, SensitivitySampler)
+        if not sampled or hasattr(source, "certificate_"):
+            check_epsilon(self.epsilon)
+            check_probability(self.gamma, "gamma")
+        noise_source(self.noise_random_state)
+        check_n_jobs(self.n_jobs)
+        check_verbose(self.verbose)
         proven = bound_parameters is not None
         if isinstance(source, str) and source == "bound" and proven:
             return "bound"
@@ -146,15 +149,8 @@ class PrivateMixin:
                 f"{' and '.join(declared)} must be None unless sensitivity='bound', "
                 f"because only that clips rows; got {values}."
             )
-        if source is None:
-            return SensitivitySampler()
         if isinstance(source, SensitivitySampler):
-            if as_law(source.law).chooses:
-                raise ValueError(
-                    "law of the SensitivitySampler must be of noise that is added to "
-                    f"numbers, got {source.law!r}, which chooses a candidate."
-                )
-            return source
+            return self._prepare(source)
         if isinstance(source, Real) and not isinstance(source, bool):
             source = KnownSensitivity(check_positive(source, "sensitivity"))
         if isinstance(source, KnownSensitivity):
@@ -167,6 +163,23 @@ class PrivateMixin:
             f"{' or ' if proven else ''}{repr('bound') if proven else ''}; got "
             f"{source!r}."
         )
+
+    def _prepare(self, source: SensitivitySampler) -> SensitivitySampler:
+        """Return the sampler of this fit, of checked parameters; or a fitted one."""
+        if as_law(source.law).chooses:
+            raise ValueError(
+                "law of the SensitivitySampler must be of noise that is added to "
+                f"numbers, got {source.law!r}, which chooses a candidate."
+            )
+        if hasattr(source, "certificate_"):
+            return source
+        own = ("n_jobs", "random_state", "noise_random_state", "verbose")
+        given = {name: getattr(self, name) for name in own}
+        given = {name: value for name, value in given.items() if value is not None}
+        sampler: SensitivitySampler = clone(source)
+        sampler.set_params(epsilon=self.epsilon, gamma=self.gamma, **given)
+        sampler._terms = sampler._check_parameters()
+        return sampler
 
     def _recognize(
         self,
@@ -218,7 +231,8 @@ class PrivateMixin:
             # It may have been fitted for other columns.
             sampler._check_data(query, data.X, targets, reset=False)
         else:
-            sampler = self._fit_sampler(source, query, data, targets)
+            sampler = source
+            self._fit_sampler(sampler, query, data, targets)
         released = sampler._answer(features, targets)
         self._keep_claim(sampler.certificate_, sampler)
         return np.asarray(released)
@@ -275,28 +289,20 @@ class PrivateMixin:
 
     def _fit_sampler(
         self,
-        source: SensitivitySampler,
+        sampler: SensitivitySampler,
         query: Query,
         data: TrainingData,
         targets: NDArray[np.float64] | None,
-    ) -> SensitivitySampler:
-        """Return a sampler that is fitted for this query, target and data."""
-        if data.table is not None and source.reference is not None:
+    ) -> None:
+        """Fit a sampler that was prepared, for a query and data."""
+        if data.table is not None and sampler.reference is not None:
             raise ValueError(_ONE_REFERENCE)
-        if source.query is not None and source.query != query:
+        if sampler.query is not None and sampler.query != query:
             raise IncompatibleError(
-                f"The SensitivitySampler has the query {source.query}, but {query} is "
+                f"The SensitivitySampler has the query {sampler.query}, but {query} is "
                 "to be released: leave its query None."
             )
-        sampler: SensitivitySampler = clone(source)
-        own = ("n_jobs", "random_state", "noise_random_state", "verbose")
-        overrides = {name: getattr(self, name) for name in own}
-        sampler.set_params(
-            query=query,
-            epsilon=self.epsilon,
-            gamma=self.gamma,
-            **{name: value for name, value in overrides.items() if value is not None},
-        )
+        sampler.set_params(query=query)
         if sampler.n_records is not None:
             check_at_least(sampler.n_records, "n_records", 1)
             check_n_records(len(data.features), sampler.n_records, sampler.relation)
@@ -309,7 +315,6 @@ class PrivateMixin:
         if data.table is not None:
             # The table is no part of a model; the sampled pairs stand for it.
             sampler.set_params(reference=None, n_records=sampler.n_records_)
-        return sampler
 
     def _keep_claim(
         self, certificate: Certificate, sampler: SensitivitySampler | None

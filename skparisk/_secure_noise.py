@@ -167,7 +167,7 @@ def _sample_alternating(
 def sample_discrete_laplace(
     scale: int, size: int, source: ByteSource
 ) -> NDArray[np.int64]:
-    """Return integers z drawn with probability proportional to exp(-|z| / scale).
+    """Return integers z, drawn with probability proportional to ``exp(-|z| / scale)``.
 
     Algorithm 2 with s = 1 and t = `scale`, for slots that are filled in the order in
     which draws are accepted.
@@ -181,7 +181,7 @@ def sample_discrete_laplace(
         How many draws.
 
     source : callable
-        Where the bytes come from, see :func:`noise_source`.
+        Returns so many random bytes: `os.urandom`, or seeded for tests.
 
     Returns
     -------
@@ -210,7 +210,7 @@ def sample_discrete_gaussian(
 ) -> NDArray[np.int64]:
     """Return integers z drawn with probability proportional to exp(-z² / (2 scale²)).
 
-    With |z| = U + scale V and X = U / scale, the exponent z² / (2 scale²) is
+    With ``|z| = U + scale V`` and X = U / scale, the exponent z² / (2 scale²) is
     V² / 2 + V X + X² / 2: one step for each term, as in Karney's algorithm. Slots are
     filled in the order in which draws are accepted.
 
@@ -223,7 +223,7 @@ def sample_discrete_gaussian(
         How many draws.
 
     source : callable
-        Where the bytes come from, see :func:`noise_source`.
+        Returns so many random bytes: `os.urandom`, or seeded for tests.
 
     Returns
     -------

@@ -219,7 +219,7 @@ def with_pairs(sampler, differences, errors, failure=None):
     seed = sampler.pairs_.draw_seed
     rounding = np.zeros(differences.shape[1])
     pairs = SampledPairs(differences, errors, rounding, failure, draw_seed=seed)
-    other.pairs_ = pairs
+    other.claim_.pairs = pairs
     return other.calibrate()
 
 

@@ -61,8 +61,7 @@ PARAMETERS = {
 }
 FITTED = {
     "mechanism_",
-    "pairs_",
-    "_certificate",
+    "claim_",
     "query_",
     "n_features_in_",
 }

@@ -30,11 +30,33 @@ from skparisk.queries import Query, RecordQuery
 from skparisk.queries._base import answer_private
 from skparisk.reference._sketch import RecordSketch
 
-__all__ = ["ReleaseMixin", "check_given"]
+__all__ = ["ClaimOfPairs", "ReleaseMixin", "check_given"]
 
 
 class PairsNotKeptError(IncompatibleError, AttributeError):
     """There are no pairs to look at, so that attributes of pairs are missing."""
+
+
+class ClaimOfPairs:
+    """A certificate and the pairs that it rests on.
+
+    If the pairs are withheld, as they came from private data, so is what the
+    certificate has of them besides the noise.
+    """
+
+    def __init__(self, certificate: Certificate, pairs: SampledPairs) -> None:
+        self.pairs = pairs
+        self._certificate = certificate
+
+    @property
+    def certificate(self) -> Certificate:
+        """The whole claim."""
+        if self.pairs.withheld and not self._certificate.reference_is_private:
+            self._certificate = _over_private_data(self._certificate)
+        return self._certificate
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"pairs": self.pairs, "_certificate": self.certificate}
 
 
 class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
@@ -45,21 +67,17 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     noise_random_state: Any
     query_: Query
     mechanism_: AdditiveNoise | ExponentialChoice
-    pairs_: SampledPairs
-    _certificate: Certificate
+    claim_: ClaimOfPairs
 
     @property
     def certificate_(self) -> Certificate:
         """The whole claim; of pairs that turned out to be private, as it is then."""
-        if self.pairs_.withheld and not self._certificate.reference_is_private:
-            self._certificate = _over_private_data(self._certificate)
-        return self._certificate
+        return self.claim_.certificate
 
-    def __getstate__(self) -> dict[str, Any]:
-        state = {**super().__getstate__()}
-        if "_certificate" in state:
-            state["_certificate"] = self.certificate_
-        return state
+    @property
+    def pairs_(self) -> SampledPairs:
+        """What was sampled, shared by all samplers that are calibrated from it."""
+        return self.claim_.pairs
 
     @property
     def _evidence(self) -> Evidence:

@@ -38,7 +38,7 @@ from skparisk.queries import Query, RecordQuery
 from skparisk.queries._base import as_query
 from skparisk.reference import Reference, TableReference, as_reference
 from skparisk.sensitivity._parallel import check_repeatable, sample_pairs
-from skparisk.sensitivity._release import ReleaseMixin
+from skparisk.sensitivity._release import ClaimOfPairs, ReleaseMixin
 
 __all__ = ["SensitivitySampler"]
 
@@ -186,6 +186,9 @@ default="isotropic"
     mechanism_ : AdditiveNoise or ExponentialChoice
         Adds the noise; ``mechanism_.covariance()`` is for standard errors.
 
+    claim_ : ClaimOfPairs
+        Certificate and pairs, which are private together or not at all.
+
     pairs_ : SampledPairs
         What was sampled, one object for all samplers that are calibrated from it, so
         that it is dropped from all of them if the reference turns out to be private.
@@ -302,15 +305,17 @@ default="isotropic"
     def _fit(self, X: Any, y: Any, *, private: bool) -> Self:
         """Fit to a reference that may be private: nothing of it is then shown."""
         forget_fit(self)
-        self.__dict__.pop("_certificate", None)
-        terms, query = self._check_parameters()
+        query = as_query(self.query)
+        terms = self._check_parameters()
+        if isinstance(query, RecordQuery):
+            self._check_records_alone(terms.law)
         X, y = self._check_data(query, X, y, reset=True)
         return self._sample(terms, query, X, y, private=private)
 
     def _fit_checked(self, X: Any, y: Any, *, private: bool) -> Self:
-        """Fit as an estimator does that has validated the data, and set the columns."""
-        terms, query = self._check_parameters()
-        return self._sample(terms, query, X, y, private=private)
+        """Fit for an estimator that has checked parameters, data and columns."""
+        terms = self.__dict__.pop("_terms")
+        return self._sample(terms, as_query(self.query), X, y, private=private)
 
     def _sample(
         self, terms: Terms, query: Query, X: Any, y: Any, *, private: bool
@@ -411,7 +416,9 @@ default="isotropic"
         other.set_params(**{k: v for k, v in targets.items() if v is not None})
         noise_source(other.noise_random_state)
         pairs = self._kept_pairs()
-        terms = other._agree(len(pairs), self.query_)
+        terms = other._agree(len(pairs))
+        if terms.law.chooses and isinstance(self.query_, RecordQuery):
+            self._check_records_alone(terms.law)
         certificate, evidence = self.certificate_, self._evidence
         other._calibrate(
             pairs,
@@ -426,10 +433,10 @@ default="isotropic"
 
     def _calibrate(self, pairs: SampledPairs, terms: Terms, **about: Any) -> None:
         """Set everything that follows from what was sampled."""
-        self.mechanism_, self._certificate = find_noise(
+        self.mechanism_, certificate = find_noise(
             pairs, terms, seeded=self.noise_random_state is not None, **about
         )
-        self.pairs_ = pairs
+        self.claim_ = ClaimOfPairs(certificate, pairs)
         if terms.rule.void_reasons:
             warn_caller(" ".join(terms.rule.void_reasons), HeuristicGuaranteeWarning)
 
@@ -459,10 +466,10 @@ default="isotropic"
         index = rule.order_index(len(sensitivities), gamma)
         return float(np.partition(sensitivities, index - 1)[index - 1])
 
-    def _agree(self, n_pairs: int, query: Query) -> Terms:
-        """Return what is asked for and how, checked, if the query can be asked that."""
+    def _agree(self, n_pairs: int) -> Terms:
+        """Return what is asked for and how, checked."""
         check_choice(self.randomness, "randomness", _RANDOMNESS)
-        terms = agree(
+        return agree(
             n_pairs,
             Target(self.epsilon, self.gamma, self.delta, self.randomness),
             law=self.law,
@@ -470,34 +477,31 @@ default="isotropic"
             rule=as_rule(self.calibration, self.failure_prob),
             n_draws=self.n_draws,
         )
-        if terms.law.chooses and isinstance(query, RecordQuery):
-            raise ValueError(
-                "law='exponential' chooses by the scores that a query returns, but "
-                "query is None."
-            )
-        return terms
 
-    def _check_parameters(self) -> tuple[Terms, Query]:
-        query = as_query(self.query)
+    def _check_parameters(self) -> Terms:
         check_relation(self.relation)
         noise_source(self.noise_random_state)
         check_random_state(self.random_state, "random_state")
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
-        n_pairs = check_at_least(self.n_pairs, "n_pairs", 1)
-        terms = self._agree(n_pairs, query)
-        if isinstance(query, RecordQuery):
-            if self.relation != "replace-one":
-                raise ValueError(
-                    "relation must be 'replace-one' with query=None, because a record "
-                    f"that is not there cannot be released; got {self.relation!r}."
-                )
-            if self.n_records not in (None, 1):
-                raise ValueError(
-                    "n_records must be None or 1 with query=None, got "
-                    f"{self.n_records!r}."
-                )
-        return terms, query
+        return self._agree(check_at_least(self.n_pairs, "n_pairs", 1))
+
+    def _check_records_alone(self, law: Law) -> None:
+        """Refuse what makes no sense for records by themselves."""
+        if law.chooses:
+            raise ValueError(
+                "law='exponential' chooses by the scores that a query returns, but "
+                "query is None."
+            )
+        if self.relation != "replace-one":
+            raise ValueError(
+                "relation must be 'replace-one' with query=None, because a record that "
+                f"is not there cannot be released; got {self.relation!r}."
+            )
+        if self.n_records not in (None, 1):
+            raise ValueError(
+                f"n_records must be None or 1 with query=None, got {self.n_records!r}."
+            )
 
     def _choose_n_records(self, query: Query, n_rows: int) -> int:
         least = 2 if self.relation == "add-remove" else 1
