@@ -290,6 +290,14 @@ def test_what_a_law_does_not_say_is_an_error():
             return np.zeros(size, dtype=np.int64)
 
     law, some = Bare(), np.ones((2, 1))
+    with pytest.raises(ValueError, match="n_draws must be 0 with law='bare'"):
+        calibrate(
+            np.ones((99, 1)),
+            Target(1.0, 0.1, randomness="both"),
+            law=type("Drawless", (Bare,), {"draws": False})(),
+            n_draws=1,
+            n_records=1,
+        )
     asked = [
         lambda: law.profile(0.0, 1.0),
         lambda: law.standard_noise(np.random.default_rng(0), (2, 1)),
@@ -381,6 +389,22 @@ def test_all_of_them_together(tmp_path):
     assert Certificate.from_dict(certificate.to_dict()) == certificate
     basic = compose_basic([certificate] * 2)
     assert compose_exact([certificate] * 2, delta=0.0).epsilon == basic.epsilon
+
+
+@pytest.mark.parametrize(
+    ("differences", "message"),
+    [
+        ([1.0, 2.0], r"differences must be a table .* got shape \(2,\)"),
+        (np.empty((0, 2)), r"differences must be a table .* got shape \(0, 2\)"),
+        ([[math.nan]], "without NaN"),
+    ],
+)
+def test_differences_that_are_no_table_are_refused(differences, message):
+    with pytest.raises(ValueError, match=message):
+        calibrate(differences, Target(1.0, 0.1), n_records=10)
+    target = Target(1.0, 0.1, randomness="explicit")
+    with pytest.raises(ValueError, match="randomness must be 'implicit' or 'both'"):
+        calibrate(np.ones((99, 1)), target, n_records=10)
 
 
 def test_differences_of_ones_own_are_on_the_callers_word():

@@ -42,8 +42,13 @@ def agree(
 ) -> Terms:
     """Check that all of these go together, before anything is drawn."""
     law, shape, rule = as_law(law), as_shape(shape), as_rule(rule)
-    draws = _count_draws(target, law, rule, n_draws)
+    if target.randomness == "explicit":
+        raise ValueError(
+            "randomness must be 'implicit' or 'both' for sampled pairs, got "
+            "'explicit': see calibrate_known."
+        )
     target.check_law(law)
+    draws = _count_draws(target, law, rule, n_draws)
     if law.chooses and shape != "isotropic" and not isinstance(shape, IsotropicShape):
         raise ValueError(
             f"noise_shape must be 'isotropic' with law={law.name!r}, got {shape!r}."
@@ -90,6 +95,11 @@ def _count_draws(
     plain = type(rule) is Exchangeable
     known = law.knows_risk and plain
     draws = (0 if known else 1) if n_draws is None else int(n_draws)
+    if draws and not law.draws:
+        raise ValueError(
+            f"n_draws must be 0 with law={law.name!r}, which no losses of drawn noise "
+            f"are known of; got {draws}."
+        )
     if draws == 0 and not known:
         raise ValueError(
             "n_draws must be at least 1 unless law='gaussian' and "

@@ -1,4 +1,7 @@
-"""The estimator that samples pairs, calibrates noise and releases answers."""
+"""The estimator that samples pairs, calibrates noise and releases answers.
+
+More than a third of it is the docstring that says what its parameters are.
+"""
 
 from __future__ import annotations
 
