@@ -23,6 +23,7 @@ from skparisk import (
 from skparisk.calibration import Exchangeable, Rule, Target, calibrate
 from skparisk.composition import compose_basic, compose_exact
 from skparisk.laws import (
+    Laplace,
     Law,
     sample_bernoulli_decay,
     sample_discrete_laplace,
@@ -255,12 +256,26 @@ def test_law_composes_exactly_and_by_its_class_alone():
 def test_profile_of_the_law_is_that_of_its_density():
     z = np.linspace(-60, 60, 2_000_001)
     for shift in (0.3, 1.0, 4.0):
-        for epsilon in (-5.0, -0.2, 0.0, 0.25, 0.9, 3.9, 5.0):
+        for epsilon in (0.0, 0.25, 0.9, 3.9, 5.0):
             gain = stats.logistic.pdf(z) - math.exp(epsilon) * stats.logistic.pdf(
                 z, shift
             )
             known = np.maximum(gain, 0).sum() * (z[1] - z[0])
             assert Logistic().profile(epsilon, shift) == pytest.approx(known, abs=1e-7)
+
+
+@pytest.mark.parametrize("shift", [0.1, 1.0, 3.0])
+def test_law_of_the_loss_from_a_profile_is_that_of_dp_accounting(shift):
+    """For Laplace noise dp-accounting has its own; never below the true delta."""
+    found = Law.loss_distribution(Laplace(), shift, 1e-3).self_compose(10)
+    known = Laplace().loss_distribution(shift, 1e-3).self_compose(10)
+    for delta in (1e-9, 1e-6, 1e-3):
+        level = known.get_epsilon_for_delta(delta)
+        assert found.get_epsilon_for_delta(delta) == pytest.approx(level, rel=1e-4)
+    one = Law.loss_distribution(Logistic(), shift, 1e-3)
+    for epsilon in (0.0, 0.333 * shift, 0.905 * shift):
+        true = Logistic().profile(epsilon, shift)
+        assert true <= one.get_delta_for_epsilon(epsilon) <= true + 1e-5
 
 
 def test_law_with_a_known_sensitivity_and_in_an_estimator():

@@ -38,8 +38,8 @@ class UnitNoise(NamedTuple):
 class Law(ABC):
     r"""A law of noise, and what is known of its privacy loss.
 
-    Noise of scale b is noise of scale 1 times b, independent for each output, drawn on
-    a grid so fine that the scale has many steps of it.
+    Noise is symmetric about 0. That of scale b is that of scale 1 times b, independent
+    for each output, drawn on a grid so fine that the scale has many steps of it.
 
     A class that implements this guarantees that `sample` draws from its law exactly,
     from random bytes alone, and that whatever else it says of the privacy loss is true
@@ -140,21 +140,31 @@ class Law(ABC):
         return False
 
     def profile(self, epsilon: ArrayLike, shift: float) -> Any:
-        """Return the delta of one output at any real level: its privacy profile.
+        """Return the delta of one output at levels of at least 0: its privacy profile.
 
         The largest over events of P(event) - exp(epsilon) P'(event), rounded up.
         """
         raise self._unknown("profile")
 
     def loss_distribution(self, shift: float, step: float) -> Any:
-        """Return dp-accounting's law of the loss of one output, on a grid of losses."""
+        """Return dp-accounting's law of the loss of one output, on a grid of losses.
+
+        From `profile`, such that no delta is below what it is off the grid; a law whose
+        loss has no bound overrides it.
+        """
         from dp_accounting.pld import pld_pmf
         from dp_accounting.pld import privacy_loss_distribution as pld
 
         ends = math.ceil(self.largest_loss(shift) / step)
-        levels = np.arange(-ends, ends + 1)
-        deltas = np.asarray(self.profile(levels * step, shift), dtype=np.float64)
-        pmf = pld_pmf.create_pmf_pessimistic_connect_dots(step, levels, deltas)
+        above = np.arange(ends + 1)
+        deltas = np.asarray(self.profile(above * step, shift), dtype=np.float64)
+        # Noise is symmetric: what is below 0 follows from what is above.
+        mirrored = 1 - np.exp(-above * step) * (1 - deltas)
+        pmf = pld_pmf.create_pmf_pessimistic_connect_dots(
+            step,
+            np.concatenate([-above[:0:-1], above]),
+            np.concatenate([mirrored[:0:-1], deltas]),
+        )
         return pld.PrivacyLossDistribution(pmf)
 
     def width(self, shift: float) -> float:
