@@ -266,7 +266,7 @@ def test_profile_of_the_law_is_that_of_its_density():
 
 @pytest.mark.parametrize("shift", [0.1, 1.0, 3.0])
 def test_law_of_the_loss_from_a_profile_is_that_of_dp_accounting(shift):
-    """For Laplace noise dp-accounting has its own; never below the true delta."""
+    """For Laplace noise dp-accounting has its own; not below the true delta."""
     found = Law.loss_distribution(Laplace(), shift, 1e-3).self_compose(10)
     known = Laplace().loss_distribution(shift, 1e-3).self_compose(10)
     for delta in (1e-9, 1e-6, 1e-3):
@@ -275,7 +275,8 @@ def test_law_of_the_loss_from_a_profile_is_that_of_dp_accounting(shift):
     one = Law.loss_distribution(Logistic(), shift, 1e-3)
     for epsilon in (0.0, 0.333 * shift, 0.905 * shift):
         true = Logistic().profile(epsilon, shift)
-        assert true <= one.get_delta_for_epsilon(epsilon) <= true + 1e-5
+        rounding = 1e-12  # of sums, which composition pays for
+        assert true - rounding <= one.get_delta_for_epsilon(epsilon) <= true + 1e-5
 
 
 def test_law_with_a_known_sensitivity_and_in_an_estimator():
