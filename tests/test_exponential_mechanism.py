@@ -13,11 +13,11 @@ from laws import FALSE_ALARM
 from scipy import stats
 
 from skparisk._secure_noise import noise_source
+from skparisk.laws import sample_bernoulli_decay
 from skparisk.mechanisms import (
     ExponentialChoice,
     ExponentialMechanism,
     LaplaceMechanism,
-    _exponential,
 )
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -251,7 +251,7 @@ def test_one_good_candidate_among_many_is_found():
     [(0, 3), (1, 3), (3, 3), (5, 2), (7, 2), (2**53 + 1, 2**53), (5 * 2**50, 2**50)],
 )
 def test_bernoulli_of_any_exponent(numerator, denominator, seed):
-    draws = _exponential._sample_bernoulli_exp(
+    draws = sample_bernoulli_decay(
         np.full(50_000, numerator, dtype=np.uint64), denominator, noise_source(seed)
     )
     x = numerator / denominator

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from laws import FALSE_ALARM, exceeds
 from scipy import stats
 
 from skparisk import Certificate, PrivateRidge, SensitivitySampler
-from skparisk.mechanisms import ExponentialChoice
+from skparisk.laws import Exponential
+from skparisk.mechanisms import AdditiveNoise, ExponentialChoice
 from skparisk.queries import FunctionQuery
 from skparisk.reference import CallableReference
 from skparisk.sensitivity import sample_differences
@@ -116,6 +118,14 @@ def test_another_target_uses_the_same_pairs():
     assert other.noise_scale_ == pytest.approx(2 * sampler.noise_scale_, rel=1e-6)
     assert isinstance(other.mechanism_, ExponentialChoice)
     assert other.release(X) in range(len(PRICES))
+
+
+def test_a_choice_is_no_noise_to_add():
+    with pytest.raises(TypeError, match="Exponential chooses a candidate"):
+        Exponential().sample(1, 1, os.urandom)
+    for law in ("exponential", Exponential()):
+        with pytest.raises(ValueError, match="law must be of noise to add to numbers"):
+            AdditiveNoise(law, 1, 0)
 
 
 def test_without_noise_the_best_is_chosen():

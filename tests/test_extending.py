@@ -23,6 +23,7 @@ from skparisk import (
 from skparisk.calibration import Exchangeable, Rule, Target, calibrate
 from skparisk.composition import compose_basic, compose_exact
 from skparisk.laws import (
+    Gaussian,
     Laplace,
     Law,
     sample_bernoulli_decay,
@@ -262,6 +263,15 @@ def test_profile_of_the_law_is_that_of_its_density():
             )
             known = np.maximum(gain, 0).sum() * (z[1] - z[0])
             assert Logistic().profile(epsilon, shift) == pytest.approx(known, abs=1e-7)
+
+
+def test_profiles_of_known_laws_are_those_of_dp_accounting():
+    for law in (Laplace(), Gaussian()):
+        for shift in (0.1, 1.0, 3.0):
+            known = law.loss_distribution(shift, 1e-4)
+            for epsilon in (0.0, 0.5 * shift, 0.9 * shift):
+                delta = known.get_delta_for_epsilon(epsilon)
+                assert law.profile(epsilon, shift) == pytest.approx(delta, abs=1e-7)
 
 
 @pytest.mark.parametrize("shift", [0.1, 1.0, 3.0])
