@@ -43,8 +43,13 @@ def agree(
     """Check that all of these go together, before anything is drawn."""
     law, shape, rule = as_law(law), as_shape(shape), as_rule(rule)
     draws = _count_draws(target, law, rule, n_draws)
+    if target.randomness == "explicit":
+        raise ValueError(
+            "randomness must not be 'explicit' for sampled pairs: that is for a known "
+            "sensitivity, see calibrate_known."
+        )
     target.check_law(law)
-    if law.chooses and shape != "isotropic" and not isinstance(shape, IsotropicShape):
+    if law.chooses and shape != "isotropic" and type(shape) is not IsotropicShape:
         raise ValueError(
             f"noise_shape must be 'isotropic' with law={law.name!r}, got {shape!r}."
         )

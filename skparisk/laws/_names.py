@@ -32,11 +32,17 @@ def as_law(law: Any) -> Law:
     """Return the law of a name, or the one that is given."""
     if not isinstance(law, Law):
         return LAWS[check_choice(law, "law", LAWS)]()
-    named = isinstance(law.name, str) and law.name
+    # A string of another type could be equal to none, and be written as ours.
+    named = type(law.name) is str and law.name
     if not named or law.norm not in NORMS:
         raise ValueError(
             f"law must have a name, and the norm 1, 2 or inf; got {law!r} with the "
             f"name {law.name!r} and the norm {law.norm!r}."
+        )
+    if type(law).__hash__ is None:
+        raise ValueError(
+            f"law must be a value, immutable and hashable; got {law!r} of a class that "
+            "is not: make it a dataclass with frozen=True."
         )
     if not is_ours(law) and law.name in LAWS:
         raise ValueError(
