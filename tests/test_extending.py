@@ -31,6 +31,7 @@ from skparisk.calibration import (
 from skparisk.certificate import DominatingLoss
 from skparisk.composition import compose_basic, compose_exact
 from skparisk.laws import (
+    Gaussian,
     Law,
     sample_bernoulli_decay,
     sample_discrete_laplace,
@@ -303,6 +304,22 @@ def test_law_cannot_be_written_as_another():
     law = type("Disguised", (Logistic,), {"name": Unequal("laplace")})()
     with pytest.raises(ValueError, match="law must have a name"):
         own_sampler(law=law).fit(public())
+
+
+def test_law_is_not_ours_because_it_says_so():
+    said = {"__module__": "skparisk.laws", "name": "laplace"}
+    law = type("Laplace", (Logistic,), said)()
+    with pytest.raises(ValueError, match="law must not be one of your own"):
+        own_sampler(law=law).fit(public())
+
+
+def test_risks_that_are_no_numbers_are_refused():
+    def pair_risks(self, distances, scale, levels, *, n_outputs, steps):
+        return np.full(np.broadcast(distances, levels).shape, np.nan)
+
+    law = type("Unknown", (Gaussian,), {"name": "unknown", "pair_risks": pair_risks})()
+    with pytest.raises(ValueError, match="law must say the risk"):
+        own_sampler(law=law, randomness="both").fit(public())
 
 
 def test_law_that_may_change_is_refused():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +26,12 @@ NORMS: dict[float, str] = {1: "l1", 2: "l2", math.inf: "sup"}
 
 def is_ours(part: Any) -> bool:
     """Tell if an object is of this package, where it was proven or is marked."""
-    return type(part).__module__.partition(".")[0] == __name__.partition(".")[0]
+    kind = type(part)
+    module = kind.__module__
+    if module.partition(".")[0] != __name__.partition(".")[0]:
+        return False
+    # A class says itself where it is from: it must also be found there.
+    return getattr(sys.modules.get(module), kind.__qualname__, None) is kind
 
 
 def as_law(law: Any) -> Law:
