@@ -362,7 +362,7 @@ default="isotropic"
                 reference=reference.description,
                 for_new_people=reference.for_new_people,
             )
-        except CalibrationError:
+        except ValueError:  # also of a shape, whose message is about outputs
             if not private:
                 raise
             raise CalibrationError(_PRIVATE_FAILURE, terms.target.gamma, 1.0) from None
