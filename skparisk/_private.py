@@ -26,7 +26,7 @@ from skparisk._validate import (
     check_probability,
     check_verbose,
 )
-from skparisk.calibration import calibrate_known
+from skparisk.calibration._known import find_known
 from skparisk.certificate import Certificate
 from skparisk.exceptions import (
     HeuristicGuaranteeWarning,
@@ -249,13 +249,14 @@ class PrivateMixin:
         """Answer with noise for a sensitivity that is known; keep the claim."""
         sensitivity, target, law = known.check(self.epsilon, self.gamma)
         answer = answer_private(query, X, y)
-        noise, certificate = calibrate_known(
+        noise, certificate = find_known(
             sensitivity,
             target,
             law=law,
             rule=known.rule,
             n_outputs=len(answer),
             n_records=len(X),
+            relation="replace-one",
             proven=proven,
             seeded=self.noise_random_state is not None,
         )

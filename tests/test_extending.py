@@ -20,7 +20,15 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.calibration import Exchangeable, Rule, Target, calibrate
+from skparisk.calibration import (
+    Exchangeable,
+    Rule,
+    SampledPairs,
+    Target,
+    calibrate,
+    calibrate_known,
+)
+from skparisk.certificate import DominatingLoss
 from skparisk.composition import compose_basic, compose_exact
 from skparisk.laws import (
     Gaussian,
@@ -30,7 +38,12 @@ from skparisk.laws import (
     sample_discrete_laplace,
     sample_uniform_integers,
 )
-from skparisk.mechanisms import AdditiveNoise, NoiseShape, to_dyadic
+from skparisk.mechanisms import (
+    AdditiveNoise,
+    IsotropicShape,
+    NoiseShape,
+    to_dyadic,
+)
 from skparisk.queries import PairDifferences, Query
 from skparisk.reference import DrawnRecords, RecordPool, Reference
 
@@ -306,6 +319,95 @@ def test_law_cannot_go_by_the_name_of_another(name):
         own_sampler(law=law).fit(public())
 
 
+def test_law_cannot_be_written_as_another():
+    class Unequal(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            return False
+
+    law = type("Disguised", (Logistic,), {"name": Unequal("laplace")})()
+    with pytest.raises(ValueError, match="law must have a name"):
+        own_sampler(law=law).fit(public())
+
+
+def test_law_is_not_ours_because_it_says_so():
+    said = {"__module__": "skparisk.laws", "name": "laplace"}
+    law = type("Laplace", (Logistic,), said)()
+    with pytest.raises(ValueError, match="law must not be one of your own"):
+        own_sampler(law=law).fit(public())
+
+
+def test_risks_that_are_no_numbers_are_refused():
+    def pair_risks(self, distances, scale, levels, *, n_outputs, steps):
+        return np.full(np.broadcast(distances, levels).shape, np.nan)
+
+    law = type("Unknown", (Gaussian,), {"name": "unknown", "pair_risks": pair_risks})()
+    with pytest.raises(ValueError, match="law must say the risk"):
+        own_sampler(law=law, randomness="both").fit(public())
+
+
+def test_law_that_may_change_is_refused():
+    @dataclass
+    class Changing(Law):
+        name = "changing"
+        slope: float = 1.0
+
+        def sample(self, scale, size, source):
+            return sample_discrete_laplace(scale, size, source)
+
+    with pytest.raises(ValueError, match="law must be a value"):
+        own_sampler(law=Changing()).fit(public())
+
+
+def test_law_of_a_document_is_said_and_is_no_other():
+    release = Certificate(0.5, loss=DominatingLoss(Logistic(), 0.5))
+    assert release.provisos == (OWN_LAW,)
+    document = release.to_dict()
+    assert Certificate.from_dict(document).provisos == (OWN_LAW,)
+    again = Certificate.from_dict(document, laws=[Logistic()])
+    assert again == release
+    assert OWN_LAW in compose_exact([again] * 2, delta=1e-6).provisos
+    with pytest.raises(ValueError, match="do not follow"):
+        Certificate.from_dict(document | {"provisos": []})
+
+
+def test_law_of_ones_own_does_not_stand_in_for_ours():
+    disguised = type("Disguised", (Logistic,), {"name": "laplace"})()
+    document = Certificate(0.5, loss=DominatingLoss("laplace", 0.5)).to_dict()
+    with pytest.raises(ValueError, match="law must not be one of your own"):
+        Certificate.from_dict(document, laws=[disguised])
+    with pytest.raises(ValueError, match="law must not be one of your own"):
+        DominatingLoss(disguised, 0.5)
+
+
+def test_ledger_file_counts_a_law_that_it_only_names_by_its_numbers(tmp_path):
+    noise, certificate = calibrate(
+        np.random.default_rng(0).laplace(size=(999, 1)),
+        Target(0.1, 0.1),
+        law=Logistic(),
+        n_records=10,
+    )
+    path = tmp_path / "ledger.db"
+    with PrivacyLedger(
+        1.0, delta=1e-5, gamma=0.9, composition="exact", path=path
+    ) as ledger:
+        for _ in range(3):
+            noise.release([0.0], charges=[certificate])
+    spent = PrivacyLedger.open(path).spent
+    assert spent == ledger.spent
+    known = compose_exact([certificate] * 3, delta=1e-5).epsilon
+    assert known <= spent.epsilon <= 0.3
+    assert OWN_LAW in spent.provisos
+
+
+def test_law_without_a_bound_has_no_noise_at_risk_by_default():
+    law = type("Unbounded", (Logistic,), {"name": "unbounded", "bounded": False})()
+    known = KnownSensitivity(0.1, law=law, at_risk=True)
+    with pytest.raises(ValueError, match="does not say its noise_at_risk"):
+        PrivateRidge(sensitivity=known).fit(public(3), public(3)[:, 0])
+
+
 def test_what_a_law_does_not_say_is_an_error():
     class Bare(Law):
         name = "bare"
@@ -371,6 +473,52 @@ def test_shape_cannot_go_by_the_name_of_another():
     shape = type("Disguised", (Powers,), {"name": "whitened"})((0, 2))
     with pytest.raises(ValueError, match="noise_shape must not be one of your own"):
         own_sampler(noise_shape=shape).fit(public(2))
+
+
+def test_shape_that_inherits_from_ours_is_said():
+    class Smaller(IsotropicShape):
+        name = "smaller"
+
+        def __init__(self):
+            pass
+
+        def whiten(self, values):
+            return values / 2**20
+
+    sampler = own_sampler(noise_shape=Smaller()).fit(public())
+    assert OWN_SHAPE in sampler.certificate_.provisos
+
+
+def test_target_is_calibrated_as_it_says_what_is_random():
+    differences = np.ones((99, 1))
+    with pytest.raises(ValueError, match="randomness must not be 'explicit'"):
+        calibrate(differences, Target(1.0, 0.1, 0.0, "explicit"), n_records=1)
+    with pytest.raises(ValueError, match="randomness must be 'explicit'"):
+        calibrate_known(1.0, Target(1.0, 0.1))
+
+
+@pytest.mark.parametrize("row", [[np.nan, 1.0], [1.0, np.nan], [1.0, np.inf]])
+def test_pairs_are_answered_or_not(row):
+    pairs = SampledPairs(np.array([row] * 99), None, np.zeros(2))
+    with pytest.raises(ValueError, match="differences of SampledPairs"):
+        calibrate(pairs, Target(1.0, 0.1, randomness="both"), n_records=1)
+
+
+def test_what_is_said_of_a_calibration_is_of_that_one():
+    sampler = own_sampler(law=Logistic(), calibration=Cautious()).fit(public())
+    again = sampler.calibrate(gamma=0.2).certificate_
+    assert sorted(again.provisos) == sorted({OWN_LAW, OWN_RULE})
+    sampler.set_params(law="laplace", calibration="exchangeable")
+    assert sampler.calibrate().certificate_.provisos == ()
+
+
+def test_seeded_noise_is_charged_as_such():
+    noise, certificate = calibrate(
+        np.random.default_rng(0).laplace(size=(99, 1)), Target(1.0, 0.1), n_records=10
+    )
+    with PrivacyLedger(9.0, gamma=0.9) as ledger:
+        noise.release([0.0], charges=[certificate], noise_random_state=0)
+    assert ledger.spent.void
 
 
 def test_reference_is_sampled_from_and_said():
@@ -440,6 +588,9 @@ def test_differences_of_ones_own_are_on_the_callers_word():
     )
     assert certificate.risk <= 0.05
     assert {OWN_LAW, OWN_RULE} < {*certificate.provisos}
+    assert any("differences were supplied" in text for text in certificate.provisos)
+    _, same = calibrate(differences, Target(1.0, 0.1), n_records=10, provisos=())
+    assert any("differences were supplied" in text for text in same.provisos)
     assert (
         certificate.evidence.sensitivity
         == np.sort(np.abs(differences).sum(axis=1))[

@@ -208,6 +208,19 @@ def test_rule_of_ones_own_is_on_the_certificate():
     assert claim.risk == GAMMA
 
 
+def test_rule_of_ones_own_is_said_also_where_it_counts_as_false():
+    rule = type("Empty", (Twice,), {"__len__": lambda self: 0})()
+    claim = fit(KnownSensitivity(0.1, at_risk=True, rule=rule)).certificate_
+    assert any("(twice)" in text for text in claim.provisos)
+
+
+def test_sensitivity_is_not_proven_because_the_caller_says_so():
+    target = Target(EPSILON, 0.0, randomness="explicit")
+    assert DECLARED in calibrate_known(1.0, target)[1].provisos
+    with pytest.raises(TypeError, match="proven"):
+        calibrate_known(1.0, target, proven=True)
+
+
 def test_theorem_4_of_the_paper_warns_and_certifies_nothing():
     known = KnownSensitivity(0.5, at_risk=True, rule=DandekarTheorem4())
     with pytest.warns(HeuristicGuaranteeWarning, match="whose proof does not hold"):

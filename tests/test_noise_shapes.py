@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from laws import FALSE_ALARM, assert_law, rejects_law
 from scipy import stats
 
+from skparisk.calibration import Target, calibrate
 from skparisk.mechanisms import (
     AdditiveNoise,
     DiagonalShape,
@@ -152,6 +153,50 @@ def test_outputs_that_determine_each_other_are_refused():
     twice = np.where(np.random.default_rng(0).random((200, 1)) < 0.5, 1.0, [-1.0, -1.0])
     with pytest.raises(ValueError, match="none of which is determined by the others"):
         fit_noise_shape("whitened", twice)
+
+
+def test_a_shape_stays_what_it_was_when_the_noise_was_calibrated():
+    scales, factor = np.ones(2), np.eye(2)
+    shapes = DiagonalShape(scales), WhitenedShape(factor)
+    scales[:] = factor[:] = 1e9
+    for shape in shapes:
+        assert shape.whiten(np.ones((1, 2))) == pytest.approx(1.0)
+    for held in (shapes[0].scales, shapes[1].factor):
+        with pytest.raises(ValueError, match="read-only"):
+            held[0] = 1e9
+
+
+@pytest.mark.parametrize(
+    "scales",
+    [[0.0, 1.0], [-1.0, 1.0], [np.nan, 1.0], [np.inf, 1.0], [5e-324, 1.0], [[1.0]], 1],
+)
+def test_scales_that_are_none_are_refused(scales):
+    with pytest.raises(ValueError, match="scales must be"):
+        DiagonalShape(np.array(scales))
+
+
+@pytest.mark.parametrize(
+    "factor",
+    [
+        np.ones(2),
+        np.ones((1, 2)),
+        np.ones((2, 2)),
+        np.zeros((2, 2)),
+        np.diag([1.0, np.nan]),
+        [[1e-160, 0.0], [1.0, 1e-160]],
+    ],
+)
+def test_factors_that_are_none_are_refused(factor):
+    with pytest.raises(ValueError, match="factor must be"):
+        WhitenedShape(np.array(factor))
+
+
+@pytest.mark.parametrize("shape", [DiagonalShape(np.ones(3)), WhitenedShape(np.eye(3))])
+def test_shape_is_for_as_many_outputs(shape):
+    with pytest.raises(ValueError, match="noise_shape must be for 2 outputs"):
+        calibrate(np.ones((99, 2)), Target(1.0, 0.1), shape=shape, n_records=1)
+    with pytest.raises(ValueError, match="noise_shape must be for 2 outputs"):
+        AdditiveNoise("laplace", 1, 0, 2, shape)
 
 
 def test_unknown_shapes_are_refused():

@@ -15,7 +15,7 @@ from skparisk.calibration._scale import find_scale
 from skparisk.calibration._target import Target
 from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate, DominatingLoss, Evidence
-from skparisk.certificate._claim import SEEDED
+from skparisk.certificate._claim import GIVEN_LAW, SEEDED
 from skparisk.exceptions import CalibrationError
 from skparisk.laws import Law
 from skparisk.laws._grid import GRID_SHARE
@@ -27,6 +27,7 @@ from skparisk.mechanisms import (
     NoiseShape,
     fit_noise_shape,
 )
+from skparisk.mechanisms._shapes import check_n_outputs
 
 __all__ = [
     "calibrate",
@@ -41,10 +42,6 @@ _GIVEN = "differences that the caller supplied"
 _GIVEN_DIFFERENCES = (
     "The differences were supplied by the caller, and it has not been checked that "
     "they are those of independent pairs of neighboring databases."
-)
-_GIVEN_LAW = (
-    "The law of the noise ({}) was supplied by the caller, and what it says of its "
-    "privacy loss has not been checked."
 )
 _GIVEN_SHAPE = (
     "The shape of the noise was supplied by the caller, who says that it does not "
@@ -70,7 +67,7 @@ def calibrate(
     relation: str = "replace-one",
     reference: str | None = _GIVEN,
     for_new_people: str | None = None,
-    provisos: tuple[str, ...] = (_GIVEN_DIFFERENCES,),
+    provisos: tuple[str, ...] = (),
     seeded: bool = False,
     random_state: Any = None,
 ) -> tuple[Noise, Certificate]:
@@ -111,7 +108,7 @@ default="laplace"
         resamples of a table means for new people.
 
     provisos : tuple of str
-        What the guarantee rests on besides.
+        What the guarantee rests on besides, and besides the differences.
 
     seeded : bool, default=False
         Whether the noise will be drawn from a seed: the certificate is then void.
@@ -159,7 +156,7 @@ default="laplace"
         relation=check_relation(relation),
         reference=reference,
         for_new_people=for_new_people,
-        provisos=provisos,
+        provisos=(_GIVEN_DIFFERENCES, *provisos),
         seeded=seeded,
     )
 
@@ -177,8 +174,10 @@ def find_noise(
 ) -> tuple[Noise, Certificate]:
     """Do what `calibrate` does, on terms that have been agreed."""
     target, law, rule = terms.target, terms.law, terms.rule
-    own_shape = isinstance(terms.shape, str | IsotropicShape)
-    given_shape = () if own_shape else (_GIVEN_SHAPE,)
+    if not isinstance(terms.shape, str):
+        check_n_outputs(terms.shape, pairs.n_outputs)
+    ours = isinstance(terms.shape, str) or type(terms.shape) is IsotropicShape
+    given_shape = () if ours else (_GIVEN_SHAPE,)
     shape = _fit_shape(terms, pairs.take(slice(terms.n_shape_pairs)))
     pairs = pairs.take(slice(terms.n_shape_pairs, None))
     distances = norms_of_pairs(pairs, shape, law)
@@ -272,12 +271,21 @@ def dominating_loss(
 
 def law_proviso(law: Law) -> tuple[str, ...]:
     """Return what a guarantee rests on by a law of the caller's; nothing by ours."""
-    return () if is_ours(law) else (_GIVEN_LAW.format(law.name),)
+    return () if is_ours(law) else (GIVEN_LAW.format(law.name),)
 
 
 def _as_pairs(differences: Any, random_state: Any) -> SampledPairs:
     rng = check_random_state(random_state, "random_state")
     if isinstance(differences, SampledPairs):
+        finite = np.isfinite(differences.differences)
+        if (
+            not (np.isinf(differences.differences) | finite).all()
+            or not (finite.all(axis=1) == finite.any(axis=1)).all()
+        ):
+            raise ValueError(
+                "differences of SampledPairs must be without NaN, and all of a pair "
+                "finite, or all infinite."
+            )
         return differences
     values = np.asarray(differences, dtype=np.float64)
     if values.ndim != 2 or not values.size or np.isnan(values).any():

@@ -17,7 +17,7 @@ from skparisk.laws._names import NORMS, as_law
 from skparisk.mechanisms import AdditiveNoise, LaplaceMechanism
 from skparisk.mechanisms._noise import ROUNDING_SLACK
 
-__all__ = ["KnownRule", "calibrate_known", "check_known"]
+__all__ = ["KnownRule", "calibrate_known", "check_known", "find_known"]
 
 
 @runtime_checkable
@@ -46,6 +46,11 @@ class KnownRule(Protocol):
 
 def check_known(target: Target, law: Law, rule: KnownRule | None) -> None:
     """Check that all of these go together, before anything is answered."""
+    if target.randomness != "explicit":
+        raise ValueError(
+            "randomness must be 'explicit' for a known sensitivity, got "
+            f"{target.randomness!r}."
+        )
     target.check_law(law)
     if rule is None:
         return
@@ -67,7 +72,6 @@ def calibrate_known(
     n_outputs: int = 1,
     n_records: int = 1,
     relation: str = "replace-one",
-    proven: bool = False,
     seeded: bool = False,
 ) -> tuple[AdditiveNoise, Certificate]:
     """Return noise for a known sensitivity, and its certificate.
@@ -96,9 +100,6 @@ def calibrate_known(
 
     relation : {"replace-one", "add-remove"}, default="replace-one"
         How neighbors differ.
-
-    proven : bool, default=False
-        Whether the sensitivity was proven, not declared by the caller.
 
     seeded : bool, default=False
         Whether the noise will be drawn from a seed: the certificate is then void.
@@ -133,6 +134,32 @@ def calibrate_known(
     >>> round(noise.noise_scale, 4), certificate.risk
     (0.0322, 0.0)
     """
+    return find_known(
+        sensitivity,
+        target,
+        law=law,
+        rule=rule,
+        n_outputs=n_outputs,
+        n_records=n_records,
+        relation=relation,
+        proven=False,
+        seeded=seeded,
+    )
+
+
+def find_known(
+    sensitivity: float,
+    target: Target,
+    *,
+    law: str | Law,
+    rule: KnownRule | None,
+    n_outputs: int,
+    n_records: int,
+    relation: str,
+    proven: bool,
+    seeded: bool,
+) -> tuple[AdditiveNoise, Certificate]:
+    """Do what `calibrate_known` does; a sensitivity may also be proven."""
     sensitivity = check_positive(sensitivity, "sensitivity")
     k = check_at_least(n_outputs, "n_outputs", 1)
     law = as_law(law)
@@ -164,7 +191,11 @@ def calibrate_known(
         noise_scale=noise.noise_scale,
         n_records=n_records,
         n_outputs=k,
-        calibration=rule.name if rule and void else "bound" if proven else "declared",
+        calibration=rule.name
+        if rule is not None and void
+        else "bound"
+        if proven
+        else "declared",
         law=law.name,
         norm=NORMS[law.norm],
         curve=None if curve is None else as_curve(*curve),
@@ -180,7 +211,7 @@ def calibrate_known(
         relation=check_relation(relation),
         loss=None if void else loss,
         void_reasons=reasons,
-        provisos=(*(rule_proviso(rule) if rule else ()), *law_proviso(law)),
+        provisos=(*(() if rule is None else rule_proviso(rule)), *law_proviso(law)),
         evidence=evidence,
     )
     return noise, certificate

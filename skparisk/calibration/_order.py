@@ -175,7 +175,10 @@ def control_risk(
         raise _no_noise(gamma, (n_moving + 1) / (n_pairs + 1) if n_moving else 0.0)
 
     def total(scale: float) -> float:
-        return float(risks(scale, epsilon).sum())
+        together = float(risks(scale, epsilon).sum())
+        if math.isnan(together):
+            raise ValueError("law must say the risk of each pair, got NaN.")
+        return together
 
     start = float(np.median(distances[(distances > 0) & np.isfinite(distances)]))
     _, scale = _bracket(total, allowed * (1 - _ROUNDING), start)

@@ -46,6 +46,9 @@ class SampledPairs:
 
     sketch : RecordSketch or None
         To know the records of the reference again.
+
+    provisos : tuple of str
+        What a guarantee that comes from them rests on.
     """
 
     differences: NDArray[np.float64]
@@ -54,6 +57,7 @@ class SampledPairs:
     failure: str | None = None
     draw_seed: int = 0
     sketch: RecordSketch | None = None
+    provisos: tuple[str, ...] = ()
     withheld: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -109,6 +113,7 @@ class SampledPairs:
         empty = np.empty((0, self.differences.shape[1]))
         self.differences, self.errors, self.rounding = empty, None, empty.sum(axis=0)
         self.failure, self.draw_seed, self.sketch = None, 0, None
+        self.provisos = ()
         self.withheld = True
 
 
@@ -125,7 +130,7 @@ def norms_of_pairs(
         some = np.flatnonzero(answered[rows]) + rows.start
         norms[some] = row_norms(shape.whiten(pairs.differences[some]), law.norm)
         # In units of the answer, what they are off by has been added to each already.
-        if pairs.errors is not None and not isinstance(shape, IsotropicShape):
+        if pairs.errors is not None and type(shape) is not IsotropicShape:
             off = shape.whiten_errors(pairs.errors[some])
             norms[some] += row_norms(off, law.norm)
     return norms

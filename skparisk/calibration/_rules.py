@@ -268,6 +268,8 @@ def rule_proviso(rule: Any) -> tuple[str, ...]:
 
 def check_name(rule: Any) -> None:
     """Refuse a rule of the caller's that goes by the name of another."""
+    if type(rule.name) is not str:
+        raise ValueError(f"calibration must have a name, got {rule.name!r}.")
     if not is_ours(rule) and rule.name in (*CALIBRATIONS, "declared", "bound"):
         raise ValueError(
             f"calibration must not be a rule of your own named {rule.name!r}, which a "

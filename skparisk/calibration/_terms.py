@@ -49,7 +49,7 @@ def agree(
         )
     target.check_law(law)
     draws = _count_draws(target, law, rule, n_draws)
-    if law.chooses and shape != "isotropic" and not isinstance(shape, IsotropicShape):
+    if law.chooses and shape != "isotropic" and type(shape) is not IsotropicShape:
         raise ValueError(
             f"noise_shape must be 'isotropic' with law={law.name!r}, got {shape!r}."
         )

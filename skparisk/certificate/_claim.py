@@ -22,6 +22,7 @@ from skparisk.laws._names import LAWS, NORMS
 __all__ = [
     "CERTAIN",
     "DECLARED",
+    "GIVEN_LAW",
     "INFINITE",
     "NO_NOISE",
     "PRIVATE_CLASSES",
@@ -59,6 +60,10 @@ PRIVATE_CLASSES = (
 )
 # What the guarantee rests on.
 DECLARED = "The sensitivity was declared by the caller and has not been checked."
+GIVEN_LAW = (
+    "The law of the noise ({}) was supplied by the caller, and what it says of its "
+    "privacy loss has not been checked."
+)
 
 
 @dataclass(frozen=True)
@@ -259,6 +264,7 @@ class Claim:
         plain["void_reasons"] += self._missing_reasons(plain)
         if self.evidence is not None:
             plain["provisos"] = self._check_evidence(self.evidence, plain)
+        plain["provisos"] += self._missing_provisos(plain["provisos"])
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 
@@ -292,6 +298,15 @@ class Claim:
         if self.randomness != "implicit":
             certain |= exact_sum([*parts, plain["delta"]]) >= 1
         return (CERTAIN,) if certain and not reasons else ()
+
+    def _missing_provisos(self, said: tuple[str, ...]) -> tuple[str, ...]:
+        """Return that a law is not of this package, if it is not said yet."""
+        named = [
+            *([] if self.loss is None else [self.loss.law_name]),
+            *([] if self.evidence is None else [self.evidence.law]),
+        ]
+        given = {GIVEN_LAW.format(name) for name in named if name not in LAWS}
+        return tuple(sorted(given - {*said}))
 
     def _check_loss(self, loss: Any, epsilon: float, evidence: Any) -> None:
         """Refuse a law of the loss that is no law, or of less loss than there is."""

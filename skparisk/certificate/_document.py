@@ -15,6 +15,7 @@ from skparisk.certificate import _words as words
 from skparisk.certificate._claim import SENTENCES, Claim, Evidence
 from skparisk.certificate._loss import DominatingLoss
 from skparisk.laws import Law
+from skparisk.laws._names import as_law
 
 __all__ = ["as_html", "as_text", "read", "write"]
 
@@ -77,6 +78,7 @@ def read(document: Any, kind: type[ClaimT], laws: Iterable[Law] = ()) -> ClaimT:
             "something else, or was written by a version of skparisk with another "
             "schema."
         )
+    named = {law.name: law for law in map(as_law, laws)}
     own = [field.name for field in fields(kind)]
     derived = ["version", "guarantee", "conditions", "private"]
     _check_entries(document, [*_SCHEMA, *derived, *own])
@@ -86,7 +88,6 @@ def read(document: Any, kind: type[ClaimT], laws: Iterable[Law] = ()) -> ClaimT:
         if loss is not None:
             _check_entries(loss, [field.name for field in fields(DominatingLoss)])
             parts = _entries(loss, DominatingLoss)
-            named = {law.name: law for law in laws}
             parts["law"] = named.get(parts["law"], parts["law"])
             entries["loss"] = DominatingLoss(**parts)
         if evidence is not None:

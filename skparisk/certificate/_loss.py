@@ -9,6 +9,7 @@ from typing import Any
 from skparisk.certificate._rounding import check_range
 from skparisk.exceptions import IncompatibleError
 from skparisk.laws import Gaussian, Laplace, Law
+from skparisk.laws._names import as_law
 
 __all__ = ["DominatingLoss", "is_name"]
 
@@ -45,12 +46,16 @@ class DominatingLoss:
     excess: float = 0.0
 
     def __post_init__(self) -> None:
-        law = _COMPOSED.get(self.law, self.law) if is_name(self.law) else self.law
+        law = self.law
+        if is_name(law):
+            law = _COMPOSED.get(str(law), str(law))
         if not (is_name(law) or (isinstance(law, Law) and law.composes(1))):
             raise ValueError(
                 f"law must be one of {list(_COMPOSED)}, or a law that says how it "
                 f"composes, got {law!r}."
             )
+        # None may go by the name of another, in a document least of all.
+        law = as_law(law) if isinstance(law, Law) else law
         object.__setattr__(self, "law", law)
         for name in ("shift", "excess"):
             value = check_range(getattr(self, name), name)

@@ -177,8 +177,14 @@ class Law(ABC):
         """Return noise whose loss is above `epsilon` with probability gamma at most.
 
         Over the noise alone, for any two answers. With the risk that is achieved, and
-        other levels with their risks, where they are known. By default there is none.
+        other levels with their risks, where they are known. By default there is none,
+        which takes a loss that has a bound.
         """
+        if not self.bounded:
+            raise ValueError(
+                f"{type(self).__name__} does not say its noise_at_risk, and its loss "
+                "has no bound: it has no noise for a risk over the noise."
+            )
         return self.unit_noise(epsilon, 0.0, n_outputs), 0.0, None
 
     def standard_noise(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -25,18 +26,29 @@ NORMS: dict[float, str] = {1: "l1", 2: "l2", math.inf: "sup"}
 
 def is_ours(part: Any) -> bool:
     """Tell if an object is of this package, where it was proven or is marked."""
-    return type(part).__module__.partition(".")[0] == __name__.partition(".")[0]
+    kind = type(part)
+    module = kind.__module__
+    if module.partition(".")[0] != __name__.partition(".")[0]:
+        return False
+    # A class says itself where it is from: it must also be found there.
+    return getattr(sys.modules.get(module), kind.__qualname__, None) is kind
 
 
 def as_law(law: Any) -> Law:
     """Return the law of a name, or the one that is given."""
     if not isinstance(law, Law):
         return LAWS[check_choice(law, "law", LAWS)]()
-    named = isinstance(law.name, str) and law.name
+    # A string of another type could be equal to none, and be written as ours.
+    named = type(law.name) is str and law.name
     if not named or law.norm not in NORMS:
         raise ValueError(
             f"law must have a name, and the norm 1, 2 or inf; got {law!r} with the "
             f"name {law.name!r} and the norm {law.norm!r}."
+        )
+    if type(law).__hash__ is None:
+        raise ValueError(
+            f"law must be a value, immutable and hashable; got {law!r} of a class that "
+            "is not: make it a dataclass with frozen=True."
         )
     if not is_ours(law) and law.name in LAWS:
         raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Real
 from operator import attrgetter
@@ -17,6 +17,7 @@ from skparisk.certificate import Certificate
 from skparisk.certificate._rounding import exact_sum, round_up
 from skparisk.composition import compose_exact
 from skparisk.exceptions import CalibrationError
+from skparisk.laws import Law
 from skparisk.ledger._history import History
 
 __all__ = ["RULES", "Budget", "triple"]
@@ -46,10 +47,16 @@ def _advanced(history: History, delta: float) -> Iterator[Certificate]:
 def _exact(history: History, delta: float) -> Iterator[Certificate]:
     yield history.totals.basic()
     try:
-        together = compose_exact(history.parts, delta=delta)
+        together = compose_exact(map(_composable, history.parts), delta=delta)
     except CalibrationError:  # no level has this delta
         return
     yield together
+
+
+def _composable(release: Certificate) -> Certificate:
+    """Return a release; of a law that is only named, as in a file, its numbers."""
+    named = release.loss is not None and not isinstance(release.loss.law, Law)
+    return replace(release, loss=None) if named else release
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,16 @@ __all__ = ["as_seeded", "charge"]
 
 
 def charge(
-    charges: Sequence[Certificate] | None, n_rows: int, what: str, note: str
+    charges: Sequence[Certificate] | None,
+    n_rows: int,
+    what: str,
+    note: str,
+    noise_random_state: Any,
 ) -> None:
-    """Charge releases, or refuse one of unknown level where a ledger is open."""
+    """Charge releases, or refuse one of unknown level where a ledger is open.
+
+    Noise from a seed is charged as such, whatever its certificate was made for.
+    """
     if charges is None:
         refuse_without_level(what)
     elif n_rows and len(charges) not in (1, n_rows):
@@ -26,6 +33,11 @@ def charge(
             f"{len(charges)}."
         )
     else:
+        if noise_random_state is not None:
+            charges = [
+                each if each.seeded else as_seeded(each, noise_random_state)
+                for each in charges
+            ]
         spend(*charges, note=note)
 
 

@@ -53,7 +53,7 @@ class _Chooser:
     ) -> int | NDArray[np.intp]:
         rows = _check_scores(scores)
         source = noise_source(noise_random_state)
-        charge(charges, len(rows), "ExponentialChoice", note)
+        charge(charges, len(rows), "ExponentialChoice", note, noise_random_state)
         if self.steps:
             chosen = _choose(self._steps_below_best(rows), 2 * self.steps, source)
         else:

@@ -19,7 +19,7 @@ from skparisk.laws import Law
 from skparisk.laws._grid import MOST_STEPS, USUAL_STEPS
 from skparisk.laws._names import as_law
 from skparisk.mechanisms._charge import as_seeded, charge
-from skparisk.mechanisms._shapes import IsotropicShape, NoiseShape
+from skparisk.mechanisms._shapes import IsotropicShape, NoiseShape, check_n_outputs
 
 __all__ = [
     "ROUNDING_SLACK",
@@ -109,6 +109,7 @@ class AdditiveNoise:
         check_at_least(self.exponent, "exponent", -1074)
         if check_at_least(self.steps, "steps", 0) > MOST_STEPS:
             raise ValueError(f"steps must be at most 2**52, got {self.steps!r}.")
+        check_n_outputs(self.shape, self.n_outputs)
         for name in ("steps", "exponent", "n_outputs"):  # no short integers
             object.__setattr__(self, name, int(getattr(self, name)))
 
@@ -236,7 +237,7 @@ class AdditiveNoise:
             raise ValueError("values must be finite numbers, got NaN or infinity.")
         source = noise_source(noise_random_state)
         n_rows = values.size // self.n_outputs
-        charge(charges, n_rows, "AdditiveNoise", note)
+        charge(charges, n_rows, "AdditiveNoise", note, noise_random_state)
         if not self.steps:
             return values.copy()
         numbers, exponent = self.shape.whiten_exactly(

@@ -26,6 +26,7 @@ __all__ = [
     "NoiseShape",
     "WhitenedShape",
     "as_shape",
+    "check_n_outputs",
     "fit_noise_shape",
     "to_dyadic",
 ]
@@ -105,6 +106,20 @@ class DiagonalShape:
     scales: NDArray[np.float64]
     name: str = field(default="diagonal", init=False)
 
+    def __post_init__(self) -> None:
+        scales = _frozen(self.scales)
+        if scales.ndim != 1 or not _has_inverses(scales):
+            raise ValueError(
+                "scales must be of shape (n_outputs,), of numbers above 0 that are, as "
+                f"their inverses, finite; got others, of shape {scales.shape}."
+            )
+        object.__setattr__(self, "scales", scales)
+
+    @property
+    def n_outputs(self) -> int:
+        """Outputs that it is for."""
+        return len(self.scales)
+
     def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return values * (1 / self.scales)
 
@@ -137,10 +152,29 @@ class WhitenedShape:
     _inverse: NDArray[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        units = np.abs(self.factor).max(axis=1)
-        unitless = self.factor / units[:, None]  # no overflow between far units
-        inverse = solve_triangular(unitless, np.eye(len(units)), lower=True) / units
-        object.__setattr__(self, "_inverse", inverse)
+        factor = _frozen(self.factor)
+        square = factor.ndim == 2 and len(factor) == factor.shape[1]
+        lower = square and np.isfinite(factor).all() and not np.triu(factor, 1).any()
+        if not lower or not _has_inverses(np.abs(np.diag(factor))):
+            raise ValueError(
+                "factor must be of shape (n_outputs, n_outputs), lower triangular and "
+                "invertible, of finite numbers; got another one, of shape "
+                f"{factor.shape}."
+            )
+        units = np.abs(factor).max(axis=1)
+        unitless = factor / units[:, None]  # no overflow between far units
+        inverse = solve_triangular(unitless, np.eye(len(units)), lower=True)
+        with np.errstate(over="ignore"):
+            inverse = inverse / units
+        if not np.isfinite(inverse).all():
+            raise ValueError("factor must be invertible, without an overflow.")
+        object.__setattr__(self, "factor", factor)
+        object.__setattr__(self, "_inverse", _frozen(inverse))
+
+    @property
+    def n_outputs(self) -> int:
+        """Outputs that it is for."""
+        return len(self.factor)
 
     def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return values @ self._inverse.T
@@ -237,6 +271,8 @@ def fit_noise_shape(
 def as_shape(shape: Any) -> str | NoiseShape:
     """Return the name of a shape that is taken from pairs, or the one that is given."""
     if not isinstance(shape, str | type) and isinstance(shape, NoiseShape):
+        if type(shape.name) is not str:
+            raise ValueError(f"noise_shape must have a name, got {shape.name!r}.")
         if shape.name in NOISE_SHAPES and not is_ours(shape):
             raise ValueError(
                 f"noise_shape must not be one of your own named {shape.name!r}, which "
@@ -244,6 +280,29 @@ def as_shape(shape: Any) -> str | NoiseShape:
             )
         return shape
     return check_choice(shape, "noise_shape", NOISE_SHAPES)
+
+
+def check_n_outputs(shape: NoiseShape, n_outputs: int) -> None:
+    """Refuse a shape that is known to be for another number of outputs."""
+    size = getattr(shape, "n_outputs", n_outputs)
+    if size != n_outputs:
+        raise ValueError(
+            f"noise_shape must be for {n_outputs} outputs, as the query has, got one "
+            f"for {size}."
+        )
+
+
+def _frozen(values: Any) -> NDArray[np.float64]:
+    """Return a copy that nobody changes after the noise was calibrated for it."""
+    copied = np.array(values, dtype=np.float64)
+    copied.flags.writeable = False
+    return copied
+
+
+def _has_inverses(scales: NDArray[np.float64]) -> bool:
+    with np.errstate(all="ignore"):
+        numbers = (scales > 0) & np.isfinite(scales) & np.isfinite(1 / scales)
+    return bool(numbers.all())
 
 
 def to_dyadic(values: Any) -> Dyadic:

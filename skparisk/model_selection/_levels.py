@@ -325,10 +325,13 @@ def _declared_known(part: Any, known: KnownSensitivity) -> Certificate:
         0.0 if exact else target.gamma,
         randomness="explicit",
         relation="replace-one",
-        void_reasons=(*_void_reasons(part), *(rule.void_reasons if rule else ())),
+        void_reasons=(
+            *_void_reasons(part),
+            *(() if rule is None else rule.void_reasons),
+        ),
         provisos=(
             DECLARED,
-            *(rule_proviso(rule) if rule else ()),
+            *(() if rule is None else rule_proviso(rule)),
             *law_proviso(law),
         ),
     )

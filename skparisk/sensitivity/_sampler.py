@@ -360,6 +360,7 @@ default="isotropic"
             n_outputs=pairs.n_outputs,
             gamma=terms.target.gamma,
         )
+        pairs.provisos = () if private else shortcomings
         try:
             self._calibrate(
                 pairs,
@@ -368,9 +369,8 @@ default="isotropic"
                 relation=self.relation,
                 reference=reference.description,
                 for_new_people=reference.for_new_people,
-                provisos=() if private else shortcomings,
             )
-        except CalibrationError:
+        except ValueError:  # also of a shape, whose message is about outputs
             if not private:
                 raise
             raise CalibrationError(_PRIVATE_FAILURE, terms.target.gamma, 1.0) from None
@@ -430,14 +430,17 @@ default="isotropic"
             relation=str(certificate.relation),
             reference=evidence.reference,
             for_new_people=evidence.for_new_people,
-            provisos=certificate.provisos,
         )
         return other
 
     def _calibrate(self, pairs: SampledPairs, terms: Terms, **about: Any) -> None:
         """Set everything that follows from what was sampled."""
         self.mechanism_, certificate = find_noise(
-            pairs, terms, seeded=self.noise_random_state is not None, **about
+            pairs,
+            terms,
+            provisos=pairs.provisos,
+            seeded=self.noise_random_state is not None,
+            **about,
         )
         self.claim_ = ClaimOfPairs(certificate, pairs)
         if terms.rule.void_reasons:
