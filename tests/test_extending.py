@@ -491,7 +491,7 @@ def test_shape_that_inherits_from_ours_is_said():
 
 def test_target_is_calibrated_as_it_says_what_is_random():
     differences = np.ones((99, 1))
-    with pytest.raises(ValueError, match="randomness must not be 'explicit'"):
+    with pytest.raises(ValueError, match="randomness must be 'implicit' or 'both'"):
         calibrate(differences, Target(1.0, 0.1, 0.0, "explicit"), n_records=1)
     with pytest.raises(ValueError, match="randomness must be 'explicit'"):
         calibrate_known(1.0, Target(1.0, 0.1))
