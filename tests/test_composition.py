@@ -9,7 +9,7 @@ import certificates
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from releases import DELTA, RULES, gaussian, laplace
 from scipy import integrate, optimize, special, stats
@@ -224,6 +224,7 @@ def test_sums_are_those_of_decimal_numbers():
     shifts=st.lists(st.floats(1e-9, 50.0), min_size=1, max_size=6),
     delta=st.floats(1e-300, 1 - 2**-30),
 )
+@example(shifts=[0.5], delta=0.999999999010698)
 @settings(deadline=None, max_examples=60)
 def test_formulas_are_never_rounded_down(shifts, delta):
     """In 60 digits, and not up by more than a share 1e-11 either."""

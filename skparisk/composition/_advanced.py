@@ -240,6 +240,8 @@ def _mean_loss(epsilon: float) -> float:
 def _what_is_left(total: float, parts: Iterable[Certificate]) -> float:
     """Return delta less those of the releases, rounded down."""
     own = exact_sum(g.delta for g in parts)
+    if not own:  # next to 1 the smallest change of delta matters
+        return total
     left = math.nextafter(float(exact_sum([total]) - own), 0.0)
     if left <= 0:
         raise CalibrationError(

@@ -68,7 +68,7 @@ def count_violations(sampler, differences, draws, share=1.0):
     """Count losses beyond epsilon at `share` times the noise that was calibrated."""
     noise = sampler.mechanism_
     shifts = noise.shape.whiten(differences) / (share * noise.noise_scale)
-    return violations_of(noise.law, shifts, draws)
+    return violations_of(noise.law.name, shifts, draws)
 
 
 def violations_of(law, shifts, draws):
