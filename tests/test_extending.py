@@ -469,6 +469,27 @@ def test_shape_is_used_and_said(randomness):
     assert sampler.release(X[:100] + 1).shape == (2,)
 
 
+class Text(str):
+    """A name that could be equal to none, and be written as another."""
+
+
+def test_rules_and_shapes_have_names():
+    for name in (None, "", Text("mine")):
+        rule = type("Nameless", (Cautious,), {"name": name})()
+        with pytest.raises(ValueError, match="calibration must have a name"):
+            own_sampler(calibration=rule).fit(public())
+        shape = type("Nameless", (Powers,), {"name": name})((0,))
+        with pytest.raises(ValueError, match="noise_shape must have a name"):
+            own_sampler(noise_shape=shape).fit(public())
+
+
+def test_law_without_a_bound_has_no_risk_over_the_noise_by_default():
+    law = type("Unbounded", (Logistic,), {"name": "unbounded", "bounded": False})()
+    known = KnownSensitivity(0.1, law=law, at_risk=True)
+    with pytest.raises(ValueError, match="does not say its noise_at_risk"):
+        PrivateRidge(sensitivity=known).fit(public(3), public(3)[:, 0])
+
+
 def test_shape_cannot_go_by_the_name_of_another():
     shape = type("Disguised", (Powers,), {"name": "whitened"})((0, 2))
     with pytest.raises(ValueError, match="noise_shape must not be one of your own"):

@@ -16,7 +16,7 @@ from skparisk._validate import check_at_least, check_choice, check_probability
 from skparisk.calibration._dkw import dkw_least_noise, dkw_slack, round_up
 from skparisk.certificate._claim import check_sentences
 from skparisk.exceptions import CalibrationError
-from skparisk.laws._names import is_ours
+from skparisk.laws._names import is_named, is_ours
 from skparisk.privacy_loss._numerics import unwrap
 
 __all__ = [
@@ -268,7 +268,7 @@ def rule_proviso(rule: Any) -> tuple[str, ...]:
 
 def check_name(rule: Any) -> None:
     """Refuse a rule of the caller's that goes by the name of another."""
-    if type(rule.name) is not str:
+    if not is_named(rule):
         raise ValueError(f"calibration must have a name, got {rule.name!r}.")
     if not is_ours(rule) and rule.name in (*CALIBRATIONS, "declared", "bound"):
         raise ValueError(

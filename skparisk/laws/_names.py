@@ -13,7 +13,7 @@ from skparisk.laws._exponential import Exponential
 from skparisk.laws._gaussian import Gaussian
 from skparisk.laws._laplace import Laplace
 
-__all__ = ["LAWS", "NORMS", "as_law", "is_ours"]
+__all__ = ["LAWS", "NORMS", "as_law", "is_named", "is_ours"]
 
 LAWS: dict[str, Callable[[], Law]] = {
     "laplace": Laplace,
@@ -34,13 +34,19 @@ def is_ours(part: Any) -> bool:
     return getattr(sys.modules.get(module), kind.__qualname__, None) is kind
 
 
+def is_named(part: Any) -> bool:
+    """Tell if a part has a name, as a plain string.
+
+    One of another type could be equal to none, and be written as one of ours.
+    """
+    return type(part.name) is str and bool(part.name)
+
+
 def as_law(law: Any) -> Law:
     """Return the law of a name, or the one that is given."""
     if not isinstance(law, Law):
         return LAWS[check_choice(law, "law", LAWS)]()
-    # A string of another type could be equal to none, and be written as ours.
-    named = type(law.name) is str and law.name
-    if not named or law.norm not in NORMS:
+    if not is_named(law) or law.norm not in NORMS:
         raise ValueError(
             f"law must have a name, and the norm 1, 2 or inf; got {law!r} with the "
             f"name {law.name!r} and the norm {law.norm!r}."

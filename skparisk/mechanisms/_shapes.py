@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from skparisk._validate import check_choice
-from skparisk.laws._names import is_ours
+from skparisk.laws._names import is_named, is_ours
 
 __all__ = [
     "NOISE_SHAPES",
@@ -271,7 +271,7 @@ def fit_noise_shape(
 def as_shape(shape: Any) -> str | NoiseShape:
     """Return the name of a shape that is taken from pairs, or the one that is given."""
     if not isinstance(shape, str | type) and isinstance(shape, NoiseShape):
-        if type(shape.name) is not str:
+        if not is_named(shape):
             raise ValueError(f"noise_shape must have a name, got {shape.name!r}.")
         if shape.name in NOISE_SHAPES and not is_ours(shape):
             raise ValueError(
