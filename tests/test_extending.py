@@ -483,6 +483,14 @@ def test_rules_and_shapes_have_names():
             own_sampler(noise_shape=shape).fit(public())
 
 
+def test_law_with_a_bound_keeps_it_for_all_noise_by_default():
+    X = public(3)
+    known = KnownSensitivity(0.1, law=Logistic(), at_risk=True)
+    ridge = PrivateRidge(epsilon=0.5, sensitivity=known).fit(X, X[:, 0])
+    assert ridge.risk_ == 0
+    assert ridge.noise_scale_ == pytest.approx(0.2, rel=1e-5)
+
+
 def test_law_without_a_bound_has_no_risk_over_the_noise_by_default():
     law = type("Unbounded", (Logistic,), {"name": "unbounded", "bounded": False})()
     known = KnownSensitivity(0.1, law=law, at_risk=True)
