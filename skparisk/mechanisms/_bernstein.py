@@ -1,4 +1,8 @@
-"""The Bernstein mechanism: release of a function on a cube."""
+"""The Bernstein mechanism: release of a function on a cube.
+
+The mechanism, the polynomial that it releases and their lattice stand in one file, as
+each is read with the others.
+"""
 
 from __future__ import annotations
 
