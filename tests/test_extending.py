@@ -483,6 +483,12 @@ def test_rules_and_shapes_have_names():
             own_sampler(noise_shape=shape).fit(public())
 
 
+def test_a_rule_chooses_a_whole_number():
+    rule = type("Half", (Cautious,), {"order_index": lambda self, m, gamma: m / 2})()
+    with pytest.raises(ValueError, match="must choose one of 500 .* number 250.0"):
+        own_sampler(calibration=rule).fit(public())
+
+
 def test_law_with_a_bound_keeps_it_for_all_noise_by_default():
     X = public(3)
     known = KnownSensitivity(0.1, law=Logistic(), at_risk=True)

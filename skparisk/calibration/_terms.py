@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, NamedTuple
 
 from skparisk._validate import check_at_least
@@ -77,7 +78,7 @@ def agree(
             target=error.target,
             best=error.best,
         ) from error
-    if not 1 <= index <= n_left:
+    if not isinstance(index, Integral) or not 1 <= index <= n_left:
         raise ValueError(
             f"calibration must choose one of {n_left} sampled pairs, and {rule.name!r} "
             f"chose number {index!r}."
