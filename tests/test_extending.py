@@ -485,7 +485,7 @@ def test_rules_and_shapes_have_names():
 
 def test_a_rule_chooses_a_whole_number():
     rule = type("Half", (Cautious,), {"order_index": lambda self, m, gamma: m / 2})()
-    with pytest.raises(ValueError, match="must choose one of 500 .* number 250.0"):
+    with pytest.raises(ValueError, match=r"must choose one of 500 .* number 250\.0"):
         own_sampler(calibration=rule).fit(public())
 
 

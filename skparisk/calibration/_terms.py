@@ -78,7 +78,8 @@ def agree(
             target=error.target,
             best=error.best,
         ) from error
-    if not isinstance(index, Integral) or not 1 <= index <= n_left:
+    whole = isinstance(index, Integral)  # who wrote the rule is not known
+    if not (whole and 1 <= index <= n_left):
         raise ValueError(
             f"calibration must choose one of {n_left} sampled pairs, and {rule.name!r} "
             f"chose number {index!r}."
