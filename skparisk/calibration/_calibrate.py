@@ -15,7 +15,7 @@ from skparisk.calibration._scale import find_scale
 from skparisk.calibration._target import Target
 from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate, DominatingLoss, Evidence
-from skparisk.certificate._claim import GIVEN_LAW, SEEDED
+from skparisk.certificate._claim import SEEDED
 from skparisk.exceptions import CalibrationError
 from skparisk.laws import Law
 from skparisk.laws._grid import GRID_SHARE
@@ -33,7 +33,6 @@ __all__ = [
     "calibrate",
     "dominating_loss",
     "find_noise",
-    "law_proviso",
 ]
 
 Noise = AdditiveNoise | ExponentialChoice
@@ -224,7 +223,7 @@ def find_noise(
         relation=relation,
         loss=None if reasons else dominating_loss(target, law, evidence),
         void_reasons=reasons,
-        provisos=(*rule_proviso(rule), *law_proviso(law), *given_shape, *provisos),
+        provisos=(*rule_proviso(rule), *given_shape, *provisos),
         evidence=evidence,
     )
     return noise, certificate
@@ -267,11 +266,6 @@ def dominating_loss(
         shift=shift * (1 + 2 * GRID_SHARE),
         excess=target.epsilon * 2 * GRID_SHARE,
     )
-
-
-def law_proviso(law: Law) -> tuple[str, ...]:
-    """Return what a guarantee rests on by a law of the caller's; nothing by ours."""
-    return () if is_ours(law) else (GIVEN_LAW.format(law.name),)
 
 
 def _as_pairs(differences: Any, random_state: Any) -> SampledPairs:

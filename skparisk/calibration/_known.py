@@ -6,7 +6,7 @@ import math
 from typing import Protocol, runtime_checkable
 
 from skparisk._validate import check_at_least, check_positive, check_relation
-from skparisk.calibration._calibrate import dominating_loss, law_proviso
+from skparisk.calibration._calibrate import dominating_loss
 from skparisk.calibration._order import as_curve
 from skparisk.calibration._rules import check_name, rule_proviso
 from skparisk.calibration._target import Target
@@ -211,7 +211,7 @@ def find_known(
         relation=check_relation(relation),
         loss=None if void else loss,
         void_reasons=reasons,
-        provisos=(*(() if rule is None else rule_proviso(rule)), *law_proviso(law)),
+        provisos=() if rule is None else rule_proviso(rule),
         evidence=evidence,
     )
     return noise, certificate

@@ -36,7 +36,7 @@ def find_scale(
 ) -> Found:
     """Return the least noise scale that keeps the target, for pairs of such distances.
 
-    Infinitely little noise, where an infinite level asks for none.
+    0 where an infinite level asks for none.
     """
     if math.isinf(terms.target.epsilon):
         if terms.n_draws == 0:

@@ -22,7 +22,6 @@ from skparisk.laws._names import LAWS, NORMS
 __all__ = [
     "CERTAIN",
     "DECLARED",
-    "GIVEN_LAW",
     "INFINITE",
     "NO_NOISE",
     "PRIVATE_CLASSES",
@@ -33,6 +32,7 @@ __all__ = [
     "Claim",
     "Evidence",
     "check_sentences",
+    "law_proviso",
 ]
 
 RANDOMNESS = ("implicit", "both", "explicit")
@@ -60,7 +60,7 @@ PRIVATE_CLASSES = (
 )
 # What the guarantee rests on.
 DECLARED = "The sensitivity was declared by the caller and has not been checked."
-GIVEN_LAW = (
+_GIVEN_LAW = (
     "The law of the noise ({}) was supplied by the caller, and what it says of its "
     "privacy loss has not been checked."
 )
@@ -305,8 +305,8 @@ class Claim:
             *([] if self.loss is None else [self.loss.law_name]),
             *([] if self.evidence is None else [self.evidence.law]),
         ]
-        given = {GIVEN_LAW.format(name) for name in named if name not in LAWS}
-        return tuple(sorted(given - {*said}))
+        given = (text for name in named for text in law_proviso(name))
+        return tuple(sorted({*given} - {*said}))
 
     def _check_loss(self, loss: Any, epsilon: float, evidence: Any) -> None:
         """Refuse a law of the loss that is no law, or of less loss than there is."""
@@ -380,6 +380,11 @@ class Claim:
         provisos: tuple[str, ...] = plain["provisos"]
         declared = evidence.calibration == "declared" and DECLARED not in provisos
         return (DECLARED, *provisos) if declared else provisos
+
+
+def law_proviso(name: str) -> tuple[str, ...]:
+    """Return what a guarantee rests on by a law of the caller's; nothing by ours."""
+    return () if name in LAWS else (_GIVEN_LAW.format(name),)
 
 
 def check_sentences(value: Any, name: str) -> tuple[str, ...]:

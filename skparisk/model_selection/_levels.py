@@ -20,10 +20,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._private import PrivateMixin, samples_training_data
-from skparisk.calibration._calibrate import law_proviso
 from skparisk.calibration._rules import as_rule, rule_proviso
 from skparisk.certificate import Certificate
-from skparisk.certificate._claim import DECLARED, SEEDED
+from skparisk.certificate._claim import DECLARED, SEEDED, law_proviso
 from skparisk.composition import compose_basic
 from skparisk.exceptions import IncompatibleError
 from skparisk.laws import Laplace
@@ -307,7 +306,7 @@ def _declared(part: Any) -> Certificate:
         randomness=sampler.randomness,
         relation=sampler.relation,
         void_reasons=_void_reasons(part, sampler),
-        provisos=(*rule_proviso(rule), *law_proviso(as_law(sampler.law))),
+        provisos=(*rule_proviso(rule), *law_proviso(as_law(sampler.law).name)),
     )
 
 
@@ -332,7 +331,7 @@ def _declared_known(part: Any, known: KnownSensitivity) -> Certificate:
         provisos=(
             DECLARED,
             *(() if rule is None else rule_proviso(rule)),
-            *law_proviso(law),
+            *law_proviso(law.name),
         ),
     )
 
