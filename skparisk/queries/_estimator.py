@@ -18,6 +18,7 @@ from sklearn.utils import get_tags
 from skparisk._silence import silenced
 from skparisk.queries._base import Differences, Query
 from skparisk.queries._labels import label_codes, pool_codes, where_classes_present
+from skparisk.queries._state import Numbers, find_numbers, read
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
 
@@ -33,7 +34,6 @@ __all__ = [
     "takes_targets",
 ]
 
-Numbers: TypeAlias = Mapping[str, Floats]
 Align: TypeAlias = Callable[[Numbers, Numbers], Numbers]
 
 
@@ -47,7 +47,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class AttributeReader:
-    """Reads fitted attributes."""
+    """Reads fitted attributes, also of what is inside: ``steps.ridge.coef_``."""
 
     names: tuple[str, ...]
 
@@ -99,6 +99,13 @@ class EstimatorQuery(Query):
     anchor : mapping of str to ndarray, default=None
         The numbers of a fit on a public database.
 
+    asked : estimator, default=None
+        The estimator before steps of it were fitted on public records, for which
+        queries are equal. None: `estimator`.
+
+    template : object, default=None
+        What the released numbers are put into. It knows nothing of private records.
+
     Examples
     --------
     >>> import numpy as np
@@ -117,6 +124,8 @@ class EstimatorQuery(Query):
     labels: NDArray[Any] | None = None
     align: Align | None = None
     anchor: Numbers | None = None
+    asked: Any = None
+    template: Any = None
 
     @property
     def needs_y(self) -> bool:
@@ -185,7 +194,8 @@ class EstimatorQuery(Query):
     @property
     def _question(self) -> list[Any]:
         reader = self.reader
-        what = [type(self.estimator), _plain_params(self.estimator)]
+        asked = self.estimator if self.asked is None else self.asked
+        what = [type(asked), _plain_params(asked)]
         return [*what, type(reader), vars(reader), self.classes]
 
     def __str__(self) -> str:
@@ -227,12 +237,13 @@ def takes_targets(estimator: Any) -> bool:
 
 def _as_numbers(fitted: Any, name: str) -> Floats:
     kind = type(fitted).__name__
-    if not hasattr(fitted, name):
+    try:
+        value = read(fitted, name)
+    except (AttributeError, LookupError, ValueError):
         raise ValueError(
             f"{kind} has no attribute {name!r} after fit; its numeric ones are "
             f"{describe_candidates(fitted)}."
-        )
-    value = getattr(fitted, name)
+        ) from None
     try:
         numbers = np.asarray(value)
     except ValueError:  # arrays of several shapes
@@ -250,15 +261,12 @@ def _as_numbers(fitted: Any, name: str) -> Floats:
 
 
 def describe_candidates(fitted: Any) -> str:
-    """Name the numeric attributes of a fitted estimator, with their shapes."""
-    found = []
-    for name in sorted(n for n in dir(fitted) if n.endswith("_") and n[0] != "_"):
-        value = getattr(fitted, name, None)
-        if (
-            isinstance(value, np.ndarray | float)
-            and np.asarray(value).dtype.kind in "f"
-        ):
-            found.append(f"{name} {np.shape(value)}")
+    """Name the floats that a fitted estimator holds, with their shapes."""
+    found = [
+        f"{name} {values.shape}"
+        for name, values in sorted(find_numbers(fitted).items())
+        if name.endswith("_")
+    ]
     return ", ".join(found) or "none"
 
 

@@ -1,4 +1,4 @@
-"""What a private estimator asks of each database, and takes from a public one."""
+"""What a private estimator asks of each database."""
 
 from __future__ import annotations
 
@@ -13,76 +13,117 @@ from sklearn.utils import check_array, get_tags
 from skparisk._classes import PublicClasses
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
-from skparisk.queries._estimator import describe_candidates
+from skparisk.queries._estimator import Align, Numbers
+from skparisk.reference import TableReference
 from skparisk.reference._sketch import RecordSketch
-from skparisk.wrappers._first_fit import FirstFit
 from skparisk.wrappers._methods import releases_predictions
-from skparisk.wrappers._recipes import Recipe
+from skparisk.wrappers._public_records import PublicRecords
+from skparisk.wrappers._public_steps import freeze_structure
+from skparisk.wrappers._recipes import find_recipe
+from skparisk.wrappers._served import serve
+from skparisk.wrappers._template import Template
 
-__all__ = ["UNKNOWN", "make_query", "read_public"]
-
-# For an estimator without a recipe: all that is released is named.
-UNKNOWN = Recipe(lambda estimator: ())
+__all__ = ["ask_again", "make_query"]
 
 
 def make_query(
     model: Any,
     estimator: Any,
-    recipe: Recipe,
-    first: FirstFit,
+    public: PublicRecords,
     labels: PublicClasses | None,
     features: NDArray[np.float64],
 ) -> EstimatorQuery:
-    """Return what is asked of each database."""
+    """Return what is asked of each database; it is found on records that are public."""
+    align = _check_align(model, estimator)
     if releases_predictions(model):
-        reader: Reader = PredictionReader(
-            model.release, _check_points(model, estimator, features)
-        )
-        align = None
+        points = _check_points(model, estimator, features)
+        fitted, template = next(public.fits(estimator)), None
+        prepared = estimator
+        reader: Reader = PredictionReader(model.release, points)
     else:
         if model.X_public is not None or model.surrogate is not None:
             raise ValueError(
                 "X_public and surrogate must be None unless release is 'predict' "
                 f"or 'predict_proba'; got release={model.release!r}."
             )
-        reader = AttributeReader(_choose_names(model, recipe, first))
-        align = recipe.align if model.align == "auto" else model.align
-    if not (align is None or callable(align)):
-        raise ValueError(
-            "align must be 'auto', None or a callable (numbers, anchor) -> "
-            f"numbers; got {model.align!r}."
-        )
-    numbers = reader(first.fitted)
-    first.check_repeatable(reader)
-    anchored = align is not None and math.isfinite(model.epsilon)
+        names = None if model.release == "auto" else _check_names(model.release)
+        prepared, public_steps = freeze_structure(estimator, public)
+        fits = list(public.fits(prepared))
+        known = public.reference is not None
+        if names is None:
+            template = Template.find(fits, public.points, public_steps, known)
+        else:
+            AttributeReader(names)(fits[0])  # says what is no number
+            template = Template.of(fits, public.points, names, public_steps, known)
+        fitted, reader = fits[0], AttributeReader(template.places)
+    numbers = reader(fitted)
+    public.check_repeatable(prepared, fitted, reader)
+    # Whether it can be served is found out before anything is released.
+    serve(model, numbers, template, None if labels is None else labels.labels)
     return EstimatorQuery(
-        estimator,
+        prepared,
         reader,
         {name: values.shape for name, values in numbers.items()},
         classes=None if labels is None else labels.numbers,
         labels=None if labels is None else labels.labels,
         align=align,
-        anchor=first.as_anchor(numbers) if anchored else None,
+        anchor=_as_anchor(numbers, public) if _anchored(model, align) else None,
+        asked=estimator,
+        template=template,
     )
 
 
-def _choose_names(model: Any, recipe: Recipe, first: FirstFit) -> tuple[str, ...]:
-    names = model.release
-    if isinstance(names, str) and names == "auto":
-        if recipe is UNKNOWN:
-            raise ValueError(
-                f"release='auto' does not know {type(model.estimator).__name__}: "
-                "name the fitted attributes to release, from "
-                f"{describe_candidates(first.fitted)}; or release predictions at "
-                "public points, with release='predict' or 'predict_proba'."
-            )
-        names = recipe.names(first.fitted)
-        if not names:
-            raise ValueError(
-                f"release='auto' finds nothing that {first.fitted} has learned."
-            )
-        return names
-    return _check_names(names, "release", at_least=1)
+def ask_again(
+    model: Any,
+    estimator: Any,
+    known: EstimatorQuery,
+    labels: PublicClasses | None,
+    features: NDArray[np.float64],
+) -> EstimatorQuery:
+    """Return what a model asks, with places and shapes of a query that is sampled."""
+    reader = known.reader
+    if releases_predictions(model):
+        points = _check_points(model, estimator, features)
+        reader = PredictionReader(model.release, points)
+    elif model.release != "auto":
+        reader = AttributeReader(_check_names(model.release))
+    return EstimatorQuery(
+        known.estimator,
+        reader,
+        known.shapes,
+        classes=None if labels is None else labels.numbers,
+        align=_check_align(model, estimator),
+        asked=estimator,
+    )
+
+
+def _check_align(model: Any, estimator: Any) -> Align | None:
+    """Return what aligns fits: of predictions nothing has to be."""
+    align = model.align
+    if align == "auto":
+        recipe = find_recipe(estimator)
+        align = None if recipe is None else recipe.align
+    if not (align is None or callable(align)):
+        raise ValueError(
+            "align must be 'auto', None or a callable (numbers, anchor) -> "
+            f"numbers; got {model.align!r}."
+        )
+    return None if releases_predictions(model) else align
+
+
+def _anchored(model: Any, align: Align | None) -> bool:
+    return align is not None and math.isfinite(model.epsilon)
+
+
+def _as_anchor(numbers: Numbers, public: PublicRecords) -> Numbers | None:
+    """Return numbers to align others to; None where they mean nothing."""
+    reference = public.reference
+    if isinstance(reference, TableReference) and reference.sampling == "disjoint":
+        raise ValueError(
+            "align must be None if the reference has sampling='disjoint', because "
+            "the records that others are aligned to would be used twice."
+        )
+    return None if reference is None else numbers
 
 
 def _check_points(
@@ -121,35 +162,14 @@ def _check_points(
     return points
 
 
-def read_public(model: Any, first: FirstFit, query: EstimatorQuery) -> dict[str, Any]:
-    """Return further attributes of the fit on public records."""
-    names = _check_names(model.public_attributes, "public_attributes", at_least=0)
-    if names and not first.is_public:
-        raise ValueError(
-            "public_attributes are taken from a fit on public records, but there "
-            "is no reference: give X_reference, or a sampler with a reference."
-        )
-    twice = [name for name in names if name in query.shapes]
-    if twice:
-        raise ValueError(f"public_attributes are already released: {twice}.")
-    missing = [name for name in names if not hasattr(first.fitted, name)]
-    if missing:
-        raise ValueError(
-            "public_attributes are not attributes of a fitted "
-            f"{type(first.fitted).__name__}: {missing}."
-        )
-    return {name: getattr(first.fitted, name) for name in names}
-
-
-def _check_names(names: Any, parameter: str, at_least: int) -> tuple[str, ...]:
+def _check_names(names: Any) -> tuple[str, ...]:
     """Return names of attributes."""
     several = isinstance(names, Sequence) and not isinstance(names, str)
     checked = tuple(names) if several else ()
     good = all(isinstance(name, str) and name for name in checked)
-    if not several or not good or not at_least <= len(set(checked)) == len(checked):
-        others = ", or 'auto', 'predict' or 'predict_proba'" if at_least else ""
+    if not several or not good or not 1 <= len(set(checked)) == len(checked):
         raise ValueError(
-            f"{parameter} must be a sequence of distinct names of fitted "
-            f"attributes{others}; got {names!r}."
+            "release must be a sequence of distinct names of fitted attributes, or "
+            f"'auto', 'predict' or 'predict_proba'; got {names!r}."
         )
     return checked

@@ -30,18 +30,21 @@ from skparisk._private import (
 from skparisk._private_data import hide_values, validate_private
 from skparisk._validate import check_at_least, check_random_state
 from skparisk.exceptions import IncompatibleError
-from skparisk.neighbors import sample_database
+from skparisk.queries import EstimatorQuery
 from skparisk.queries._estimator import repeatable, takes_targets
-from skparisk.reference import Reference, TableReference, as_reference
+from skparisk.reference import TableReference, as_reference
 from skparisk.sensitivity import SensitivitySampler
-from skparisk.sensitivity._parallel import MOST_ASKED
-from skparisk.wrappers._asked import UNKNOWN, make_query, read_public
-from skparisk.wrappers._first_fit import FirstFit
+from skparisk.wrappers._asked import ask_again, make_query
 from skparisk.wrappers._methods import ServedMethods
-from skparisk.wrappers._recipes import find_recipe
+from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._served import serve
 
 __all__ = ["PrivateEstimator"]
+
+PUBLIC_STEPS = (
+    "Steps inside the estimator ({}) were fitted on the reference, which must be "
+    "public, and not on these records."
+)
 
 
 class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
@@ -75,10 +78,6 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         Where the sensitivity comes from: :ref:`private-parameters`. Numbers of
         different sizes are released with less noise by a sampler with
         ``noise_shape="whitened"``.
-
-    public_attributes : tuple of str, default=()
-        Further attributes that the served methods need. They are those of a fit on
-        records of the reference, which must be given, and never of the private data.
 
     align : callable, "auto" or None, default="auto"
         For fits that are defined up to sign or order: ``align(numbers, anchor)`` is
@@ -142,7 +141,6 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         epsilon: float = 1.0,
         gamma: float = 0.05,
         sensitivity: Any = None,
-        public_attributes: Sequence[str] = (),
         align: Any = "auto",
         X_public: Any = None,
         surrogate: Any = None,
@@ -157,7 +155,6 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         self.epsilon = epsilon
         self.gamma = gamma
         self.sensitivity = sensitivity
-        self.public_attributes = public_attributes
         self.align = align
         self.X_public = X_public
         self.surrogate = surrogate
@@ -168,7 +165,13 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any = None, *, X_reference: Any = None, y_reference: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        X_reference: Any = None,
+        y_reference: Any = None,
+        **fit_params: Any,
     ) -> Self:
         """Fit, and release what was learned with noise.
 
@@ -183,6 +186,10 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         X_reference, y_reference : array-like, default=None
             Public records, and their targets or labels: :ref:`private-fit`.
 
+        **fit_params : None
+            Nothing else is passed to the fit of the estimator: weights and the like
+            are refused, because sampled neighbors have none.
+
         Returns
         -------
         self : PrivateEstimator
@@ -193,6 +200,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             For these, and what it warns of, see :ref:`private-fit`.
         """
         forget_fit(self)
+        _refuse_fit_params(fit_params)
         source = self._check_privacy()
         estimator = _check_estimator(self.estimator)
         warn_fitted_parts(self)
@@ -214,16 +222,14 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         wrapped = [part for part in (estimator, self.surrogate) if part is not None]
         frozen = find_fitted_parts(self).frozen
         refuse_frozen_on(frozen, wrapped, features, targets)
-        first = self._fit_first(estimator, source, data, labels)
-        recipe = find_recipe(estimator) or UNKNOWN
-        query = make_query(self, estimator, recipe, first, labels, features)
-        extra = read_public(self, first, query)
-        # Whether it can be served is found out before anything is released.
-        serve(self, query.reader(first.fitted), recipe, extra, labels)
+        query = self._find_query(source, estimator, data, labels)
         released = self._release(source, query, data)
         # A fitted sampler has a query of its own, with its shapes and its anchor.
         asked: Any = query if self.sampler_ is None else self.sampler_.query_
-        self.estimator_ = serve(self, asked.split(released), recipe, extra, labels)
+        known = None if labels is None else labels.labels
+        self.template_ = asked.template
+        self.estimator_ = serve(self, asked.split(released), asked.template, known)
+        self._tell_public_steps()
         if labels is not None:
             self.classes_ = labels.labels
             tell_classes(self, labels)
@@ -252,24 +258,36 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         )
         return features, hide_values(np.asarray, targets, dtype=np.float64)
 
-    def _fit_first(
+    def _find_query(
         self,
-        estimator: Any,
         source: SensitivitySource,
+        estimator: Any,
         data: TrainingData,
         labels: PublicClasses | None,
-    ) -> FirstFit:
-        """Fit on records of the reference, or on made-up ones where there is none."""
-        X, y, private = data.features, data.targets, data.reference_is_private
+    ) -> EstimatorQuery:
+        """Return what is asked of each database, found on records that are public."""
         sampler = source if isinstance(source, SensitivitySampler) else None
-        reference: Reference | None = data.table
-        if reference is None and sampler is not None:
-            if private:
-                reference = TableReference(X, y)  # as the sampler will do
-            elif sampler.reference is not None:
-                reference = as_reference(sampler.reference)
-        if reference is None:
-            return FirstFit.on_made_up(estimator, X.shape, y, labels)
+        known = getattr(sampler, "query_", None)
+        if isinstance(known, EstimatorQuery):
+            return ask_again(self, estimator, known, labels, data.features)
+        public = self._find_public(sampler, estimator, data, labels)
+        return make_query(self, estimator, public, labels, data.features)
+
+    def _find_public(
+        self,
+        sampler: SensitivitySampler | None,
+        estimator: Any,
+        data: TrainingData,
+        labels: PublicClasses | None,
+    ) -> PublicRecords:
+        """Draw records of the reference, or make some up where there is none."""
+        X, y = data.features, data.targets
+        reference: Any = data.table
+        if reference is None and sampler is not None and not data.reference_is_private:
+            reference = sampler.reference
+        if reference is None or data.reference_is_private:
+            return PublicRecords.make_up(X.shape, y, labels)
+        reference = as_reference(reference)
         names = getattr(self, "feature_names_in_", None)
         reference.check_columns(X.shape[1], None if names is None else tuple(names))
         seeds = (self.random_state, None if sampler is None else sampler.random_state)
@@ -279,22 +297,17 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         n_records = len(X) if known is None else check_at_least(known, "n_records", 1)
         # Not one of the seeds that the pairs have.
         root = np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,))
-        failure: Exception | None = None
-        for seed in root.spawn(MOST_ASKED):
-            database = sample_database(reference, n_records, seed)
-            _check_same_columns(y, database[1])
-            try:
-                return FirstFit.on(
-                    estimator,
-                    database,
-                    labels,
-                    None if private else reference,
-                    private=private,
-                )
-            except Exception as error:  # raised below, if it is not by chance
-                failure = error
-        assert failure is not None
-        raise failure
+        public = PublicRecords.draw(estimator, reference, n_records, root, labels)
+        _check_same_columns(y, public.databases[0][1])
+        return public
+
+    def _tell_public_steps(self) -> None:
+        """Say which steps were fitted on public records, and so are not private."""
+        template = self.template_
+        self.public_steps_ = () if template is None else template.public_steps
+        if self.public_steps_:
+            said = PUBLIC_STEPS.format(", ".join(self.public_steps_))
+            self._add_to_claim(provisos=(said,), note="steps fitted on public records")
 
     def _tell_fitted_parts(self) -> None:
         """Say what was learned before, by parts of the estimator that came fitted."""
@@ -326,6 +339,17 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         return self._as_noisy(tags)
 
 
+def _refuse_fit_params(fit_params: dict[str, Any]) -> None:
+    given = [name for name, value in fit_params.items() if value is not None]
+    if given:
+        raise ValueError(
+            f"{' and '.join(given)} must not be given to fit: what else the fit of a "
+            "record depends on, such as its weight, would have to be known of sampled "
+            "neighbors as well. Parameters of the estimator, such as class_weight, can "
+            "be set."
+        )
+
+
 def _check_same_columns(y: NDArray[Any] | None, targets: NDArray[Any] | None) -> None:
     if y is not None and targets is not None and targets.shape[1:] != y.shape[1:]:
         raise IncompatibleError(
@@ -350,6 +374,12 @@ def _check_estimator(estimator: Any) -> Any:
             "estimator must be one that `fit` can fit, but a FrozenEstimator learns "
             "nothing, so there is nothing to release. Wrap the estimator inside it, or "
             "use it as it is if it was fitted on public records."
+        )
+    if hasattr(estimator, "get_support"):
+        raise IncompatibleError(
+            f"{type(estimator).__name__} chooses columns, and noise cannot be added to "
+            "a choice. Let it be a step of a Pipeline before a model: there it is "
+            "fitted on public records."
         )
     try:
         return repeatable(estimator)

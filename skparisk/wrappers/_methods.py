@@ -10,8 +10,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skparisk.wrappers._recipes import find_recipe
-
 __all__ = ["ServedMethods", "releases_predictions"]
 
 # What `release` may be besides names of attributes, and what is then served.
@@ -32,26 +30,24 @@ def _offers(*methods: str) -> Callable[[Any], bool]:
     def check(model: Any) -> bool:
         if releases_predictions(model):
             return set(methods) <= set(_PREDICTIONS[model.release])
-        missing = _not_released(model, methods)
-        if missing:
-            raise AttributeError(
-                f"{' and '.join(methods)} of {type(model.estimator).__name__} needs "
-                f"{sorted(missing)}, which release={model.release!r} does not release."
-            )
+        template = getattr(model, "template_", None)
+        if template is not None:
+            for method in methods:
+                template.check_serves(method)
         return all(hasattr(model.estimator, method) for method in methods)
 
     return check
 
 
-def _not_released(model: Any, methods: tuple[str, ...]) -> set[str]:
-    """Return what methods of an estimator with a recipe need and will not have."""
-    recipe = find_recipe(model.estimator)
-    if recipe is None:
-        return set()
-    needed = {name for method in methods for name in recipe.needs.get(method, ())}
-    if isinstance(model.release, str):
-        return needed - {*recipe.names(model.estimator), *model.public_attributes}
-    return needed - {*model.release, *model.public_attributes}
+def _never(method: str, because: str) -> Callable[[Any], bool]:
+    """Return what says why a method is not there."""
+
+    def check(model: Any) -> bool:
+        raise AttributeError(
+            f"{type(model).__name__} has no {method}, because {because}: use fit."
+        )
+
+    return check
 
 
 def _answers(
@@ -196,6 +192,11 @@ class ServedMethods:
         "predict for the same records",
         "labels : ndarray of shape (n_records,)",
     )
+
+    @available_if(_never("partial_fit", "each call would be a release of its own"))
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Not there: each call would be a release of its own."""
+        raise NotImplementedError
 
     @available_if(_offers("score"))
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:

@@ -1,40 +1,44 @@
-"""What is released of scikit-learn's own estimators, and what follows from it."""
+"""What is known of scikit-learn's own estimators, and cannot be found by comparing.
+
+Which numbers say the same with less noise, what keeps them in their range, and how to
+align fits that are defined up to sign or order.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
 from skparisk.queries._estimator import Align
+from skparisk.queries._state import Numbers
 from skparisk.wrappers._alignment import match_centers, match_components
 
-__all__ = ["Recipe", "find_recipe"]
+__all__ = ["Recipe", "complete", "find_recipe"]
 
 Attributes: TypeAlias = dict[str, Any]
 
-
-def _complete_nothing(estimator: Any, released: Attributes) -> Attributes:
-    return {}
+# Of the largest: what a number that has to be above 0 becomes at least.
+_SMALL = 1e-9
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a kind of estimator is released."""
+    """What is known of a kind of estimator."""
 
-    # The attributes to release.
-    names: Callable[[Any], tuple[str, ...]]
+    # The attributes to release in place of those that are found.
+    names: Callable[[Any], tuple[str, ...]] | None = None
     # Further attributes, and mended ones where noise took a number out of its range: a
     # function of what was released, which changes nothing where there is no noise.
-    complete: Callable[[Any, Attributes], Attributes] = _complete_nothing
+    complete: Callable[[Any, Numbers], Attributes] | None = None
     # Where fits are defined up to sign or order.
     align: Align | None = None
-    # What methods need that is not released by default, as only they need it.
-    needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def find_recipe(estimator: Any) -> Recipe | None:
@@ -46,93 +50,30 @@ def find_recipe(estimator: Any) -> Recipe | None:
     return recipe if known is kind else None
 
 
-def _linear_names(estimator: Any) -> tuple[str, ...]:
-    return ("coef_", "intercept_") if estimator.fit_intercept else ("coef_",)
-
-
-def _complete_linear(estimator: Any, released: Attributes) -> Attributes:
-    return {} if estimator.fit_intercept else {"intercept_": 0.0}
-
-
-def _complete_linear_classifier(estimator: Any, released: Attributes) -> Attributes:
-    if estimator.fit_intercept or "coef_" not in released:
+def complete(estimator: Any, released: Numbers) -> Attributes:
+    """Return what follows from released numbers of an estimator, and mended ones."""
+    recipe = find_recipe(estimator)
+    if recipe is None or recipe.complete is None:
         return {}
-    return {"intercept_": np.zeros(len(released["coef_"]))}
+    return recipe.complete(estimator, released)
 
 
-def _complete_discriminant(estimator: Any, released: Attributes) -> Attributes:
-    if "coef_" not in released:
-        return {}
-    n_rows, n_features = released["coef_"].shape  # one row for two classes
-    most = min(max(n_rows - 1, 1), n_features)
-    width = most if estimator.n_components is None else estimator.n_components
-    return {"_max_components": width, "_n_features_out": width}
-
-
-def _gaussian_nb_names(estimator: Any) -> tuple[str, ...]:
-    names = ("theta_", "var_")
-    return names if estimator.priors is not None else (*names, "class_prior_")
-
-
-def _complete_gaussian_nb(estimator: Any, released: Attributes) -> Attributes:
-    found: Attributes = {}
-    if "var_" in released:
-        found["var_"] = _positive(released["var_"])
-    if estimator.priors is not None:
-        found["class_prior_"] = np.asarray(estimator.priors, dtype=np.float64)
-    elif "class_prior_" in released:
-        prior = _positive(released["class_prior_"])
-        mended = (prior != released["class_prior_"]).any()
-        found["class_prior_"] = prior / prior.sum() if mended else prior
+def _complete_gaussian_nb(estimator: Any, released: Numbers) -> Attributes:
+    found = _keep_positive("var_")(estimator, released)
+    if "class_prior_" in released:
+        found["class_prior_"] = _as_shares(released["class_prior_"])
     return found
 
 
-def _counting_nb_names(estimator: Any) -> tuple[str, ...]:
-    return ("feature_log_prob_", "class_log_prior_")
-
-
-def _complete_bernoulli_nb(estimator: Any, released: Attributes) -> Attributes:
+def _complete_bernoulli_nb(estimator: Any, released: Numbers) -> Attributes:
     if "feature_log_prob_" not in released:
         return {}
     # The logarithm of a probability below 1, of which the complement is taken.
-    below = np.minimum(released["feature_log_prob_"], np.log1p(-1e-9))
+    below = np.minimum(released["feature_log_prob_"], np.log1p(-_SMALL))
     return {"feature_log_prob_": below}
 
 
-def _pca_names(estimator: Any) -> tuple[str, ...]:
-    names = ("mean_", "components_")
-    return (*names, "explained_variance_") if estimator.whiten else names
-
-
-def _complete_pca(estimator: Any, released: Attributes) -> Attributes:
-    found = _complete_components(estimator, released)
-    if "explained_variance_" in released:
-        found["explained_variance_"] = _positive(released["explained_variance_"])
-    elif found and not estimator.whiten:
-        # scikit-learn 1.6 asks for it in `transform`, and does nothing with it.
-        found["explained_variance_"] = np.full(found["n_components_"], np.nan)
-    return found
-
-
-def _complete_components(estimator: Any, released: Attributes) -> Attributes:
-    if "components_" not in released:
-        return {}
-    return {"n_components_": len(released["components_"])}
-
-
-def _standard_scaler_names(estimator: Any) -> tuple[str, ...]:
-    names = (("mean_", estimator.with_mean), ("scale_", estimator.with_std))
-    return tuple(name for name, wanted in names if wanted)
-
-
-def _complete_standard_scaler(estimator: Any, released: Attributes) -> Attributes:
-    found: Attributes = {} if estimator.with_std else {"scale_": None}
-    if "scale_" in released:
-        found["scale_"] = _positive(released["scale_"])
-    return found
-
-
-def _complete_min_max_scaler(estimator: Any, released: Attributes) -> Attributes:
+def _complete_min_max_scaler(estimator: Any, released: Numbers) -> Attributes:
     if not {"data_min_", "data_max_"} <= released.keys():
         return {}
     low, high = released["data_min_"], released["data_max_"]
@@ -144,25 +85,81 @@ def _complete_min_max_scaler(estimator: Any, released: Attributes) -> Attributes
     return {"data_range_": width, "scale_": scale, "min_": least - low * scale}
 
 
-def _complete_k_means(estimator: Any, released: Attributes) -> Attributes:
-    found: Attributes = {"_n_threads": 1}  # what `predict` asks for; no result of a fit
-    if "cluster_centers_" in released:
-        found["_n_features_out"] = len(released["cluster_centers_"])
+def _complete_mixture(estimator: Any, released: Numbers) -> Attributes:
+    found: Attributes = {}
+    if "weights_" in released:
+        found["weights_"] = _as_shares(released["weights_"])
+    if "covariances_" in released:
+        kind = estimator.covariance_type
+        found |= _mend_covariances(released["covariances_"], kind)
     return found
+
+
+def _mend_covariances(covariances: NDArray[np.float64], kind: str) -> Attributes:
+    """Return covariances that are some, and their precisions, as a mixture has them."""
+    if kind in ("diag", "spherical"):
+        mended = _positive(covariances)
+        root = 1 / np.sqrt(mended)
+        return {
+            "covariances_": mended,
+            "precisions_": root**2,
+            "precisions_cholesky_": root,
+        }
+    matrices = covariances[None] if kind == "tied" else covariances
+    eye = np.eye(matrices.shape[1])
+    mended = np.array([_as_covariance(matrix) for matrix in matrices])
+    factors = [cholesky(matrix, lower=True) for matrix in mended]
+    roots = np.array([solve_triangular(f, eye, lower=True).T for f in factors])
+    precisions = roots @ roots.transpose(0, 2, 1)
+    one = 0 if kind == "tied" else slice(None)
+    return {
+        "covariances_": mended[one],
+        "precisions_": precisions[one],
+        "precisions_cholesky_": roots[one],
+    }
+
+
+def _as_covariance(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a positive definite matrix near a matrix: itself, if it is one."""
+    symmetric = (matrix + matrix.T) / 2
+    size = np.abs(matrix).max(initial=0.0)
+    if np.abs(matrix - symmetric).max(initial=0.0) <= _SMALL * size:
+        with suppress(LinAlgError):
+            cholesky(matrix, lower=True)
+            return matrix
+    values, vectors = eigh(symmetric)
+    floor = _SMALL * np.abs(values).max(initial=0.0) or 1.0
+    mended = (vectors * np.maximum(values, floor)) @ vectors.T
+    return np.asarray((mended + mended.T) / 2)
+
+
+def _complete_quantiles(estimator: Any, released: Numbers) -> Attributes:
+    if "quantiles_" not in released:
+        return {}
+    return {"quantiles_": np.sort(released["quantiles_"], axis=0)}
+
+
+def _keep_positive(*names: str) -> Callable[[Any, Numbers], Attributes]:
+    def mend(estimator: Any, released: Numbers) -> Attributes:
+        return {name: _positive(released[name]) for name in names if name in released}
+
+    return mend
 
 
 def _positive(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return numbers above 0: those that are not become small against the others."""
     size = np.abs(numbers).max(initial=0.0)
-    return np.where(numbers > 0, numbers, 1e-9 * size if size else 1.0)
+    return np.where(numbers > 0, numbers, _SMALL * size if size else 1.0)
+
+
+def _as_shares(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return numbers above 0 that sum to 1; such numbers as they are."""
+    shares = _positive(numbers)
+    return shares / shares.sum() if (shares != numbers).any() else shares
 
 
 def _names(*names: str) -> Callable[[Any], tuple[str, ...]]:
     return lambda estimator: names
-
-
-_REGRESSOR = Recipe(_linear_names, _complete_linear)
-_CLASSIFIER = Recipe(_linear_names, _complete_linear_classifier)
 
 
 def _of(package: str, recipe: Recipe, names: str) -> dict[str, Recipe]:
@@ -171,67 +168,29 @@ def _of(package: str, recipe: Recipe, names: str) -> dict[str, Recipe]:
 
 # By name: importing the classes would import half of scikit-learn.
 _RECIPES: dict[str, Recipe] = {
-    **_of(
-        "linear_model",
-        _REGRESSOR,
-        "ARDRegression BayesianRidge ElasticNet ElasticNetCV HuberRegressor Lars "
-        "LarsCV Lasso LassoCV LassoLars LassoLarsCV LassoLarsIC LinearRegression "
-        "OrthogonalMatchingPursuit OrthogonalMatchingPursuitCV Ridge RidgeCV "
-        "SGDRegressor TheilSenRegressor",
-    ),
-    **_of("svm", _REGRESSOR, "LinearSVR"),
-    **_of(
-        "linear_model",
-        _CLASSIFIER,
-        "LogisticRegression LogisticRegressionCV Perceptron SGDClassifier",
-    ),
-    **_of("svm", _CLASSIFIER, "LinearSVC"),
-    **_of(
-        "discriminant_analysis",
-        Recipe(
-            _names("coef_", "intercept_"),
-            _complete_discriminant,
-            needs=dict.fromkeys(("transform", "fit_transform"), ("scalings_",)),
-        ),
-        "LinearDiscriminantAnalysis",
-    ),
-    **_of(
-        "naive_bayes", Recipe(_gaussian_nb_names, _complete_gaussian_nb), "GaussianNB"
-    ),
-    **_of(
-        "naive_bayes", Recipe(_counting_nb_names, _complete_bernoulli_nb), "BernoulliNB"
-    ),
-    **_of("naive_bayes", Recipe(_counting_nb_names), "ComplementNB MultinomialNB"),
+    **_of("naive_bayes", Recipe(complete=_complete_gaussian_nb), "GaussianNB"),
+    **_of("naive_bayes", Recipe(complete=_complete_bernoulli_nb), "BernoulliNB"),
     **_of(
         "decomposition",
-        Recipe(
-            _pca_names,
-            _complete_pca,
-            match_components,
-            dict.fromkeys(
-                ("score", "score_samples"), ("explained_variance_", "noise_variance_")
-            ),
-        ),
-        "PCA",
+        Recipe(complete=_keep_positive("explained_variance_"), align=match_components),
+        "IncrementalPCA PCA",
     ),
-    **_of(
-        "decomposition",
-        Recipe(_names("components_"), _complete_components, match_components),
-        "TruncatedSVD",
-    ),
+    **_of("decomposition", Recipe(align=match_components), "TruncatedSVD"),
     **_of(
         "preprocessing",
-        Recipe(_standard_scaler_names, _complete_standard_scaler),
-        "StandardScaler",
+        Recipe(complete=_keep_positive("scale_")),
+        "MaxAbsScaler RobustScaler StandardScaler",
     ),
     **_of(
         "preprocessing",
         Recipe(_names("data_min_", "data_max_"), _complete_min_max_scaler),
         "MinMaxScaler",
     ),
+    **_of("preprocessing", Recipe(complete=_complete_quantiles), "QuantileTransformer"),
+    **_of("cluster", Recipe(align=match_centers), "KMeans MiniBatchKMeans"),
     **_of(
-        "cluster",
-        Recipe(_names("cluster_centers_"), _complete_k_means, match_centers),
-        "KMeans MiniBatchKMeans",
+        "mixture",
+        Recipe(_names("weights_", "means_", "covariances_"), _complete_mixture),
+        "GaussianMixture",
     ),
 }

@@ -20,10 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skparisk._classes import PublicClasses
-from skparisk.queries._estimator import Numbers
-from skparisk.wrappers._methods import releases_predictions
-from skparisk.wrappers._recipes import Recipe
+from skparisk.queries._state import Numbers
+from skparisk.wrappers._template import Template
 
 __all__ = ["ReleasedClassifier", "ReleasedRegressor", "serve"]
 
@@ -122,37 +120,12 @@ def as_probabilities(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(exact & (clipped == numbers), numbers, shares)
 
 
-def serve(
-    model: Any,
-    released: Numbers,
-    recipe: Recipe,
-    extra: dict[str, Any],
-    labels: PublicClasses | None,
-) -> Any:
-    """Return an estimator that knows what was released, and nothing else."""
-    if releases_predictions(model):
-        points = check_array(model.X_public, dtype=np.float64)
-        (values,) = released.values()
-        if labels is None:
-            return ReleasedRegressor(model.surrogate).fit(points, values)
-        return ReleasedClassifier(model.surrogate).fit(points, values, labels.labels)
-    served = clone(model.estimator)
-    attributes: dict[str, Any] = {
-        name: values if values.ndim else float(values)
-        for name, values in released.items()
-    }
-    attributes |= recipe.complete(served, attributes) | extra
-    if labels is not None:
-        attributes["classes_"] = labels.labels
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(model, name):
-            attributes[name] = getattr(model, name)
-    for name, value in attributes.items():
-        try:
-            setattr(served, name, value)
-        except AttributeError as error:
-            raise ValueError(
-                f"{name} of {type(served).__name__} cannot be set, so it cannot "
-                "serve the released numbers."
-            ) from error
-    return served
+def serve(model: Any, released: Numbers, template: Template | None, labels: Any) -> Any:
+    """Return an estimator that knows what was released, and what is public."""
+    if template is not None:
+        return template.serve(released)
+    points = check_array(model.X_public, dtype=np.float64)
+    (values,) = released.values()
+    if labels is None:
+        return ReleasedRegressor(model.surrogate).fit(points, values)
+    return ReleasedClassifier(model.surrogate).fit(points, values, labels)

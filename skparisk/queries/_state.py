@@ -1,0 +1,156 @@
+"""What a fitted estimator holds: numbers at named places, to read and to fill.
+
+A place is an attribute, or one of an object inside: ``coef_``,
+``steps.ridge.coef_``, ``estimators_.0.coef_``.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Numbers", "fill", "find_numbers", "find_places", "parent_of", "read"]
+
+Numbers: TypeAlias = Mapping[str, NDArray[np.float64]]
+
+# What holds attributes, and nothing that was learned.
+_CLOSED = (
+    type,
+    types.ModuleType,
+    types.FunctionType,
+    types.MethodType,
+    types.BuiltinFunctionType,
+)
+
+
+def find_places(fitted: Any) -> Iterator[tuple[str, Any]]:
+    """Yield each place of an object once, also those of objects that it holds."""
+    seen: set[int] = set()
+    left: list[tuple[str, Any]] = [("", fitted)]
+    while left:
+        place, value = left.pop()
+        shared = not isinstance(value, float | int | str)
+        if shared and id(value) in seen:
+            continue
+        seen.add(id(value))
+        if place:
+            yield place, value
+        inside = list(_children(value))
+        left += [
+            (f"{place}.{name}" if place else name, child)
+            for name, child in reversed(inside)
+        ]
+
+
+def find_numbers(fitted: Any) -> dict[str, NDArray[np.float64]]:
+    """Return the floats that can be read from a fitted estimator, and put back."""
+    found = {}
+    for place, value in find_places(fitted):
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
+            found[place] = value.astype(np.float64)
+        elif isinstance(value, float | np.floating) and _can_be_set(fitted, place):
+            found[place] = np.asarray(value, dtype=np.float64)
+    return found
+
+
+def read(fitted: Any, place: str) -> Any:
+    """Return what stands at a place.
+
+    Raises AttributeError, KeyError, IndexError or ValueError if there is none.
+    """
+    value = fitted
+    for name in place.split("."):
+        value = _child(value, name)
+    return value
+
+
+def fill(fitted: Any, numbers: Numbers) -> None:
+    """Put numbers at their places: arrays in place, so that others who share them see.
+
+    Raises AttributeError if a place cannot be set.
+    """
+    for place, values in numbers.items():
+        parent, _, name = place.rpartition(".")
+        holder = read(fitted, parent) if parent else fitted
+        old = _child_or_none(holder, name)
+        if (
+            isinstance(old, np.ndarray)
+            and old.dtype.kind == "f"
+            and old.shape == values.shape
+            and old.ndim
+        ):
+            if not old.flags.writeable:
+                old.flags.writeable = True
+            old[...] = values
+            continue
+        value = values.copy() if values.ndim else float(values)
+        if isinstance(holder, dict | list):
+            holder[_key(holder, name)] = value  # type: ignore[index]
+        else:
+            setattr(holder, name, value)
+
+
+def parent_of(place: str) -> str:
+    """Return the place of the object that holds a place; "" is the whole."""
+    return place.rpartition(".")[0]
+
+
+def _children(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, child in value.items():
+            if isinstance(key, str | int) and "." not in str(key):
+                yield str(key), child
+    elif isinstance(value, list | tuple):
+        for number, child in enumerate(value):
+            name = _name_of(child)
+            if name is None:
+                yield str(number), child
+            else:  # a step: its name, and what has it
+                yield name, child[1]
+    elif isinstance(value, np.ndarray):
+        if value.dtype == object:
+            yield from ((str(i), child) for i, child in enumerate(value.flat))
+    elif hasattr(value, "__dict__") and not isinstance(value, _CLOSED):
+        yield from vars(value).items()
+
+
+def _child(holder: Any, name: str) -> Any:
+    if isinstance(holder, dict):
+        return holder[_key(holder, name)]
+    if isinstance(holder, list | tuple):
+        for child in holder:
+            if _name_of(child) == name:
+                return child[1]
+        return holder[int(name)]
+    if isinstance(holder, np.ndarray):
+        return holder.flat[int(name)]
+    return getattr(holder, name)
+
+
+def _child_or_none(holder: Any, name: str) -> Any:
+    try:
+        return _child(holder, name)
+    except (AttributeError, LookupError):
+        return None
+
+
+def _key(holder: Any, name: str) -> str | int:
+    if isinstance(holder, dict):
+        return name if name in holder else int(name)
+    return int(name)
+
+
+def _name_of(child: Any) -> str | None:
+    """Return the name of a step, as pipelines and the like hold them."""
+    named = isinstance(child, tuple) and len(child) > 1 and isinstance(child[0], str)
+    return child[0] if named and child[0].isidentifier() else None
+
+
+def _can_be_set(fitted: Any, place: str) -> bool:
+    parent = parent_of(place)
+    holder = read(fitted, parent) if parent else fitted
+    return not isinstance(holder, tuple | np.ndarray)

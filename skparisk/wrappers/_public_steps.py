@@ -1,0 +1,177 @@
+"""Steps of a pipeline that learn structure: they are fitted on public records.
+
+Categories, vocabularies and chosen columns are no numbers that noise could be added
+to, and decide the shape of what comes after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import Tags, get_tags
+
+from skparisk.exceptions import IncompatibleError
+from skparisk.neighbors import Database
+from skparisk.queries._state import find_places
+from skparisk.wrappers._finding import depends_on_whole_numbers, find_needed, proven
+from skparisk.wrappers._public_records import MOST_POINTS, PublicRecords, fit_on
+
+__all__ = ["freeze_structure", "learns_structure"]
+
+_NAMES = ("feature_names_in_", "n_features_in_")
+
+
+def freeze_structure(
+    estimator: Any, public: PublicRecords
+) -> tuple[Any, tuple[str, ...]]:
+    """Return an estimator whose steps that learn structure are fitted and frozen.
+
+    And the names of these steps, as parameters of the estimator. A step is frozen if it
+    learned words, or arrays of several shapes; if it chooses columns; or if numbers of
+    one shape do not tell what it learned.
+    """
+    names: list[str] = []
+    while structure := _find_structure(estimator, public):
+        if public.reference is None:
+            raise IncompatibleError(
+                f"{' and '.join(structure)} learned what is no array of numbers, such "
+                "as categories, and noise cannot be added to that: give X_reference, "
+                "to fit such steps on public records."
+            )
+        if getattr(public.reference, "sampling", None) == "disjoint":
+            raise ValueError(
+                f"{' and '.join(structure)} must be fitted beforehand if the reference "
+                "has sampling='disjoint', because public records would be used twice: "
+                "wrap them in a FrozenEstimator."
+            )
+        frozen = {name: FrozenEstimator(step) for name, step in structure.items()}
+        estimator = clone(estimator).set_params(**frozen)
+        names += structure
+    return estimator, tuple(names)
+
+
+def learns_structure(fitted: Any) -> bool:
+    """Tell if words, arrays of several shapes, or chosen columns were learned.
+
+    By the estimator itself, not by steps inside it.
+    """
+    if hasattr(fitted, "get_support"):
+        return True
+    params = fitted.get_params(deep=True)
+    if any(hasattr(part, "get_params") for part in params.values()):
+        return False
+    return any(
+        _is_structure(value)
+        for name, value in vars(fitted).items()
+        if name.endswith("_") and name not in _NAMES and name not in params
+    )
+
+
+def _is_structure(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "OUS"
+    if isinstance(value, dict):
+        return any(isinstance(key, str) for key in value)
+    ragged = isinstance(value, list | tuple)
+    return ragged and any(isinstance(part, np.ndarray | list) for part in value)
+
+
+def _find_structure(estimator: Any, public: PublicRecords) -> dict[str, Any]:
+    """Return steps to freeze, as they are fitted on public records; or none."""
+    steps = _steps(estimator)
+    if not steps:
+        return {}
+    whole = _watch(estimator, steps, public.whole)
+    fitted = {name: seen.step_ for name, seen in whole.items() if _learned(seen.step_)}
+    found = {name: step for name, step in fitted.items() if learns_structure(step)}
+    if found:
+        return found
+    watched = [_watch(estimator, steps, database) for database in public.databases]
+    for name, step in fitted.items():
+        # One at a time: the next may be numbers once this one is frozen.
+        if not _is_numbers([seen[name] for seen in watched]):
+            return {name: step}
+    return {}
+
+
+def _is_numbers(seen: Sequence[_Watched]) -> bool:
+    """Tell if numbers of one shape are all that a step learned from databases."""
+    fits = [one.step_ for one in seen]
+    points = seen[0].records_
+    methods = ("transform",)
+    needed = find_needed(fits, points, methods)
+    return (
+        bool(needed)
+        and bool(proven(fits, points, needed, methods))
+        and not depends_on_whole_numbers(fits[0], points, methods)
+    )
+
+
+def _learned(step: Any) -> bool:
+    params = step.get_params(deep=False)
+    return any(
+        name.endswith("_") and name[0] != "_" and name not in (*_NAMES, *params)
+        for name in vars(step)
+    )
+
+
+def _steps(estimator: Any) -> list[str]:
+    """Return the transformers inside an estimator, as names of parameters."""
+    params = estimator.get_params(deep=True)
+    parts = {name: part for name, part in params.items() if hasattr(part, "get_params")}
+    closed = tuple(
+        f"{name}__" for name, part in parts.items() if isinstance(part, FrozenEstimator)
+    )
+    return [
+        name
+        for name, part in parts.items()
+        if not isinstance(part, type | FrozenEstimator)
+        and not name.startswith(closed)
+        and not any(other.startswith(f"{name}__") for other in parts)
+        and hasattr(part, "transform")
+        and get_tags(part).estimator_type is None
+    ]
+
+
+def _watch(
+    estimator: Any, steps: Sequence[str], database: Database
+) -> dict[str, _Watched]:
+    """Return the steps of a fit, with the records that each was fitted to."""
+    params = estimator.get_params(deep=True)
+    spied = {name: _Watched(params[name], name) for name in steps}
+    fitted = fit_on(clone(estimator).set_params(**spied), database)
+    found: dict[str, _Watched] = {}
+    for _, value in find_places(fitted):
+        if isinstance(value, _Watched) and hasattr(value, "step_"):
+            found.setdefault(value.name, value)
+    return found
+
+
+class _Watched(BaseEstimator):
+    """A step that is fitted as without this, and shows what it was fitted to."""
+
+    def __init__(self, step: Any, name: str) -> None:
+        self.step = step
+        self.name = name
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        self.records_ = X[:MOST_POINTS]
+        self.step_ = clone(self.step).fit(X, y, **params)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        self.records_ = X[:MOST_POINTS]
+        self.step_ = clone(self.step)
+        return self.step_.fit_transform(X, y, **params)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("step", "step_", "name", "records_") or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(vars(self).get("step_", self.step), name)
+
+    def __sklearn_tags__(self) -> Tags:
+        return get_tags(self.step)

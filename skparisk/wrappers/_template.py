@@ -1,0 +1,188 @@
+"""A fit that knows nothing of private records, and serves what was released of them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from skparisk.exceptions import IncompatibleError
+from skparisk.queries._state import Numbers, fill, find_numbers
+from skparisk.wrappers._finding import METHODS, find_released, main_methods, proven, put
+from skparisk.wrappers._public_steps import learns_structure
+
+__all__ = ["Template"]
+
+_AT_POINTS = (
+    "release its predictions at public points, with release='predict' or "
+    "'predict_proba' and X_public=..."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """A fit to public or made-up records, into which released numbers are put.
+
+    Parameters
+    ----------
+    fitted : estimator
+        Without what has an entry for each record; made-up numbers are NaN.
+
+    places : tuple of str
+        Where the released numbers go.
+
+    needs : mapping of str to tuple of str
+        For methods that cannot be served: places of numbers that they would take.
+
+    public_steps : tuple of str
+        Names of steps that were fitted on the reference.
+    """
+
+    fitted: Any
+    places: tuple[str, ...]
+    needs: Mapping[str, tuple[str, ...]]
+    public_steps: tuple[str, ...]
+
+    @classmethod
+    def find(
+        cls,
+        fits: Sequence[Any],
+        points: Any,
+        public_steps: tuple[str, ...],
+        known: bool,
+    ) -> Self:
+        """Find the least that has to be released to serve what an estimator is for."""
+        kind = type(fits[0]).__name__
+        methods = main_methods(fits[0])
+        if not methods:
+            raise ValueError(
+                f"release='auto' does not know what {kind} is for, as it has none of "
+                f"{', '.join(METHODS)}: name the fitted attributes to release."
+            )
+        if methods == ("transform",) and learns_structure(fits[0]):
+            raise IncompatibleError(
+                f"What {kind} learns is no array of numbers, such as categories or "
+                "chosen columns, and noise cannot be added to that. Fit it on public "
+                "records, or let it be a step of a Pipeline, where that is done."
+            )
+        places = find_released(fits, points, methods)
+        if not places and proven(fits, points, (), methods) == methods:
+            raise IncompatibleError(
+                f"release='auto' finds nothing that {kind} has learned: fits to "
+                "several databases answer alike. If it learns nothing, it can be used "
+                "as it is, or be a step of a Pipeline; else name what to release."
+            )
+        found = cls.of(fits, points, places, public_steps, known)
+        missing = [name for name in methods if name in found.needs]
+        if missing:
+            raise IncompatibleError(_say_why_not(fits, missing))
+        return found
+
+    @classmethod
+    def of(
+        cls,
+        fits: Sequence[Any],
+        points: Any,
+        places: tuple[str, ...],
+        public_steps: tuple[str, ...],
+        known: bool,
+    ) -> Self:
+        """Return the first fit as a template for numbers at these places.
+
+        `known` tells if its other numbers may be used, as public ones.
+        """
+        fitted = _without_records(fits)
+        if not known:
+            _blank(fitted, fits[1:], places)
+        served = proven([fitted, *fits[1:]], points, places)
+        return cls(
+            fitted,
+            places,
+            {
+                method: find_released(fits, points, (method,))
+                for method in METHODS
+                if hasattr(fitted, method) and method not in served
+            },
+            public_steps,
+        )
+
+    def serve(self, numbers: Numbers) -> Any:
+        """Return a copy that answers from numbers in the place of its own."""
+        served = copy.deepcopy(self.fitted)
+        try:
+            put(served, numbers)
+        except AttributeError as error:
+            raise ValueError(
+                f"{' or '.join(numbers)} of {type(served).__name__} cannot be set, so "
+                "it cannot serve the released numbers."
+            ) from error
+        return served
+
+    def check_serves(self, method: str) -> None:
+        """Raise AttributeError, with the reason, if a method is not served."""
+        if method not in self.needs:
+            return
+        kind, more = type(self.fitted).__name__, self.needs[method]
+        missing = [name for name in more if name not in self.places]
+        if not missing:
+            raise AttributeError(
+                f"{method} of {kind} needs more than released numbers."
+            )
+        raise AttributeError(
+            f"{method} of {kind} needs {' and '.join(missing)} as well: give "
+            f"release={(*self.places, *missing)!r}."
+        )
+
+
+def _without_records(fits: Sequence[Any]) -> Any:
+    """Return the first fit without attributes that have an entry for each record."""
+    fitted = copy.deepcopy(fits[0])
+    for name in list(vars(fitted)):
+        sizes = [_length(vars(fit).get(name)) for fit in fits]
+        if name.endswith("_") and None not in sizes and sizes[0] != sizes[1]:
+            delattr(fitted, name)
+    return fitted
+
+
+def _length(value: Any) -> int | None:
+    return len(value) if isinstance(value, np.ndarray) and value.ndim else None
+
+
+def _blank(fitted: Any, others: Sequence[Any], places: tuple[str, ...]) -> None:
+    """Make numbers that were learned from made-up records NaN."""
+    found = [find_numbers(other) for other in others]
+    for place, values in find_numbers(fitted).items():
+        learned = any(
+            place in of and not np.array_equal(of[place], values, equal_nan=True)
+            for of in found
+        )
+        if learned and place not in places:
+            fill(fitted, {place: np.full_like(values, np.nan)})
+
+
+def _say_why_not(fits: Sequence[Any], missing: Sequence[str]) -> str:
+    kind = type(fits[0]).__name__
+    growing = [
+        place
+        for place, values in find_numbers(fits[0]).items()
+        if place in (other := find_numbers(fits[1]))
+        and values.shape != other[place].shape
+    ]
+    why = "is no array of numbers of one shape, as in trees"
+    if growing:
+        why = f"changes its shape with the records ({', '.join(growing[:3])})"
+    remedy = _AT_POINTS
+    if not hasattr(fits[0], "predict"):
+        remedy = "fit it on public records, and use it in a FrozenEstimator"
+    if hasattr(fits[0], "kernel") or hasattr(fits[0], "support_vectors_"):
+        remedy += (
+            "; or make it linear, by Nystroem on public landmarks in a FrozenEstimator "
+            "before a linear model"
+        )
+    return (
+        f"What {kind} learned {why}, so that numbers cannot tell it, and "
+        f"{' and '.join(missing)} cannot be served from a release: {remedy}."
+    )
