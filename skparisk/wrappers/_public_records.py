@@ -101,8 +101,8 @@ class PublicRecords:
             targets: Any = None
             if labels is not None:  # all of them, in the order of the score
                 targets = np.empty(n_rows, dtype=labels.labels.dtype)
-                ranks = np.linspace(0, len(labels.labels), n_rows, endpoint=False)
-                targets[np.argsort(score)] = labels.labels[ranks.astype(np.intp)]
+                codes = _spread(n_rows, rng.uniform(1.0, 2.0, len(labels.labels)))
+                targets[np.argsort(score)] = labels.labels[codes]
             elif y is not None:
                 noise = 0.1 * rng.random((n_rows, *y.shape[1:]))
                 targets = score.reshape(-1, *[1] * (y.ndim - 1)) + noise
@@ -141,6 +141,14 @@ def fit_on(estimator: Any, database: Database) -> Any:
     with silenced():
         fresh, records = clone(estimator), X.copy()  # it may work in place
         return fresh.fit(records, y) if supervised else fresh.fit(records)
+
+
+def _spread(n_rows: int, shares: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return sorted codes, each at least once, in about these shares of the rows."""
+    n_codes = len(shares)
+    ends = np.cumsum(shares) / shares.sum()
+    more = np.searchsorted(ends, np.linspace(0, 1, n_rows - n_codes, endpoint=False))
+    return np.sort(np.concatenate([np.arange(n_codes), more]))
 
 
 def _sizes(n_records: int, most: int | None = None) -> list[int]:
