@@ -81,6 +81,10 @@ class Query:
         """Return the answer, of shape (n_outputs,)."""
         raise TypeError(f"{type(self).__name__} does not say what it computes.")
 
+    def detached(self) -> Query:
+        """Return a query that shares nothing which an answer might change."""
+        return self
+
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         """Prepare what all pairs of a pool share; return their differences' function.
 
@@ -253,13 +257,13 @@ def answer_private(query: Query, X: Any, y: Any) -> NDArray[np.float64]:
 
     Neither a warning nor the message of an error is shown, as both would be a release;
     that there is no answer is said in the same words whatever the reason. The query
-    works on copies, so that it cannot change what it is asked about.
+    works on copies, so that it cannot change what it is asked about, nor keep it.
     """
     X, y = np.array(X), None if y is None else np.array(y)
-    answer = None
+    asked, answer = query.detached(), None
     # That it failed is said below, outside, so that the error does not come along.
     with np.errstate(all="ignore"), silenced(), suppress(Exception):
-        answer = query(X, y)
+        answer = asked(X, y)
     if answer is None or not np.isfinite(answer).all():
         raise ValueError(
             f"The query {query} has no answer on the private data: it failed, or "

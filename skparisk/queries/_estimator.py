@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import joblib
@@ -170,6 +170,10 @@ class EstimatorQuery(Query):
             parts[name] = answer[start : start + size].reshape(shape)
             start += size
         return parts
+
+    def detached(self) -> EstimatorQuery:
+        # A frozen step may keep what it transforms.
+        return replace(self, estimator=copy.deepcopy(self.estimator))
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         if self.classes is None:

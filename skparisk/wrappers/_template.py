@@ -98,16 +98,14 @@ class Template:
         if not known:
             _blank(fitted, fits[1:], places)
         served = proven([fitted, *fits[1:]], points, places)
-        return cls(
-            fitted,
-            places,
-            {
-                method: find_released(fits, points, (method,))
-                for method in METHODS
-                if hasattr(fitted, method) and method not in served
-            },
-            public_steps,
-        )
+        main = main_methods(fitted)
+        needs = {
+            # A method that returns labels hardly shows what they are from.
+            name: find_released(fits, points, main if name in main else (name,))
+            for name in METHODS
+            if hasattr(fitted, name) and name not in served
+        }
+        return cls(fitted, places, needs, public_steps)
 
     def serve(self, numbers: Numbers) -> Any:
         """Return a copy that answers from numbers in the place of its own."""
