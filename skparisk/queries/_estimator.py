@@ -123,6 +123,11 @@ class EstimatorQuery(Query):
         return takes_targets(self.estimator)
 
     @property
+    def any_table(self) -> bool:
+        """Whatever the estimator takes."""
+        return True
+
+    @property
     def n_outputs(self) -> int:
         """Numbers in an answer."""
         return sum(int(np.prod(shape)) for shape in self.shapes.values())

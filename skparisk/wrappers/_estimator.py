@@ -33,6 +33,7 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import sample_database
 from skparisk.queries._estimator import repeatable, takes_targets
 from skparisk.reference import Reference, TableReference, as_reference
+from skparisk.reference._records import Schema
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._parallel import MOST_ASKED
 from skparisk.wrappers._asked import UNKNOWN, make_query, read_public
@@ -271,7 +272,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         if reference is None:
             return FirstFit.on_made_up(estimator, X.shape, y, labels)
         names = getattr(self, "feature_names_in_", None)
-        reference.check_columns(X.shape[1], None if names is None else tuple(names))
+        reference.check_schema(Schema.of(X, names))
         seeds = (self.random_state, None if sampler is None else sampler.random_state)
         seed = next((seed for seed in seeds if seed is not None), None)
         entropy = check_random_state(seed, "random_state").bytes(16)
