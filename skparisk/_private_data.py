@@ -53,11 +53,14 @@ def validate_records(
     records = as_records(X, "X")
     if not allow_nan and getattr(records, "dtype", None) == np.float64:
         assert_all_finite(records, input_name="X")
-    targets = None if y is None else "no_validation"  # says if they are required
     is_table = len(records.shape) == 2
+    if not reset and is_table != hasattr(estimator, "n_features_in_"):
+        names = ("texts", "a table") if is_table else ("a table", "texts")
+        raise ValueError("X must be {}, as it was in fit, got {}.".format(*names))
+    targets = None if y is None else "no_validation"  # says if they are required
     validate_data(
         estimator,
-        records if is_table else "no_validation",
+        records,
         targets,
         reset=reset,
         skip_check_array=True,
