@@ -18,7 +18,7 @@ from skparisk.exceptions import warn_private_classes
 from skparisk.reference import TableReference
 from skparisk.sensitivity import SensitivitySampler
 
-__all__ = ["PublicClasses", "tell_classes"]
+__all__ = ["PublicClasses", "public_labels", "tell_classes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +80,16 @@ class PublicClasses:
             self, private=self.private or (is_private and not self.declared)
         )
 
+    def encode_reference(self, source: SensitivitySource) -> None:
+        """Give a sampler that is not fitted numbers for the labels of its table."""
+        if not isinstance(source, SensitivitySampler) or hasattr(source, "query_"):
+            return
+        table = source.reference
+        given = table.pool.y if isinstance(table, TableReference) else None
+        if given is not None and given.dtype == object:
+            codes = self.encode(given, "y of the reference")
+            source.set_params(reference=table.with_targets(codes))
+
     def encode(self, labels: Any, name: str) -> NDArray[np.float64]:
         """Return the numbers that stand for labels; they are not told in an error."""
         given = _as_labels(labels, name)
@@ -104,6 +114,15 @@ def tell_classes(model: PrivateMixin, classes: PublicClasses) -> None:
     if model.certificate_.private:  # else there is no guarantee, or a warning already
         warn_private_classes()
     model._add_to_claim(leaks=(PRIVATE_CLASSES,), note="classes")
+
+
+def public_labels(table: TableReference | None, y_reference: Any, y: Any) -> Any:
+    """Return the labels of the reference, as `fit` was given them or in the table."""
+    if table is None or y_reference is not None:
+        return y_reference
+    known = np.asarray(table.pool.y)
+    plain = {known.dtype.kind, np.asarray(y).dtype.kind} <= {*"biuf"}
+    return _like(known, y) if plain else known
 
 
 def _as_labels(labels: Any, name: str) -> NDArray[Any]:

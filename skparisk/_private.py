@@ -16,6 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 
 from skparisk._callers import refuse_resampling_ensembles
+from skparisk._private_data import hide_values
 from skparisk._secure_noise import noise_source
 from skparisk._simulated import is_simulated
 from skparisk._validate import (
@@ -41,6 +42,7 @@ from skparisk.neighbors import check_n_records
 from skparisk.queries import Query
 from skparisk.queries._base import answer_private
 from skparisk.reference import TableReference
+from skparisk.reference._records import Records, as_targets, n_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._release import check_given
@@ -71,8 +73,11 @@ class TrainingData:
     X : array-like
         Private records, which may have names of columns.
 
-    features, targets : ndarray
-        The same as arrays; targets may be None.
+    features : ndarray, sparse matrix or data frame
+        The same, as they are kept: numbers where the estimator wants these.
+
+    targets : ndarray or None
+        Their targets.
 
     table : TableReference or None
         The reference that `fit` was given.
@@ -83,8 +88,8 @@ class TrainingData:
     """
 
     X: Any
-    features: NDArray[np.float64]
-    targets: NDArray[np.float64] | None
+    features: Records
+    targets: NDArray[Any] | None
     table: TableReference | None
     reference_is_private: bool
 
@@ -100,6 +105,9 @@ class PrivateMixin:
     noise_random_state: Any
     verbose: Any
     certificate_: Certificate
+
+    # Whether `fit` takes records that are not finite numbers.
+    _takes_any_table = False
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of a sampler also where there is none yet.
@@ -185,8 +193,8 @@ class PrivateMixin:
         self,
         source: SensitivitySource,
         X: Any,
-        features: NDArray[np.float64],
-        targets: NDArray[np.float64] | None,
+        features: Records,
+        targets: NDArray[Any] | None,
         table: TableReference | None,
     ) -> TrainingData:
         """Find out if the reference is private; warn, or refuse where that is worse.
@@ -225,7 +233,7 @@ class PrivateMixin:
         assert isinstance(source, SensitivitySampler)  # "bound" is released elsewhere
         features, targets = data.features, None
         if query.needs_y:
-            targets = check_given(query, data.targets).astype(np.float64)
+            targets = hide_values(as_targets, check_given(query, data.targets))
         if hasattr(source, "certificate_"):
             sampler = self._take_sampler(source, query, data)
             # It may have been fitted for other columns.
@@ -240,8 +248,8 @@ class PrivateMixin:
     def _release_known(
         self,
         query: Query,
-        X: NDArray[np.float64],
-        y: NDArray[np.float64] | None,
+        X: Records,
+        y: NDArray[Any] | None,
         known: KnownSensitivity,
         *,
         proven: bool = False,
@@ -255,7 +263,7 @@ class PrivateMixin:
             law=law,
             rule=known.rule,
             n_outputs=len(answer),
-            n_records=len(X),
+            n_records=n_rows(X),
             relation="replace-one",
             proven=proven,
             seeded=self.noise_random_state is not None,
@@ -293,7 +301,7 @@ class PrivateMixin:
         sampler: SensitivitySampler,
         query: Query,
         data: TrainingData,
-        targets: NDArray[np.float64] | None,
+        targets: NDArray[Any] | None,
     ) -> None:
         """Fit a sampler that was prepared, for a query and data."""
         if data.table is not None and sampler.reference is not None:
@@ -306,7 +314,7 @@ class PrivateMixin:
         sampler.set_params(query=query)
         if sampler.n_records is not None:
             check_at_least(sampler.n_records, "n_records", 1)
-            check_n_records(len(data.features), sampler.n_records, sampler.relation)
+            check_n_records(n_rows(data.features), sampler.n_records, sampler.relation)
         if data.table is not None:
             sampler.set_params(reference=data.table)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -364,11 +372,34 @@ def samples_training_data(source: SensitivitySource) -> bool:
     )
 
 
-def reference_table(X: Any, y: Any) -> TableReference | None:
-    """Return the public records that `fit` was given, with their targets, if any."""
-    if (X is None) != (y is None):
+def reference_table(
+    X: Any, y: Any, *, needs_y: bool = True, any_table: bool = False
+) -> TableReference | None:
+    """Return the public records that `fit` was given, with their targets, if any.
+
+    Finite numbers alone, unless it may be any table, which may have labels as well.
+    """
+    if X is None and y is None:
+        return None
+    if isinstance(X, TableReference):
+        if y is not None:
+            raise ValueError(
+                "y_reference must be None if X_reference is a TableReference, which "
+                "has its targets with it."
+            )
+        table = X
+    elif X is None or (y is None and needs_y):
         raise ValueError("X_reference and y_reference must be given together.")
-    return None if X is None else TableReference(X, y)
+    else:
+        table = TableReference(X, y)
+    targets = table.pool.y
+    if needs_y and targets is None:
+        raise ValueError("The TableReference must have targets, but its y is None.")
+    if any_table:
+        return table
+    if targets is not None and targets.dtype == object:
+        raise ValueError("y_reference must be numbers, but it holds labels.")
+    return table.numbers
 
 
 def has_records_of(sampler: SensitivitySampler, own: RecordSketch) -> bool:

@@ -14,13 +14,12 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._fitted import forget_fit
-from skparisk._private import PrivateMixin
+from skparisk._private import PrivateMixin, reference_table
 from skparisk._private_data import validate_private
 from skparisk._validate import check_at_least, check_random_state
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.queries import DensityQuery
 from skparisk.queries._density import check_bounds
-from skparisk.reference import TableReference
 from skparisk.sensitivity import KnownSensitivity
 
 __all__ = ["PrivateKernelDensity"]
@@ -165,7 +164,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         source = self._check_privacy({})
         order = check_at_least(self.order, "order", 1)
         box = _check_box(self.bounds)
-        table = None if X_reference is None else TableReference(X_reference)
+        table = reference_table(X_reference, None, needs_y=False)
         records = validate_private(self, X, dtype=np.float64)
         pairs = box * records.shape[1] if len(box) == 1 else box
         query = DensityQuery(pairs, self.bandwidth, self.kernel, self.lattice_size)

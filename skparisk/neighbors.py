@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.exceptions import IncompatibleError
 from skparisk.reference import DrawnRecords, RecordSource, Reference
-from skparisk.reference._base import RecordPool
+from skparisk.reference._base import Form, RecordPool
+from skparisk.reference._records import Records
 
 __all__ = [
     "Database",
@@ -19,7 +22,7 @@ __all__ = [
     "sample_database",
 ]
 
-Database = tuple[NDArray[np.float64], NDArray[np.float64] | None]
+Database: TypeAlias = tuple[Records, NDArray[Any] | None]
 
 _RECORDS_PER_BLOCK = 2**21
 _MOST_PAIRS_PER_BLOCK = 64
@@ -119,7 +122,7 @@ class NeighborPairs:
     def count(self) -> NDArray[np.float64]:
         """Return how often each record of the pool is in the first databases."""
         if self._shared.dtype != np.bool_:
-            return count_rows(self.members, len(self.pool.X))
+            return count_rows(self.members, self.pool.n_rows)
         counts = self._shared.astype(np.float64)
         counts[np.arange(len(self)), self.removed] += 1
         return counts
@@ -140,20 +143,17 @@ class NeighborPairs:
             self.pool, self.records[which], self.changed[which], replacement
         )
 
-    def databases(self, pair: int) -> tuple[Database, Database]:
-        """Return both databases of a pair, each as (X, y)."""
+    def databases(self, pair: int) -> Iterator[Database]:
+        """Yield both databases of a pair, each as (X, y), when they are asked for."""
         rows = self.records[pair]
         position = self.changed[pair]
+        yield self.pool.take(rows)
         if self.replacement is None:
             other = np.delete(rows, position)
         else:
             other = rows.copy()
             other[position] = self.replacement[pair]
-        return self._database(rows), self._database(other)
-
-    def _database(self, rows: NDArray[np.intp]) -> Database:
-        y = self.pool.y
-        return self.pool.X[rows], None if y is None else y[rows]
+        yield self.pool.take(other)
 
 
 def n_own(relation: str) -> int:
@@ -204,27 +204,38 @@ def draw_pairs(
     start: int,
     size: int,
     seed: np.random.SeedSequence,
+    form: Form = "given",
 ) -> NeighborPairs:
-    """Draw pairs number start, ..., start + size - 1.
+    """Draw pairs number start, ..., start + size - 1, in the form a query wants.
 
     Which position changes is drawn uniformly, independent of the records, so
     that queries which look at the order of records are measured as well.
     """
     rng = np.random.default_rng(seed)  # not seed.spawn, which changes `seed`
     changed = rng.integers(n_records, size=size)
-    return NeighborPairs(source.draw(start, size, rng), changed, n_records)
+    drawn = _in_form(source.draw(start, size, rng), form)
+    return NeighborPairs(drawn, changed, n_records)
 
 
 def sample_database(
-    reference: Reference, n_records: int, seed: np.random.SeedSequence
+    reference: Reference,
+    n_records: int,
+    seed: np.random.SeedSequence,
+    form: Form = "given",
 ) -> Database:
     """Draw one database from a reference, of records that pairs may share."""
     rng = np.random.default_rng(seed)
     drawn = reference.bind(1, n_shared=n_records, n_own=0, seed=seed).draw(0, 1, rng)
-    pool, shared = drawn.pool, drawn.draw_shared()[0]
+    pool, shared = _in_form(drawn, form).pool, drawn.draw_shared()[0]
     rows = np.flatnonzero(shared) if shared.dtype == np.bool_ else shared
     rows = rng.permutation(rows)
-    return pool.X[rows], None if pool.y is None else pool.y[rows]
+    return pool.take(rows)
+
+
+def _in_form(drawn: DrawnRecords, form: Form) -> DrawnRecords:
+    """Return drawn records in the form that a query wants; a table is turned once."""
+    pool = drawn.pool.in_form(form)
+    return drawn if pool is drawn.pool else dataclasses.replace(drawn, pool=pool)
 
 
 def count_rows(indices: NDArray[np.intp], n_rows: int) -> NDArray[np.float64]:

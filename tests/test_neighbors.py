@@ -120,7 +120,7 @@ def test_both_databases_have_the_law_of_an_iid_reference(relation, seed):
         size=1500,
         seed=seed,
     )
-    databases = [pairs.databases(i) for i in range(len(pairs))]
+    databases = [tuple(pairs.databases(i)) for i in range(len(pairs))]
 
     def cdf(x, scale=1.0):
         return 0.3 * stats.norm.cdf(x, scale=scale) + 0.7 * stats.norm.cdf(
@@ -150,7 +150,7 @@ def test_records_of_both_databases_are_independent_draws(seed):
     """Each tuple of records is equally likely in the first and the other database."""
     table = TableReference([[0.0], [1.0], [2.0]], sampling="bootstrap")
     pairs = draw(table, n_records=3, relation="replace-one", size=20_000, seed=seed)
-    databases = [pairs.databases(i) for i in range(len(pairs))]
+    databases = [tuple(pairs.databases(i)) for i in range(len(pairs))]
     for side in (0, 1):
         assert_equally_likely([pair[side][0].ravel() for pair in databases], 27)
 

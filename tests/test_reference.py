@@ -26,6 +26,7 @@ from skparisk.reference import (
     TableReference,
     as_reference,
 )
+from skparisk.reference._records import Schema
 from skparisk.reference._rows import draw_few_distinct, draw_rows, draw_subsets
 from skparisk.reference._table import SAMPLINGS
 
@@ -334,9 +335,10 @@ def test_a_pickled_table_is_the_same_and_read_only(protocol):
     frame = pd.DataFrame(TABLE, columns=["age", "income"])
     reference = TableReference(frame, TABLE[:, 0], "disjoint")
     loaded = pickle.loads(pickle.dumps(reference, protocol=protocol))
-    assert (loaded.pool.X == TABLE).all()
+    assert loaded.pool.X.equals(frame)
+    assert (loaded.pool.numbers.X == TABLE).all()
     assert (loaded.pool.y == TABLE[:, 0]).all()
-    assert not loaded.pool.X.flags.writeable
+    assert not loaded.pool.numbers.X.flags.writeable
     assert not loaded.pool.y.flags.writeable
     assert (loaded.sampling, loaded.feature_names) == ("disjoint", ("age", "income"))
     source = pickle.loads(
@@ -374,7 +376,7 @@ def test_a_table_is_described():
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 @pytest.mark.parametrize("n_targets", [None, 1, 2])
 def test_frames_keep_their_names(frame, n_targets):
-    """pandas and polars frames are read as arrays, and their names are kept."""
+    """pandas and polars frames stay frames; their names and numbers can be had."""
     X = frame({"age": TABLE[:, 0], "income": TABLE[:, 1]})
     if n_targets is None:
         y = X["income"]
@@ -383,7 +385,8 @@ def test_frames_keep_their_names(frame, n_targets):
     reference = TableReference(X, y)
     assert reference.feature_names == ("age", "income")
     assert reference.n_rows == 6
-    assert (reference.pool.X == TABLE).all()
+    assert reference.pool.X is X
+    assert (reference.pool.numbers.X == TABLE).all()
     assert reference.pool.y.shape == ((6,) if n_targets is None else (6, n_targets))
 
 
@@ -396,18 +399,18 @@ def test_names_are_kept_only_where_all_are_strings():
 def test_other_columns_are_refused():
     """The number of columns, their names and their order must be those of X."""
     reference = TableReference(pd.DataFrame(TABLE, columns=["age", "income"]))
-    reference.check_columns(2, ("age", "income"))
-    reference.check_columns(2, None)
-    TableReference(TABLE).check_columns(2, ("age", "income"))
+    for X, names in ((TABLE, ("age", "income")), (TABLE, None)):
+        reference.check_schema(Schema.of(X, names))
+        TableReference(TABLE).check_schema(Schema.of(X, names))
     message = "The reference has 2 features, but X has 3: the numbers must be equal."
     with pytest.raises(IncompatibleError, match=re.escape(message)):
-        reference.check_columns(3, None)
+        reference.check_schema(Schema.of(np.ones((2, 3))))
     message = (
         "The reference has the columns ['age', 'income'], but X has "
         "['income', 'age']: they must be the same, in the same order."
     )
     with pytest.raises(IncompatibleError, match=re.escape(message)):
-        reference.check_columns(2, ("income", "age"))
+        reference.check_schema(Schema.of(TABLE, ("income", "age")))
 
 
 @pytest.mark.parametrize(
@@ -418,9 +421,7 @@ def test_other_columns_are_refused():
         ((np.empty((0, 2)),), "0 sample(s)"),
         ((np.empty((2, 0)),), "0 feature(s)"),
         (([1.0, 2.0],), "Expected 2D array, got 1D array"),
-        (([[1.0], [np.nan]],), "Input X of the reference contains NaN"),
         (([[1.0], [-np.inf]],), "Input X of the reference contains infinity"),
-        (([["a"], ["b"]],), "could not convert string to float"),
         (
             (TABLE, [1.0, 2.0]),
             "X and y of a reference must have the same number of rows, got 6 and 2.",
@@ -446,6 +447,19 @@ def test_bad_tables_are_refused(arguments, message):
     """Each message has the name, the value and what is allowed."""
     with pytest.raises(ValueError, match=re.escape(message)):
         TableReference(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[1.0], [np.nan]], "Input X of the reference contains NaN"),
+        ([["a"], ["b"]], "could not convert string to float: 'a' (column number 0 of"),
+    ],
+)
+def test_tables_that_are_not_finite_numbers_are_refused_as_such(X, message):
+    """They are tables, but not for queries that take only numbers."""
+    with pytest.raises(ValueError, match=re.escape(message)):
+        _ = TableReference(X).numbers
 
 
 # Densities
@@ -701,8 +715,8 @@ def test_the_pool_of_a_function_is_read_only():
             "The reference was asked for 6 records and returned y of shape (7,).",
         ),
         (
-            lambda n, rng: np.full((n, 1), np.nan),
-            "Input X of the reference contains NaN",
+            lambda n, rng: np.full((n, 1), np.inf),
+            "Input X of the reference contains infinity",
         ),
         (
             lambda n, rng: (np.ones((n, 1)), np.full(n, np.inf)),
@@ -760,7 +774,7 @@ def test_references_are_taken_as_they_are(reference):
 
 def test_columns_of_a_function_are_unknown():
     """They are checked when records are drawn."""
-    assert as_reference(two_columns).check_columns(17, ("a",)) is None
+    assert as_reference(two_columns).check_schema(Schema.of_width(17)) is None
 
 
 @pytest.mark.parametrize("reference", ["table", None, TABLE, TableReference])

@@ -66,7 +66,7 @@ def contract_gaps(query, pairs):
     batched = query.differences(pairs)
     far = below = 0.0
     for i, difference in enumerate(batched):
-        databases = pairs.databases(i)
+        databases = tuple(pairs.databases(i))
         first, second = (plain_ridge(query, *database) for database in databases)
         plain = first - second
         assert difference.shape == plain.shape

@@ -18,8 +18,9 @@ from sklearn.preprocessing import StandardScaler
 from skparisk import PrivateKernelDensity, PrivateRidge, SensitivitySampler
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import simulate_scores
-from skparisk.model_selection._candidates import as_indexable, take_rows
+from skparisk.model_selection._candidates import as_indexable
 from skparisk.reference import TableReference
+from skparisk.reference._records import take_rows
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from skparisk.laws import Law
 from skparisk.laws._rows import row_norms
 from skparisk.mechanisms import IsotropicShape, NoiseShape
+from skparisk.reference._records import Schema
 from skparisk.reference._sketch import RecordSketch
 
 __all__ = ["CHUNK", "SampledPairs", "norms_of_pairs"]
@@ -47,6 +48,9 @@ class SampledPairs:
     sketch : RecordSketch or None
         To know the records of the reference again.
 
+    schema : Schema or None
+        The columns of the records that the query was asked about.
+
     provisos : tuple of str
         What a guarantee that comes from them rests on.
     """
@@ -57,6 +61,7 @@ class SampledPairs:
     failure: str | None = None
     draw_seed: int = 0
     sketch: RecordSketch | None = None
+    schema: Schema | None = None
     provisos: tuple[str, ...] = ()
     withheld: bool = field(default=False, init=False)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skparisk._classes import PublicClasses, tell_classes
+from skparisk._classes import PublicClasses, public_labels, tell_classes
 from skparisk._fitted import forget_fit
 from skparisk._private import PrivateMixin, reference_table
 from skparisk._private_data import validate_private
@@ -68,12 +68,13 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         forget_fit(self)
         source = self._check_privacy({"x_norm": self.x_norm})
         features, given = validate_private(self, X, y, dtype=np.float64)
-        labels = PublicClasses.find(self.classes, y_reference, source, given)
+        table = reference_table(X_reference, y_reference, any_table=True)
+        known = public_labels(table, y_reference, given)
+        labels = PublicClasses.find(self.classes, known, source, given)
         query = self._make_query(labels.numbers)
         targets = labels.encode(given, "y")
-        if y_reference is not None:
-            y_reference = labels.encode(y_reference, "y_reference")
-        table = reference_table(X_reference, y_reference)
+        if table is not None:
+            table = table.with_targets(labels.encode(known, "y_reference")).numbers
         data = self._recognize(source, X, features, targets, table)
         labels = labels.of_reference(data.reference_is_private)
         if isinstance(source, str):

@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
+from skparisk.reference._records import take_rows
 from skparisk.sensitivity import SensitivitySampler
 
 __all__ = [
@@ -27,7 +28,6 @@ __all__ = [
     "has_pairs",
     "leading_frozen_steps",
     "own_sampler",
-    "take_rows",
     "with_seeds",
 ]
 
@@ -58,13 +58,6 @@ def as_indexable(data: Any) -> Any:
     if hasattr(data, "tocsr"):
         return data.tocsr()
     return data if hasattr(data, "shape") else np.asarray(data)
-
-
-def take_rows(data: Any, rows: NDArray[np.intp]) -> Any:
-    """Return some rows of what `as_indexable` returned."""
-    if data is None:
-        return None
-    return data.iloc[rows] if hasattr(data, "iloc") else data[rows]
 
 
 def configure(estimator: Any, params: dict[str, Any]) -> Any:

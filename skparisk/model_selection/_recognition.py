@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from skparisk._fitted_parts import refuse_frozen_on
 from skparisk._private import has_records_of
+from skparisk._private_data import hide_values
 from skparisk.model_selection._candidates import (
     Records,
     leading_frozen_steps,
     own_sampler,
 )
 from skparisk.model_selection._levels import private_parts
+from skparisk.reference._records import as_records
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import SensitivitySampler
 
@@ -27,9 +28,9 @@ def refuse_private_records(estimators: Sequence[Any], records: Records) -> None:
 
     Before these are split: parts of them might not be recognized.
     """
-    own = _sketch(records.X)
+    own = RecordSketch.of(hide_values(as_records, records.X, "X"))
     samplers = find_samplers(estimators)
-    if own is not None and any(has_records_of(sampler, own) for sampler in samplers):
+    if any(has_records_of(sampler, own) for sampler in samplers):
         raise ValueError(
             "A SensitivitySampler of the estimator was fitted on private records, or "
             "has them as its reference: give it a public reference."
@@ -40,7 +41,11 @@ def refuse_private_records(estimators: Sequence[Any], records: Records) -> None:
         whole = [make_pipeline(*frozen)] if frozen else []
         refuse_frozen_on(parts, whole, records.X, records.y)
     public = records.X_reference
-    if public is not None and _shares_records(records.X, public):
+    if public is None:
+        return
+    known = RecordSketch.of(as_records(public, "X_reference"))
+    # One object with itself also where all its records are alike.
+    if records.X is public or own.overlaps(known):
         raise ValueError(
             "X_reference must be public and must not share records with the "
             "training data."
@@ -51,21 +56,3 @@ def find_samplers(estimators: Sequence[Any]) -> list[SensitivitySampler]:
     """Return the samplers that the private parts of estimators were given."""
     parts = [part for estimator in estimators for part in private_parts(estimator)]
     return [sampler for sampler in map(own_sampler, parts) if sampler is not None]
-
-
-def _shares_records(X: Any, other: Any) -> bool:
-    """Tell if two tables have records in common; sparse ones if they are one object."""
-    if X is other or hasattr(X, "tocsr") or hasattr(other, "tocsr"):
-        return X is other
-    one, two = _sketch(X), _sketch(other)
-    if one is None or two is None:
-        return np.array_equal(np.asarray(X), np.asarray(other))
-    return one.overlaps(two)
-
-
-def _sketch(X: Any) -> RecordSketch | None:
-    """Return hashes of records, where they are numbers."""
-    try:
-        return RecordSketch.of(np.asarray(X, dtype=np.float64))
-    except (TypeError, ValueError):
-        return None

@@ -29,6 +29,7 @@ from skparisk.model_selection._recognition import refuse_private_records
 from skparisk.model_selection._recorded import Task
 from skparisk.model_selection._reference import ReferenceSelection
 from skparisk.model_selection._simulation import check_single_scoring
+from skparisk.reference import TableReference
 
 __all__ = ["SELECTIONS", "PrivateGridSearchCV"]
 
@@ -192,11 +193,12 @@ class PrivateGridSearchCV(GridSearchCV):
         y : array-like of shape (n_records,) or (n_records, n_targets), default=None
             Their targets or labels.
 
-        X_reference : array-like of shape (n_rows, n_features), default=None
-            Public records, in the units that `X` has here; a pipeline transforms them
-            as it does `X`. Candidates are scored on them (but for "exponential"), and
-            those that sample pairs, and have no reference of their own, sample from
-            them. For "reference" None stands for the reference of the sampler.
+        X_reference : array-like or TableReference, default=None
+            Public records of shape (n_rows, n_features), in the units that `X` has
+            here; a pipeline transforms them as it does `X`. Candidates are scored on
+            them (but for "exponential"), and those that sample pairs, and have no
+            reference of their own, sample from them. A TableReference has its targets
+            with it. For "reference" None stands for the reference of the sampler.
 
         y_reference : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Their targets or labels.
@@ -231,6 +233,8 @@ class PrivateGridSearchCV(GridSearchCV):
         forget_fit(self)
         selection = self._check_parameters()
         check_consistent_length(X, y)
+        if isinstance(X_reference, TableReference):
+            X_reference, y_reference = _unpack(X_reference, y_reference, y)
         if (y_reference is None) != (X_reference is None or y is None):
             raise ValueError(
                 "X_reference and y_reference must be given together if y is given."
@@ -294,7 +298,8 @@ class PrivateGridSearchCV(GridSearchCV):
             hide_values(assert_all_finite, records.y, input_name="y")
         elif get_tags(self.estimator).target_tags.required:
             raise ValueError("fit requires y to be passed, but the target y is None.")
-        if isinstance(self.estimator, PrivateMixin):
+        private = isinstance(self.estimator, PrivateMixin)
+        if private and not self.estimator._takes_any_table:
             hide_values(check_array, records.X, dtype=np.float64, input_name="X")
 
     def __sklearn_tags__(self) -> Tags:
@@ -306,6 +311,21 @@ class PrivateGridSearchCV(GridSearchCV):
         tags.non_deterministic = noisy or theirs.non_deterministic
         tags.target_tags = theirs.target_tags
         return tags
+
+
+def _unpack(table: TableReference, y_reference: Any, y: Any) -> tuple[Any, Any]:
+    """Return the records of a reference, and their targets if there are any of `X`."""
+    if y_reference is not None:
+        raise ValueError(
+            "y_reference must be None if X_reference is a TableReference, which has "
+            "its targets with it."
+        )
+    if table.sampling != "leave-out":
+        raise ValueError(
+            "X_reference must have sampling='leave-out' in a search, got "
+            f"{table.sampling!r}: give such a table to the SensitivitySampler."
+        )
+    return table.pool.X, None if y is None else table.pool.y
 
 
 def _as_selection(selection: Any) -> Selection:

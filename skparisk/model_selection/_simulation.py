@@ -27,9 +27,9 @@ from skparisk.model_selection._candidates import (
     Records,
     as_indexable,
     fit_estimator,
-    take_rows,
     with_seeds,
 )
+from skparisk.reference._records import take_rows
 
 __all__ = ["check_single_scoring", "score_estimator", "simulate_scores"]
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from skparisk._silence import silenced
 from skparisk.neighbors import NeighborPairs
 from skparisk.reference._base import RecordPool
+from skparisk.reference._records import copy_records
 
 __all__ = [
     "Differences",
@@ -67,14 +68,20 @@ class Query:
 
     A class that implements this guarantees that its answer is a function of the
     database alone, and that what `on_pool` returns are the differences of such answers,
-    but for the errors that it says. It may assume that records are finite numbers, and
-    that a pool is not changed. A sampler that is fitted serves an equal query, so
-    that queries are equal only if they answer alike.
+    but for the errors that it says. It may assume that records are an array of finite
+    numbers, unless it says `any_table`, and that a pool is not changed. A sampler that
+    is fitted serves an equal query, so that queries are equal only if they answer
+    alike.
     """
 
     @property
     def needs_y(self) -> bool:
         """Whether the answer depends on targets."""
+        return False
+
+    @property
+    def any_table(self) -> bool:
+        """Whether it takes records as they are given, and not only finite numbers."""
         return False
 
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
@@ -135,9 +142,11 @@ class FunctionQuery(Query):
     ----------
     function : callable
         ``function(X)`` or ``function(X, y)``, returns a number or an array, which
-        is flattened. `X` and `y` are arrays of floats, also where data frames were
-        given. `y` is passed if a second positional argument is required or is
-        named "y".
+        is flattened. `X` is what was given: a data frame, a sparse matrix in CSR, a
+        1-d array of texts, or an array, of floats where it has only numbers. Values may
+        be missing. A frame is an array where the other records, private or public, are
+        one. `y` is an array of floats or of labels; it is passed if a second positional
+        argument is required or is named "y".
 
     Examples
     --------
@@ -148,6 +157,11 @@ class FunctionQuery(Query):
     """
 
     function: Callable[..., Any]
+
+    @property
+    def any_table(self) -> bool:
+        """Any function does."""
+        return True
 
     @cached_property
     def needs_y(self) -> bool:
@@ -259,7 +273,7 @@ def answer_private(query: Query, X: Any, y: Any) -> NDArray[np.float64]:
     that there is no answer is said in the same words whatever the reason. The query
     works on copies, so that it cannot change what it is asked about, nor keep it.
     """
-    X, y = np.array(X), None if y is None else np.array(y)
+    X, y = copy_records(X), copy_records(y)
     asked, answer = query.detached(), None
     # That it failed is said below, outside, so that the error does not come along.
     with np.errstate(all="ignore"), silenced(), suppress(Exception):

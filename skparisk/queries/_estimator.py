@@ -21,6 +21,7 @@ from skparisk.queries._labels import label_codes, pool_codes, where_classes_pres
 from skparisk.queries._state import Numbers, find_numbers, read
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
+from skparisk.reference._records import Records, copy_records
 
 __all__ = [
     "Align",
@@ -60,10 +61,10 @@ class PredictionReader:
     """Reads predictions at public points."""
 
     method: str
-    points: Floats
+    points: Records
 
     def __call__(self, fitted: Any) -> dict[str, Floats]:
-        points = self.points.copy()  # a prediction may work in place
+        points = copy_records(self.points)  # a prediction may work in place
         answer = getattr(fitted, self.method)(points)
         return {self.method: np.asarray(answer, dtype=np.float64)}
 
@@ -130,6 +131,11 @@ class EstimatorQuery(Query):
     @property
     def needs_y(self) -> bool:
         return takes_targets(self.estimator)
+
+    @property
+    def any_table(self) -> bool:
+        """Whatever the estimator takes."""
+        return True
 
     @property
     def n_outputs(self) -> int:
@@ -230,6 +236,12 @@ def repeatable(estimator: Any) -> Any:
             fixed[name] = copy.copy(value)
             fixed[name].random_state = 0
     return private.set_params(**fixed)
+
+
+def has_parts(estimator: Any) -> bool:
+    """Tell if an estimator is made of others."""
+    params = estimator.get_params(deep=True).values()
+    return any(hasattr(part, "get_params") for part in params)
 
 
 def takes_targets(estimator: Any) -> bool:

@@ -4,27 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from functools import cached_property
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
+from numpy.typing import NDArray
 
-from skparisk.exceptions import IncompatibleError
+from skparisk.reference._records import (
+    Records,
+    Schema,
+    as_array,
+    as_numbers,
+    is_frame,
+    is_numbers,
+    n_rows,
+    take_rows,
+)
 from skparisk.reference._sketch import RecordSketch
 
 __all__ = [
     "DrawnRecords",
+    "Form",
     "RecordPool",
     "RecordSource",
     "Reference",
-    "check_columns",
-    "check_targets",
 ]
 
+# How a query is given records: as they are, frames of numbers as arrays, or finite
+# numbers alone.
+Form: TypeAlias = Literal["given", "array", "numbers"]
 
-def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    view = array.view()
+
+def _read_only(records: Records) -> Records:
+    """Return a view that cannot be written to; other containers as they are."""
+    if not isinstance(records, np.ndarray):
+        return records
+    view = records.view()
     view.flags.writeable = False
     return view
 
@@ -33,11 +48,19 @@ def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
 class RecordPool:
     """Records that databases are made of, by index: features, and maybe targets.
 
-    The arrays are read-only views, also after a round trip through pickle.
+    Arrays are read-only views, also after a round trip through pickle.
+
+    Parameters
+    ----------
+    X : ndarray, sparse matrix or data frame of shape (n_rows, n_features)
+        The records; an array of shape (n_rows,) if they are texts.
+
+    y : ndarray of shape (n_rows,) or (n_rows, n_targets), default=None
+        Numbers, or labels.
     """
 
-    X: NDArray[np.float64]
-    y: NDArray[np.float64] | None = None
+    X: Records
+    y: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "X", _read_only(self.X))
@@ -46,6 +69,41 @@ class RecordPool:
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         return type(self), (self.X, self.y)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of records."""
+        return n_rows(self.X)
+
+    @property
+    def numbers(self) -> RecordPool:
+        """The same records as an array of finite numbers; itself where it is that.
+
+        Labels are left out, as they are no numbers.
+        """
+        return self if self._numbers is None else self._numbers
+
+    # None stands for the pool itself, which would hold itself in memory.
+    @cached_property
+    def _numbers(self) -> RecordPool | None:
+        X = as_numbers(self.X, "X of the reference")
+        y = None if self.y is None or self.y.dtype == object else self.y
+        same = is_numbers(self.X) and y is self.y
+        return None if same else RecordPool(X, y)
+
+    @cached_property
+    def _array(self) -> RecordPool:
+        return RecordPool(as_array(self.X, "X of the reference"), self.y)
+
+    def take(self, rows: Any) -> tuple[Records, NDArray[Any] | None]:
+        """Return the records and targets of some rows."""
+        return take_rows(self.X, rows), take_rows(self.y, rows)
+
+    def in_form(self, form: Form) -> RecordPool:
+        """Return the records as a query is given them."""
+        if form == "numbers":
+            return self.numbers
+        return self._array if form == "array" and is_frame(self.X) else self
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +169,15 @@ class Reference(Protocol):
         """Hashes of the records, where they are a table, by which to know them."""
         return None
 
-    def check_columns(self, n_features: int, names: tuple[str, ...] | None) -> None:
-        """Raise IncompatibleError if it is known to have other columns."""
-        return
+    @property
+    def schema(self) -> Schema | None:
+        """The columns of the records, where they are known."""
+        return None
+
+    def check_schema(self, schema: Schema) -> None:
+        """Raise IncompatibleError if it is known to have other columns than `X`."""
+        if self.schema is not None:
+            self.schema.check_same(schema)
 
     def bind(
         self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
@@ -130,24 +194,3 @@ class Reference(Protocol):
     ) -> tuple[str, ...]:
         """Return sentences: why it cannot carry a risk of that size, or nothing."""
         return ()
-
-
-def check_targets(y: ArrayLike, name: str = "y") -> NDArray[np.float64]:
-    """Return finite numeric targets of shape (n,) or (n, n_targets)."""
-    if np.ndim(y) not in (1, 2):
-        raise ValueError(
-            f"{name} must have one or two dimensions, got shape {np.shape(y)}."
-        )
-    checked: NDArray[np.float64] = check_array(
-        y, ensure_2d=False, dtype=np.float64, input_name=name
-    )
-    return checked
-
-
-def check_columns(n_reference: int, n_features: int) -> None:
-    """Raise IncompatibleError if a reference has another number of features."""
-    if n_reference != n_features:
-        raise IncompatibleError(
-            f"The reference has {n_reference} features, but X has {n_features}: the "
-            "numbers must be equal."
-        )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
+from scipy import sparse
 
 from skparisk._validate import check_at_least
 from skparisk.reference._base import (
@@ -17,7 +17,14 @@ from skparisk.reference._base import (
     RecordPool,
     RecordSource,
     Reference,
-    check_targets,
+)
+from skparisk.reference._records import (
+    Records,
+    as_records,
+    as_targets,
+    concatenate,
+    is_frame,
+    n_rows,
 )
 
 __all__ = ["BoxReference", "CallableReference", "DensityReference"]
@@ -30,7 +37,8 @@ class CallableReference(Reference):
     ----------
     sample : callable
         ``sample(n_records, rng)`` returns ``X`` of shape (n_records,
-        n_features), or a tuple ``(X, y)``; `rng` is a `numpy.random.Generator`
+        n_features), or a tuple ``(X, y)``: an array, a data frame, a sparse matrix
+        or texts, and numbers or labels. `rng` is a `numpy.random.Generator`
         and the only source of randomness that it may use. The records are put
         in random order, so that it does not matter if they are sorted.
 
@@ -75,26 +83,28 @@ class _SampledSource:
 
     def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
         databases = [self._database(rng) for _ in range(size)]
-        X = np.concatenate([X for X, _ in databases])
-        X = check_array(X, dtype=np.float64, input_name="X of the reference")
+        X = concatenate([X for X, _ in databases])
+        X = as_records(X, "X of the reference")
         targets = [y for _, y in databases if y is not None]
         y = None
         if targets:
-            y = check_targets(np.concatenate(targets), "y of the reference")
-            if len(y) != len(X):
+            y = as_targets(concatenate(targets), "y of the reference")
+            if len(y) != n_rows(X):
                 raise ValueError("The reference returned y for only some databases.")
         # A sample may be sorted (GaussianMixture: by component), and the last records
         # are those that differ: they have the law of the others in random order only.
-        rows = rng.permuted(np.arange(len(X)).reshape(size, self._n_drawn), axis=1)
+        rows = rng.permuted(np.arange(n_rows(X)).reshape(size, self._n_drawn), axis=1)
         shared, own = rows[:, : self._n_shared], rows[:, self._n_shared :]
         return DrawnRecords(RecordPool(X, y), own, lambda: shared, rng)
 
     def _database(
         self, rng: np.random.Generator
-    ) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    ) -> tuple[Records, NDArray[Any] | None]:
         drawn = self._sample(self._n_drawn, rng)
         X, y = drawn if isinstance(drawn, tuple) else (drawn, None)
-        X, y = np.asarray(X), None if y is None else np.asarray(y)
+        if not (is_frame(X) or sparse.issparse(X) or isinstance(X, np.ndarray)):
+            X = as_records(X, "X of the reference")
+        y = None if y is None else np.asarray(y)
         for name, array in (("X", X), ("y", y)):
             if array is not None and np.shape(array)[:1] != (self._n_drawn,):
                 raise ValueError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import hashlib
 import math
 from dataclasses import dataclass
 from functools import cache
@@ -9,6 +11,16 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+
+from skparisk.reference._records import (
+    Records,
+    columns_of,
+    is_missing,
+    is_numbers,
+    n_rows,
+    take_rows,
+)
 
 __all__ = ["RecordSketch"]
 
@@ -16,6 +28,8 @@ __all__ = ["RecordSketch"]
 _MOST_KEPT = 2**16
 _NUMBERS_PER_BLOCK = 2**20
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_MISSING = int(np.float64(np.nan).view(np.uint64))
+_LONE = "surrogatepass"
 
 # Fewer rows in common, or a smaller share of a table, are no sign of anything.
 _LEAST_COMMON = 5
@@ -47,16 +61,17 @@ class RecordSketch:
     records: NDArray[np.uint64] | None = None
 
     @classmethod
-    def of(cls, X: NDArray[np.float64], y: NDArray[np.float64] | None = None) -> Self:
-        """Return the sketch of a table of numbers."""
+    def of(cls, X: Records, y: NDArray[Any] | None = None) -> Self:
+        """Return the sketch of records, and of targets or labels if there are any."""
         features = _row_hashes(X)
-        places = np.arange(1, 2 * len(X), 2, dtype=np.uint64)
+        n_records = len(features)
+        places = np.arange(1, 2 * n_records, 2, dtype=np.uint64)
         ordered = int(_mixed(features * places).sum(dtype=np.uint64))
         if y is None:
-            return cls(len(X), ordered, _smallest(features))
-        targets = _row_hashes(y.reshape(len(y), -1))
+            return cls(n_records, ordered, _smallest(features))
+        targets = _row_hashes(y)
         records = _mixed(features * _MULTIPLIER + targets)
-        return cls(len(X), ordered, _smallest(features), _smallest(records))
+        return cls(n_records, ordered, _smallest(features), _smallest(records))
 
     def overlaps(self, other: RecordSketch) -> bool:
         """Tell if two tables have records in common that chance cannot explain.
@@ -110,18 +125,74 @@ def _repeats(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], int]:
     return values[counts == 1], int((counts == 2).sum())
 
 
-def _row_hashes(table: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Return a 64-bit hash of each row; equal numbers have equal hashes."""
-    n_columns = max(table.shape[1], 1)
+def _row_hashes(table: Records) -> NDArray[np.uint64]:
+    """Return a 64-bit hash of each row; equal values have equal hashes.
+
+    Whatever container holds them: numbers are hashed as floats, booleans as 0 and 1,
+    dates as microseconds, texts by content, and all that is missing is the same.
+    """
+    n_columns = max(math.prod(table.shape[1:]), 1)
     factors = _column_factors(n_columns)
-    hashes = np.empty(len(table), dtype=np.uint64)
+    length = n_rows(table)
+    hashes = np.empty(length, dtype=np.uint64)
     step = max(1, _NUMBERS_PER_BLOCK // n_columns)
-    for start in range(0, len(table), step):
-        # Equal numbers have equal bits: adding 0 leaves no -0.0.
-        block = np.asarray(table[start : start + step], dtype=np.float64) + 0.0
-        bits = _mixed(np.ascontiguousarray(block).view(np.uint64))
-        hashes[start : start + step] = (bits * factors).sum(axis=1, dtype=np.uint64)
+    for start in range(0, length, step):
+        rows = slice(start, start + step)
+        hashes[rows] = _block_hashes(take_rows(table, rows), factors)
     return _mixed(hashes)
+
+
+def _block_hashes(block: Records, factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return for each row the sum of what its values contribute."""
+    if is_numbers(block):
+        bits = _mixed(_float_bits(block))
+        return np.asarray((bits * factors).sum(axis=1, dtype=np.uint64))
+    if sparse.issparse(block):
+        # Zeros contribute nothing. Sums of rows are differences of sums, modulo 2**64.
+        sums = np.zeros(len(block.data) + 1, dtype=np.uint64)
+        contributed = _mixed(_float_bits(block.data)) * factors[block.indices]
+        np.cumsum(contributed, out=sums[1:])
+        return sums[block.indptr[1:]] - sums[block.indptr[:-1]]
+    hashes = np.zeros(n_rows(block), dtype=np.uint64)
+    for factor, column in zip(factors, columns_of(block), strict=True):
+        hashes += _mixed(_column_bits(column)) * factor
+    return hashes
+
+
+def _column_bits(column: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return 64 bits for each value of a column."""
+    if column.dtype.kind in "mM":
+        whole = column.astype(f"{column.dtype.kind}8[us]")
+        return np.where(np.isnat(whole), np.uint64(_MISSING), whole.view(np.uint64))
+    if column.dtype != object:
+        return _float_bits(column)
+    # Each value is looked at once, however often it is there.
+    known = {value: _value_bits(value) for value in {*column}}
+    return np.fromiter(map(known.__getitem__, column), np.uint64, len(column))
+
+
+def _float_bits(numbers: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return the bits of numbers; adding 0 leaves no -0.0, and NaN is one number."""
+    block = np.asarray(numbers, dtype=np.float64) + 0.0
+    np.copyto(block, np.nan, where=np.isnan(block))
+    return np.ascontiguousarray(block).view(np.uint64)
+
+
+def _value_bits(value: Any) -> int:
+    """Return 64 bits for an object; the same in all processes."""
+    if is_missing(value):
+        return _MISSING
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    if isinstance(value, datetime.date | np.datetime64):
+        return int(np.asarray(value, dtype="M8[us]").view(np.uint64))
+    if isinstance(value, datetime.timedelta | np.timedelta64):
+        return int(np.asarray(value, dtype="m8[us]").view(np.uint64))
+    if isinstance(value, str | bytes | datetime.time):
+        text = value if isinstance(value, bytes) else str(value).encode(errors=_LONE)
+        digest = hashlib.blake2b(text, digest_size=8).digest()
+        return int.from_bytes(digest, "little")
+    return int(np.float64(float(value) + 0.0).view(np.uint64))
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -10,20 +11,17 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
+from numpy.typing import NDArray
 
 from skparisk._validate import check_choice
 from skparisk.certificate._rounding import ceil_text
-from skparisk.exceptions import IncompatibleError
 from skparisk.reference._base import (
     DrawnRecords,
     RecordPool,
     RecordSource,
     Reference,
-    check_columns,
-    check_targets,
 )
+from skparisk.reference._records import Schema, as_records, as_targets, n_rows
 from skparisk.reference._rows import (
     Rows,
     draw_few_distinct,
@@ -49,7 +47,7 @@ class _Sampling(ABC):
 
     @property
     def n_rows(self) -> int:
-        return len(self.pool.X)
+        return self.pool.n_rows
 
     def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
         own = self.draw_own(start, size, rng)
@@ -187,15 +185,18 @@ class TableReference(Reference):
     """Records of a public table.
 
     Immutable: cloning returns the same object, so that a table is never copied.
-    Nor is an array of floats copied when it is given; do not change it afterwards.
+    Nor are an array of floats, a data frame and a sparse matrix in CSR copied when they
+    are given; do not change them afterwards.
 
     Parameters
     ----------
     X : array-like of shape (n_rows, n_features)
-        Public records. Finite numbers.
+        Public records: numbers, texts, booleans and dates, some of which may be
+        missing, in an array or a data frame of pandas or polars; a sparse matrix; or
+        texts, of shape (n_rows,). Most queries take only finite numbers.
 
     y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-        Their targets.
+        Their targets: finite numbers, or labels, of shape (n_rows,).
 
     sampling : str, default="leave-out"
         How databases are drawn from the table. Rows are taken to be independent draws
@@ -227,6 +228,9 @@ class TableReference(Reference):
     n_rows : int
         Rows of the table.
 
+    schema : Schema
+        Its columns.
+
     description : str
         What is written on a certificate.
 
@@ -236,9 +240,12 @@ class TableReference(Reference):
     Raises
     ------
     ValueError
-        If the table has fewer than two rows, holds anything but finite numbers,
-        or `X` and `y` differ in length; when bound, if it has too few rows for
-        `sampling`.
+        If the table has fewer than two rows, `X` or `y` holds infinity, or they differ
+        in length; when bound, if it has too few rows for `sampling`. What is missing,
+        or is no number, is refused by queries that take only numbers.
+
+    TypeError
+        If a value is neither a number, a text, a boolean, a date nor missing.
 
     Examples
     --------
@@ -247,28 +254,65 @@ class TableReference(Reference):
     TableReference(3 rows, 1 feature, sampling='subsample')
     """
 
-    def __init__(
-        self, X: ArrayLike, y: ArrayLike | None = None, sampling: str = "leave-out"
-    ) -> None:
+    def __init__(self, X: Any, y: Any = None, sampling: str = "leave-out") -> None:
         self.sampling = check_choice(sampling, "sampling", SAMPLINGS)
-        self.feature_names = _column_names(X)
-        features = check_array(X, dtype=np.float64, input_name="X of the reference")
-        if len(features) < 2:
+        records = as_records(X, "X of the reference")
+        if n_rows(records) < 2:
             raise ValueError(
                 "A reference needs at least 2 records to show what one record "
-                f"changes, got n_samples = {len(features)}."
+                f"changes, got n_samples = {n_rows(records)}."
             )
-        targets = None if y is None else check_targets(y, "y of the reference")
-        if targets is not None and len(targets) != len(features):
-            raise ValueError(
-                "X and y of a reference must have the same number of rows, got "
-                f"{len(features)} and {len(targets)}."
-            )
-        self.pool = RecordPool(features, targets)
+        self.pool = RecordPool(records, _check_targets(y, n_rows(records)))
+        self._schema = Schema.of(records)
 
     @property
     def n_rows(self) -> int:
-        return len(self.pool.X)
+        return self.pool.n_rows
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Names of the columns, where the table is a data frame that has some."""
+        return self._schema.names
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the table."""
+        return self._schema
+
+    @property
+    def numbers(self) -> Self:
+        """The same table as an array of finite numbers; itself where it is that.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If it has other things in it, or none.
+        """
+        if self.pool.numbers is self.pool:
+            return self
+        return self._with(self.pool.numbers, self._schema.as_numbers())
+
+    def with_targets(self, y: Any) -> Self:
+        """Return the same records with other targets.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_rows,) or (n_rows, n_targets), or None
+            Numbers, or labels.
+
+        Returns
+        -------
+        reference : TableReference
+        """
+        other = self._with(RecordPool(self.pool.X, _check_targets(y, self.n_rows)))
+        other.__dict__.pop("sketch", None)
+        return other
+
+    def _with(self, pool: RecordPool, schema: Schema | None = None) -> Self:
+        other = copy.copy(self)
+        other.pool = pool
+        other._schema = self._schema if schema is None else schema
+        return other
 
     @property
     def description(self) -> str:
@@ -289,15 +333,6 @@ class TableReference(Reference):
     def sketch(self) -> RecordSketch:
         """Hashes of the rows of the table, by which to know them again."""
         return RecordSketch.of(self.pool.X, self.pool.y)
-
-    def check_columns(self, n_features: int, names: tuple[str, ...] | None) -> None:
-        """Raise IncompatibleError if the table has other columns."""
-        check_columns(self.pool.X.shape[1], n_features)
-        if None not in (names, self.feature_names) and names != self.feature_names:
-            raise IncompatibleError(
-                f"The reference has the columns {list(self.feature_names or ())}, but "
-                f"X has {list(names or ())}: they must be the same, in the same order."
-            )
 
     def bind(
         self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
@@ -366,7 +401,7 @@ class TableReference(Reference):
         return self
 
     def __repr__(self) -> str:
-        n_features = self.pool.X.shape[1]
+        n_features = self._schema.n_columns
         plural = "" if n_features == 1 else "s"
         return (
             f"TableReference({self.n_rows} rows, {n_features} feature{plural}, "
@@ -374,9 +409,12 @@ class TableReference(Reference):
         )
 
 
-def _column_names(X: Any) -> tuple[str, ...] | None:
-    """Return the column names of a data frame, where all are strings."""
-    names = getattr(X, "columns", None)
-    if names is None or not all(isinstance(name, str) for name in names):
-        return None
-    return tuple(names)
+def _check_targets(y: Any, n_records: int) -> NDArray[Any] | None:
+    """Return targets of a table, as many as it has records."""
+    targets = None if y is None else as_targets(y, "y of the reference")
+    if targets is not None and len(targets) != n_records:
+        raise ValueError(
+            "X and y of a reference must have the same number of rows, got "
+            f"{n_records} and {len(targets)}."
+        )
+    return targets

@@ -32,7 +32,8 @@ from skparisk.neighbors import (
 )
 from skparisk.queries import PairDifferences, Query
 from skparisk.reference import RecordSource, Reference
-from skparisk.reference._base import check_columns
+from skparisk.reference._base import Form
+from skparisk.reference._records import Schema, copy_records
 
 __all__ = [
     "MOST_ASKED",
@@ -127,7 +128,8 @@ def sample_differences(
         reference,
         n_pairs=n_pairs,
         n_records=n_records,
-        n_features=n_features,
+        schema=Schema.of_width(n_features),
+        form="given" if query.any_table else "numbers",
         relation=relation,
         n_jobs=n_jobs,
         random_state=random_state,
@@ -141,7 +143,8 @@ def sample_pairs(
     *,
     n_pairs: int,
     n_records: int,
-    n_features: int,
+    schema: Schema,
+    form: Form,
     relation: str,
     n_jobs: int | None,
     random_state: Any,
@@ -150,6 +153,8 @@ def sample_pairs(
 ) -> SampledPairs:
     """Return what `sample_differences` does, and all that calibration needs of it.
 
+    `schema` is that of the records that the query will be asked about, and `form` that
+    in which it is given them.
     Where the reference is private, nothing about it is shown in an error or a warning.
     """
     check_relation(relation)
@@ -182,7 +187,8 @@ def sample_pairs(
             query,
             source,
             n_records,
-            n_features,
+            schema,
+            form,
             os.getpid(),
             private,
         )
@@ -237,7 +243,8 @@ def _sample_blocks(
     query: Query,
     source: RecordSource,
     n_records: int,
-    n_features: int,
+    schema: Schema,
+    form: Form,
     parent: int,
     private: bool,
 ) -> list[PairDifferences]:
@@ -258,14 +265,15 @@ def _sample_blocks(
                 start=start,
                 size=size,
                 seed=seed,
+                form=form,
             )
             if pairs.pool is not pool:
                 pool = pairs.pool
-                check_columns(pool.X.shape[1], n_features)
+                Schema.of(pool.X).check_same(schema)
                 if query.needs_y and pool.y is None:
                     raise ValueError(
                         f"The query {query} takes targets, but the reference has none "
-                        "(y)."
+                        f"(y){' that are numbers' if form == 'numbers' else ''}."
                     )
                 evaluate = query.on_pool(pool, n_records)
             done.append(_without_nan(evaluate(pairs)))
@@ -290,6 +298,7 @@ def check_repeatable(
     reference: Reference,
     *,
     n_records: int,
+    form: Form,
     entropy: bytes,
     private: bool,
 ) -> None:
@@ -301,7 +310,7 @@ def check_repeatable(
     root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
     failure: Exception | None = None
     for seed in root.spawn(MOST_ASKED):
-        database = sample_database(reference, n_records, seed)
+        database = sample_database(reference, n_records, seed, form)
         if query.needs_y and database[1] is None:
             return  # said where pairs are drawn
         try:
@@ -328,8 +337,7 @@ def check_repeatable(
 
 def _ask(query: Query, database: Database) -> NDArray[np.float64]:
     """Return the answer on a copy: the query may work in place."""
-    X, y = database
-    return np.asarray(query(X.copy(), None if y is None else y.copy()))
+    return np.asarray(query(*map(copy_records, database)))
 
 
 @cache

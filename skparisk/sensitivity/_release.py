@@ -12,7 +12,12 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skparisk._private_data import hide_values, validate_private
+from skparisk._private_data import (
+    hide_values,
+    validate_private,
+    validate_private_records,
+    validate_records,
+)
 from skparisk._simulated import is_simulated
 from skparisk.calibration import SampledPairs
 from skparisk.calibration._pairs import norms_of_pairs
@@ -28,6 +33,13 @@ from skparisk.mechanisms import AdditiveNoise, ExponentialChoice, IsotropicShape
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query, RecordQuery
 from skparisk.queries._base import answer_private
+from skparisk.reference._records import (
+    Records,
+    Schema,
+    as_array,
+    as_targets,
+    n_rows,
+)
 from skparisk.reference._sketch import RecordSketch
 
 __all__ = ["ClaimOfPairs", "ReleaseMixin", "check_given"]
@@ -145,7 +157,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         ----------
         X : array-like of shape (n_records, n_features)
             Private records, as many as were sampled (with "add-remove", or one
-            less).
+            less). A table of any kind for a query that takes one.
 
         y : array-like of shape (n_records,) or (n_records, n_targets), default=None
             Their targets.
@@ -179,8 +191,12 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         self._recognize(X, y)
         return self._answer(X, y)
 
-    def _answer(self, X: NDArray[np.float64], y: NDArray[np.float64] | None) -> Any:
-        check_n_records(len(X), self.n_records_, str(self.certificate_.relation))
+    def _answer(self, X: Records, y: NDArray[Any] | None) -> Any:
+        check_n_records(n_rows(X), self.n_records_, str(self.certificate_.relation))
+        schema = self.pairs_.schema
+        assert schema is not None
+        if schema.container == "array":
+            X = hide_values(as_array, X, "X")  # as the query was given public records
         answer = answer_private(self.query_, X, y)
         if len(answer) != self.n_outputs_:
             raise IncompatibleError(
@@ -241,7 +257,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             warn_private_reference()
         return self._fit(X, None, private=private).transform(X)
 
-    def _recognize(self, X: NDArray[np.float64], y: Any) -> None:
+    def _recognize(self, X: Records, y: Any) -> None:
         """Drop the pairs, with a warning, if private records are in their reference."""
         sketch = self.pairs_.sketch
         if sketch is None or is_simulated():
@@ -273,16 +289,31 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
 
     def _check_data(
         self, query: Query, X: Any, y: Any, *, reset: bool
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    ) -> tuple[Records, NDArray[Any] | None]:
+        if query.needs_y:
+            check_given(query, y)
+        if query.any_table:
+            return self._check_table(X, y if query.needs_y else None, reset=reset)
         # The reference is public, unless an estimator has checked it before.
         validate = validate_data if reset else validate_private
         if not query.needs_y:
             return validate(self, X, dtype=np.float64, reset=reset), None
-        check_given(query, y)
         X, y = validate(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=reset
         )
         return X, hide_values(np.asarray, y, dtype=np.float64)
+
+    def _check_table(
+        self, X: Any, y: Any, *, reset: bool
+    ) -> tuple[Records, NDArray[Any] | None]:
+        """Return records as they are kept, and numbers or labels."""
+        validate = validate_records if reset else validate_private_records
+        checked = validate(self, X, y, reset=reset, allow_nan=True, multi_output=True)
+        X, y = (checked, None) if y is None else checked
+        if not reset:
+            assert self.pairs_.schema is not None
+            self.pairs_.schema.check_same(Schema.of(X))
+        return X, None if y is None else hide_values(as_targets, y)
 
     def _kept_pairs(self) -> SampledPairs:
         """Return the sampled pairs; where there are none, say why."""

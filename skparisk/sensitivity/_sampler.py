@@ -40,6 +40,8 @@ from skparisk.neighbors import n_own
 from skparisk.queries import Query, RecordQuery
 from skparisk.queries._base import as_query
 from skparisk.reference import Reference, TableReference, as_reference
+from skparisk.reference._base import Form
+from skparisk.reference._records import Schema, n_rows
 from skparisk.sensitivity._parallel import check_repeatable, sample_pairs
 from skparisk.sensitivity._release import ClaimOfPairs, ReleaseMixin
 
@@ -66,8 +68,8 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
     Parameters
     ----------
     query : callable, Query or None, default=None
-        ``f(X)`` or ``f(X, y)`` of arrays of floats (also where data frames are
-        given), returns a number or a vector; see
+        ``f(X)`` or ``f(X, y)`` of records as they are given, so that a data frame stays
+        one; returns a number or a vector; see
         :class:`~skparisk.queries.FunctionQuery`. None: each record by itself (the
         local model), see `transform`.
 
@@ -286,16 +288,16 @@ default="isotropic"
         Raises
         ------
         ValueError
-            If a parameter is out of range, a number is not finite, targets are
-            missing, or the query does not return numbers, always as many, or answers
-            differently when it is asked twice.
+            If a parameter is out of range, a number is not finite (NaN is left to a
+            query of any table), targets are missing, or the query does not return
+            numbers, always as many, or answers differently when it is asked twice.
 
         CalibrationError
             If `n_pairs` cannot certify `gamma`, the sensitivity at `gamma` is 0, or
             too many sampled databases have no answer.
 
         IncompatibleError
-            If the reference has other columns than `X`.
+            If the reference has other columns than `X`, or of other kinds.
 
         Warns
         -----
@@ -324,19 +326,25 @@ default="isotropic"
         self, terms: Terms, query: Query, X: Any, y: Any, *, private: bool
     ) -> Self:
         """Sample pairs from the reference, and calibrate to them."""
-        n_records = self._choose_n_records(query, len(X))
+        n_records = self._choose_n_records(query, n_rows(X))
         reference: Reference = (
             TableReference(X, y)
             if self.reference is None
             else as_reference(self.reference)
         )
-        names = getattr(self, "feature_names_in_", None)
-        reference.check_columns(X.shape[1], None if names is None else tuple(names))
+        schema = Schema.of(X, getattr(self, "feature_names_in_", None))
+        reference.check_schema(schema)
+        form: Form = "array" if schema.container == "array" else "given"
+        if not query.any_table:
+            form = "numbers"
+        elif form == "given" and reference.schema is not None:
+            schema = reference.schema  # an array where the reference is one
         rng = check_random_state(self.random_state, "random_state")
         check_repeatable(
             query,
             reference,
             n_records=n_records,
+            form=form,
             entropy=rng.bytes(16),
             private=private,
         )
@@ -345,7 +353,8 @@ default="isotropic"
             reference,
             n_pairs=int(self.n_pairs),
             n_records=n_records,
-            n_features=X.shape[1],
+            schema=schema,
+            form=form,
             relation=self.relation,
             n_jobs=self.n_jobs,
             random_state=rng,
@@ -353,7 +362,7 @@ default="isotropic"
             private=private,
         )
         pairs.draw_seed = int.from_bytes(rng.bytes(16), "little")
-        pairs.sketch = reference.sketch
+        pairs.sketch, pairs.schema = reference.sketch, schema
         shortcomings = reference.shortcomings(
             n_records=n_records,
             n_own=n_own(self.relation),

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 
-from skparisk._classes import PublicClasses, tell_classes
+from skparisk._classes import PublicClasses, public_labels, tell_classes
 from skparisk._fitted import forget_fit
 from skparisk._fitted_parts import (
     FITTED_PARTS,
@@ -27,12 +27,14 @@ from skparisk._private import (
     TrainingData,
     reference_table,
 )
-from skparisk._private_data import hide_values, validate_private
+from skparisk._private_data import hide_values, validate_private_records
 from skparisk._validate import check_at_least, check_random_state
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import EstimatorQuery
-from skparisk.queries._estimator import repeatable, takes_targets
-from skparisk.reference import TableReference, as_reference
+from skparisk.queries._estimator import has_parts, repeatable, takes_targets
+from skparisk.reference import as_reference
+from skparisk.reference._base import Form
+from skparisk.reference._records import Records, Schema, n_rows
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.wrappers._asked import ask_again, make_query
 from skparisk.wrappers._methods import ServedMethods
@@ -205,24 +207,28 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         estimator = _check_estimator(self.estimator)
         warn_fitted_parts(self)
         tags = get_tags(estimator)
-        features, targets = self._check_data(X, y, tags)
+        features, targets = self._check_data(X, y, estimator)
+        table = reference_table(
+            X_reference,
+            None if targets is None else y_reference,
+            needs_y=targets is not None,
+            any_table=True,
+        )
         labels = None
         if targets is not None and tags.estimator_type == "classifier":
-            labels = PublicClasses.find(self.classes, y_reference, source, targets)
+            known = public_labels(table, y_reference, targets)
+            labels = PublicClasses.find(self.classes, known, source, targets)
             targets = labels.encode(targets, "y")
-            if y_reference is not None:
-                y_reference = labels.encode(y_reference, "y_reference")
-        if targets is not None:
-            table = reference_table(X_reference, y_reference)
-        else:
-            table = None if X_reference is None else TableReference(X_reference)
+            if table is not None:
+                table = table.with_targets(labels.encode(known, "y_reference"))
+            labels.encode_reference(source)
         data = self._recognize(source, X, features, targets, table)
         if labels is not None:
             labels = labels.of_reference(data.reference_is_private)
         wrapped = [part for part in (estimator, self.surrogate) if part is not None]
         frozen = find_fitted_parts(self).frozen
         refuse_frozen_on(frozen, wrapped, features, targets)
-        query = self._find_query(source, estimator, data, labels)
+        self.schema_, query = self._find_query(source, estimator, data, labels)
         released = self._release(source, query, data)
         # A fitted sampler has a query of its own, with its shapes and its anchor.
         asked: Any = query if self.sampler_ is None else self.sampler_.query_
@@ -240,19 +246,22 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         return self
 
     def _check_data(
-        self, X: Any, y: Any, tags: Tags
-    ) -> tuple[NDArray[np.float64], NDArray[Any] | None]:
+        self, X: Any, y: Any, estimator: Any
+    ) -> tuple[Records, NDArray[Any] | None]:
         """Return private records, and targets or labels where they are taken."""
-        if not takes_targets(self.estimator):
-            return validate_private(self, X, dtype=np.float64), None
+        tags = get_tags(estimator)
+        # What is inside a pipeline may fill in what is missing.
+        allow_nan = tags.input_tags.allow_nan or has_parts(estimator)
+        if not takes_targets(estimator):
+            return validate_private_records(self, X, allow_nan=allow_nan), None
         if tags.estimator_type == "classifier":
-            features, labels = validate_private(self, X, y, dtype=np.float64)
+            features, labels = validate_private_records(self, X, y, allow_nan=allow_nan)
             return features, labels
-        features, targets = validate_private(
+        features, targets = validate_private_records(
             self,
             X,
             y,
-            dtype=np.float64,
+            allow_nan=allow_nan,
             multi_output=tags.target_tags.multi_output,
             y_numeric=True,
         )
@@ -264,14 +273,20 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         estimator: Any,
         data: TrainingData,
         labels: PublicClasses | None,
-    ) -> EstimatorQuery:
-        """Return what is asked of each database, found on records that are public."""
+    ) -> tuple[Schema, EstimatorQuery]:
+        """Return what is asked of each database, and the columns of these.
+
+        It is found on records that are public.
+        """
         sampler = source if isinstance(source, SensitivitySampler) else None
         known = getattr(sampler, "query_", None)
         if isinstance(known, EstimatorQuery):
-            return ask_again(self, estimator, known, labels, data.features)
+            assert sampler is not None and sampler.pairs_.schema is not None
+            query = ask_again(self, estimator, known, labels, data.features)
+            return sampler.pairs_.schema, query
         public = self._find_public(sampler, estimator, data, labels)
-        return make_query(self, estimator, public, labels, data.features)
+        query = make_query(self, estimator, public, labels, data.features)
+        return public.schema, query
 
     def _find_public(
         self,
@@ -286,18 +301,22 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         if reference is None and sampler is not None and not data.reference_is_private:
             reference = sampler.reference
         if reference is None or data.reference_is_private:
-            return PublicRecords.make_up(X.shape, y, labels)
+            return PublicRecords.make_up(X, y, labels)
         reference = as_reference(reference)
         names = getattr(self, "feature_names_in_", None)
-        reference.check_columns(X.shape[1], None if names is None else tuple(names))
+        schema = Schema.of(X, names)
+        reference.check_schema(schema)
         seeds = (self.random_state, None if sampler is None else sampler.random_state)
         seed = next((seed for seed in seeds if seed is not None), None)
         entropy = check_random_state(seed, "random_state").bytes(16)
         known = None if sampler is None else sampler.n_records
-        n_records = len(X) if known is None else check_at_least(known, "n_records", 1)
+        n_records = (
+            n_rows(X) if known is None else check_at_least(known, "n_records", 1)
+        )
         # Not one of the seeds that the pairs have.
         root = np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,))
-        public = PublicRecords.draw(estimator, reference, n_records, root, labels)
+        form: Form = "array" if schema.container == "array" else "given"
+        public = PublicRecords.draw(estimator, reference, n_records, form, root, labels)
         _check_same_columns(y, public.databases[0][1])
         return public
 

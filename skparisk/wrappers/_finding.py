@@ -215,7 +215,7 @@ def _answers(fitted: Any, points: Any, methods: Iterable[str]) -> list[Answer]:
     for name in methods:
         try:
             with np.errstate(all="ignore"), silenced():
-                found.append(_as_array(_ask(fitted, name, copy.copy(points))))
+                found.append(_as_array(_ask(fitted, name, copy.deepcopy(points))))
         except Exception as error:  # numbers that were moved may make no sense to it
             found.append(error)
     return found

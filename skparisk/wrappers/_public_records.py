@@ -16,11 +16,20 @@ from sklearn.base import clone
 
 from skparisk._classes import PublicClasses
 from skparisk._silence import silenced
+from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import Database, sample_database
 from skparisk.queries import Reader
 from skparisk.queries._estimator import takes_targets
 from skparisk.queries._labels import label_codes
 from skparisk.reference import Reference, TableReference
+from skparisk.reference._base import Form
+from skparisk.reference._records import (
+    Records,
+    Schema,
+    copy_records,
+    n_rows,
+    take_rows,
+)
 
 __all__ = ["MOST_POINTS", "PublicRecords", "fit_on"]
 
@@ -54,9 +63,14 @@ class PublicRecords:
     reference: Reference | None
 
     @property
-    def points(self) -> Any:
+    def points(self) -> Records:
         """Records to compare answers on."""
-        return self.databases[0][0][:MOST_POINTS]
+        return take_rows(self.databases[0][0], slice(MOST_POINTS))
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the records, as the estimator is given them."""
+        return Schema.of(self.databases[0][0])
 
     @classmethod
     def draw(
@@ -64,6 +78,7 @@ class PublicRecords:
         estimator: Any,
         reference: Reference,
         n_records: int,
+        form: Form,
         root: np.random.SeedSequence,
         labels: PublicClasses | None,
     ) -> Self:
@@ -71,8 +86,11 @@ class PublicRecords:
         failure: Exception | None = None
         for seed in root.spawn(_MOST_DRAWN):
             try:
+                databases, whole = _draw_databases(reference, n_records, form, seed)
                 drawn = cls(
-                    *_draw_databases(reference, n_records, seed, labels), reference
+                    [_with_labels(database, labels) for database in databases],
+                    _with_labels(whole, labels),
+                    reference,
                 )
                 next(drawn.fits(estimator))
             except Exception as error:  # raised below, if it is not by chance
@@ -84,29 +102,34 @@ class PublicRecords:
 
     @classmethod
     def make_up(
-        cls,
-        shape: tuple[int, ...],
-        y: NDArray[np.float64] | None,
-        labels: PublicClasses | None,
+        cls, X: Records, y: NDArray[np.float64] | None, labels: PublicClasses | None
     ) -> Self:
-        """Make up records that have the shapes of the data, and their classes."""
+        """Make up records that have the columns of the data, and their classes."""
+        schema = Schema.of(X)
+        if schema.container not in ("array", "frame") or {*schema.kinds} != {"number"}:
+            raise IncompatibleError(
+                "X_reference must be given for a table of anything but numbers: without "
+                "public records nobody knows its categories, words or sparse columns."
+            )
         rng = np.random.default_rng(0)
         databases = []
-        for n_records in _sizes(shape[0]):
-            n_rows = n_records
+        for size in _sizes(n_rows(X)):
             if labels is not None:
-                n_rows = max(n_rows, len(labels.numbers))
-            X = rng.random((n_rows, *shape[1:]))
-            score = X @ np.linspace(1.0, 0.2, shape[1]) / shape[1]
+                size = max(size, len(labels.numbers))
+            made = rng.random((size, schema.n_columns))
+            score = made @ np.linspace(1.0, 0.2, schema.n_columns) / schema.n_columns
             targets: Any = None
             if labels is not None:  # all of them, in the order of the score
-                targets = np.empty(n_rows, dtype=labels.labels.dtype)
-                codes = _spread(n_rows, rng.uniform(1.0, 2.0, len(labels.labels)))
+                targets = np.empty(size, dtype=labels.labels.dtype)
+                codes = _spread(size, rng.uniform(1.0, 2.0, len(labels.labels)))
                 targets[np.argsort(score)] = labels.labels[codes]
             elif y is not None:
-                noise = 0.1 * rng.random((n_rows, *y.shape[1:]))
+                noise = 0.1 * rng.random((size, *y.shape[1:]))
                 targets = score.reshape(-1, *[1] * (y.ndim - 1)) + noise
-            databases.append((X, targets))
+            records: Any = made
+            if schema.container == "frame":  # of the same kind of frame
+                records = type(X)(dict(zip(X.columns, made.T, strict=True)))
+            databases.append((records, targets))
         return cls(databases, databases[0], None)
 
     def fits(self, estimator: Any) -> Iterator[Any]:
@@ -139,7 +162,7 @@ def fit_on(estimator: Any, database: Database) -> Any:
             f"{type(estimator).__name__} takes targets, but the reference has none."
         )
     with silenced():
-        fresh, records = clone(estimator), X.copy()  # it may work in place
+        fresh, records = clone(estimator), copy_records(X)  # it may work in place
         return fresh.fit(records, y) if supervised else fresh.fit(records)
 
 
@@ -159,23 +182,20 @@ def _sizes(n_records: int, most: int | None = None) -> list[int]:
 
 
 def _draw_databases(
-    reference: Reference,
-    n_records: int,
-    seed: np.random.SeedSequence,
-    labels: PublicClasses | None,
+    reference: Reference, n_records: int, form: Form, seed: np.random.SeedSequence
 ) -> tuple[list[Database], Database]:
+    """Return some databases, and all records where these are a table to resample."""
     table = reference if isinstance(reference, TableReference) else None
     whole = table is not None and table.sampling not in ("split", "disjoint")
     sparing = table is not None and table.sampling in ("subsample", "disjoint")
     sizes = _sizes(n_records, table.n_rows if table is not None and sparing else None)
-    drawn = [
-        sample_database(reference, size, child)
+    databases = [
+        sample_database(reference, size, child, form)
         for size, child in zip(sizes, seed.spawn(len(sizes)), strict=True)
     ]
-    databases = [_with_labels(database, labels) for database in drawn]
     if whole and table is not None:
-        everything = (table.pool.X, table.pool.y)
-        return databases, _with_labels(everything, labels)
+        pool = table.pool.in_form(form)
+        return databases, (pool.X, pool.y)
     return databases, databases[0]
 
 
@@ -189,7 +209,7 @@ def _with_labels(database: Database, labels: PublicClasses | None) -> Database:
     if missing.size:
         raise ValueError(
             f"The class {labels.labels[missing[0]]} is missing from the first sampled "
-            f"database: {len(X)} records (n_records) are too few for a class this rare "
+            f"database: {n_rows(X)} records (n_records) are too few for a class this rare "
             "in the reference."
         )
     return X, labels.labels[codes]

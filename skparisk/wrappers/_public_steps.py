@@ -16,6 +16,7 @@ from sklearn.utils import Tags, get_tags
 
 from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import Database
+from skparisk.queries._estimator import has_parts
 from skparisk.queries._state import find_places
 from skparisk.wrappers._finding import depends_on_whole_numbers, find_needed, proven
 from skparisk.wrappers._public_records import MOST_POINTS, PublicRecords, fit_on
@@ -61,9 +62,9 @@ def learns_structure(fitted: Any) -> bool:
     """
     if hasattr(fitted, "get_support"):
         return True
-    params = fitted.get_params(deep=True)
-    if any(hasattr(part, "get_params") for part in params.values()):
+    if has_parts(fitted):
         return False
+    params = fitted.get_params(deep=False)
     return any(
         _is_structure(value)
         for name, value in vars(fitted).items()
