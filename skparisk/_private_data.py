@@ -57,7 +57,8 @@ def validate_records(
     if not reset and is_table != hasattr(estimator, "n_features_in_"):
         names = ("texts", "a table") if is_table else ("a table", "texts")
         raise ValueError("X must be {}, as it was in fit, got {}.".format(*names))
-    targets = None if y is None else "no_validation"  # says if they are required
+    # In a fit it says if targets are required.
+    targets = None if y is None and reset else "no_validation"
     validate_data(
         estimator,
         records,

@@ -108,8 +108,8 @@ class PublicRecords:
         schema = Schema.of(X)
         if schema.container not in ("array", "frame") or {*schema.kinds} != {"number"}:
             raise IncompatibleError(
-                "X_reference must be given for a table of anything but numbers: without "
-                "public records nobody knows its categories, words or sparse columns."
+                "X_reference must be given for a table of anything but numbers: "
+                "without public records nobody knows its categories and words."
             )
         rng = np.random.default_rng(0)
         databases = []
@@ -209,7 +209,7 @@ def _with_labels(database: Database, labels: PublicClasses | None) -> Database:
     if missing.size:
         raise ValueError(
             f"The class {labels.labels[missing[0]]} is missing from the first sampled "
-            f"database: {n_rows(X)} records (n_records) are too few for a class this rare "
-            "in the reference."
+            f"database: {n_rows(X)} records (n_records) are too few for a class this "
+            "rare in the reference."
         )
     return X, labels.labels[codes]
