@@ -906,7 +906,7 @@ def test_private_records_are_validated():
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         validate_records(model, [[1.0]], [1.0, 2.0], allow_nan=True)
     with pytest.raises(ValueError, match="requires y to be passed"):
-        validate_private_records(LogisticRegression(), [[1.0]], allow_nan=True)
+        validate_private_records(LogisticRegression(), [[1.0]], None, allow_nan=True)
 
 
 def test_a_reference_of_an_estimator_is_a_table_or_made_one():

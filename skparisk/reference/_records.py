@@ -33,6 +33,7 @@ __all__ = [
     "columns_of",
     "concatenate",
     "copy_records",
+    "frame_like",
     "is_frame",
     "is_missing",
     "is_numbers",
@@ -180,6 +181,11 @@ def concatenate(parts: Sequence[Records]) -> Records:
     if sparse.issparse(parts[0]):
         return sparse.vstack(parts, format="csr")
     return np.concatenate(parts)
+
+
+def frame_like(frame: Any, array: NDArray[Any]) -> Any:
+    """Return the columns of an array in a data frame of the same kind and names."""
+    return type(frame)(dict(zip(frame.columns, array.T, strict=True)))
 
 
 def is_frame(X: Any) -> bool:

@@ -19,6 +19,7 @@ from skparisk.reference._records import (
     as_array,
     as_numbers,
     as_records,
+    frame_like,
 )
 from skparisk.reference._sketch import RecordSketch
 from skparisk.wrappers._methods import releases_predictions
@@ -153,6 +154,8 @@ def _check_points(model: Any, estimator: Any, features: Records) -> Records:
             f"X_public has {shown.n_columns} features, but X has "
             f"{schema.n_columns}: the numbers must be equal."
         )
+    if schema.container == "frame" and shown.container == "array":
+        points = frame_like(features, points)
     if model.surrogate is None:
         if {*shown.kinds} - {"number", "boolean"}:
             raise ValueError(
