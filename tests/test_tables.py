@@ -752,6 +752,9 @@ def test_numbers_beside_frames_are_arrays():
     sampler = sampler_of(mean_age, reference=TableReference(frame.to_numpy()))
     sampler.fit(frame).release(private)
     sampler_of(mean_age).fit(frame.to_numpy()).release(private.to_numpy())
+    sampler_of(mean_age, reference=BoxReference([0, 0], [1, 9])).fit(frame).release(
+        private
+    )
     assert seen == {np.ndarray}
     sampler_of(mean_age).fit(frame).release(private)
     assert seen == {np.ndarray, pd.DataFrame}
