@@ -141,8 +141,8 @@ class FunctionQuery(Query):
         is flattened. `X` is what was given: a data frame, a sparse matrix in CSR, a
         1-d array of texts, or an array, of floats where it has only numbers. Values may
         be missing. A frame is made an array where the public records are one, or what a
-        sampler is fitted with. `y` is an array of floats or of labels; it is passed if a second positional
-        argument is required or is named "y".
+        sampler is fitted with. `y` is an array of floats or of labels; it is passed if
+        a second positional argument is required or is named "y".
 
     Examples
     --------
