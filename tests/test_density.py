@@ -615,7 +615,7 @@ def test_names_of_columns_are_compared():
     assert model.pdf(frame).shape == (50,)
     with pytest.raises(ValueError, match="feature names should match"):
         model.pdf(other)
-    with pytest.raises(IncompatibleError, match="reference has the columns"):
+    with pytest.raises(IncompatibleError, match="reference lacks the column"):
         model.fit(frame, X_reference=other)
     with pytest.raises(IncompatibleError, match="reference has 1 features"):
         model.fit(frame, X_reference=records(30))

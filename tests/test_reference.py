@@ -406,8 +406,9 @@ def test_other_columns_are_refused():
     with pytest.raises(IncompatibleError, match=re.escape(message)):
         reference.check_schema(Schema.of(np.ones((2, 3))))
     message = (
-        "The reference has the columns ['age', 'income'], but X has "
-        "['income', 'age']: they must be the same, in the same order."
+        "The reference has the same columns in another order: its columns are "
+        "['age', 'income'], those of X ['income', 'age'], and they must be the same, "
+        "in the same order."
     )
     with pytest.raises(IncompatibleError, match=re.escape(message)):
         reference.check_schema(Schema.of(TABLE, ("income", "age")))

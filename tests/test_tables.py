@@ -377,10 +377,13 @@ def test_schemas_that_fit():
             "text: convert one of them",
         ),
         (people().assign(member=1), "the column 'member' holds boolean, but in X it h"),
-        (people().drop(columns="born"), "The reference has 5 features, but X has 4"),
+        (
+            people().drop(columns="born"),
+            "has the column 'born', which X lacks: ",
+        ),
         (
             people().rename(columns={"city": "town"}),
-            "The first that differs is 'city' of the reference and 'town' of X.",
+            "The reference lacks the column 'town' of X: ",
         ),
         (np.ones((3, 5)), "the column 'city' holds text, but in X it holds number"),
         (sparse.csr_array((3, 5)), "is a data frame, but X is a sparse matrix"),

@@ -342,19 +342,12 @@ class Schema:
                 f"The reference is {_CONTAINERS[str(self.container)]}, but X is "
                 f"{_CONTAINERS[str(other.container)]}: give both in the same form."
             )
+        if self.names is not None and other.names is not None:
+            _check_same_names(self.names, other.names)
         if self.n_columns != other.n_columns:
             raise IncompatibleError(
                 f"The reference has {self.n_columns} features, but X has "
                 f"{other.n_columns}: the numbers must be equal."
-            )
-        names = None if self.names is None or other.names is None else self.names
-        if names is not None and names != other.names:
-            differ = zip(names, other.names or (), strict=True)
-            one, two = next((a, b) for a, b in differ if a != b)
-            raise IncompatibleError(
-                f"The reference has the columns {list(names)}, but X has "
-                f"{list(other.names or ())}: they must be the same, in the same order. "
-                f"The first that differs is {one!r} of the reference and {two!r} of X."
             )
         frames = containers == {"frame"}
         for place, (one, two) in enumerate(zip(self.kinds, other.kinds, strict=True)):
@@ -364,6 +357,23 @@ class Schema:
                     f"In the reference {column} holds {one}, but in X it holds {two}: "
                     "convert one of them, so that both hold the same kind of values."
                 )
+
+
+def _check_same_names(reference: tuple[str, ...], given: tuple[str, ...]) -> None:
+    """Raise IncompatibleError unless columns are the same, in the same order."""
+    if reference == given:
+        return
+    missing = [name for name in given if name not in reference]
+    more = [name for name in reference if name not in given]
+    said = "has the same columns in another order"
+    if missing:
+        said = f"lacks the column {missing[0]!r} of X"
+    elif more:
+        said = f"has the column {more[0]!r}, which X lacks"
+    raise IncompatibleError(
+        f"The reference {said}: its columns are {list(reference)}, those of X "
+        f"{list(given)}, and they must be the same, in the same order."
+    )
 
 
 def _fit(one: str, two: str, frames: bool) -> bool:

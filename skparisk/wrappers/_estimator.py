@@ -135,6 +135,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
     ((8,), True)
     """
 
+    _takes_any_table = True
+
     def __init__(
         self,
         estimator: Any,

@@ -36,7 +36,9 @@ def _offers(*methods: str) -> Callable[[Any], bool]:
         if template is not None:
             for method in methods:
                 template.check_serves(method)
-        return all(hasattr(model.estimator, method) for method in methods)
+        # Some tell only once they are fitted.
+        served = getattr(model, "estimator_", model.estimator)
+        return all(hasattr(served, method) for method in methods)
 
     return check
 

@@ -1,0 +1,388 @@
+"""Pipelines on any table, with nothing routed, alone and in searches."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestClassifier, StackingClassifier
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    KBinsDiscretizer,
+    OneHotEncoder,
+    StandardScaler,
+    TargetEncoder,
+)
+from sklearn.utils.validation import check_is_fitted
+from wrapped import CHEAP, DECLARED, assert_same, private
+
+from skparisk import (
+    IncompatibleError,
+    PrivacyLeakWarning,
+    PrivateEstimator,
+    PrivateGridSearchCV,
+    SensitivitySampler,
+)
+from skparisk.reference import CallableReference, TableReference
+
+RNG = np.random.default_rng(5)
+CITIES = ("Aarhus", "Bergen", "Tartu")
+
+
+def people(n_people):
+    """A frame with numbers, of which some are missing, and categories; and answers."""
+    city = RNG.choice(CITIES, n_people)
+    age = RNG.normal(40, 10, n_people).round()
+    income = np.where(RNG.random(n_people) < 0.1, np.nan, RNG.gamma(2, 1, n_people))
+    score = age / 40 + (city == "Tartu") + 0.3 * RNG.normal(size=n_people)
+    frame = pd.DataFrame(
+        {"age": age, "city": pd.Categorical(city), "income": income, "job": "none"}
+    )
+    frame["job"] = RNG.choice(["none", "part", "full"], n_people)
+    return frame, score, np.where(score > 1.4, "yes", "no")
+
+
+FRAME, SCORE, ANSWER = people(90)
+PUBLIC, SCORE_PUBLIC, ANSWER_PUBLIC = people(200)
+REFERENCE = {"X_reference": PUBLIC, "y_reference": ANSWER_PUBLIC}
+TABLE = TableReference(PUBLIC, ANSWER_PUBLIC)
+
+
+def make_pipe(final, categories=("city", "job")):
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), list(categories)),
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["age", "income"]),
+    )
+    return make_pipeline(columns, final)
+
+
+PIPE = make_pipe(LogisticRegression())
+
+
+def to_polars(frame):
+    plain = {name: frame[name].tolist() for name in frame}
+    return pl.DataFrame(plain).with_columns(pl.col("income").fill_nan(None))
+
+
+# Pipelines
+
+
+def test_pipeline_on_a_frame_with_nothing_routed():
+    model = private(PIPE).fit(FRAME, ANSWER, **REFERENCE)
+    assert model.public_steps_ == ("columntransformer__onehotencoder",)
+    said = "Steps inside the estimator (columntransformer__onehotencoder) were fitted"
+    assert said in str(model.certificate_)
+    assert model.certificate_.private
+    inside = "steps.columntransformer.transformers_.pipeline.steps"
+    assert set(model.template_.places) == {
+        f"{inside}.simpleimputer.statistics_",
+        f"{inside}.standardscaler.mean_",
+        f"{inside}.standardscaler.scale_",
+        "steps.logisticregression.coef_",
+        "steps.logisticregression.intercept_",
+    }
+    assert set(model.predict(FRAME)) <= {"yes", "no"}
+    assert list(model.feature_names_in_) == list(FRAME.columns)
+    check_is_fitted(model.estimator_)
+
+
+@pytest.mark.parametrize("turned", [lambda frame: frame, to_polars])
+def test_without_noise_it_is_the_plain_fit_with_the_same_public_steps(turned):
+    reference = REFERENCE | {"X_reference": turned(PUBLIC)}
+    model = private(PIPE, epsilon=np.inf).fit(turned(FRAME), ANSWER, **reference)
+    encoder = OneHotEncoder(handle_unknown="ignore").fit(PUBLIC[["city", "job"]])
+    plain = clone(PIPE).set_params(
+        columntransformer__onehotencoder=FrozenEstimator(encoder)
+    )
+    plain.fit(turned(FRAME), ANSWER)
+    assert_same(model.predict_proba(turned(FRAME)), plain.predict_proba(turned(FRAME)))
+    assert_same(model.score(turned(FRAME), ANSWER), plain.score(turned(FRAME), ANSWER))
+
+
+def test_categories_that_only_private_records_have_are_unknown():
+    strange = FRAME.assign(city=["Xanadu", *FRAME["city"][1:]])
+    model = private(PIPE, epsilon=np.inf).fit(strange, ANSWER, **REFERENCE)
+    shown = [str(model.certificate_), repr(model.estimator_), str(vars(model))]
+    assert not any("Xanadu" in text for text in shown)
+    fussy = clone(PIPE).set_params(columntransformer__onehotencoder=OneHotEncoder())
+    with pytest.raises(ValueError, match="has no answer on the private data") as error:
+        private(fussy).fit(strange, ANSWER, **REFERENCE)
+    assert "Xanadu" not in str(error.value)
+
+
+PUBLIC_STEPS = [
+    (
+        make_pipeline(
+            make_column_transformer((TargetEncoder(cv=2), ["city", "job"])), Ridge()
+        ),
+        ("columntransformer__targetencoder",),
+    ),
+    (
+        make_pipeline(
+            make_column_transformer(
+                (KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), ["age"])
+            ),
+            Ridge(),
+        ),
+        ("columntransformer__kbinsdiscretizer",),
+    ),
+    (
+        make_pipeline(
+            make_column_transformer((SimpleImputer(), ["age", "income"])),
+            SelectKBest(k=1),
+            Ridge(),
+        ),
+        ("selectkbest",),
+    ),
+    (
+        make_pipeline(
+            make_column_transformer((SimpleImputer(), ["age", "income"])),
+            StandardScaler(),
+            PCA(0.9),
+            LinearRegression(),
+        ),
+        (),
+    ),
+]
+
+
+@pytest.mark.parametrize(("pipe", "steps"), PUBLIC_STEPS)
+def test_steps_that_learn_structure_are_public_and_the_others_private(pipe, steps):
+    reference = {"X_reference": PUBLIC, "y_reference": SCORE_PUBLIC}
+    model = private(pipe, epsilon=np.inf).fit(FRAME, SCORE, **reference)
+    assert model.public_steps_ == steps
+    query = model.sampler_.query_
+    plain = clone(query.estimator).fit(FRAME, SCORE)
+    assert_same(model.predict(FRAME), plain.predict(FRAME))
+
+
+def test_number_of_components_that_the_records_choose_is_public():
+    X, public = RNG.normal(size=(2, 120, 9))
+    pipe = make_pipeline(StandardScaler(), PCA(0.68), LinearRegression())
+    reference = {"X_reference": public, "y_reference": public[:, 0]}
+    model = private(pipe).fit(X, X[:, 0], **reference)
+    assert model.public_steps_ == ("pca",)
+    assert not any("pca" in place for place in model.template_.places)
+
+
+class Remembers(TransformerMixin, BaseEstimator):
+    """Learns words, and keeps what it transforms."""
+
+    def fit(self, X, y=None):
+        self.words_ = ["a", "b"]
+        self.vocabulary_ = {"a": 0}
+        return self
+
+    def transform(self, X):
+        self.last_ = np.array(X)
+        return X
+
+
+def test_public_step_that_keeps_what_it_transforms_keeps_nothing_private():
+    X, public = RNG.normal(size=(2, 60, 2))
+    pipe = make_pipeline(Remembers(), Ridge())
+    reference = {"X_reference": public, "y_reference": public[:, 0]}
+    model = private(pipe).fit(X, X[:, 0], **reference)
+    assert model.public_steps_ == ("remembers",)
+    kept = [model.estimator_, model.sampler_.query_.estimator, model.template_.fitted]
+    for estimator in kept:
+        step = estimator.named_steps["remembers"].estimator
+        assert not np.isin(X[:, 0], step.last_).any()
+
+
+def test_structure_takes_a_reference():
+    for parameters in (DECLARED, {}):
+        model = private(PIPE, classes=["no", "yes"], **parameters)
+        with pytest.raises(IncompatibleError, match="X_reference must be given for"):
+            fit_leaking(model, FRAME, ANSWER)
+    numbers = RNG.normal(size=(90, 3))
+    binned = make_pipeline(
+        KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), Ridge()
+    )
+    with pytest.raises(IncompatibleError, match="kbinsdiscretizer learned what is no"):
+        private(binned, **DECLARED).fit(numbers, SCORE)
+    disjoint = TableReference(*RNG.normal(size=(2, 900, 3)), sampling="disjoint")
+    disjoint = disjoint.with_targets(RNG.normal(size=900))
+    with pytest.raises(ValueError, match="public records would be used twice"):
+        private(binned).fit(numbers, SCORE, X_reference=disjoint)
+
+
+def fit_leaking(model, *data):
+    if model.sensitivity is not CHEAP:
+        return model.fit(*data)
+    with pytest.warns(PrivacyLeakWarning):
+        return model.fit(*data)
+
+
+def test_records_that_a_function_makes_are_a_reference():
+    def sample(n_people, rng):
+        frame = PUBLIC.iloc[rng.integers(200, size=n_people)]
+        return frame, SCORE_PUBLIC[rng.integers(200, size=n_people)]
+
+    sampler = clone(CHEAP).set_params(reference=CallableReference(sample))
+    model = private(make_pipe(Ridge()), sensitivity=sampler).fit(FRAME, SCORE)
+    assert model.public_steps_ == ("columntransformer__onehotencoder",)
+    assert np.isfinite(model.predict(FRAME)).all()
+
+
+def test_labels_may_be_in_the_table_of_the_sampler():
+    sampler = clone(CHEAP).set_params(reference=TABLE)
+    model = private(PIPE, sensitivity=sampler).fit(FRAME, ANSWER)
+    assert list(model.classes_) == ["no", "yes"]
+    assert model.certificate_.private
+
+
+def test_fitted_pairs_serve_a_pipeline_again():
+    first = private(PIPE).fit(FRAME, ANSWER, **REFERENCE)
+    again = private(PIPE, sensitivity=first.sampler_, epsilon=0.5).fit(FRAME, ANSWER)
+    assert again.public_steps_ == first.public_steps_
+    assert again.sensitivity_ == first.sensitivity_
+    other = private(make_pipe(LogisticRegression(C=2.0)), sensitivity=first.sampler_)
+    with pytest.raises(IncompatibleError, match="was fitted for Pipeline"):
+        other.fit(FRAME, ANSWER)
+
+
+# Other tables
+
+
+def test_texts_with_a_public_vocabulary():
+    def texts(n_texts):
+        labels = RNG.integers(2, size=n_texts)
+        words = np.array(["red", "green", "blue", "grey", "gold", "pink"])
+        return [" ".join(RNG.choice(words[label:], 5)) for label in labels], labels
+
+    (private_texts, labels), (public_texts, public_labels) = texts(80), texts(120)
+    pipe = make_pipeline(TfidfVectorizer(), LogisticRegression())
+    model = private(pipe, epsilon=np.inf).fit(
+        private_texts, labels, X_reference=public_texts, y_reference=public_labels
+    )
+    assert model.public_steps_ == ("tfidfvectorizer",)
+    assert not hasattr(model, "n_features_in_")
+    vectorizer = TfidfVectorizer().fit(public_texts)
+    features = vectorizer.transform(private_texts)
+    plain = LogisticRegression(random_state=0).fit(features, labels)
+    assert_same(model.predict_proba(private_texts), plain.predict_proba(features))
+
+
+@pytest.mark.parametrize("container", [sparse.csr_array, sparse.csc_matrix])
+def test_sparse_records(container):
+    dense = RNG.random((200, 5)) * (RNG.random((200, 5)) < 0.4)
+    X, public, y = container(dense[:80]), container(dense[80:]), dense.sum(axis=1)
+    model = private(Ridge(), epsilon=np.inf).fit(
+        X, y[:80], X_reference=public, y_reference=y[80:]
+    )
+    assert_same(model.predict(X), Ridge(random_state=0).fit(X, y[:80]).predict(X))
+
+
+def test_predictions_of_a_forest_on_a_frame():
+    forest = make_pipe(RandomForestClassifier(5))
+    given = {"release": "predict_proba", "X_public": PUBLIC[:30]}
+    with pytest.raises(ValueError, match="surrogate must be given where X_public hold"):
+        private(forest, **given).fit(FRAME, ANSWER, **REFERENCE)
+    model = private(forest, **given, surrogate=make_pipe(Ridge()))
+    model.fit(FRAME, ANSWER, **REFERENCE)
+    np.testing.assert_allclose(model.predict_proba(FRAME).sum(axis=1), 1.0)
+    assert model.public_steps_ == ()
+
+
+# Searches
+
+
+@pytest.mark.parametrize("n_public", [200, 60])
+def test_a_table_without_a_length_goes_through_searches(n_public):
+    """scikit-learn slices what is as long as the data: here that would be 60."""
+    frame, answer = FRAME[:60], ANSWER[:60]
+    table = TableReference(PUBLIC[:n_public], ANSWER_PUBLIC[:n_public])
+    sizes = []
+
+    class Noted(PrivateEstimator):
+        def fit(self, X, y=None, *, X_reference=None, y_reference=None):
+            sizes.append((len(X), X_reference.n_rows))
+            return super().fit(X, y, X_reference=X_reference, y_reference=y_reference)
+
+    model = Noted(PIPE, gamma=0.2, sensitivity=CHEAP, random_state=0)
+    scores = cross_val_score(model, frame, answer, cv=2, params={"X_reference": table})
+    assert np.isfinite(scores).all()
+    grid = {"estimator__logisticregression__C": [0.1, 1.0]}
+    search = GridSearchCV(model, grid, cv=2).fit(frame, answer, X_reference=table)
+    assert search.best_params_.keys() == grid.keys()
+    assert sizes == [(30, n_public)] * 6 + [(60, n_public)]
+
+
+def test_private_search_over_parameters_of_a_step():
+    search = PrivateGridSearchCV(
+        private(PIPE),
+        {"estimator__logisticregression__C": [0.1, 1.0]},
+        selection="reference",
+        random_state=0,
+    )
+    search.fit(FRAME, ANSWER, X_reference=PUBLIC, y_reference=ANSWER_PUBLIC)
+    assert search.best_estimator_.public_steps_ == ("columntransformer__onehotencoder",)
+    assert search.certificate_.private
+    assert search.score(FRAME, ANSWER) <= 1.0
+
+
+# Refusals
+
+
+def test_errors_name_the_column():
+    with pytest.raises(IncompatibleError, match="lacks the column 'job' of X"):
+        private(PIPE).fit(
+            FRAME,
+            ANSWER,
+            X_reference=PUBLIC.drop(columns="job"),
+            y_reference=ANSWER_PUBLIC,
+        )
+    texts = PUBLIC.assign(age=PUBLIC["age"].astype(str))
+    with pytest.raises(
+        IncompatibleError, match="the column 'age' holds text, but in X"
+    ):
+        private(PIPE).fit(FRAME, ANSWER, X_reference=texts, y_reference=ANSWER_PUBLIC)
+
+
+def test_private_frame_as_its_own_reference_is_recognized():
+    shuffled = to_polars(FRAME.iloc[::-1])
+    with (
+        pytest.warns(PrivacyLeakWarning),
+        pytest.raises(IncompatibleError, match="X_reference must be given for"),
+    ):
+        private(PIPE).fit(
+            to_polars(FRAME), ANSWER, X_reference=shuffled, y_reference=ANSWER[::-1]
+        )
+
+
+def test_weights_and_partial_fits_are_refused_with_the_reason():
+    model = private(Ridge(), **DECLARED)
+    X = FRAME[["age"]]
+    with pytest.raises(ValueError, match="sample_weight must not be given to fit"):
+        model.fit(X, SCORE, sample_weight=np.ones(90))
+    model.fit(X, SCORE, sample_weight=None)
+    assert not hasattr(model, "partial_fit")
+    with pytest.raises(AttributeError) as refused:
+        model.partial_fit(X, SCORE)
+    assert "each call would be a release" in str(refused.value.__cause__)
+
+
+def test_warm_starts_change_nothing():
+    warm = StackingClassifier([("a", LogisticRegression(warm_start=True))], cv=2)
+    model = private(warm, epsilon=np.inf)
+    reference = {"X_reference": PUBLIC[["age"]], "y_reference": ANSWER_PUBLIC}
+    frame = FRAME[["age"]]
+    first = model.fit(frame, ANSWER, **reference).predict_proba(frame)
+    assert_same(model.fit(frame, ANSWER, **reference).predict_proba(frame), first)
+
+
+def test_sampler_alone_takes_frames():
+    sampler = SensitivitySampler(
+        lambda frame: frame["age"].mean(), gamma=0.2, n_pairs=9, random_state=0
+    )
+    assert sampler.fit(PUBLIC).n_records_ == 200
