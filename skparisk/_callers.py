@@ -6,9 +6,12 @@ import inspect
 import sys
 from typing import Any
 
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+
 from skparisk.exceptions import IncompatibleError
 
-__all__ = ["refuse_resampling_ensembles"]
+__all__ = ["refuse_reference_in_other_units", "refuse_resampling_ensembles"]
 
 
 def refuse_resampling_ensembles() -> None:
@@ -46,3 +49,36 @@ def _refuse(ensemble: Any, ensembles: Any) -> None:
             "each fit is false. Use an ensemble that does not look at the records, "
             "such as bagging with bootstrap=False."
         )
+
+
+def refuse_reference_in_other_units() -> None:
+    """Refuse a reference that the steps of a Pipeline do not transform as they do X.
+
+    Steps that are fitted on the way could not have transformed it beforehand.
+    """
+    pipelines: Any = sys.modules.get("sklearn.pipeline")
+    frame = inspect.currentframe()
+    while frame is not None and pipelines is not None:
+        pipeline = frame.f_locals.get("self")
+        fitting = frame.f_code.co_name == "fit"
+        if fitting and isinstance(pipeline, pipelines.Pipeline):
+            routed = "X_reference" in (getattr(pipeline, "transform_input", None) or ())
+            fitted = [
+                name for name, step in pipeline.steps[:-1] if _is_fitted_now(step)
+            ]
+            if fitted and not routed:
+                raise IncompatibleError(
+                    f"X_reference is not transformed by {' and '.join(fitted)}, as X "
+                    "is before it gets here, so that neighbors would be sampled in "
+                    "other units. Wrap the whole Pipeline instead: "
+                    "PrivateEstimator(pipeline).fit(X, y, X_reference=..., "
+                    "y_reference=...)."
+                )
+        frame = frame.f_back
+
+
+def _is_fitted_now(step: Any) -> bool:
+    """Tell if a step of a pipeline learns from the records that pass through it."""
+    if not hasattr(step, "fit") or isinstance(step, FrozenEstimator):
+        return False
+    return bool(get_tags(step).requires_fit)

@@ -15,7 +15,10 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 
-from skparisk._callers import refuse_resampling_ensembles
+from skparisk._callers import (
+    refuse_reference_in_other_units,
+    refuse_resampling_ensembles,
+)
 from skparisk._private_data import hide_values
 from skparisk._secure_noise import noise_source
 from skparisk._simulated import is_simulated
@@ -381,6 +384,7 @@ def reference_table(
     """
     if X is None and y is None:
         return None
+    refuse_reference_in_other_units()
     if isinstance(X, TableReference):
         if y is not None:
             raise ValueError(

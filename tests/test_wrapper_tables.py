@@ -18,6 +18,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     KBinsDiscretizer,
+    Normalizer,
     OneHotEncoder,
     StandardScaler,
     TargetEncoder,
@@ -30,6 +31,7 @@ from skparisk import (
     PrivacyLeakWarning,
     PrivateEstimator,
     PrivateGridSearchCV,
+    PrivateRidge,
     SensitivitySampler,
 )
 from skparisk.reference import CallableReference, TableReference
@@ -347,6 +349,45 @@ def test_errors_name_the_column():
         IncompatibleError, match="the column 'age' holds text, but in X"
     ):
         private(PIPE).fit(FRAME, ANSWER, X_reference=texts, y_reference=ANSWER_PUBLIC)
+
+
+def test_reference_that_a_pipeline_does_not_transform_is_refused():
+    X, public = FRAME[["age"]], PUBLIC[["age"]]
+    given = {
+        "privateridge__X_reference": public,
+        "privateridge__y_reference": SCORE_PUBLIC,
+    }
+    ridge = PrivateRidge(sensitivity=CHEAP, gamma=0.2, random_state=0)
+    plain = make_pipeline(StandardScaler(), Normalizer(), "passthrough", ridge)
+    with pytest.raises(
+        IncompatibleError, match="not transformed by standardscaler, as"
+    ):
+        plain.fit(X, SCORE, **given)
+    # What learns nothing may have transformed it beforehand.
+    scaler = FrozenEstimator(StandardScaler().fit(public))
+    given["privateridge__X_reference"] = Normalizer().fit_transform(
+        scaler.transform(public)
+    )
+    fitted = make_pipeline(scaler, Normalizer(), "passthrough", ridge).fit(
+        X, SCORE, **given
+    )
+    assert fitted[-1].certificate_.private
+    wrapped = private(make_pipeline(StandardScaler(), Ridge()))
+    wrapped.fit(X, SCORE, X_reference=public, y_reference=SCORE_PUBLIC)
+    assert wrapped.certificate_.private
+
+
+def test_the_index_of_a_frame_is_no_part_of_its_records():
+    named = FRAME.set_index(pd.Index([f"person {i}" for i in range(90)]))
+    seen = []
+
+    def note(frame):
+        seen.append(frame.index.tolist())
+        return frame["age"].mean()
+
+    sampler = SensitivitySampler(note, gamma=0.2, n_pairs=9, n_records=90)
+    sampler.fit(PUBLIC.set_index(PUBLIC.index + 1000)).release(named)
+    assert all(index == list(range(90)) for index in seen)
 
 
 def test_private_frame_as_its_own_reference_is_recognized():

@@ -163,13 +163,18 @@ def take_rows(records: Records, rows: Any) -> Records:
     """Return some records, or targets, by number; None if there are none."""
     if records is None:
         return None
-    return records.iloc[rows] if hasattr(records, "iloc") else records[rows]
+    if not hasattr(records, "iloc"):
+        return records[rows]
+    # The index is no part of a record, and would have one row several times.
+    return records.iloc[rows].reset_index(drop=True)
 
 
 def copy_records(records: Records) -> Records:
     """Return records that may be worked on in place, or None if there are none."""
     if records is None:
         return None
+    if hasattr(records, "iloc"):
+        return records.copy().reset_index(drop=True)
     return records.copy() if hasattr(records, "copy") else records.clone()
 
 
