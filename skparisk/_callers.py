@@ -62,11 +62,10 @@ def refuse_reference_in_other_units() -> None:
         pipeline = frame.f_locals.get("self")
         fitting = frame.f_code.co_name == "fit"
         if fitting and isinstance(pipeline, pipelines.Pipeline):
-            routed = "X_reference" in (getattr(pipeline, "transform_input", None) or ())
-            fitted = [
-                name for name, step in pipeline.steps[:-1] if _is_fitted_now(step)
-            ]
-            if fitted and not routed:
+            steps = pipeline.steps[:-1]
+            fitted = [name for name, step in steps if _is_fitted_now(step)]
+            routed = getattr(pipeline, "transform_input", None) or ()
+            if fitted and "X_reference" not in routed:
                 raise IncompatibleError(
                     f"X_reference is not transformed by {' and '.join(fitted)}, as X "
                     "is before it gets here, so that neighbors would be sampled in "

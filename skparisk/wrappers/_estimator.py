@@ -53,23 +53,25 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
     """Any scikit-learn estimator, made private.
 
     Fits the estimator, and releases what it learned once, with noise. Predictions,
-    transformations and scores are computed from the released numbers, by a fresh
-    clone that holds nothing else.
+    transformations and scores are computed from the released numbers, by a fit on
+    public records that knows nothing else of the private ones.
 
     Parameters
     ----------
     estimator : estimator
-        Regressor, classifier, transformer, clusterer or density estimator. A
-        `random_state` of None is 0 in its fits, which must be a function of the data,
-        and `verbose` is 0.
+        Regressor, classifier, transformer, clusterer, density estimator, or a Pipeline
+        of such, for any table that it takes: see :doc:`/estimators`. A `random_state`
+        of None is 0 in its fits, which must be a function of the data, and `verbose`
+        is 0. Steps inside that learn structure, such as categories, vocabularies or
+        columns, are fitted on the reference and stay as they are.
 
     release : "auto", tuple of str, "predict" or "predict_proba", default="auto"
         What is released.
 
-        * Names of fitted attributes: numbers, or arrays of one shape.
-        * "auto": those that scikit-learn's linear models, naive Bayes, `PCA`,
-          `TruncatedSVD`, `StandardScaler`, `MinMaxScaler`, `KMeans` and
-          `LinearDiscriminantAnalysis` predict or transform with.
+        * "auto": the learned numbers that its methods depend on, found by comparing
+          fits on public records (:ref:`thm-fitted-attributes`).
+        * Names of them: ``("coef_", "intercept_")``, or ``("steps.ridge.coef_",)``
+          inside a Pipeline.
         * "predict" (regressors) or "predict_proba" (classifiers): predictions at
           `X_public`, for models that are no vector, such as forests.
 
@@ -85,15 +87,16 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         For fits that are defined up to sign or order: ``align(numbers, anchor)`` is
         given what was read from a fit, and from a fit on public records, each a
         mapping of names to arrays, and returns the first in the signs and the order of
-        the second. "auto": components and cluster centers of estimators that "auto"
-        knows. Needs a reference; nothing is aligned without one, or without noise.
+        the second. "auto": components of `PCA` and the like, cluster centers of
+        `KMeans`. Needs a reference; nothing is aligned without one, or without noise.
 
     X_public : array-like of shape (n_points, n_features), default=None
         For "predict" and "predict_proba": where predictions are released. Public.
 
     surrogate : estimator, default=None
         For "predict" and "predict_proba": what serves predictions elsewhere, fitted on
-        what was released. None: the nearest point answers.
+        what was released. None: the nearest point answers, where there are only
+        numbers.
 
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
@@ -101,7 +104,17 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : estimator
-        Serves predictions; a clone with the released attributes, or a surrogate.
+        Serves predictions: a fit on public records with the released numbers in the
+        places of its own; made-up ones are NaN. Or a surrogate.
+
+    template_ : Template or None
+        That fit; ``template_.places`` names what is released.
+
+    public_steps_ : tuple of str
+        The steps inside that were fitted on the reference, by name.
+
+    schema_ : Schema
+        Columns of the records, which are public.
 
     classes_ : ndarray of shape (n_classes,)
         Of classifiers.
@@ -115,7 +128,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
     -----
     **Guarantee**. That of all private estimators: :ref:`private-parameters`.
 
-    Methods that need an attribute which was not released say so. A private database
+    Methods that need more numbers than were released say so. A private database
     without one of the classes is answered with zeros, and an error while fitting the
     private data does not show its message: both would tell about the data.
 
@@ -182,13 +195,16 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_records, n_features)
-            Private records.
+            Private records: an array, a data frame of pandas or polars, a sparse
+            matrix, or a list of texts.
 
         y : array-like of shape (n_records,) or (n_records, n_targets), default=None
             Their targets or labels, where the estimator takes them.
 
         X_reference, y_reference : array-like, default=None
-            Public records, and their targets or labels: :ref:`private-fit`.
+            Public records with the same columns, and their targets or labels:
+            :ref:`private-fit`. In a search of scikit-learn `X_reference` is a
+            :class:`~skparisk.reference.TableReference` of both.
 
         **fit_params : None
             Nothing else is passed to the fit of the estimator: weights and the like
