@@ -34,7 +34,9 @@ def _offers(*methods: str) -> Callable[[Any], bool]:
         if template is not None:
             for method in methods:
                 template.check_serves(method)
-        return all(hasattr(model.estimator, method) for method in methods)
+        # Some have it only once they are fitted, such as stacked ones.
+        known = getattr(model, "estimator_", model.estimator)
+        return all(hasattr(known, method) for method in methods)
 
     return check
 
