@@ -37,7 +37,7 @@ def validate_private_records(estimator: Any, *data: Any, **parameters: Any) -> A
 def validate_records(
     estimator: Any,
     X: Any,
-    y: Any = None,
+    y: Any = "no_validation",
     *,
     allow_nan: bool,
     reset: bool = True,
@@ -57,7 +57,8 @@ def validate_records(
     if not reset and is_table != hasattr(estimator, "n_features_in_"):
         names = ("texts", "a table") if is_table else ("a table", "texts")
         raise ValueError("X must be {}, as it was in fit, got {}.".format(*names))
-    targets = None if y is None else "no_validation"  # says if they are required
+    # It says if targets are required, where they are asked for.
+    targets = None if y is None else "no_validation"
     validate_data(
         estimator,
         records,
@@ -66,7 +67,7 @@ def validate_records(
         skip_check_array=True,
         ensure_2d=is_table,
     )
-    if y is None:
+    if y is None or isinstance(y, str):
         return records
     if multi_output:
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y")

@@ -69,6 +69,13 @@ def people(n_rows=N_ROWS, seed=0):
     )
 
 
+def sparse_table(n_rows, n_columns, seed=0):
+    """Return records most of which is zero, in CSR."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_columns))
+    return sparse.csr_array(np.where(rng.random(X.shape) < 0.3, X, 0.0))
+
+
 def as_polars(frame):
     """Return the same records in polars."""
     columns = {name: frame[name].to_list() for name in frame.columns}
@@ -440,7 +447,7 @@ def test_the_hash_of_floats_stays_what_it_was():
 
 
 def test_a_sparse_matrix_hashes_in_blocks_and_with_empty_rows():
-    X = sparse.random_array((200_000, 9), density=0.01, rng=0, format="csr")
+    X = sparse_table(200_000, 9)
     own, other = RecordSketch.of(X), RecordSketch.of(X.toarray())
     assert own.ordered == other.ordered
     assert (own.features == other.features).all()
@@ -594,7 +601,7 @@ def test_databases_of_a_pair_are_made_one_at_a_time():
 @pytest.mark.parametrize(
     "X",
     [
-        sparse.random_array((30, 4), density=0.5, rng=0, format="csr"),
+        sparse_table(30, 4),
         as_records([str(i) for i in range(30)]),
     ],
     ids=["sparse", "texts"],
@@ -730,10 +737,10 @@ def test_a_function_of_texts_and_labels():
 
 
 def test_a_function_of_a_sparse_matrix():
-    X = sparse.random_array((300, 6), density=0.3, rng=0, format="csr")
+    X = sparse_table(300, 6)
     sampler = sampler_of(lambda X: X.mean(axis=0), epsilon=np.inf).fit(X)
     assert sampler.n_features_in_ == 6
-    private = sparse.random_array((50, 6), density=0.3, rng=1, format="coo")
+    private = sparse_table(50, 6, seed=1).tocoo()
     assert sampler.release(private) == pytest.approx(private.mean(axis=0))
 
 
@@ -752,6 +759,9 @@ def test_numbers_beside_frames_are_arrays():
     sampler = sampler_of(mean_age, reference=TableReference(frame.to_numpy()))
     sampler.fit(frame).release(private)
     sampler_of(mean_age).fit(frame.to_numpy()).release(private.to_numpy())
+    sampler_of(mean_age, reference=BoxReference([0, 0], [1, 9])).fit(frame).release(
+        private
+    )
     assert seen == {np.ndarray}
     sampler_of(mean_age).fit(frame).release(private)
     assert seen == {np.ndarray, pd.DataFrame}
@@ -906,7 +916,7 @@ def test_private_records_are_validated():
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         validate_records(model, [[1.0]], [1.0, 2.0], allow_nan=True)
     with pytest.raises(ValueError, match="requires y to be passed"):
-        validate_private_records(LogisticRegression(), [[1.0]], allow_nan=True)
+        validate_private_records(LogisticRegression(), [[1.0]], None, allow_nan=True)
 
 
 def test_a_reference_of_an_estimator_is_a_table_or_made_one():
@@ -1018,7 +1028,7 @@ def test_a_search_recognizes_private_records_of_frames(guise):
 
 def test_a_search_takes_sparse_matrices_apart():
     """They are recognized by their rows, and not only as one object."""
-    X = sparse.random_array((N_ROWS, 6), density=0.5, rng=0, format="csr")
+    X = sparse_table(N_ROWS, 6)
     y = np.arange(N_ROWS)
     search = PrivateGridSearchCV(make_pipeline(Median(), ridge()), {})
     with pytest.raises(ValueError, match="must not share records"):

@@ -144,9 +144,9 @@ class FunctionQuery(Query):
         ``function(X)`` or ``function(X, y)``, returns a number or an array, which
         is flattened. `X` is what was given: a data frame, a sparse matrix in CSR, a
         1-d array of texts, or an array, of floats where it has only numbers. Values may
-        be missing. A frame is an array where the other records, private or public, are
-        one. `y` is an array of floats or of labels; it is passed if a second positional
-        argument is required or is named "y".
+        be missing. A frame is made an array where the public records are one, or what a
+        sampler is fitted with. `y` is an array of floats or of labels; it is passed if
+        a second positional argument is required or is named "y".
 
     Examples
     --------

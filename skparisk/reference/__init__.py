@@ -16,6 +16,7 @@ from skparisk.reference._base import (
     Reference,
 )
 from skparisk.reference._made import BoxReference, CallableReference, DensityReference
+from skparisk.reference._records import Schema
 from skparisk.reference._table import TableReference
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "RecordPool",
     "RecordSource",
     "Reference",
+    "Schema",
     "TableReference",
 ]
 

@@ -32,7 +32,9 @@ __all__ = [
     "column_names",
     "columns_of",
     "concatenate",
+    "container_of",
     "copy_records",
+    "frame_like",
     "is_frame",
     "is_missing",
     "is_numbers",
@@ -182,6 +184,20 @@ def concatenate(parts: Sequence[Records]) -> Records:
     return np.concatenate(parts)
 
 
+def frame_like(frame: Any, array: NDArray[Any]) -> Any:
+    """Return the columns of an array in a data frame of the same kind and names."""
+    return type(frame)(dict(zip(frame.columns, array.T, strict=True)))
+
+
+def container_of(records: Records) -> str:
+    """Return the name of what records are in."""
+    if is_frame(records):
+        return "frame"
+    if sparse.issparse(records):
+        return "sparse"
+    return "texts" if records.ndim == 1 else "array"
+
+
 def is_frame(X: Any) -> bool:
     """Tell if it is a data frame of pandas or polars."""
     return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_columns"))
@@ -241,6 +257,13 @@ class Schema:
     kinds : tuple of str
         What each column holds: "number", "boolean", "text", "date", "duration", "time",
         or several of these. "missing" where nothing is there, which fits anything.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skparisk.reference import Schema
+    >>> Schema.of(np.array([["Graz", 1.5], ["Wien", None]], dtype=object)).kinds
+    ('text', 'number')
     """
 
     container: str | None
@@ -249,22 +272,38 @@ class Schema:
 
     @classmethod
     def of(cls, records: Records, names: Sequence[str] | None = None) -> Self:
-        """Return the schema of records; `names` are those of columns of an array."""
-        if is_frame(records):
-            kinds = tuple(map(_kind, columns_of(records)))
-            return cls("frame", column_names(records), kinds)
-        given = None if names is None else tuple(names)
-        if sparse.issparse(records):
-            return cls("sparse", given, (NUMBER,) * records.shape[1])
-        if records.ndim == 1:
-            return cls("texts", None, (TEXT,))
-        if is_numbers(records):
-            return cls("array", given, (NUMBER,) * records.shape[1])
-        return cls("array", given, tuple(map(_kind, columns_of(records))))
+        """Return the schema of records.
+
+        Parameters
+        ----------
+        records : ndarray, sparse matrix or data frame
+            Records as a :class:`RecordPool` has them.
+
+        names : sequence of str, default=None
+            Names of the columns, where the records themselves have none.
+
+        Returns
+        -------
+        schema : Schema
+        """
+        container = container_of(records)
+        known = column_names(records) if names is None else tuple(names)
+        if container == "sparse" or is_numbers(records):
+            return cls(container, known, (NUMBER,) * records.shape[1])
+        return cls(container, known, tuple(map(_kind, columns_of(records))))
 
     @classmethod
     def of_width(cls, n_columns: int) -> Self:
-        """Return a schema of which nothing is known but the number of columns."""
+        """Return a schema of which nothing is known but the number of columns.
+
+        Parameters
+        ----------
+        n_columns : int
+
+        Returns
+        -------
+        schema : Schema
+        """
         return cls(None, None, (MISSING,) * n_columns)
 
     @property
@@ -273,11 +312,30 @@ class Schema:
         return len(self.kinds)
 
     def as_numbers(self) -> Self:
-        """Return the schema of the same table as an array of numbers."""
+        """Return the schema of the same table as an array of numbers.
+
+        Returns
+        -------
+        schema : Schema
+        """
         return type(self)("array", self.names, (NUMBER,) * self.n_columns)
 
     def check_same(self, other: Schema) -> None:
-        """Raise IncompatibleError if `other`, of X, is not that of this reference."""
+        """Compare this schema, of a reference, with that of records `X`.
+
+        An array and a data frame may have the same columns, and frames of pandas and
+        polars. Names are compared where both have some.
+
+        Parameters
+        ----------
+        other : Schema
+            That of `X`.
+
+        Raises
+        ------
+        IncompatibleError
+            If they differ; the message says in which column.
+        """
         containers = {self.container, other.container} - {None}
         if len(containers) == 2 and containers & {"sparse", "texts"}:
             raise IncompatibleError(

@@ -33,7 +33,7 @@ from skparisk.neighbors import (
 from skparisk.queries import PairDifferences, Query
 from skparisk.reference import RecordSource, Reference
 from skparisk.reference._base import Form
-from skparisk.reference._records import Schema, copy_records
+from skparisk.reference._records import Schema, container_of, copy_records
 
 __all__ = [
     "MOST_ASKED",
@@ -301,9 +301,10 @@ def check_repeatable(
     form: Form,
     entropy: bytes,
     private: bool,
-) -> None:
+) -> str:
     """Refuse a query that answers the same database differently when asked twice.
 
+    Returns the container that it is given public records in.
     It is asked about a sampled database; about another if it has no answer to one. If
     it has none to several, the last reason is shown, unless the reference is private.
     """
@@ -312,7 +313,7 @@ def check_repeatable(
     for seed in root.spawn(MOST_ASKED):
         database = sample_database(reference, n_records, seed, form)
         if query.needs_y and database[1] is None:
-            return  # said where pairs are drawn
+            break  # said where pairs are drawn
         try:
             with silenced() if private else nullcontext():
                 answer, again = _ask(query, database), _ask(query, database)
@@ -323,16 +324,17 @@ def check_repeatable(
         if answer.shape == again.shape and np.allclose(
             answer, again, rtol=0.0, atol=_SAME * size, equal_nan=True
         ):
-            return
+            break
         raise ValueError(
             f"The query {query} gives different answers on the same database when it "
             "is asked twice: it must be a function of the database. Seed the random "
             "numbers that it uses."
         )
-    if private:
-        return  # said without a reason where pairs are drawn
-    assert failure is not None
-    raise failure
+    else:
+        if not private:  # else it is said without a reason where pairs are drawn
+            assert failure is not None
+            raise failure
+    return container_of(database[0])
 
 
 def _ask(query: Query, database: Database) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ More than a third of it is the docstring that says what its parameters are.
 from __future__ import annotations
 
 import copy
+import dataclasses
 from typing import Any, Self
 
 import numpy as np
@@ -335,12 +336,9 @@ default="isotropic"
         schema = Schema.of(X, getattr(self, "feature_names_in_", None))
         reference.check_schema(schema)
         form: Form = "array" if schema.container == "array" else "given"
-        if not query.any_table:
-            form = "numbers"
-        elif form == "given" and reference.schema is not None:
-            schema = reference.schema  # an array where the reference is one
+        form = form if query.any_table else "numbers"
         rng = check_random_state(self.random_state, "random_state")
-        check_repeatable(
+        container = check_repeatable(
             query,
             reference,
             n_records=n_records,
@@ -362,7 +360,8 @@ default="isotropic"
             private=private,
         )
         pairs.draw_seed = int.from_bytes(rng.bytes(16), "little")
-        pairs.sketch, pairs.schema = reference.sketch, schema
+        pairs.sketch = reference.sketch
+        pairs.schema = dataclasses.replace(schema, container=container)
         shortcomings = reference.shortcomings(
             n_records=n_records,
             n_own=n_own(self.relation),

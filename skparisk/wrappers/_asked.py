@@ -6,9 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import check_array, get_tags
+from sklearn.utils import get_tags
 
 from skparisk._classes import PublicClasses
 from skparisk._silence import silenced
@@ -16,6 +14,14 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
 from skparisk.queries._estimator import Align, Numbers
 from skparisk.reference import TableReference
+from skparisk.reference._records import (
+    Records,
+    Schema,
+    as_array,
+    as_numbers,
+    as_records,
+    frame_like,
+)
 from skparisk.reference._sketch import RecordSketch
 from skparisk.wrappers._methods import releases_predictions
 from skparisk.wrappers._public_records import PublicRecords
@@ -32,7 +38,7 @@ def make_query(
     estimator: Any,
     public: PublicRecords,
     labels: PublicClasses | None,
-    features: NDArray[np.float64],
+    features: Records,
 ) -> EstimatorQuery:
     """Return what is asked of each database; it is found on records that are public."""
     align = _check_align(model, estimator)
@@ -60,7 +66,7 @@ def make_query(
     numbers = _read_public(reader, fitted)
     public.check_repeatable(prepared, fitted, reader)
     # Whether it can be served is found out before anything is released.
-    serve(model, numbers, template, None if labels is None else labels.labels)
+    serve(model, reader, numbers, template, labels)
     return EstimatorQuery(
         prepared,
         reader,
@@ -79,7 +85,7 @@ def ask_again(
     estimator: Any,
     known: EstimatorQuery,
     labels: PublicClasses | None,
-    features: NDArray[np.float64],
+    features: Records,
 ) -> EstimatorQuery:
     """Return what a model asks, with places and shapes of a query that is sampled."""
     reader = known.reader
@@ -149,9 +155,7 @@ def _as_anchor(numbers: Numbers, public: PublicRecords) -> Numbers | None:
     return None if reference is None else numbers
 
 
-def _check_points(
-    model: Any, estimator: Any, features: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _check_points(model: Any, estimator: Any, features: Records) -> Records:
     """Return the public points of predictions, for an estimator that has them."""
     kind = get_tags(estimator).estimator_type
     wanted = {"predict": "regressor", "predict_proba": "classifier"}[model.release]
@@ -163,12 +167,26 @@ def _check_points(
         )
     if model.X_public is None:
         raise ValueError(f"X_public must be given with release={model.release!r}.")
-    points = check_array(model.X_public, dtype=np.float64, input_name="X_public")
-    if points.shape[1] != model.n_features_in_:
+    points = as_records(model.X_public, "X_public")
+    schema = Schema.of(features)
+    if schema.container == "array":
+        points = as_array(points, "X_public")
+    shown = Schema.of(points)
+    if shown.n_columns != schema.n_columns:
         raise IncompatibleError(
-            f"X_public has {points.shape[1]} features, but X has "
-            f"{model.n_features_in_}: the numbers must be equal."
+            f"X_public has {shown.n_columns} features, but X has "
+            f"{schema.n_columns}: the numbers must be equal."
         )
+    if schema.container == "frame" and shown.container == "array":
+        points = frame_like(features, points)
+    if model.surrogate is None:
+        if {*shown.kinds} - {"number", "boolean"}:
+            raise ValueError(
+                "surrogate must be given where X_public holds anything but numbers, "
+                "because there is no nearest point then: such as a pipeline that "
+                "encodes it. Got None."
+            )
+        as_numbers(points, "X_public")
     if RecordSketch.of(points).overlaps(RecordSketch.of(features)):
         raise ValueError(
             "X_public must be public and must not share records with the training "

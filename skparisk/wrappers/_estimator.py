@@ -237,9 +237,10 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         released = self._release(source, query, data)
         # A fitted sampler has a query of its own, with its shapes and its anchor.
         asked: Any = query if self.sampler_ is None else self.sampler_.query_
-        known = None if labels is None else labels.labels
         self.template_ = asked.template
-        self.estimator_ = serve(self, asked.split(released), asked.template, known)
+        self.estimator_ = serve(
+            self, asked.reader, asked.split(released), asked.template, labels
+        )
         self._tell_public_steps()
         if labels is not None:
             self.classes_ = labels.labels
@@ -288,9 +289,9 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         sampler = source if isinstance(source, SensitivitySampler) else None
         known = getattr(sampler, "query_", None)
         if isinstance(known, EstimatorQuery):
-            assert sampler is not None and sampler.pairs_.schema is not None
+            assert sampler is not None
             query = ask_again(self, estimator, known, labels, data.features)
-            return sampler.pairs_.schema, query
+            return sampler.pairs_.schema or Schema.of(data.features), query
         public = self._find_public(sampler, estimator, data, labels)
         query = make_query(self, estimator, public, labels, data.features)
         return public.schema, query
@@ -317,9 +318,9 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         seed = next((seed for seed in seeds if seed is not None), None)
         entropy = check_random_state(seed, "random_state").bytes(16)
         known = None if sampler is None else sampler.n_records
-        n_records = (
-            n_rows(X) if known is None else check_at_least(known, "n_records", 1)
-        )
+        if known is not None:
+            check_at_least(known, "n_records", 1)
+        n_records = n_rows(X) if known is None else known
         # Not one of the seeds that the pairs have.
         root = np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,))
         form: Form = "array" if schema.container == "array" else "given"

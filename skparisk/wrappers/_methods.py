@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-import numpy as np
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
+
+from skparisk._private_data import validate_records
+from skparisk.reference._records import Schema, as_array
 
 __all__ = ["ServedMethods", "releases_predictions"]
 
@@ -115,18 +117,16 @@ class ServedMethods:
 
     estimator: Any
     estimator_: Any
+    schema_: Schema
     release: Any
     fit: Callable[..., Self]
 
     def _ask_about(self, X: Any, method: str, *arguments: Any) -> Any:
-        """Ask about records, checked, and as floats of the length of what is released.
-
-        A data frame stays one where its columns have the names that were fitted.
-        """
+        """Ask about records, in the form of those that were fitted."""
         check_is_fitted(self, "estimator_")
-        records = validate_data(self, X, dtype=np.float64, reset=False)
-        if hasattr(X, "columns") and hasattr(self.estimator_, "feature_names_in_"):
-            records = X.astype(np.float64) if hasattr(X, "astype") else X
+        records = validate_records(self, X, allow_nan=True, reset=False)
+        if self.schema_.container == "array":
+            records = as_array(records, "X")
         return self._ask(method, records, *arguments)
 
     def _ask(self, method: str, *arguments: Any) -> Any:

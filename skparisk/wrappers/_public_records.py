@@ -27,6 +27,7 @@ from skparisk.reference._records import (
     Records,
     Schema,
     copy_records,
+    frame_like,
     n_rows,
     take_rows,
 )
@@ -108,8 +109,8 @@ class PublicRecords:
         schema = Schema.of(X)
         if schema.container not in ("array", "frame") or {*schema.kinds} != {"number"}:
             raise IncompatibleError(
-                "X_reference must be given for a table of anything but numbers: without "
-                "public records nobody knows its categories, words or sparse columns."
+                "X_reference must be given for sparse matrices, and for tables of "
+                "anything but numbers: records can be made up for numbers alone."
             )
         rng = np.random.default_rng(0)
         databases = []
@@ -128,7 +129,7 @@ class PublicRecords:
                 targets = score.reshape(-1, *[1] * (y.ndim - 1)) + noise
             records: Any = made
             if schema.container == "frame":  # of the same kind of frame
-                records = type(X)(dict(zip(X.columns, made.T, strict=True)))
+                records = frame_like(X, made)
             databases.append((records, targets))
         return cls(databases, databases[0], None)
 
@@ -215,7 +216,7 @@ def _with_labels(database: Database, labels: PublicClasses | None) -> Database:
     if missing.size:
         raise ValueError(
             f"The class {labels.labels[missing[0]]} is missing from the first sampled "
-            f"database: {n_rows(X)} records (n_records) are too few for a class this rare "
-            "in the reference."
+            f"database: {n_rows(X)} records (n_records) are too few for a class this "
+            "rare in the reference."
         )
     return X, labels.labels[codes]

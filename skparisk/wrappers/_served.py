@@ -17,10 +17,13 @@ from sklearn.base import (
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from skparisk._classes import PublicClasses
+from skparisk._private_data import validate_records
+from skparisk.queries import PredictionReader, Reader
 from skparisk.queries._state import Numbers
+from skparisk.reference._records import n_rows
 from skparisk.wrappers._template import Template
 
 __all__ = ["ReleasedClassifier", "ReleasedRegressor", "serve"]
@@ -46,7 +49,7 @@ class ReleasedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def fit(self, X: Any, y: NDArray[np.float64]) -> Self:
         """Fit the surrogate to released predictions at public points."""
-        points = validate_data(self, X, dtype=np.float64)
+        points = validate_records(self, X, allow_nan=True)
         model = _nearest_point() if self.surrogate is None else clone(self.surrogate)
         self.surrogate_ = model.fit(points, y)
         return self
@@ -54,7 +57,7 @@ class ReleasedRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> Any:
         """Predict with the surrogate."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_records(self, X, allow_nan=True, reset=False)
         return self.surrogate_.predict(X)
 
 
@@ -74,7 +77,7 @@ class ReleasedClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: NDArray[np.float64], classes: NDArray[Any]) -> Self:
         """Fit the surrogate to released probabilities at public points."""
-        points = validate_data(self, X, dtype=np.float64)
+        points = validate_records(self, X, allow_nan=True)
         model = _nearest_point() if self.surrogate is None else clone(self.surrogate)
         self.classes_ = classes
         probabilities = as_probabilities(y)
@@ -89,15 +92,15 @@ class ReleasedClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_records(self, X, allow_nan=True, reset=False)
         if not is_classifier(self.surrogate_):
             return as_probabilities(self.surrogate_.predict(X))
-        probabilities = np.zeros((len(X), len(self.classes_)))
+        probabilities = np.zeros((n_rows(X), len(self.classes_)))
         if hasattr(self.surrogate_, "predict_proba"):
             known = self.surrogate_.classes_
             probabilities[:, known] = self.surrogate_.predict_proba(X)
         else:
-            probabilities[np.arange(len(X)), self.surrogate_.predict(X)] = 1.0
+            probabilities[np.arange(n_rows(X)), self.surrogate_.predict(X)] = 1.0
         return probabilities
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
@@ -120,12 +123,19 @@ def as_probabilities(numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(exact & (clipped == numbers), numbers, shares)
 
 
-def serve(model: Any, released: Numbers, template: Template | None, labels: Any) -> Any:
+def serve(
+    model: Any,
+    reader: Reader,
+    released: Numbers,
+    template: Template | None,
+    labels: PublicClasses | None,
+) -> Any:
     """Return an estimator that knows what was released, and what is public."""
     if template is not None:
         return template.serve(released)
-    points = check_array(model.X_public, dtype=np.float64)
+    assert isinstance(reader, PredictionReader)
     (values,) = released.values()
     if labels is None:
-        return ReleasedRegressor(model.surrogate).fit(points, values)
-    return ReleasedClassifier(model.surrogate).fit(points, values, labels)
+        return ReleasedRegressor(model.surrogate).fit(reader.points, values)
+    served = ReleasedClassifier(model.surrogate)
+    return served.fit(reader.points, values, labels.labels)
