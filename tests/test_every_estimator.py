@@ -7,11 +7,10 @@ The page `docs/estimators.rst` is what is found here. To write it:
 import math
 import pickle
 import re
-import sys
+import textwrap
 import warnings
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,10 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone, is_regressor
+from sklearn.decomposition import PCA
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.preprocessing import Normalizer, OneHotEncoder
 from sklearn.utils import all_estimators
 from suited import make, suitable
 from threadpoolctl import threadpool_limits
@@ -180,3 +183,235 @@ def assert_close(answer, expected, name):
     np.testing.assert_allclose(
         answer, expected, rtol=0.0, atol=_SAME * size, err_msg=name
     )
+
+
+# The page
+
+
+TITLES = {
+    "covariance": "Covariances",
+    "decomposition": "Components",
+    "discriminant_analysis": "Discriminants",
+    "dummy": "Dummies",
+    "ensemble": "Ensembles",
+    "linear_model": "Linear models",
+    "mixture": "Mixtures",
+    "neural_network": "Neural networks",
+    "svm": "Support vectors",
+    "tree": "Trees",
+}
+# Why estimators are refused, and what to do instead.
+TOLD = {
+    "structure": (
+        "Categories, words and bins are no numbers that noise could be added to.",
+        "Let them be steps of a `Pipeline` before a model: there they are fitted on "
+        "the reference. Or fit them on public records.",
+    ),
+    "columns": (
+        "They choose columns, and noise cannot be added to a choice.",
+        "Let them be steps of a `Pipeline` before a model: there they are fitted on "
+        "the reference.",
+    ),
+    "public": (
+        "What they learn grows with the records, or is no array of numbers.",
+        "Fit them on public records, and use them in a `FrozenEstimator`.",
+    ),
+    "constant": (
+        "They keep a few of the records, so that most records change nothing, and the "
+        "sampled sensitivity is 0.",
+        "Fit them on public records, and use them in a `FrozenEstimator`.",
+    ),
+    "inductive": (
+        "They answer about no records but those that they are fitted to.",
+        "Take one that predicts or transforms other records, or name the fitted "
+        "attributes to release.",
+    ),
+    "several": (
+        "They learn several labels of each record.",
+        "Fit a `PrivateEstimator` to each label: each is a release of its own.",
+    ),
+    "labels": (
+        "They are fitted to labels, which are public here.",
+        "Fit them to the public classes, and use them as they are.",
+    ),
+    "records": (
+        "Their records are mappings or images, and no rows of a table.",
+        "Make a table beforehand, in a way that is fixed or public.",
+    ),
+    "pairs": (
+        "They are fitted to numbers of pairs of records.",
+        "Let the estimator compute them from records, where it can.",
+    ),
+    "tags": (
+        "They take targets, and do not say so in their tags.",
+        "Set `target_tags.required` in a subclass.",
+    ),
+    "frozen": ("They are fitted already.", "Wrap the estimator inside."),
+    "unfit": ("They cannot be fitted to the example.", "See the message."),
+}
+HEAD = """\
+.. _estimators:
+
+Which estimators can be private
+===============================
+
+:class:`~skparisk.PrivateEstimator` knows no list of estimators: it finds what there is to
+release by comparing fits to public records (:doc:`theory/estimators`). This page tells
+what it found with ``release="auto"`` for the {total} estimators of scikit-learn {version},
+each with its defaults or the few arguments that a small example needs. Other parameters
+may change what is released: `SVC` is refused, and `LinearSVC` is not. Estimators of other
+packages are treated alike.
+
+{counts}
+
+The page is written by ``python tests/test_every_estimator.py``, which also tests that
+what is served is finite, that it is scikit-learn's own answer without noise, and that
+with noise nothing but the release is kept.
+"""
+SECTIONS = {
+    "fitted": (
+        "Released as numbers",
+        "{} learn numbers that are released with noise.",
+        "A ``*`` stands for each of several. What the last column names is not answered "
+        "unless more is released: the error says which names to give as ``release``.",
+    ),
+    "predictions": (
+        "Released as predictions at public points",
+        "{} are released as predictions at public points.",
+        "What they learn grows with the records, or is no array of numbers. With "
+        '``release="predict"`` or ``release="predict_proba"`` and `X_public`, predictions '
+        "at public points are released, and served elsewhere by a surrogate. Classifiers "
+        "without `predict_proba` are wrapped in a `CalibratedClassifierCV`.",
+    ),
+    "nothing": (
+        "Nothing to release",
+        "{} learn nothing from these records, and can be used as they are.",
+        "Fits to several databases answer alike.",
+    ),
+    "refused": (
+        "Refused",
+        "{} are refused, and the error says what to do instead.",
+        "",
+    ),
+}
+
+
+def render(outcomes):
+    """Return the page for some outcomes."""
+    parts = {name: [] for name in SECTIONS}
+    for found in outcomes:
+        name = "fitted" if found.error is None else found.reason
+        parts[name if name in parts else "refused"].append(found)
+    counts = "\n".join(
+        f"* {SECTIONS[name][1].format(len(members))}" for name, members in parts.items()
+    )
+    total, version = len(outcomes), sklearn.__version__
+    page = [HEAD.format(total=total, version=version, counts=counts)]
+    for name, (title, _, text) in SECTIONS.items():
+        lines = [f"{title}\n{'-' * len(title)}\n"]
+        lines += (
+            [textwrap.fill(text, 88, break_long_words=False) + "\n"] if text else []
+        )
+        page += [*lines, TABLES[name](parts[name])]
+    return "\n".join(page)
+
+
+def table_of_fitted(outcomes):
+    rows = {}
+    for found in outcomes:
+        needs = tuple(found.model.template_.needs)
+        rows.setdefault((found.package, found.released, needs), []).append(found.name)
+    return as_table(
+        {"Kind": 16, "Estimators": 28, "What is released": 38, "Not answered": 18},
+        [
+            [title_of(package), listed(names), listed(released), listed(needs)]
+            for (package, released, needs), names in sorted(rows.items())
+        ],
+    )
+
+
+def table_of_kinds(outcomes):
+    rows = {}
+    for found in outcomes:
+        rows.setdefault(found.package, []).append(found.name)
+    return as_table(
+        {"Kind": 20, "Estimators": 80},
+        [[title_of(package), listed(rows[package])] for package in sorted(rows)],
+    )
+
+
+def table_of_refused(outcomes):
+    rows = {}
+    for found in outcomes:
+        rows.setdefault(found.reason, []).append(found.name)
+    return as_table(
+        {"Estimators": 36, "Why": 32, "What to do": 32},
+        [[listed(rows[reason]), *TOLD[reason]] for reason in TOLD if reason in rows],
+    )
+
+
+TABLES = {
+    "fitted": table_of_fitted,
+    "predictions": table_of_kinds,
+    "nothing": table_of_kinds,
+    "refused": table_of_refused,
+}
+
+
+def as_table(columns, rows):
+    widths = " ".join(str(width) for width in columns.values())
+    lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {widths}", ""]
+    before = None
+    for row in [list(columns), *rows]:
+        first = "" if row[0] == before else row[0]
+        before = row[0]
+        for place, cell in enumerate([first, *row[1:]]):
+            start = "   * - " if place == 0 else "     - "
+            inside = textwrap.fill(
+                cell,
+                88,
+                initial_indent=start,
+                subsequent_indent=" " * len(start),
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            lines.append(inside or start.rstrip())
+    return "\n".join([*lines, ""])
+
+
+def listed(names):
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def title_of(package):
+    return TITLES.get(package, package.replace("_", " ").capitalize())
+
+
+def test_page_tells_of_each_outcome():
+    kinds = [Ridge, KNeighborsRegressor, Normalizer, OneHotEncoder, PCA]
+    page = render([outcome(kind) for kind in kinds])
+    assert "of the 5 estimators" in " ".join(page.split())
+    for text in (
+        "     - `Ridge`\n     - `coef_`, `intercept_`\n     -\n",
+        "`PCA`\n     - `mean_`, `components_`\n     - `score_samples`, `score`\n",
+        "* 1 are released as predictions",
+        "   * - `OneHotEncoder`\n     - Categories,",
+        "   * - Preprocessing\n     - `Normalizer`",
+    ):
+        assert text in page
+    assert set(TOLD) | set(SECTIONS) == {*REASONS, "fitted", "refused"}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_page_tells_what_is_found():
+    outcomes = [outcome(kind) for kind in KINDS]
+    assert sum(found.error is None for found in outcomes) >= FEWEST_FITTED
+    page, written = render(outcomes), PAGE.read_text()
+    if f"scikit-learn {sklearn.__version__}," in " ".join(written.split()):
+        assert page == written
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    PAGE.write_text(render([outcome(kind) for kind in KINDS]))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from sklearn.utils import get_tags
 
 from skparisk._classes import PublicClasses
