@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsRegressor
@@ -88,12 +89,11 @@ class Outcome:
         return tuple(dict.fromkeys(short))
 
 
-def fit_privately(kind, release="auto", seed=1, **parameters):
+def fit_privately(kind, estimator=None, seed=1, **parameters):
     """Fit to suitable records; for each seed others, with the same reference."""
-    estimator = make(kind)
-    X, y = suitable(estimator, N_RECORDS, seed)
-    reference = dict(zip(SECOND, suitable(estimator, N_PUBLIC, 0), strict=True))
-    model = private(estimator, release, **parameters)
+    X, y = suitable(make(kind), N_RECORDS, seed)
+    reference = dict(zip(SECOND, suitable(make(kind), N_PUBLIC, 0), strict=True))
+    model = private(make(kind) if estimator is None else estimator, **parameters)
     with threadpool_limits(1):
         return model.fit(X, y, **reference)
 
@@ -156,10 +156,13 @@ def assert_served(kind, model):
 
 def assert_predictions_are_served(kind):
     points, _ = suitable(make(kind), N_POINTS, 0)
-    release = "predict" if is_regressor(make(kind)) else "predict_proba"
-    if hasattr(make(kind), release):
-        model = fit_privately(kind, release, X_public=points)
-        assert np.isfinite(ask(model, release, points, None)).all()
+    estimator, release = make(kind), "predict"
+    if not is_regressor(estimator):
+        release = "predict_proba"
+        if not hasattr(estimator, release):
+            estimator = CalibratedClassifierCV(estimator, cv=2)
+    model = fit_privately(kind, estimator, release=release, X_public=points)
+    assert np.isfinite(ask(model, release, points, None)).all()
 
 
 def ask(fitted, method, X, y):
@@ -218,8 +221,9 @@ TOLD = {
     ),
     "constant": (
         "They keep a few of the records, so that most records change nothing, and the "
-        "sampled sensitivity is 0.",
-        "Fit them on public records, and use them in a `FrozenEstimator`.",
+        "sampled sensitivity may be 0.",
+        "Ask for a smaller `gamma`; or, better, fit them on public records, and use "
+        "them in a `FrozenEstimator`.",
     ),
     "inductive": (
         "They answer about no records but those that they are fitted to.",
@@ -246,7 +250,7 @@ TOLD = {
         "They take targets, and do not say so in their tags.",
         "Set `target_tags.required` in a subclass.",
     ),
-    "frozen": ("They are fitted already.", "Wrap the estimator inside."),
+    "frozen": ("What is inside is fitted already.", "Wrap the estimator inside."),
     "unfit": ("They cannot be fitted to the example.", "See the message."),
 }
 HEAD = """\
@@ -255,14 +259,14 @@ HEAD = """\
 Which estimators can be private
 ===============================
 
-:class:`~skparisk.PrivateEstimator` knows no list of estimators: it finds what there is to
-release by comparing fits to public records (:doc:`theory/estimators`). This page tells
-what it found with ``release="auto"`` for the {total} estimators of scikit-learn {version},
-each with its defaults or the few arguments that a small example needs. Other parameters
-may change what is released: `SVC` is refused, and `LinearSVC` is not. Estimators of other
-packages are treated alike.
+:class:`~skparisk.PrivateEstimator` knows no list of estimators: it finds what there is
+to release by comparing fits to public records (:doc:`theory/estimators`). Of the
+{total} estimators of scikit-learn {version}, with ``release="auto"``,
 
 {counts}
+
+Each has its defaults, or the few arguments that a small example needs. Other parameters
+and records may change what is found. Estimators of other packages are treated alike.
 
 The page is written by ``python tests/test_every_estimator.py``, which also tests that
 what is served is finite, that it is scikit-learn's own answer without noise, and that
@@ -272,21 +276,23 @@ SECTIONS = {
     "fitted": (
         "Released as numbers",
         "{} learn numbers that are released with noise.",
-        "A ``*`` stands for each of several. What the last column names is not answered "
-        "unless more is released: the error says which names to give as ``release``.",
+        "A ``*`` stands for each of several. What the last column names is not "
+        "answered unless more is released: the error says which names to give.",
     ),
     "predictions": (
         "Released as predictions at public points",
         "{} are released as predictions at public points.",
         "What they learn grows with the records, or is no array of numbers. With "
-        '``release="predict"`` or ``release="predict_proba"`` and `X_public`, predictions '
-        "at public points are released, and served elsewhere by a surrogate. Classifiers "
-        "without `predict_proba` are wrapped in a `CalibratedClassifierCV`.",
+        '``release="predict"`` or ``release="predict_proba"`` and `X_public`, '
+        "predictions at public points are released, and served elsewhere by a "
+        "surrogate. Classifiers without `predict_proba` are wrapped in a "
+        "`CalibratedClassifierCV`.",
     ),
     "nothing": (
         "Nothing to release",
         "{} learn nothing from these records, and can be used as they are.",
-        "Fits to several databases answer alike.",
+        "Fits to several databases answer alike. Used as they are, they must learn "
+        "nothing from any other records either.",
     ),
     "refused": (
         "Refused",
@@ -390,7 +396,7 @@ def title_of(package):
 def test_page_tells_of_each_outcome():
     kinds = [Ridge, KNeighborsRegressor, Normalizer, OneHotEncoder, PCA]
     page = render([outcome(kind) for kind in kinds])
-    assert "of the 5 estimators" in " ".join(page.split())
+    assert "Of the 5 estimators" in " ".join(page.split())
     for text in (
         "     - `Ridge`\n     - `coef_`, `intercept_`\n     -\n",
         "`PCA`\n     - `mean_`, `components_`\n     - `score_samples`, `score`\n",

@@ -402,7 +402,6 @@ def _check_estimator(estimator: Any) -> Any:
             "nothing, so there is nothing to release. Wrap the estimator inside it, or "
             "use it as it is if it was fitted on public records."
         )
-    _check_records(estimator)
     if hasattr(estimator, "get_support"):
         raise IncompatibleError(
             f"{type(estimator).__name__} chooses columns, and noise cannot be added to "
@@ -410,12 +409,14 @@ def _check_estimator(estimator: Any) -> Any:
             "fitted on public records."
         )
     try:
-        return repeatable(estimator)
+        cloned = repeatable(estimator)
     except (TypeError, RuntimeError) as error:
         raise ValueError(
             f"estimator must be one that can be cloned; cloning "
             f"{type(estimator).__name__} failed: {error}"
         ) from error
+    _check_records(cloned)
+    return cloned
 
 
 def _check_records(estimator: Any) -> None:

@@ -120,6 +120,13 @@ def _mend_covariances(covariances: NDArray[np.float64], kind: str) -> Attributes
     }
 
 
+def _name_bayesian_mixture(estimator: Any) -> tuple[str, ...]:
+    names = ("mean_precision_", "means_", "degrees_of_freedom_", "covariances_")
+    if isinstance(estimator.weight_concentration_, tuple):  # places of their own
+        return names
+    return ("weight_concentration_", *names)
+
+
 def _complete_bayesian_mixture(estimator: Any, released: Numbers) -> Attributes:
     found = _keep_positive("mean_precision_")(estimator, released)
     if "degrees_of_freedom_" in released:
@@ -127,7 +134,6 @@ def _complete_bayesian_mixture(estimator: Any, released: Numbers) -> Attributes:
         found["degrees_of_freedom_"] = np.maximum(
             released["degrees_of_freedom_"], least
         )
-    # Of a Dirichlet process two arrays, which are places of their own.
     counts = estimator.weight_concentration_
     if isinstance(counts, tuple):
         ones, others = (_positive(part) for part in counts)
@@ -276,10 +282,7 @@ _RECIPES: dict[str, Recipe] = {
     ),
     **_of(
         "mixture",
-        Recipe(
-            _names("mean_precision_", "means_", "degrees_of_freedom_", "covariances_"),
-            _complete_bayesian_mixture,
-        ),
+        Recipe(_name_bayesian_mixture, _complete_bayesian_mixture),
         "BayesianGaussianMixture",
     ),
 }

@@ -81,7 +81,8 @@ class Template:
             raise IncompatibleError(
                 f"release='auto' finds nothing that {kind} has learned: fits to "
                 "several databases answer alike. If it learns nothing, it can be used "
-                "as it is, or be a step of a Pipeline; else name what to release."
+                "as it is, or be a step of a Pipeline. Else fit it on public records, "
+                "or name what to release."
             )
         found = cls.of(fits, points, places, public_steps, known)
         missing = [name for name in methods if name in found.needs]
