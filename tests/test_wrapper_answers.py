@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone, is_classifier, is_clusterer, is_regressor
 from sklearn.cluster import KMeans, MiniBatchKMeans
-from sklearn.decomposition import PCA, TruncatedSVD
-from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.covariance import EllipticEnvelope, GraphicalLasso, ShrunkCovariance
+from sklearn.decomposition import NMF, PCA, LatentDirichletAllocation, TruncatedSVD
+from sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import (
@@ -35,7 +39,7 @@ from sklearn.linear_model import (
     SGDRegressor,
     TheilSenRegressor,
 )
-from sklearn.mixture import GaussianMixture
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -102,6 +106,13 @@ RECIPES = [
     MinMaxScaler(),
     KMeans(3, n_init=1),
     MiniBatchKMeans(3, n_init=1, batch_size=32),
+    EllipticEnvelope(),
+    GraphicalLasso(0.1),
+    ShrunkCovariance(),
+    BayesianGaussianMixture(n_components=2),
+    LatentDirichletAllocation(2, max_iter=3),
+    NMF(2, max_iter=20),
+    QuadraticDiscriminantAnalysis(),
 ]
 VARIANTS = [
     Ridge(fit_intercept=False),
@@ -118,9 +129,19 @@ VARIANTS = [
     StandardScaler(with_mean=False),
     StandardScaler(with_std=False),
     MinMaxScaler(feature_range=(-2, 3), clip=True),
+    BayesianGaussianMixture(
+        n_components=2,
+        covariance_type="diag",
+        weight_concentration_prior_type="dirichlet_distribution",
+    ),
+    QuadraticDiscriminantAnalysis(priors=[0.2, 0.3, 0.5]),
 ]
 # They need what is not released, as nothing else needs it.
-UNSERVED = {PCA: {"score", "score_samples"}, LinearDiscriminantAnalysis: {"transform"}}
+UNSERVED = {
+    PCA: {"score", "score_samples"},
+    LinearDiscriminantAnalysis: {"transform"},
+    EllipticEnvelope: {"score"},
+}
 
 
 def ask(fitted, method, data):

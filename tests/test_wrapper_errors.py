@@ -3,17 +3,24 @@
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.cluster import KMeans
-from sklearn.covariance import EmpiricalCovariance
+from sklearn.cluster import DBSCAN, KMeans
+from sklearn.cross_decomposition import PLSSVD
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_selection import VarianceThreshold
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import (
+    KNeighborsClassifier,
+    KNeighborsRegressor,
+    RadiusNeighborsRegressor,
+)
 from sklearn.neural_network import MLPRegressor
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import LabelEncoder, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from wrapped import (
     DECLARED,
@@ -118,11 +125,88 @@ class Unclonable(RegressorMixin, BaseEstimator):
             "VarianceThreshold chooses columns, .* Let it be a step of a Pipeline",
         ),
         (
-            EmpiricalCovariance(),
+            DBSCAN(),
             DECLARED,
             {},
             ValueError,
-            "does not know what EmpiricalCovariance is for, .* name the fitted",
+            "does not know what DBSCAN is for, .* but those that it is fitted to: take",
+        ),
+        (
+            PCA(9),
+            DECLARED,
+            {},
+            ValueError,
+            "PCA cannot be fitted to made-up records, as there is no X_reference: n_c",
+        ),
+        (
+            PCA(9),
+            {},
+            {"X_reference": X_PUBLIC},
+            ValueError,
+            "PCA cannot be fitted to the reference: n_components=9 must be",
+        ),
+        (
+            Odd(failure=RuntimeError("no idea")),
+            DECLARED,
+            {},
+            ValueError,
+            "predict of Odd fails on public records: no idea",
+        ),
+        (
+            Odd(failure=RuntimeError("no idea")),
+            {"release": "predict", "X_public": POINTS} | DECLARED,
+            {},
+            ValueError,
+            "predict of Odd, fitted to public records, fails at X_public: no idea",
+        ),
+        (
+            RadiusNeighborsRegressor(1e-9),
+            {"release": "predict", "X_public": POINTS} | DECLARED,
+            {},
+            ValueError,
+            "is not finite at some points of X_public. Leave these out",
+        ),
+        (
+            SVC(),
+            DECLARED,
+            {},
+            IncompatibleError,
+            "cannot be served .*: wrap it in a CalibratedClassifierCV, and release its",
+        ),
+        (
+            KernelRidge(kernel="precomputed"),
+            DECLARED,
+            {},
+            IncompatibleError,
+            "KernelRidge is fitted to numbers of pairs of records",
+        ),
+        (
+            LabelEncoder(),
+            DECLARED,
+            {},
+            IncompatibleError,
+            "LabelEncoder is fitted to labels, and not to records",
+        ),
+        (
+            MultiOutputClassifier(GaussianNB()),
+            DECLARED,
+            {},
+            IncompatibleError,
+            "MultiOutputClassifier is given several labels of each record",
+        ),
+        (
+            DictVectorizer(),
+            DECLARED,
+            {},
+            IncompatibleError,
+            "DictVectorizer takes mappings as records",
+        ),
+        (
+            PLSSVD(),
+            DECLARED,
+            {},
+            IncompatibleError,
+            "PLSSVD is fitted to targets, but does not say so in its tags",
         ),
         (
             SVC(kernel="linear"),
@@ -307,6 +391,11 @@ def test_bad_input_is_refused(estimator, parameters, reference, error, message):
     with pytest.raises(error, match=message):
         model.fit(*data, **reference)
     assert not hasattr(model, "certificate_")
+
+
+def test_several_labels_of_a_record_are_refused():
+    with pytest.raises(IncompatibleError, match="Fit a PrivateEstimator to each"):
+        private(KNeighborsClassifier()).fit(X, np.c_[LABELS, LABELS])
 
 
 def test_shape_that_changes_between_databases_is_refused():

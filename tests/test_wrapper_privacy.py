@@ -33,6 +33,9 @@ from wrapped import (
     fit_declared,
     fit_plain,
     fit_public,
+    fractions,
+    numbers_in,
+    numbers_reached,
     private,
     reference_for,
 )
@@ -160,47 +163,6 @@ def test_fitted_attributes_are_the_documented_ones(way):
     assert str(float(model.estimator_.coef_[0])) not in shown
 
 
-def numbers_reached(thing, seen=None):
-    """Return all floats that can be reached from an object, whole ones left out."""
-    seen = {} if seen is None else seen
-    if id(thing) in seen or isinstance(thing, str | bytes | type):
-        return set()
-    seen[id(thing)] = thing
-    if isinstance(thing, bool | int | float | np.generic | np.ndarray):
-        values = np.asarray(thing)
-        if values.dtype.kind == "O":
-            return numbers_reached(values.tolist(), seen)
-        return _fractions(values) if values.dtype.kind in "iufb" else set()
-    if isinstance(thing, dict):
-        thing = [*thing.keys(), *thing.values()]
-    if isinstance(thing, list | tuple | set | frozenset):
-        return set().union(*(numbers_reached(part, seen) for part in thing))
-    parts = dict(getattr(thing, "__dict__", {}))
-    for kind in type(thing).__mro__:
-        slots = getattr(kind, "__slots__", ())
-        for name in [slots] if isinstance(slots, str) else slots:
-            parts[name] = getattr(thing, name, None)
-    return numbers_reached(parts, seen)
-
-
-def numbers_in(document):
-    """Return all doubles of a byte string, wherever they begin."""
-    found = set()
-    for offset in range(8):
-        whole = document[offset : offset + (len(document) - offset) // 8 * 8]
-        for order in "<>":
-            found |= _fractions(np.frombuffer(whole, f"{order}f8"))
-    return found
-
-
-def _fractions(values):
-    numbers = np.asarray(values, dtype=np.float64).ravel()
-    numbers = numbers[np.isfinite(numbers)]
-    small = np.where(np.abs(numbers) < 1, numbers, np.pi)
-    numbers = numbers[80 * small != np.round(80 * small)]  # no shares of records
-    return set(numbers[numbers != np.round(numbers)].tolist())
-
-
 def numbers_of_fit(fitted):
     """Return every number that scikit-learn's own fit has, by its name."""
     found = {
@@ -210,19 +172,19 @@ def numbers_of_fit(fitted):
     }
     for method in ("predict", "transform", "decision_function", "predict_proba"):
         if hasattr(fitted, method):
-            found[method] = _fractions(
+            found[method] = fractions(
                 getattr(fitted, method)(X)
                 if np.asarray(getattr(fitted, method)(X[:1])).dtype.kind == "f"
                 else []
             )
-    return found | {"records": _fractions(X), "targets": _fractions(Y)}
+    return found | {"records": fractions(X), "targets": fractions(Y)}
 
 
 def assert_nothing_kept(model, secrets, released):
     """Assert that a pickle has none of the numbers, and all of the released ones."""
     document = pickle.dumps(model)
     params = numbers_reached(model.get_params(deep=False)) | {model.risk_}
-    params |= _fractions(POINTS)
+    params |= fractions(POINTS)
     for kept in (numbers_reached(model), numbers_in(document)):
         for name, values in secrets.items():
             assert not (kept - params) & values, name
@@ -294,13 +256,13 @@ def test_nothing_without_noise_is_kept(estimator, release, way, monkeypatch):
     else:
         released = [served.surrogate_[-1]._y]
     assert released
-    assert_nothing_kept(model, secrets, _fractions(released[0]))
+    assert_nothing_kept(model, secrets, fractions(released[0]))
 
 
 def test_a_fit_on_the_private_data_is_found_by_the_search():
     """The other side: a model that keeps the private fit is noticed."""
     model = fit_public(private(KMeans(3, n_init=1)))
-    released = _fractions(model.estimator_.cluster_centers_)
+    released = fractions(model.estimator_.cluster_centers_)
     secrets = numbers_of_fit(fit_plain(KMeans(3, n_init=1)))
     assert_nothing_kept(model, secrets, released)
     model.estimator_.inertia_ = fit_plain(KMeans(3, n_init=1)).inertia_

@@ -92,6 +92,47 @@ def assert_same(answer, expected):
         np.testing.assert_allclose(answer, expected, rtol=1e-12, atol=1e-12)
 
 
+def numbers_reached(thing, seen=None):
+    """Return all floats that can be reached from an object, whole ones left out."""
+    seen = {} if seen is None else seen
+    if id(thing) in seen or isinstance(thing, str | bytes | type):
+        return set()
+    seen[id(thing)] = thing
+    if isinstance(thing, bool | int | float | np.generic | np.ndarray):
+        values = np.asarray(thing)
+        if values.dtype.kind == "O":
+            return numbers_reached(values.tolist(), seen)
+        return fractions(values) if values.dtype.kind in "iufb" else set()
+    if isinstance(thing, dict):
+        thing = [*thing.keys(), *thing.values()]
+    if isinstance(thing, list | tuple | set | frozenset):
+        return set().union(*(numbers_reached(part, seen) for part in thing))
+    parts = dict(getattr(thing, "__dict__", {}))
+    for kind in type(thing).__mro__:
+        slots = getattr(kind, "__slots__", ())
+        for name in [slots] if isinstance(slots, str) else slots:
+            parts[name] = getattr(thing, name, None)
+    return numbers_reached(parts, seen)
+
+
+def numbers_in(document):
+    """Return all doubles of a byte string, wherever they begin."""
+    found = set()
+    for offset in range(8):
+        whole = document[offset : offset + (len(document) - offset) // 8 * 8]
+        for order in "<>":
+            found |= fractions(np.frombuffer(whole, f"{order}f8"))
+    return found
+
+
+def fractions(values):
+    numbers = np.asarray(values, dtype=np.float64).ravel()
+    numbers = numbers[np.isfinite(numbers)]
+    small = np.where(np.abs(numbers) < 1, numbers, np.pi)
+    numbers = numbers[80 * small != np.round(80 * small)]  # no shares of records
+    return set(numbers[numbers != np.round(numbers)].tolist())
+
+
 class Odd(RegressorMixin, BaseEstimator):
     """Its attributes and its failures are parameters."""
 

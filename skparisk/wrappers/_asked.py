@@ -6,9 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from sklearn.utils import get_tags
 
 from skparisk._classes import PublicClasses
+from skparisk._silence import silenced
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
 from skparisk.queries._estimator import Align, Numbers
@@ -62,7 +64,7 @@ def make_query(
             AttributeReader(names)(fits[0])  # says what is no number
             template = Template.of(fits, public.points, names, public_steps, known)
         fitted, reader = fits[0], AttributeReader(template.places)
-    numbers = reader(fitted)
+    numbers = _read_public(reader, fitted)
     public.check_repeatable(prepared, fitted, reader)
     # Whether it can be served is found out before anything is released.
     serve(model, reader, numbers, template, labels)
@@ -101,6 +103,28 @@ def ask_again(
         align=_check_align(model, estimator),
         asked=estimator,
     )
+
+
+def _read_public(reader: Reader, fitted: Any) -> Numbers:
+    """Return what is read from a fit to public records, if it can be released."""
+    kind = type(fitted).__name__
+    if not isinstance(reader, PredictionReader):
+        return reader(fitted)
+    try:
+        with silenced():
+            numbers = reader(fitted)
+    except Exception as error:
+        raise ValueError(
+            f"{reader.method} of {kind}, fitted to public records, fails at X_public: "
+            f"{error}"
+        ) from error
+    if not np.isfinite(numbers[reader.method]).all():
+        raise ValueError(
+            f"{reader.method} of {kind}, fitted to public records, is not finite at "
+            "some points of X_public. Leave these out, or set a parameter of it that "
+            "says what is far from all records."
+        )
+    return numbers
 
 
 def _check_align(model: Any, estimator: Any) -> Align | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Sequence
 from typing import Any, Self
@@ -46,6 +47,10 @@ __all__ = ["PrivateEstimator"]
 PUBLIC_STEPS = (
     "Steps inside the estimator ({}) were fitted on the reference, which must be "
     "public, and not on these records."
+)
+_SEVERAL = (
+    "{} is given several labels of each record, but a private classifier has one. "
+    "Fit a PrivateEstimator to each of the labels: each is a release of its own."
 )
 
 
@@ -274,6 +279,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         if not takes_targets(estimator):
             return validate_private_records(self, X, allow_nan=allow_nan), None
         if tags.estimator_type == "classifier":
+            if getattr(y, "shape", ())[1:] > (1,):
+                raise IncompatibleError(_SEVERAL.format(type(estimator).__name__))
             features, labels = validate_private_records(self, X, y, allow_nan=allow_nan)
             return features, labels
         features, targets = validate_private_records(
@@ -420,9 +427,44 @@ def _check_estimator(estimator: Any) -> Any:
             "fitted on public records."
         )
     try:
-        return repeatable(estimator)
+        cloned = repeatable(estimator)
     except (TypeError, RuntimeError) as error:
         raise ValueError(
             f"estimator must be one that can be cloned; cloning "
             f"{type(estimator).__name__} failed: {error}"
         ) from error
+    _check_records(cloned)
+    return cloned
+
+
+def _check_records(estimator: Any) -> None:
+    """Refuse an estimator that is not fitted to the rows of a table."""
+    kind, tags = type(estimator).__name__, get_tags(estimator)
+    inputs, targets = tags.input_tags, tags.target_tags
+    if inputs.pairwise:
+        raise IncompatibleError(
+            f"{kind} is fitted to numbers of pairs of records, such as a kernel or "
+            "distances. A record changes a row and a column of these, so that no "
+            "neighboring database can be sampled: let the estimator compute them from "
+            "records, where it can."
+        )
+    if targets.one_d_labels or targets.two_d_labels:
+        raise IncompatibleError(
+            f"{kind} is fitted to labels, and not to records. Classes are public: fit "
+            "it to the public ones, and use it as it is."
+        )
+    if tags.estimator_type == "classifier" and not targets.single_output:
+        raise IncompatibleError(_SEVERAL.format(kind))
+    if (inputs.dict or inputs.three_d_array) and not inputs.two_d_array:
+        raise IncompatibleError(
+            f"{kind} takes {'mappings' if inputs.dict else 'images'} as records, but "
+            "private records are the rows of a table. Make one of them beforehand, in "
+            "a way that is fixed or was learned from public records."
+        )
+    target = inspect.signature(estimator.fit).parameters.get("y")
+    needed = target is not None and target.default is target.empty
+    if needed and not takes_targets(estimator):
+        raise IncompatibleError(
+            f"{kind} is fitted to targets, but does not say so in its tags. Set "
+            "target_tags.required in __sklearn_tags__ of a subclass."
+        )

@@ -28,6 +28,7 @@ from skparisk.wrappers._recipes import complete, find_recipe
 
 __all__ = [
     "METHODS",
+    "check_answers",
     "depends_on_whole_numbers",
     "find_needed",
     "find_released",
@@ -67,11 +68,21 @@ def main_methods(fitted: Any) -> tuple[str, ...]:
         wanted = ("predict", "predict_proba", "decision_function")
     elif kind == "outlier_detector":
         wanted = ("predict", "decision_function", "score_samples")
-    elif kind == "clusterer":
+    elif kind == "clusterer" and hasattr(fitted, "predict"):
         wanted = ("predict",)
     elif hasattr(fitted, "transform"):
         wanted = ("transform",)
-    return tuple(name for name in wanted if hasattr(fitted, name))
+    found = tuple(name for name in wanted if hasattr(fitted, name))
+    return found or (("score",) if hasattr(fitted, "score") else ())
+
+
+def check_answers(fitted: Any, points: Any, methods: tuple[str, ...]) -> None:
+    """Raise ValueError if a method does not answer about public records."""
+    for name, answer in zip(methods, _answers(fitted, points, methods), strict=True):
+        if isinstance(answer, Exception):
+            raise ValueError(
+                f"{name} of {type(fitted).__name__} fails on public records: {answer}"
+            ) from answer
 
 
 def find_released(
@@ -114,8 +125,10 @@ def find_needed(
 
     def matter(places: list[str]) -> list[str]:
         """Return those of some places that change an answer, by halves."""
-        for _ in range(_TRIES):
-            fill(changed, {name: _moved(others[-1][name], rng) for name in places})
+        for attempt in range(_TRIES):
+            far = 4.0**attempt  # labels change only at some distance
+            moved = {name: _moved(others[-1][name], far, rng) for name in places}
+            fill(changed, moved)
             same = _agree(_answers(changed, points, methods), expected)
             fill(changed, {name: others[-1][name] for name in places})
             if not same:
@@ -202,12 +215,13 @@ def _is_learned(fitted: Any, place: str, values: Sequence[NDArray[np.float64]]) 
 
 
 def _moved(
-    values: NDArray[np.float64], rng: np.random.Generator
+    values: NDArray[np.float64], far: float, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return other numbers of about the same size."""
+    """Return other numbers, of about the same size unless they are moved far."""
     size = np.abs(values).max(initial=0.0, where=np.isfinite(values)) or 1.0
     factors = 1 + 0.5 * rng.uniform(-1, 1, values.shape)
-    return np.asarray(values * factors + 0.5 * size * rng.uniform(-1, 1, values.shape))
+    further = 0.5 * far * size * rng.uniform(-1, 1, values.shape)
+    return np.asarray(values * factors + further)
 
 
 def _answers(fitted: Any, points: Any, methods: Iterable[str]) -> list[Answer]:

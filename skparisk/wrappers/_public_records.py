@@ -32,7 +32,7 @@ from skparisk.reference._records import (
     take_rows,
 )
 
-__all__ = ["MOST_POINTS", "PublicRecords", "fit_on"]
+__all__ = ["MOST_POINTS", "PublicRecords"]
 
 # Of the largest number: more than what rounding in another order changes.
 _SAME = 2.0**-20
@@ -136,11 +136,30 @@ class PublicRecords:
     def fits(self, estimator: Any) -> Iterator[Any]:
         """Yield fits of an estimator to each of the databases."""
         for database in self.databases:
-            yield fit_on(estimator, database)
+            yield self.fit(estimator, database)
+
+    def fit(self, estimator: Any, database: Database) -> Any:
+        """Return a fit to one of these databases, which stays as it is."""
+        X, y = database
+        kind = type(estimator).__name__
+        supervised = takes_targets(estimator)
+        if supervised and y is None:
+            raise ValueError(f"{kind} takes targets, but the reference has none.")
+        with silenced():
+            fresh, records = clone(estimator), copy_records(X)  # it may work in place
+            try:
+                return fresh.fit(records, y) if supervised else fresh.fit(records)
+            except Exception as error:  # of public records, so that it may be shown
+                where = "the reference"
+                if self.reference is None:
+                    where = "made-up records, as there is no X_reference"
+                raise ValueError(
+                    f"{kind} cannot be fitted to {where}: {error}"
+                ) from error
 
     def check_repeatable(self, estimator: Any, fitted: Any, reader: Reader) -> None:
         """Refuse a fit that is no function of the database, where that shows."""
-        first, second = reader(fitted), reader(fit_on(estimator, self.databases[0]))
+        first, second = reader(fitted), reader(self.fit(estimator, self.databases[0]))
         for name, values in first.items():
             size = np.abs(values).max(initial=0.0)
             again = second[name]
@@ -152,19 +171,6 @@ class PublicRecords:
                     f"in {name}: what is released must be a function of the database. "
                     "Set every random_state in it."
                 )
-
-
-def fit_on(estimator: Any, database: Database) -> Any:
-    """Return a fit to a database, which stays as it is."""
-    X, y = database
-    supervised = takes_targets(estimator)
-    if supervised and y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} takes targets, but the reference has none."
-        )
-    with silenced():
-        fresh, records = clone(estimator), copy_records(X)  # it may work in place
-        return fresh.fit(records, y) if supervised else fresh.fit(records)
 
 
 def _spread(n_rows: int, shares: NDArray[np.float64]) -> NDArray[np.intp]:

@@ -19,7 +19,7 @@ from skparisk.neighbors import Database
 from skparisk.queries._estimator import has_parts
 from skparisk.queries._state import find_places
 from skparisk.wrappers._finding import depends_on_whole_numbers, find_needed, proven
-from skparisk.wrappers._public_records import MOST_POINTS, PublicRecords, fit_on
+from skparisk.wrappers._public_records import MOST_POINTS, PublicRecords
 
 __all__ = ["freeze_structure", "learns_structure"]
 
@@ -86,12 +86,12 @@ def _find_structure(estimator: Any, public: PublicRecords) -> dict[str, Any]:
     steps = _steps(estimator)
     if not steps:
         return {}
-    whole = _watch(estimator, steps, public.whole)
+    whole = _watch(estimator, steps, public, public.whole)
     fitted = {name: seen.step_ for name, seen in whole.items() if _learned(seen.step_)}
     found = {name: step for name, step in fitted.items() if learns_structure(step)}
     if found:
         return found
-    watched = [_watch(estimator, steps, database) for database in public.databases]
+    watched = [_watch(estimator, steps, public, drawn) for drawn in public.databases]
     for name, step in fitted.items():
         # One at a time: the next may be numbers once this one is frozen.
         if not _is_numbers([seen[name] for seen in watched]):
@@ -134,17 +134,17 @@ def _steps(estimator: Any) -> list[str]:
         and not name.startswith(closed)
         and not any(other.startswith(f"{name}__") for other in parts)
         and hasattr(part, "transform")
-        and get_tags(part).estimator_type is None
+        and (get_tags(part).estimator_type is None or not hasattr(part, "predict"))
     ]
 
 
 def _watch(
-    estimator: Any, steps: Sequence[str], database: Database
+    estimator: Any, steps: Sequence[str], public: PublicRecords, database: Database
 ) -> dict[str, _Watched]:
     """Return the steps of a fit, with the records that each was fitted to."""
     params = estimator.get_params(deep=True)
     spied = {name: _Watched(params[name], name) for name in steps}
-    fitted = fit_on(clone(estimator).set_params(**spied), database)
+    fitted = public.fit(clone(estimator).set_params(**spied), database)
     found: dict[str, _Watched] = {}
     for _, value in find_places(fitted):
         if isinstance(value, _Watched) and hasattr(value, "step_"):

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, eigh, pinvh, solve_triangular
+from scipy.special import digamma
 
 from skparisk.queries._estimator import Align
 from skparisk.queries._state import Numbers
@@ -119,6 +120,66 @@ def _mend_covariances(covariances: NDArray[np.float64], kind: str) -> Attributes
     }
 
 
+def _name_bayesian_mixture(estimator: Any) -> tuple[str, ...]:
+    names = ("mean_precision_", "means_", "degrees_of_freedom_", "covariances_")
+    if isinstance(estimator.weight_concentration_, tuple):  # places of their own
+        return names
+    return ("weight_concentration_", *names)
+
+
+def _complete_bayesian_mixture(estimator: Any, released: Numbers) -> Attributes:
+    found = _keep_positive("mean_precision_")(estimator, released)
+    if "degrees_of_freedom_" in released:
+        least = estimator.means_.shape[1] - 1 + _SMALL
+        found["degrees_of_freedom_"] = np.maximum(
+            released["degrees_of_freedom_"], least
+        )
+    counts = estimator.weight_concentration_
+    if isinstance(counts, tuple):
+        ones, others = (_positive(part) for part in counts)
+        found["weight_concentration_"] = (ones, others)
+        total = ones + others
+        left = np.cumprod(np.append(1.0, (others / total)[:-1]))
+        weights = ones / total * left
+    else:
+        weights = found["weight_concentration_"] = _positive(counts)
+    found["weights_"] = weights / weights.sum()
+    if "covariances_" in released:
+        kind = estimator.covariance_type
+        found |= _mend_covariances(released["covariances_"], kind)
+    return found
+
+
+def _complete_covariance(estimator: Any, released: Numbers) -> Attributes:
+    found = {
+        name: _as_covariance(released[name])
+        for name in ("covariance_", "precision_")
+        if name in released
+    }
+    if "covariance_" in found and "precision_" not in found:
+        found["precision_"] = pinvh(found["covariance_"])
+    return found
+
+
+def _complete_quadratic_discriminants(estimator: Any, released: Numbers) -> Attributes:
+    found: Attributes = {"scalings_": [_positive(part) for part in estimator.scalings_]}
+    if "priors_" in released:
+        found["priors_"] = _as_shares(released["priors_"])
+    return found
+
+
+def _complete_topics(estimator: Any, released: Numbers) -> Attributes:
+    if "components_" not in released:
+        return {}
+    counts = _positive(released["components_"])
+    logarithms = digamma(counts) - digamma(counts.sum(axis=1, keepdims=True))
+    return {"components_": counts, "exp_dirichlet_component_": np.exp(logarithms)}
+
+
+def _complete_nonnegative(estimator: Any, released: Numbers) -> Attributes:
+    return {name: np.maximum(values, 0.0) for name, values in released.items()}
+
+
 def _as_covariance(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return a positive definite matrix near a matrix: itself, if it is one."""
     symmetric = (matrix + matrix.T) / 2
@@ -187,10 +248,41 @@ _RECIPES: dict[str, Recipe] = {
         "MinMaxScaler",
     ),
     **_of("preprocessing", Recipe(complete=_complete_quantiles), "QuantileTransformer"),
+    **_of(
+        "decomposition",
+        Recipe(_names("components_"), _complete_topics),
+        "LatentDirichletAllocation",
+    ),
+    **_of("decomposition", Recipe(complete=_complete_nonnegative), "MiniBatchNMF NMF"),
+    **_of(
+        "covariance",
+        Recipe(_names("location_", "covariance_"), _complete_covariance),
+        "EmpiricalCovariance LedoitWolf MinCovDet OAS ShrunkCovariance",
+    ),
+    **_of(
+        "covariance",
+        Recipe(_names("location_", "covariance_", "precision_"), _complete_covariance),
+        "GraphicalLasso GraphicalLassoCV",
+    ),
+    **_of(
+        "covariance",
+        Recipe(_names("location_", "covariance_", "offset_"), _complete_covariance),
+        "EllipticEnvelope",
+    ),
+    **_of(
+        "discriminant_analysis",
+        Recipe(complete=_complete_quadratic_discriminants),
+        "QuadraticDiscriminantAnalysis",
+    ),
     **_of("cluster", Recipe(align=match_centers), "KMeans MiniBatchKMeans"),
     **_of(
         "mixture",
         Recipe(_names("weights_", "means_", "covariances_"), _complete_mixture),
         "GaussianMixture",
+    ),
+    **_of(
+        "mixture",
+        Recipe(_name_bayesian_mixture, _complete_bayesian_mixture),
+        "BayesianGaussianMixture",
     ),
 }

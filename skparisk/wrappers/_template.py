@@ -8,18 +8,23 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
 
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries._state import Numbers, fill, find_numbers
-from skparisk.wrappers._finding import METHODS, find_released, main_methods, proven, put
+from skparisk.wrappers._finding import (
+    METHODS,
+    check_answers,
+    find_released,
+    main_methods,
+    proven,
+    put,
+)
 from skparisk.wrappers._public_steps import learns_structure
 
 __all__ = ["Template"]
 
-_AT_POINTS = (
-    "release its predictions at public points, with release='predict' or "
-    "'predict_proba' and X_public=..."
-)
+_AT_POINTS = "release its {} at public points, with release={!r} and X_public=..."
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +65,11 @@ class Template:
         if not methods:
             raise ValueError(
                 f"release='auto' does not know what {kind} is for, as it has none of "
-                f"{', '.join(METHODS)}: name the fitted attributes to release."
+                f"{', '.join(METHODS)}, and answers about no records but those that "
+                "it is fitted to: take an estimator that has one, or name the fitted "
+                "attributes to release."
             )
+        check_answers(fits[0], points, methods)
         if methods == ("transform",) and learns_structure(fits[0]):
             raise IncompatibleError(
                 f"What {kind} learns is no array of numbers, such as categories or "
@@ -73,7 +81,8 @@ class Template:
             raise IncompatibleError(
                 f"release='auto' finds nothing that {kind} has learned: fits to "
                 "several databases answer alike. If it learns nothing, it can be used "
-                "as it is, or be a step of a Pipeline; else name what to release."
+                "as it is, or be a step of a Pipeline. Else fit it on public records, "
+                "or name what to release."
             )
         found = cls.of(fits, points, places, public_steps, known)
         missing = [name for name in methods if name in found.needs]
@@ -172,9 +181,13 @@ def _say_why_not(fits: Sequence[Any], missing: Sequence[str]) -> str:
     why = "is no array of numbers of one shape, as in trees"
     if growing:
         why = f"changes its shape with the records ({', '.join(growing[:3])})"
-    remedy = _AT_POINTS
-    if not hasattr(fits[0], "predict"):
-        remedy = "fit it on public records, and use it in a FrozenEstimator"
+    remedy = "fit it on public records, and use it in a FrozenEstimator"
+    if is_regressor(fits[0]):
+        remedy = _AT_POINTS.format("predictions", "predict")
+    elif is_classifier(fits[0]):
+        remedy = _AT_POINTS.format("probabilities", "predict_proba")
+        if not hasattr(fits[0], "predict_proba"):
+            remedy = f"wrap it in a CalibratedClassifierCV, and {remedy}"
     if hasattr(fits[0], "kernel") or hasattr(fits[0], "support_vectors_"):
         remedy += (
             "; or make it linear, by Nystroem on public landmarks in a FrozenEstimator "
