@@ -44,6 +44,7 @@ SMALL = {
 }
 OTHERS = {
     "DictionaryLearning": {"max_iter": 5},
+    "GaussianProcessRegressor": {"alpha": 0.1},
     "HashingVectorizer": {"n_features": 16},
     "HistGradientBoostingClassifier": {"max_iter": 3},
     "HistGradientBoostingRegressor": {"max_iter": 3},
