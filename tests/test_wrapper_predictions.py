@@ -223,7 +223,7 @@ def test_data_frames(estimator, release, library):
     with pytest.raises(ValueError, match="feature names should match"):
         getattr(model, method)(columns(X, "dcba"))
     reference["X_reference"] = columns(X_PUBLIC, "dcba")
-    with pytest.raises(IncompatibleError, match=r"columns \['d', 'c', 'b', 'a'\]"):
+    with pytest.raises(IncompatibleError, match="same columns in another"):
         model.fit(columns(X), *y, **reference)
     if points is not None:
         declare_classes(model)

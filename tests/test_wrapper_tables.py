@@ -13,6 +13,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -122,6 +123,14 @@ def test_categories_that_only_private_records_have_are_unknown():
 
 
 PUBLIC_STEPS = [
+    (
+        make_pipeline(
+            make_column_transformer((SimpleImputer(), ["age", "income"])),
+            Nystroem(n_components=5),  # keeps single records
+            Ridge(),
+        ),
+        ("nystroem",),
+    ),
     (
         make_pipeline(
             make_column_transformer((TargetEncoder(cv=2), ["city", "job"])), Ridge()

@@ -246,8 +246,10 @@ def _ask(fitted: Any, method: str, points: Any) -> Any:
 
 
 def _as_array(answer: Any) -> NDArray[Any]:
-    if hasattr(answer, "toarray"):
-        answer = answer.toarray()
+    if hasattr(answer, "tocsr"):  # of as many columns as there are hashes, maybe
+        rows = answer.tocsr()
+        rows.sort_indices()
+        return np.concatenate([rows.shape, rows.indptr, rows.indices, rows.data])
     if isinstance(answer, list | tuple):  # an array for each target
         return np.concatenate([np.ravel(_as_array(part)) for part in answer])
     return np.asarray(answer)

@@ -56,11 +56,11 @@ def freeze_structure(
 
 
 def learns_structure(fitted: Any) -> bool:
-    """Tell if words, arrays of several shapes, or chosen columns were learned.
+    """Tell if words, arrays of several shapes, or chosen columns or rows were learned.
 
     By the estimator itself, not by steps inside it.
     """
-    if hasattr(fitted, "get_support"):
+    if hasattr(fitted, "get_support") or hasattr(fitted, "component_indices_"):
         return True
     if has_parts(fitted):
         return False
