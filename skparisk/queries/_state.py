@@ -12,13 +12,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
 
 __all__ = ["Numbers", "fill", "find_numbers", "find_places", "parent_of", "read"]
 
 Numbers: TypeAlias = Mapping[str, NDArray[np.float64]]
 
-# What holds attributes, and nothing that was learned.
+# What holds attributes, and nothing that a fit learns.
 _CLOSED = (
+    FrozenEstimator,
     type,
     types.ModuleType,
     types.FunctionType,
