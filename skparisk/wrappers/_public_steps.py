@@ -113,10 +113,12 @@ def _is_numbers(seen: Sequence[_Watched]) -> bool:
 
 
 def _learned(step: Any) -> bool:
+    """Tell if a fit has more than counts, such as that of columns."""
     params = step.get_params(deep=False)
     return any(
         name.endswith("_") and name[0] != "_" and name not in (*_NAMES, *params)
-        for name in vars(step)
+        for name, value in vars(step).items()
+        if not isinstance(value, int | str | None)
     )
 
 
