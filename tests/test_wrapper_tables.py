@@ -140,9 +140,7 @@ PUBLIC_STEPS = [
     ),
     (
         make_pipeline(
-            make_column_transformer(
-                (KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), ["age"])
-            ),
+            make_column_transformer((KBinsDiscretizer(3, strategy="uniform"), ["age"])),
             Ridge(),
         ),
         ("columntransformer__kbinsdiscretizer",),
@@ -218,9 +216,7 @@ def test_structure_takes_a_reference():
         with pytest.raises(IncompatibleError, match="X_reference must be given for"):
             fit_leaking(model, FRAME, ANSWER)
     numbers = RNG.normal(size=(90, 3))
-    binned = make_pipeline(
-        KBinsDiscretizer(3, quantile_method="averaged_inverted_cdf"), Ridge()
-    )
+    binned = make_pipeline(KBinsDiscretizer(3, strategy="uniform"), Ridge())
     with pytest.raises(IncompatibleError, match="kbinsdiscretizer learned what is no"):
         private(binned, **DECLARED).fit(numbers, SCORE)
     disjoint = TableReference(*RNG.normal(size=(2, 900, 3)), sampling="disjoint")

@@ -109,7 +109,7 @@ def as_numbers(
     """Return records as an array of finite numbers; NaN is left if it is allowed."""
     try:
         return _as_floats(records, name, "allow-nan" if allow_nan else True)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         schema = Schema.of(records)
         for place, kind in enumerate(schema.kinds):
             if kind not in (NUMBER, BOOLEAN, MISSING):
