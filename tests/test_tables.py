@@ -274,7 +274,7 @@ def test_numbers_of_records():
             as_numbers(made, "X")
     with pytest.raises(ValueError, match=r"\(the column 'city' of X holds text\)"):
         as_numbers(people().drop(columns="born"), "X")
-    with pytest.raises(ValueError, match="of X holds (text|date)"):
+    with pytest.raises(ValueError, match=r"of X holds (text|date)"):
         as_numbers(people(), "X")
     X = np.ones((2, 1))
     assert as_array(X, "X") is X
