@@ -70,7 +70,8 @@ def warn_fitted_parts(estimator: Any) -> None:
     for part in find_fitted_parts(estimator).bare:
         warn_caller(
             f"The {type(part).__name__} has already been fitted, and what it learned "
-            "stays in this model's parameters without noise. Wrap a clone instead.",
+            "stays in this model's parameters without noise. Wrap a clone "
+            "instead (sklearn.base.clone).",
             PrivacyLeakWarning,
         )
 

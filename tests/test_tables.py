@@ -1090,3 +1090,11 @@ def test_a_large_frame_is_not_copied():
         tracemalloc.stop()
     assert X.shape == (1000, n_columns)
     assert peak <= 2 * n_rows * n_columns * 8
+
+
+def test_a_text_that_is_no_table_is_not_shown():
+    for X in ("a secret", b"a secret", 3.5):
+        with pytest.raises(ValueError, match="got scalar array instead") as error:
+            validate_private_records(BaseEstimator(), X, allow_nan=False)
+        assert "secret" not in str(error.value)
+        assert "3.5" not in str(error.value)

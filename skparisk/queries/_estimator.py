@@ -209,7 +209,8 @@ class EstimatorQuery(Query):
         return [*what, type(reader), vars(reader), self.classes]
 
     def __str__(self) -> str:
-        return f"{type(self.estimator).__name__} ({', '.join(self.shapes)})"
+        last = dict.fromkeys(name.rpartition(".")[2] for name in self.shapes)
+        return f"{type(self.estimator).__name__} ({', '.join(last)})"
 
 
 def repeatable(estimator: Any) -> Any:

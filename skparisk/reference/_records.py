@@ -82,6 +82,10 @@ def as_records(X: Any, name: str = "X") -> Records:
     if sparse.issparse(X):
         return _as_csr(X, name)
     array = np.asarray(X)
+    if not array.ndim:  # not left to scikit-learn, which would show it
+        raise ValueError(
+            f"Expected 2D array, got scalar array instead, in {name}: a table has rows."
+        )
     if array.dtype.kind in "UST":
         # Not through the array, in which numbers beside texts are texts as well.
         array = np.asarray(array if X is array else X, dtype=object)

@@ -38,6 +38,7 @@ from skparisk.reference._records import Schema, container_of, copy_records
 __all__ = [
     "MOST_ASKED",
     "check_repeatable",
+    "one_blas_thread",
     "sample_differences",
     "sample_pairs",
 ]
@@ -194,7 +195,7 @@ def sample_pairs(
         )
         for indices in np.array_split(np.arange(len(blocks)), n_tasks)
     )
-    with _one_blas_thread():
+    with one_blas_thread():
         parts = _run(tasks, n_tasks, n_jobs, verbose)
     return _join([block for part in parts for block in part], private)
 
@@ -255,7 +256,7 @@ def _sample_blocks(
     # threads of the parent process are limited there.
     in_parent = os.getpid() == parent
     with (
-        nullcontext() if in_parent else _one_blas_thread(),
+        nullcontext() if in_parent else one_blas_thread(),
         silenced() if private else nullcontext(),
     ):
         for start, size, seed in blocks:
@@ -348,7 +349,8 @@ def _thread_pools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _one_blas_thread() -> AbstractContextManager[Any]:
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Let linear algebra use one thread: sums do not depend on how many there are."""
     return _thread_pools().limit(limits=1, user_api="blas")
 
 

@@ -37,6 +37,7 @@ from skparisk.reference import as_reference
 from skparisk.reference._base import Form
 from skparisk.reference._records import Records, Schema, n_rows
 from skparisk.sensitivity import SensitivitySampler
+from skparisk.sensitivity._parallel import one_blas_thread
 from skparisk.wrappers._asked import ask_again, make_query
 from skparisk.wrappers._methods import ServedMethods
 from skparisk.wrappers._public_records import PublicRecords
@@ -310,8 +311,9 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             assert sampler is not None
             query = ask_again(self, estimator, known, labels, data.features)
             return sampler.pairs_.schema or Schema.of(data.features), query
-        public = self._find_public(sampler, estimator, data, labels)
-        query = make_query(self, estimator, public, labels, data.features)
+        with one_blas_thread():
+            public = self._find_public(sampler, estimator, data, labels)
+            query = make_query(self, estimator, public, labels, data.features)
         return public.schema, query
 
     def _find_public(
