@@ -12,12 +12,14 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 
 from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import Database
 from skparisk.queries._estimator import has_parts
 from skparisk.queries._state import find_places
+from skparisk.reference._records import copy_records, take_rows
 from skparisk.wrappers._finding import depends_on_whole_numbers, find_needed, proven
 from skparisk.wrappers._public_records import MOST_POINTS, PublicRecords
 
@@ -86,7 +88,7 @@ def _find_structure(estimator: Any, public: PublicRecords) -> dict[str, Any]:
     steps = _steps(estimator)
     if not steps:
         return {}
-    whole = _watch(estimator, steps, public, public.whole)
+    whole = _watch(_without_model(estimator, steps), steps, public, public.whole)
     fitted = {name: seen.step_ for name, seen in whole.items() if _learned(seen.step_)}
     found = {name: step for name, step in fitted.items() if learns_structure(step)}
     if found:
@@ -140,6 +142,17 @@ def _steps(estimator: Any) -> list[str]:
     ]
 
 
+def _without_model(estimator: Any, steps: Sequence[str]) -> Any:
+    """Return a pipeline whose last step learns nothing, where no step is in that."""
+    if not isinstance(estimator, Pipeline):
+        return estimator
+    name, last = estimator.steps[-1]
+    inside = any(step == name or step.startswith(f"{name}__") for step in steps)
+    if inside or not hasattr(last, "get_params"):
+        return estimator
+    return clone(estimator).set_params(**{name: _Idle(last)})
+
+
 def _watch(
     estimator: Any, steps: Sequence[str], public: PublicRecords, database: Database
 ) -> dict[str, _Watched]:
@@ -154,6 +167,24 @@ def _watch(
     return found
 
 
+def _first_of(X: Any) -> Any:
+    """Return some records that do not keep all the others in memory."""
+    return copy_records(take_rows(X, slice(MOST_POINTS)))
+
+
+class _Idle(BaseEstimator):
+    """In the place of a model: it learns nothing, which takes no time and memory."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        return get_tags(self.model)
+
+
 class _Watched(BaseEstimator):
     """A step that is fitted as without this, and shows what it was fitted to."""
 
@@ -162,12 +193,12 @@ class _Watched(BaseEstimator):
         self.name = name
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        self.records_ = X[:MOST_POINTS]
+        self.records_ = _first_of(X)
         self.step_ = clone(self.step).fit(X, y, **params)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        self.records_ = X[:MOST_POINTS]
+        self.records_ = _first_of(X)
         self.step_ = clone(self.step)
         return self.step_.fit_transform(X, y, **params)
 

@@ -1,0 +1,90 @@
+"""Steps inside an estimator that learn structure are fitted on the whole public table.
+
+The models behind them are not: that would take the time, and the memory, of the table.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import StackingRegressor
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
+from wrapped import private
+
+from skparisk.wrappers._public_records import MOST_POINTS
+from skparisk.wrappers._public_steps import _Watched
+
+N_RECORDS, N_ROWS = 40, 600
+
+
+def people(n_rows, seed):
+    rng = np.random.default_rng(seed)
+    town = rng.choice(["Graz", "Linz", "Wien"], n_rows)
+    frame = pd.DataFrame({"town": town, "age": rng.normal(size=n_rows)})
+    return frame, frame["age"].to_numpy() + rng.normal(size=n_rows)
+
+
+def with_a_rare_town(n_rows, seed):
+    frame, y = people(n_rows, seed)
+    frame.loc[n_rows - 1, "town"] = "Ried"
+    return frame, y
+
+
+def fit(estimator):
+    reference = dict(
+        zip(("X_reference", "y_reference"), with_a_rare_town(N_ROWS, 1), strict=True)
+    )
+    return private(estimator).fit(*people(N_RECORDS, 0), **reference)
+
+
+def encoder():
+    return make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["town"]), (StandardScaler(), ["age"])
+    )
+
+
+class Counting(Ridge):
+    """Knows how many records it was fitted to, each time."""
+
+    sizes: ClassVar[list] = []
+
+    def fit(self, X, y):
+        self.sizes.append(len(y))
+        return super().fit(X, y)
+
+
+def test_models_are_not_fitted_to_the_whole_table():
+    Counting.sizes.clear()
+    model = fit(make_pipeline(encoder(), Counting()))
+    assert max(Counting.sizes) == N_RECORDS + N_RECORDS // 4
+    assert model.public_steps_ == ("columntransformer__onehotencoder",)
+    # But the encoder is, as it knows the one record of a rare town.
+    assert model.estimator_[-1].coef_.shape == (5,)
+
+
+def test_models_that_have_steps_inside_are_fitted_with_them():
+    binned = make_pipeline(KBinsDiscretizer(3, quantile_method="linear"), Ridge())
+    stacked = StackingRegressor([("binned", binned)], Ridge(), cv=2)
+    model = fit(make_pipeline(encoder(), stacked))
+    assert set(model.public_steps_) == {
+        "columntransformer__onehotencoder",
+        "stackingregressor__binned__kbinsdiscretizer",
+    }
+
+
+@pytest.mark.parametrize("last", ["passthrough", None])
+def test_pipelines_without_a_model_are_fitted_as_they_are(last):
+    model = fit(make_pipeline(encoder(), last))
+    assert model.public_steps_ == ("columntransformer__onehotencoder",)
+    assert model.transform(people(3, 2)[0]).shape == (3, 5)
+
+
+def test_what_a_step_was_fitted_to_is_not_kept():
+    X = np.random.default_rng(0).normal(size=(2 * MOST_POINTS, 2))
+    watched = _Watched(StandardScaler(), "scaler").fit(X)
+    assert watched.records_.base is None
+    np.testing.assert_array_equal(watched.records_, X[:MOST_POINTS])
