@@ -399,6 +399,39 @@ def test_bad_input_is_refused(estimator, parameters, reference, error, message):
     assert not hasattr(model, "certificate_")
 
 
+class Keeps(RegressorMixin, BaseEstimator):
+    """Predicts the mean, which it keeps in a way of its own."""
+
+    def __init__(self, how):
+        self.how = how
+
+    def fit(self, X, y):
+        self.kept_ = WAYS_TO_KEEP[self.how](np.mean(y))
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), np.ravel(_innermost(self.kept_))[0])
+
+
+WAYS_TO_KEEP = {
+    "named": lambda mean: [("mean", float(mean))],
+    "0-d": lambda mean: (np.array(mean),),
+    "truth": lambda mean: {True: {"mean": np.array([mean])}},
+}
+
+
+def _innermost(value):
+    while isinstance(value, dict | list | tuple):
+        value = list(value.values() if isinstance(value, dict) else value)[-1]
+    return value
+
+
+@pytest.mark.parametrize("how", WAYS_TO_KEEP)
+def test_numbers_that_cannot_be_named_or_set_are_refused_with_a_way_out(how):
+    with pytest.raises(IncompatibleError, match="release its predictions at public"):
+        fit_public(private(Keeps(how)))
+
+
 def test_several_labels_of_a_record_are_refused():
     with pytest.raises(IncompatibleError, match="Fit a PrivateEstimator to each"):
         private(KNeighborsClassifier()).fit(X, np.c_[LABELS, LABELS])

@@ -9,6 +9,7 @@ import pytest
 import sklearn
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.cluster import KMeans
+from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
@@ -26,6 +27,8 @@ from wrapped import (
     POINTS,
     SECOND,
     TABLE,
+    X_PUBLIC,
+    Y_PUBLIC,
     X,
     Y,
     data_for,
@@ -268,6 +271,22 @@ def test_a_fit_on_the_private_data_is_found_by_the_search():
     model.estimator_.inertia_ = fit_plain(KMeans(3, n_init=1)).inertia_
     with pytest.raises(AssertionError, match="inertia_"):
         assert_nothing_kept(model, secrets, released)
+
+
+def test_what_one_private_record_has_in_an_empty_column_is_not_kept():
+    """That a column is empty but for one person would tell about this person."""
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(note=None)
+    public = pd.DataFrame(X_PUBLIC, columns=list("abcd")).assign(note=None)
+    schemas = []
+    for note in (None, "ill"):
+        frame.loc[0, "note"] = note
+        pipe = make_pipeline(
+            make_column_transformer((StandardScaler(), ["a"])), Ridge()
+        )
+        model = private(pipe).fit(frame, Y, X_reference=public, y_reference=Y_PUBLIC)
+        again = private(pipe, sensitivity=model.sampler_).fit(frame, Y)
+        schemas += [model.schema_, model.sampler_.pairs_.schema, again.schema_]
+    assert {schema.kinds for schema in schemas} == {("number",) * 4 + ("missing",)}
 
 
 def test_training_data_given_as_reference_are_no_public_reference():

@@ -9,10 +9,11 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, StackingClassifier
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
-from sklearn.impute import SimpleImputer
+from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -258,6 +259,16 @@ def test_fitted_pairs_serve_a_pipeline_again():
     other = private(make_pipe(LogisticRegression(C=2.0)), sensitivity=first.sampler_)
     with pytest.raises(IncompatibleError, match="was fitted for Pipeline"):
         other.fit(FRAME, ANSWER)
+
+
+def test_numbers_inside_a_frozen_step_are_public():
+    """Also those of linear models, which otherwise count as learned."""
+    numbers, public = FRAME[["age", "income"]], PUBLIC[["age", "income"]]
+    reference = {"X_reference": public, "y_reference": SCORE_PUBLIC}
+    model = private(make_pipeline(IterativeImputer(max_iter=2), Ridge()))
+    model.fit(numbers, SCORE, **reference)
+    assert model.public_steps_ == ("iterativeimputer",)
+    assert model.template_.places == ("steps.ridge.coef_", "steps.ridge.intercept_")
 
 
 # Other tables

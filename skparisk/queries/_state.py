@@ -52,9 +52,10 @@ def find_numbers(fitted: Any) -> dict[str, NDArray[np.float64]]:
     """Return the floats that can be read from a fitted estimator, and put back."""
     found = {}
     for place, value in find_places(fitted):
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
-            found[place] = value.astype(np.float64)
-        elif isinstance(value, float | np.floating) and _can_be_set(fitted, place):
+        if isinstance(value, np.ndarray) and value.ndim:
+            if value.dtype.kind == "f" and value.size:
+                found[place] = value.astype(np.float64)
+        elif _is_float(value) and _can_be_set(fitted, place):
             found[place] = np.asarray(value, dtype=np.float64)
     return found
 
@@ -96,6 +97,12 @@ def fill(fitted: Any, numbers: Numbers) -> None:
             setattr(holder, name, value)
 
 
+def _is_float(value: Any) -> bool:
+    return isinstance(value, float | np.floating) or (
+        isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    )
+
+
 def parent_of(place: str) -> str:
     """Return the place of the object that holds a place; "" is the whole."""
     return place.rpartition(".")[0]
@@ -104,15 +111,18 @@ def parent_of(place: str) -> str:
 def _children(value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for key, child in value.items():
-            if isinstance(key, str | int) and "." not in str(key):
+            plain = isinstance(key, str | int) and not isinstance(key, bool)
+            if plain and "." not in str(key):
                 yield str(key), child
     elif isinstance(value, list | tuple):
+        names: set[str | None] = {None}
         for number, child in enumerate(value):
             name = _name_of(child)
-            if name is None:
+            if name is None or name in names:
                 yield str(number), child
             else:  # a step: its name, and what has it
                 yield name, child[1]
+            names.add(name)
     elif isinstance(value, np.ndarray):
         if value.dtype == object:
             yield from ((str(i), child) for i, child in enumerate(value.flat))
@@ -149,7 +159,8 @@ def _key(holder: Any, name: str) -> str | int:
 def _name_of(child: Any) -> str | None:
     """Return the name of a step, as pipelines and the like hold them."""
     named = isinstance(child, tuple) and len(child) > 1 and isinstance(child[0], str)
-    return child[0] if named and child[0].isidentifier() else None
+    is_step = named and hasattr(child[1], "get_params")
+    return child[0] if is_step and child[0].isidentifier() else None
 
 
 def _can_be_set(fitted: Any, place: str) -> bool:

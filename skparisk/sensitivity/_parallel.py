@@ -33,7 +33,7 @@ from skparisk.neighbors import (
 from skparisk.queries import PairDifferences, Query
 from skparisk.reference import RecordSource, Reference
 from skparisk.reference._base import Form
-from skparisk.reference._records import Schema, container_of, copy_records
+from skparisk.reference._records import Schema, copy_records
 
 __all__ = [
     "MOST_ASKED",
@@ -302,10 +302,10 @@ def check_repeatable(
     form: Form,
     entropy: bytes,
     private: bool,
-) -> str:
+) -> Schema:
     """Refuse a query that answers the same database differently when asked twice.
 
-    Returns the container that it is given public records in.
+    Returns the columns of the sampled records, as they are given to it.
     It is asked about a sampled database; about another if it has no answer to one. If
     it has none to several, the last reason is shown, unless the reference is private.
     """
@@ -335,7 +335,7 @@ def check_repeatable(
         if not private:  # else it is said without a reason where pairs are drawn
             assert failure is not None
             raise failure
-    return container_of(database[0])
+    return Schema.of(database[0])
 
 
 def _ask(query: Query, database: Database) -> NDArray[np.float64]:

@@ -338,7 +338,7 @@ default="isotropic"
         form: Form = "array" if schema.container == "array" else "given"
         form = form if query.any_table else "numbers"
         rng = check_random_state(self.random_state, "random_state")
-        container = check_repeatable(
+        drawn = check_repeatable(
             query,
             reference,
             n_records=n_records,
@@ -361,7 +361,11 @@ default="isotropic"
         )
         pairs.draw_seed = int.from_bytes(rng.bytes(16), "little")
         pairs.sketch = reference.sketch
-        pairs.schema = dataclasses.replace(schema, container=container)
+        # What columns hold is as the reference says: `X` may be private.
+        known = drawn if reference.schema is None else reference.schema
+        pairs.schema = dataclasses.replace(
+            schema, container=drawn.container, kinds=known.kinds
+        )
         shortcomings = reference.shortcomings(
             n_records=n_records,
             n_own=n_own(self.relation),

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from skparisk._silence import silenced
@@ -111,12 +112,13 @@ def find_needed(
     fits: Sequence[Any], points: Any, methods: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return the places of learned numbers that the answers of methods depend on."""
-    numbers = [find_numbers(fitted) for fitted in fits]
-    first, *others = numbers
+    frozen = _frozen_places(fits[0])
+    first, *others = [find_numbers(fitted) for fitted in fits]
     learned = [
         place
         for place, values in first.items()
-        if all(place in of and of[place].shape == values.shape for of in others)
+        if not place.startswith(frozen)
+        and all(place in of and of[place].shape == values.shape for of in others)
         and _is_learned(fits[0], place, [values, *(of[place] for of in others)])
     ]
     changed = copy.deepcopy(fits[-1])
@@ -198,6 +200,15 @@ def put(fitted: Any, numbers: Numbers) -> None:
         }
         for name, value in complete(holder, own).items():
             setattr(holder, name, value)
+
+
+def _frozen_places(fitted: Any) -> tuple[str, ...]:
+    """Return how places of what is public begin: inside of steps that are frozen."""
+    return tuple(
+        f"{place}."
+        for place, value in find_places(fitted)
+        if isinstance(value, FrozenEstimator)
+    )
 
 
 def _at(fitted: Any, place: str) -> Any:

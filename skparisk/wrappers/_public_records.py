@@ -110,7 +110,8 @@ class PublicRecords:
         if schema.container not in ("array", "frame") or {*schema.kinds} != {"number"}:
             raise IncompatibleError(
                 "X_reference must be given for sparse matrices, and for tables of "
-                "anything but numbers: records can be made up for numbers alone."
+                "anything but numbers, and be public: records can be made up for "
+                "numbers alone."
             )
         rng = np.random.default_rng(0)
         databases = []
