@@ -1,5 +1,7 @@
 """Pipelines on any table, with nothing routed, alone and in searches."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -35,6 +37,7 @@ from skparisk import (
     PrivateEstimator,
     PrivateGridSearchCV,
     PrivateRidge,
+    ReferenceWarning,
     SensitivitySampler,
 )
 from skparisk.reference import CallableReference, TableReference
@@ -170,15 +173,37 @@ PUBLIC_STEPS = [
 @pytest.mark.parametrize(("pipe", "steps"), PUBLIC_STEPS)
 def test_steps_that_learn_structure_are_public_and_the_others_private(pipe, steps):
     reference = {"X_reference": PUBLIC, "y_reference": SCORE_PUBLIC}
-    model = private(pipe, epsilon=np.inf).fit(FRAME, SCORE, **reference)
+    model = private(pipe, epsilon=np.inf)
+    supervised = {"columntransformer__targetencoder", "selectkbest"} & {*steps}
+    with warns_if(supervised, ReferenceWarning, "looked at the targets"):
+        model.fit(FRAME, SCORE, **reference)
+    said = f"Public steps ({', '.join(supervised)}) looked at the targets"
+    assert (said in str(model.certificate_)) == bool(supervised)
     assert model.public_steps_ == steps
     query = model.sampler_.query_
     plain = clone(query.estimator).fit(FRAME, SCORE)
     assert_same(model.predict(FRAME), plain.predict(FRAME))
 
 
+def warns_if(condition, *arguments):
+    if condition:
+        return pytest.warns(arguments[0], match=arguments[1])
+    return nullcontext()
+
+
+def test_steps_that_look_at_targets_are_exact_where_pairs_are_of_other_rows():
+    pipe = make_pipeline(SelectKBest(k=1), Ridge())
+    public, target = RNG.normal(size=(2, 400, 1))
+    table = TableReference(np.c_[public, -(public**2)], target[:, 0], sampling="split")
+    model = private(pipe, sensitivity=SensitivitySampler(n_pairs=40))
+    X = RNG.normal(size=(60, 2))
+    model.fit(X, X[:, 0], X_reference=table)
+    assert model.public_steps_ == ("selectkbest",)
+    assert "looked at the targets" not in str(model.certificate_)
+
+
 def test_number_of_components_that_the_records_choose_is_public():
-    X, public = RNG.normal(size=(2, 120, 9))
+    X, public = np.random.default_rng(0).normal(size=(2, 120, 9))
     pipe = make_pipeline(StandardScaler(), PCA(0.68), LinearRegression())
     reference = {"X_reference": public, "y_reference": public[:, 0]}
     model = private(pipe).fit(X, X[:, 0], **reference)

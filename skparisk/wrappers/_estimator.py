@@ -30,7 +30,7 @@ from skparisk._private import (
 )
 from skparisk._private_data import hide_values, validate_private_records
 from skparisk._validate import check_at_least, check_random_state
-from skparisk.exceptions import IncompatibleError
+from skparisk.exceptions import IncompatibleError, ReferenceWarning, warn_caller
 from skparisk.queries import EstimatorQuery
 from skparisk.queries._estimator import has_parts, repeatable, takes_targets
 from skparisk.reference import as_reference
@@ -41,6 +41,7 @@ from skparisk.sensitivity._parallel import one_blas_thread
 from skparisk.wrappers._asked import ask_again, make_query
 from skparisk.wrappers._methods import ServedMethods
 from skparisk.wrappers._public_records import PublicRecords
+from skparisk.wrappers._public_steps import PublicSteps
 from skparisk.wrappers._served import serve
 
 __all__ = ["PrivateEstimator"]
@@ -48,6 +49,12 @@ __all__ = ["PrivateEstimator"]
 PUBLIC_STEPS = (
     "Steps inside the estimator ({}) were fitted on the reference, which must be "
     "public, and not on these records."
+)
+SUPERVISED_STEPS = (
+    "Public steps ({}) looked at the targets of the reference, which they fit better "
+    "than those of new people: more pairs of real people may exceed the level than the "
+    "risk says. Give a TableReference with sampling='split', or fit these steps on "
+    "other public records and wrap them in a FrozenEstimator."
 )
 _SEVERAL = (
     "{} is given several labels of each record, but a private classifier has one. "
@@ -351,10 +358,19 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
     def _tell_public_steps(self) -> None:
         """Say which steps were fitted on public records, and so are not private."""
         template = self.template_
-        self.public_steps_ = () if template is None else template.public_steps
-        if self.public_steps_:
-            said = PUBLIC_STEPS.format(", ".join(self.public_steps_))
-            self._add_to_claim(provisos=(said,), note="steps fitted on public records")
+        steps = PublicSteps() if template is None else template.public_steps
+        self.public_steps_ = steps.names
+        provisos = []
+        if steps.names:
+            provisos.append(PUBLIC_STEPS.format(", ".join(steps.names)))
+        if steps.supervised:
+            said = SUPERVISED_STEPS.format(", ".join(steps.supervised))
+            warn_caller(said, ReferenceWarning)
+            provisos.append(said)
+        if provisos:
+            self._add_to_claim(
+                provisos=tuple(provisos), note="steps fitted on public records"
+            )
 
     def _tell_fitted_parts(self) -> None:
         """Say what was learned before, by parts of the estimator that came fitted."""

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from skparisk._silence import silenced
@@ -29,6 +28,7 @@ from skparisk.wrappers._recipes import complete, find_recipe
 
 __all__ = [
     "METHODS",
+    "answer_alike",
     "check_answers",
     "depends_on_whole_numbers",
     "find_needed",
@@ -112,13 +112,11 @@ def find_needed(
     fits: Sequence[Any], points: Any, methods: tuple[str, ...]
 ) -> tuple[str, ...]:
     """Return the places of learned numbers that the answers of methods depend on."""
-    frozen = _frozen_places(fits[0])
     first, *others = [find_numbers(fitted) for fitted in fits]
     learned = [
         place
         for place, values in first.items()
-        if not place.startswith(frozen)
-        and all(place in of and of[place].shape == values.shape for of in others)
+        if all(place in of and of[place].shape == values.shape for of in others)
         and _is_learned(fits[0], place, [values, *(of[place] for of in others)])
     ]
     changed = copy.deepcopy(fits[-1])
@@ -172,6 +170,11 @@ def proven(
     return tuple(found)
 
 
+def answer_alike(one: Any, other: Any, points: Any, methods: tuple[str, ...]) -> bool:
+    """Tell if two fits answer alike about the same records."""
+    return _agree(_answers(one, points, methods), _answers(other, points, methods))
+
+
 def depends_on_whole_numbers(
     fitted: Any, points: Any, methods: tuple[str, ...]
 ) -> bool:
@@ -200,15 +203,6 @@ def put(fitted: Any, numbers: Numbers) -> None:
         }
         for name, value in complete(holder, own).items():
             setattr(holder, name, value)
-
-
-def _frozen_places(fitted: Any) -> tuple[str, ...]:
-    """Return how places of what is public begin: inside of steps that are frozen."""
-    return tuple(
-        f"{place}."
-        for place, value in find_places(fitted)
-        if isinstance(value, FrozenEstimator)
-    )
 
 
 def _at(fitted: Any, place: str) -> Any:

@@ -69,6 +69,11 @@ class PublicRecords:
         return take_rows(self.databases[0][0], slice(MOST_POINTS))
 
     @property
+    def is_resampled(self) -> bool:
+        """Whether the structure is from records that pairs are sampled from."""
+        return self.whole is not self.databases[0]
+
+    @property
     def schema(self) -> Schema:
         """The columns of the records, as the estimator is given them."""
         return Schema.of(self.databases[0][0])
@@ -88,11 +93,9 @@ class PublicRecords:
         for seed in root.spawn(_MOST_DRAWN):
             try:
                 databases, whole = _draw_databases(reference, n_records, form, seed)
-                drawn = cls(
-                    [_with_labels(database, labels) for database in databases],
-                    _with_labels(whole, labels),
-                    reference,
-                )
+                shown = [_with_labels(database, labels) for database in databases]
+                everything = shown[0] if whole is None else _with_labels(whole, labels)
+                drawn = cls(shown, everything, reference)
                 next(drawn.fits(estimator))
             except Exception as error:  # raised below, if it is not by chance
                 failure = error
@@ -191,7 +194,7 @@ def _sizes(n_records: int, most: int | None = None) -> list[int]:
 
 def _draw_databases(
     reference: Reference, n_records: int, form: Form, seed: np.random.SeedSequence
-) -> tuple[list[Database], Database]:
+) -> tuple[list[Database], Database | None]:
     """Return some databases, and all records where these are a table to resample."""
     table = reference if isinstance(reference, TableReference) else None
     whole = table is not None and table.sampling not in ("split", "disjoint")
@@ -204,7 +207,7 @@ def _draw_databases(
     if whole and table is not None:
         pool = table.pool.in_form(form)
         return databases, (pool.X, pool.y)
-    return databases, databases[0]
+    return databases, None
 
 
 def _with_labels(database: Database, labels: PublicClasses | None) -> Database:

@@ -7,6 +7,7 @@ to, and decide the shape of what comes after them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -20,24 +21,39 @@ from skparisk.neighbors import Database
 from skparisk.queries._estimator import has_parts
 from skparisk.queries._state import find_places
 from skparisk.reference._records import copy_records, take_rows
-from skparisk.wrappers._finding import depends_on_whole_numbers, find_needed, proven
+from skparisk.wrappers._finding import (
+    answer_alike,
+    depends_on_whole_numbers,
+    find_needed,
+    proven,
+)
 from skparisk.wrappers._public_records import MOST_POINTS, PublicRecords
 
-__all__ = ["freeze_structure", "learns_structure"]
+__all__ = ["PublicSteps", "freeze_structure", "learns_structure"]
 
 _NAMES = ("feature_names_in_", "n_features_in_")
+_PERMUTATIONS = 4
 
 
-def freeze_structure(
-    estimator: Any, public: PublicRecords
-) -> tuple[Any, tuple[str, ...]]:
+@dataclass(frozen=True)
+class PublicSteps:
+    """Names of steps, as parameters of an estimator, that were fitted on the reference.
+
+    Those of `supervised` looked at targets of records that pairs are sampled from.
+    """
+
+    names: tuple[str, ...] = ()
+    supervised: tuple[str, ...] = ()
+
+
+def freeze_structure(estimator: Any, public: PublicRecords) -> tuple[Any, PublicSteps]:
     """Return an estimator whose steps that learn structure are fitted and frozen.
 
-    And the names of these steps, as parameters of the estimator. A step is frozen if it
-    learned words, or arrays of several shapes; if it chooses columns; or if numbers of
-    one shape do not tell what it learned.
+    A step is frozen if it learned words, or arrays of several shapes; if it chooses
+    columns; or if numbers of one shape do not tell what it learned.
     """
     names: list[str] = []
+    supervised: list[str] = []
     while structure := _find_structure(estimator, public):
         if public.reference is None:
             raise IncompatibleError(
@@ -51,10 +67,34 @@ def freeze_structure(
                 "has sampling='disjoint', because public records would be used twice: "
                 "wrap them in a FrozenEstimator."
             )
+        supervised += _look_at_targets(estimator, structure, public)
         frozen = {name: FrozenEstimator(step) for name, step in structure.items()}
         estimator = clone(estimator).set_params(**frozen)
         names += structure
-    return estimator, tuple(names)
+    return estimator, PublicSteps(tuple(names), tuple(supervised))
+
+
+def _look_at_targets(
+    estimator: Any, structure: dict[str, Any], public: PublicRecords
+) -> list[str]:
+    """Return the steps that other targets of the table would change."""
+    X, y = public.whole
+    if y is None or not public.is_resampled:
+        return []
+    rng = np.random.default_rng(0)
+    alone = _without_model(estimator, list(structure))
+    found: list[str] = []
+    for _ in range(_PERMUTATIONS):  # by chance they choose the same columns
+        watched = _watch(alone, list(structure), public, (X, rng.permutation(y)))
+        found += [
+            name
+            for name, step in structure.items()
+            if name not in found
+            and not answer_alike(
+                step, watched[name].step_, watched[name].records_, ("transform",)
+            )
+        ]
+    return found
 
 
 def learns_structure(fitted: Any) -> bool:

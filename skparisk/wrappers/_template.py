@@ -20,7 +20,7 @@ from skparisk.wrappers._finding import (
     proven,
     put,
 )
-from skparisk.wrappers._public_steps import learns_structure
+from skparisk.wrappers._public_steps import PublicSteps, learns_structure
 
 __all__ = ["Template"]
 
@@ -42,21 +42,21 @@ class Template:
     needs : mapping of str to tuple of str
         For methods that cannot be served: places of numbers that they would take.
 
-    public_steps : tuple of str
+    public_steps : PublicSteps
         Names of steps that were fitted on the reference.
     """
 
     fitted: Any
     places: tuple[str, ...]
     needs: Mapping[str, tuple[str, ...]]
-    public_steps: tuple[str, ...]
+    public_steps: PublicSteps
 
     @classmethod
     def find(
         cls,
         fits: Sequence[Any],
         points: Any,
-        public_steps: tuple[str, ...],
+        public_steps: PublicSteps,
         known: bool,
     ) -> Self:
         """Find the least that has to be released to serve what an estimator is for."""
@@ -96,7 +96,7 @@ class Template:
         fits: Sequence[Any],
         points: Any,
         places: tuple[str, ...],
-        public_steps: tuple[str, ...],
+        public_steps: PublicSteps,
         known: bool,
     ) -> Self:
         """Return the first fit as a template for numbers at these places.
