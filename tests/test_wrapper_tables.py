@@ -11,11 +11,11 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, StackingClassifier
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.feature_selection import SelectKBest
+from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -158,6 +158,15 @@ PUBLIC_STEPS = [
     (
         make_pipeline(
             make_column_transformer((SimpleImputer(), ["age", "income"])),
+            SelectFromModel(Lasso(0.1), threshold=-np.inf),
+            RFE(Ridge(), n_features_to_select=1),
+            Ridge(),
+        ),
+        ("selectfrommodel", "rfe"),
+    ),
+    (
+        make_pipeline(
+            make_column_transformer((SimpleImputer(), ["age", "income"])),
             StandardScaler(),
             PCA(0.9),
             LinearRegression(),
@@ -175,6 +184,16 @@ def test_steps_that_learn_structure_are_public_and_the_others_private(pipe, step
     query = model.sampler_.query_
     plain = clone(query.estimator).fit(FRAME, SCORE)
     assert_same(model.predict(FRAME), plain.predict(FRAME))
+
+
+def test_a_model_that_chooses_columns_is_no_public_step():
+    """It would learn nothing of the private records."""
+    final = make_pipeline(StandardScaler(), RFE(Ridge(), n_features_to_select=1))
+    X, public = FRAME["age"].to_numpy(), PUBLIC["age"].to_numpy()
+    X, public = (np.column_stack([ages, ages % 7]) for ages in (X, public))
+    model = private(final).fit(X, SCORE, X_reference=public, y_reference=SCORE_PUBLIC)
+    assert model.public_steps_ == ()
+    assert "steps.rfe.estimator_.coef_" in model.template_.places
 
 
 def test_number_of_components_that_the_records_choose_is_public():
