@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import validate_data
-from wrapped import X_PUBLIC, X, fit_declared, private
+from wrapped import X_PUBLIC, X, fit_declared, fit_plain, fit_public, private
 
 from skparisk import PrivacyLeakWarning, SensitivitySampler
 from skparisk.queries._estimator import repeatable
@@ -203,3 +204,23 @@ def test_records_of_a_disjoint_reference_are_no_anchor():
 def test_alignment_must_be_callable():
     with pytest.raises(ValueError, match="align must be 'auto', None or a callable"):
         fit_declared(private(PCA(2), align="signs"))
+
+
+class Remembering:
+    """Aligns nothing, and keeps what it is given."""
+
+    def __init__(self):
+        self.given = []
+
+    def __call__(self, numbers, anchor):
+        self.given.append(numbers["coef_"])
+        return numbers
+
+
+def test_alignment_that_keeps_what_it_is_given_keeps_nothing_private():
+    align = Remembering()
+    model = fit_public(private(Ridge(), align=align))
+    exact = fit_plain(Ridge()).coef_
+    for kept in (align, model.align, model.sampler_.query_.align):
+        assert kept.given
+        assert not any(np.allclose(numbers, exact) for numbers in kept.given)

@@ -42,7 +42,7 @@ from sklearn.linear_model import (
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, SplineTransformer, StandardScaler
 from sklearn.svm import SVC, LinearSVC, LinearSVR
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -194,6 +194,14 @@ def test_noise_leaves_no_number_that_cannot_be_served(estimator):
         if method == "predict_proba":
             assert ((answer >= 0) & (answer <= 1)).all()
             np.testing.assert_allclose(answer.sum(axis=1), 1.0)
+
+
+def test_noise_leaves_the_knots_of_splines_sorted():
+    splines = make_pipeline(SplineTransformer(4), Ridge())
+    model = private(splines, sensitivity=30.0).fit(X, Y)
+    fitted = model.estimator_.named_steps["splinetransformer"].bsplines_
+    assert all((np.diff(spline.t) >= 0).all() for spline in fitted)
+    assert np.isfinite(model.predict(X)).all()
 
 
 def test_numbers_out_of_their_range_are_mended_and_the_others_stay():

@@ -36,8 +36,13 @@ from wrapped import (
     private,
 )
 
-from skparisk import CalibrationError, IncompatibleError, SensitivitySampler
-from skparisk.queries import MeanQuery
+from skparisk import (
+    CalibrationError,
+    IncompatibleError,
+    PrivacyLedger,
+    SensitivitySampler,
+)
+from skparisk.queries import AttributeReader, EstimatorQuery, MeanQuery
 from skparisk.reference import TableReference
 
 
@@ -430,6 +435,23 @@ def _innermost(value):
 def test_numbers_that_cannot_be_named_or_set_are_refused_with_a_way_out(how):
     with pytest.raises(IncompatibleError, match="release its predictions at public"):
         fit_public(private(Keeps(how)))
+
+
+def test_sampler_without_a_public_fit_is_refused_before_anything_is_released():
+    names = ("coef_", "intercept_")
+    query = EstimatorQuery(
+        Ridge(random_state=0), AttributeReader(names), {"coef_": (4,), "intercept_": ()}
+    )
+    sampler = SensitivitySampler(query, gamma=0.2, n_pairs=9, n_records=len(X))
+    sampler.fit(X_PUBLIC, Y_PUBLIC)
+    for release in ("auto", names):
+        model = private(Ridge(), release, sensitivity=sampler)
+        with (
+            PrivacyLedger(epsilon=10) as ledger,
+            pytest.raises(IncompatibleError, match="for Ridge"),
+        ):
+            model.fit(X, Y)
+        assert not ledger.releases
 
 
 def test_several_labels_of_a_record_are_refused():

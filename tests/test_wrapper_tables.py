@@ -13,11 +13,11 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, StackingClassifier
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.feature_selection import SelectKBest
+from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -152,10 +152,20 @@ PUBLIC_STEPS = [
     (
         make_pipeline(
             make_column_transformer((SimpleImputer(), ["age", "income"])),
-            SelectKBest(k=1),
+            PolynomialFeatures(3, include_bias=False),
+            SelectKBest(f_regression, k=3),
             Ridge(),
         ),
         ("selectkbest",),
+    ),
+    (
+        make_pipeline(
+            make_column_transformer((SimpleImputer(), ["age", "income"])),
+            SelectFromModel(Lasso(0.1), threshold=-np.inf),
+            RFE(Ridge(), n_features_to_select=1),
+            Ridge(),
+        ),
+        ("selectfrommodel", "rfe"),
     ),
     (
         make_pipeline(
@@ -192,7 +202,7 @@ def warns_if(condition, *arguments):
 
 
 def test_steps_that_look_at_targets_are_exact_where_pairs_are_of_other_rows():
-    pipe = make_pipeline(SelectKBest(k=1), Ridge())
+    pipe = make_pipeline(SelectKBest(f_regression, k=1), Ridge())
     public, target = RNG.normal(size=(2, 400, 1))
     table = TableReference(np.c_[public, -(public**2)], target[:, 0], sampling="split")
     model = private(pipe, sensitivity=SensitivitySampler(n_pairs=40))
@@ -200,6 +210,16 @@ def test_steps_that_look_at_targets_are_exact_where_pairs_are_of_other_rows():
     model.fit(X, X[:, 0], X_reference=table)
     assert model.public_steps_ == ("selectkbest",)
     assert "looked at the targets" not in str(model.certificate_)
+
+
+def test_a_model_that_chooses_columns_is_no_public_step():
+    """It would learn nothing of the private records."""
+    final = make_pipeline(StandardScaler(), RFE(Ridge(), n_features_to_select=1))
+    X, public = FRAME["age"].to_numpy(), PUBLIC["age"].to_numpy()
+    X, public = (np.column_stack([ages, ages % 7]) for ages in (X, public))
+    model = private(final).fit(X, SCORE, X_reference=public, y_reference=SCORE_PUBLIC)
+    assert model.public_steps_ == ()
+    assert "steps.rfe.estimator_.coef_" in model.template_.places
 
 
 def test_number_of_components_that_the_records_choose_is_public():

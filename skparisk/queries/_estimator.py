@@ -178,8 +178,9 @@ class EstimatorQuery(Query):
         return parts
 
     def detached(self) -> EstimatorQuery:
-        # A frozen step may keep what it transforms.
-        return replace(self, estimator=copy.deepcopy(self.estimator))
+        # A frozen step may keep what it transforms, and `align` what it is given.
+        estimator, align = copy.deepcopy((self.estimator, self.align))
+        return replace(self, estimator=estimator, align=align)
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         if self.classes is None:

@@ -90,6 +90,12 @@ def ask_again(
 ) -> EstimatorQuery:
     """Return what a model asks, with places and shapes of a query that is sampled."""
     reader = known.reader
+    if known.template is None and not isinstance(reader, PredictionReader):
+        raise IncompatibleError(
+            f"The SensitivitySampler was fitted for {known} by itself, so that it has "
+            "no fit to public records that the released numbers could be put into: "
+            "give it before it is fitted, or as it was fitted by a PrivateEstimator."
+        )
     if releases_predictions(model):
         points = _check_points(model, estimator, features)
         reader = PredictionReader(model.release, points)

@@ -6,7 +6,7 @@ to, and decide the shape of what comes after them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -129,7 +129,11 @@ def _find_structure(estimator: Any, public: PublicRecords) -> dict[str, Any]:
     if not steps:
         return {}
     whole = _watch(_without_model(estimator, steps), steps, public, public.whole)
-    fitted = {name: seen.step_ for name, seen in whole.items() if _learned(seen.step_)}
+    fitted = {
+        name: seen.step_
+        for name, seen in whole.items()
+        if _learned(seen.step_) and (seen.transforms_ or not _predicts(seen.step_))
+    }
     found = {name: step for name, step in fitted.items() if learns_structure(step)}
     if found:
         return found
@@ -154,6 +158,11 @@ def _is_numbers(seen: Sequence[_Watched]) -> bool:
     )
 
 
+def _predicts(step: Any) -> bool:
+    """Tell if it may be a model as well, such as one that eliminates features."""
+    return get_tags(step).estimator_type is not None and hasattr(step, "predict")
+
+
 def _learned(step: Any) -> bool:
     """Tell if a fit has more than counts, such as that of columns."""
     params = step.get_params(deep=False)
@@ -167,18 +176,24 @@ def _learned(step: Any) -> bool:
 def _steps(estimator: Any) -> list[str]:
     """Return the transformers inside an estimator, as names of parameters."""
     params = estimator.get_params(deep=True)
-    parts = {name: part for name, part in params.items() if hasattr(part, "get_params")}
+    parts = {
+        name: part
+        for name, part in params.items()
+        if hasattr(part, "get_params") and not isinstance(part, type)
+    }
+    # What chooses columns does so as a whole, by whatever is inside.
+    whole = {name for name, part in parts.items() if hasattr(part, "get_support")}
     closed = tuple(
-        f"{name}__" for name, part in parts.items() if isinstance(part, FrozenEstimator)
+        f"{name}__"
+        for name, part in parts.items()
+        if name in whole or isinstance(part, FrozenEstimator)
     )
     return [
         name
         for name, part in parts.items()
-        if not isinstance(part, type | FrozenEstimator)
+        if not isinstance(part, FrozenEstimator)
         and not name.startswith(closed)
-        and not any(other.startswith(f"{name}__") for other in parts)
-        and hasattr(part, "transform")
-        and (get_tags(part).estimator_type is None or not hasattr(part, "predict"))
+        and (name in whole or _only_transforms(name, parts))
     ]
 
 
@@ -191,6 +206,16 @@ def _without_model(estimator: Any, steps: Sequence[str]) -> Any:
     if inside or not hasattr(last, "get_params"):
         return estimator
     return clone(estimator).set_params(**{name: _Idle(last)})
+
+
+def _only_transforms(name: str, parts: Mapping[str, Any]) -> bool:
+    """Tell if a part is a transformer, and has no parts of its own."""
+    part = parts[name]
+    return (
+        not any(other.startswith(f"{name}__") for other in parts)
+        and hasattr(part, "transform")
+        and not _predicts(part)
+    )
 
 
 def _watch(
@@ -233,17 +258,23 @@ class _Watched(BaseEstimator):
         self.name = name
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        self.records_ = _first_of(X)
+        self.records_, self.transforms_ = _first_of(X), False
         self.step_ = clone(self.step).fit(X, y, **params)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        self.records_ = _first_of(X)
+        self.records_, self.transforms_ = _first_of(X), True
         self.step_ = clone(self.step)
         return self.step_.fit_transform(X, y, **params)
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("step", "step_", "name", "records_") or name.startswith("__"):
+        if name in (
+            "step",
+            "step_",
+            "name",
+            "records_",
+            "transforms_",
+        ) or name.startswith("__"):
             raise AttributeError(name)
         return getattr(vars(self).get("step_", self.step), name)
 

@@ -200,6 +200,10 @@ def _complete_quantiles(estimator: Any, released: Numbers) -> Attributes:
     return {"quantiles_": np.sort(released["quantiles_"], axis=0)}
 
 
+def _complete_spline(estimator: Any, released: Numbers) -> Attributes:
+    return {"_t": np.sort(released["_t"])} if "_t" in released else {}
+
+
 def _keep_positive(*names: str) -> Callable[[Any, Numbers], Attributes]:
     def mend(estimator: Any, released: Numbers) -> Attributes:
         return {name: _positive(released[name]) for name in names if name in released}
@@ -248,6 +252,8 @@ _RECIPES: dict[str, Recipe] = {
         "MinMaxScaler",
     ),
     **_of("preprocessing", Recipe(complete=_complete_quantiles), "QuantileTransformer"),
+    # Those inside SplineTransformer.
+    "scipy.interpolate.BSpline": Recipe(complete=_complete_spline),
     **_of(
         "decomposition",
         Recipe(_names("components_"), _complete_topics),
