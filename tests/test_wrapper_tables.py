@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier, StackingClassifier
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest
+from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, f_regression
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.kernel_approximation import Nystroem
