@@ -502,7 +502,7 @@ def test_data_frames_keep_their_names(library):
 def test_reference_with_other_columns_is_refused():
     names = pd.DataFrame(PUBLIC, columns=["a", "b"])
     sampler = SensitivitySampler(MeanQuery(), reference=TableReference(names))
-    with pytest.raises(IncompatibleError, match=r"columns \['a', 'b'\], but X has"):
+    with pytest.raises(IncompatibleError, match="same columns in another order"):
         sampler.fit(names[["b", "a"]])
     with pytest.raises(IncompatibleError, match="has 2 features, but X has 1"):
         sampler.fit(PRIVATE[:, :1])

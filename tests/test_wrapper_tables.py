@@ -17,7 +17,13 @@ from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, f_regre
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
+from sklearn.linear_model import (
+    BayesianRidge,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    Ridge,
+)
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -310,10 +316,14 @@ def test_numbers_inside_a_frozen_step_are_public():
     """Also those of linear models, which otherwise count as learned."""
     numbers, public = FRAME[["age", "income"]], PUBLIC[["age", "income"]]
     reference = {"X_reference": public, "y_reference": SCORE_PUBLIC}
-    model = private(make_pipeline(IterativeImputer(max_iter=2), Ridge()))
-    model.fit(numbers, SCORE, **reference)
-    assert model.public_steps_ == ("iterativeimputer",)
-    assert model.template_.places == ("steps.ridge.coef_", "steps.ridge.intercept_")
+    for inside in (None, BayesianRidge()):
+        imputer = IterativeImputer(inside, max_iter=2)
+        model = private(make_pipeline(imputer, Ridge())).fit(
+            numbers, SCORE, **reference
+        )
+        assert model.public_steps_ == ("iterativeimputer",)
+        places = ("steps.ridge.coef_", "steps.ridge.intercept_")
+        assert model.template_.places == places
 
 
 # Other tables

@@ -209,10 +209,11 @@ def _without_model(estimator: Any, steps: Sequence[str]) -> Any:
 
 
 def _only_transforms(name: str, parts: Mapping[str, Any]) -> bool:
-    """Tell if a part is a transformer, and has no parts of its own."""
+    """Tell if a part is a transformer, and has none inside."""
     part = parts[name]
+    inside = [parts[other] for other in parts if other.startswith(f"{name}__")]
     return (
-        not any(other.startswith(f"{name}__") for other in parts)
+        not any(hasattr(other, "transform") for other in inside)
         and hasattr(part, "transform")
         and not _predicts(part)
     )
