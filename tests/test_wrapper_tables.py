@@ -498,3 +498,11 @@ def test_sampler_alone_takes_frames():
         lambda frame: frame["age"].mean(), gamma=0.2, n_pairs=9, random_state=0
     )
     assert sampler.fit(PUBLIC).n_records_ == 200
+
+
+def test_new_people_are_not_promised_what_public_steps_do_not_know():
+    with_steps = private(PIPE).fit(FRAME, ANSWER, **REFERENCE).certificate_
+    assert with_steps.evidence.for_new_people.startswith("not known: they may have")
+    numbers = {"X_reference": PUBLIC[["age"]], "y_reference": ANSWER_PUBLIC}
+    without = private(LogisticRegression()).fit(FRAME[["age"]], ANSWER, **numbers)
+    assert "larger for sums and means" in without.certificate_.evidence.for_new_people

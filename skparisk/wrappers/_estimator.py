@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 
 from skparisk._classes import PublicClasses, public_labels, tell_classes
@@ -32,12 +31,18 @@ from skparisk._private_data import hide_values, validate_private_records
 from skparisk._validate import check_at_least, check_random_state
 from skparisk.exceptions import IncompatibleError, ReferenceWarning, warn_caller
 from skparisk.queries import EstimatorQuery
-from skparisk.queries._estimator import has_parts, repeatable, takes_targets
+from skparisk.queries._estimator import has_parts, takes_targets
 from skparisk.reference import as_reference
 from skparisk.reference._base import Form
 from skparisk.reference._records import Records, Schema, n_rows
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._parallel import one_blas_thread
+from skparisk.wrappers._accepted import (
+    SEVERAL_LABELS,
+    check_estimator,
+    check_same_columns,
+    refuse_fit_params,
+)
 from skparisk.wrappers._asked import ask_again, make_query
 from skparisk.wrappers._methods import ServedMethods
 from skparisk.wrappers._public_records import PublicRecords
@@ -56,9 +61,10 @@ SUPERVISED_STEPS = (
     "risk says. Give a TableReference with sampling='split', or fit these steps on "
     "other public records and wrap them in a FrozenEstimator."
 )
-_SEVERAL = (
-    "{} is given several labels of each record, but a private classifier has one. "
-    "Fit a PrivateEstimator to each of the labels: each is a release of its own."
+
+
+_NEW_PEOPLE = (
+    "not known: they may have what steps that were fitted on this table do not know"
 )
 
 
@@ -233,9 +239,9 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             For these, and what it warns of, see :ref:`private-fit`.
         """
         forget_fit(self)
-        _refuse_fit_params(fit_params)
+        refuse_fit_params(fit_params)
         source = self._check_privacy()
-        estimator = _check_estimator(self.estimator)
+        estimator = check_estimator(self.estimator)
         warn_fitted_parts(self)
         tags = get_tags(estimator)
         features, targets = self._check_data(X, y, estimator)
@@ -288,7 +294,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             return validate_private_records(self, X, allow_nan=allow_nan), None
         if tags.estimator_type == "classifier":
             if getattr(y, "shape", ())[1:] > (1,):
-                raise IncompatibleError(_SEVERAL.format(type(estimator).__name__))
+                raise IncompatibleError(SEVERAL_LABELS.format(type(estimator).__name__))
             features, labels = validate_private_records(self, X, y, allow_nan=allow_nan)
             return features, labels
         features, targets = validate_private_records(
@@ -352,7 +358,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         root = np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,))
         form: Form = "array" if schema.container == "array" else "given"
         public = PublicRecords.draw(estimator, reference, n_records, form, root, labels)
-        _check_same_columns(y, public.databases[0][1])
+        check_same_columns(y, public.databases[0][1])
         return public
 
     def _tell_public_steps(self) -> None:
@@ -371,6 +377,10 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             self._add_to_claim(
                 provisos=tuple(provisos), note="steps fitted on public records"
             )
+            evidence = self.certificate_.require_evidence()
+            if evidence.for_new_people is not None:  # pairs are of the same rows
+                evidence = replace(evidence, for_new_people=_NEW_PEOPLE)
+                self.certificate_ = replace(self.certificate_, evidence=evidence)
 
     def _tell_fitted_parts(self) -> None:
         """Say what was learned before, by parts of the estimator that came fitted."""
@@ -400,89 +410,3 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             tags.classifier_tags.multi_label = False
             tags.target_tags.multi_output = False
         return self._as_noisy(tags)
-
-
-def _refuse_fit_params(fit_params: dict[str, Any]) -> None:
-    given = [name for name, value in fit_params.items() if value is not None]
-    if given:
-        raise ValueError(
-            f"{' and '.join(given)} must not be given to fit: what else the fit of a "
-            "record depends on, such as its weight, would have to be known of sampled "
-            "neighbors as well. Parameters of the estimator, such as class_weight, can "
-            "be set."
-        )
-
-
-def _check_same_columns(y: NDArray[Any] | None, targets: NDArray[Any] | None) -> None:
-    if y is not None and targets is not None and targets.shape[1:] != y.shape[1:]:
-        raise IncompatibleError(
-            f"y has {_columns(y)}, but the targets of the reference have "
-            f"{_columns(targets)}: they must be the same."
-        )
-
-
-def _columns(y: NDArray[Any]) -> str:
-    return "one dimension" if y.ndim == 1 else f"{y.shape[1]} column(s)"
-
-
-def _check_estimator(estimator: Any) -> Any:
-    """Return a clone of an estimator whose fits can be repeated."""
-    if isinstance(estimator, type) or not hasattr(estimator, "__sklearn_tags__"):
-        raise ValueError(
-            f"estimator must be an instance of a scikit-learn estimator, got "
-            f"{estimator!r}."
-        )
-    if isinstance(estimator, FrozenEstimator):
-        raise ValueError(
-            "estimator must be one that `fit` can fit, but a FrozenEstimator learns "
-            "nothing, so there is nothing to release. Wrap the estimator inside it, or "
-            "use it as it is if it was fitted on public records."
-        )
-    if hasattr(estimator, "get_support"):
-        raise IncompatibleError(
-            f"{type(estimator).__name__} chooses columns, and noise cannot be added to "
-            "a choice. Let it be a step of a Pipeline before a model: there it is "
-            "fitted on public records."
-        )
-    try:
-        cloned = repeatable(estimator)
-    except (TypeError, RuntimeError) as error:
-        raise ValueError(
-            f"estimator must be one that can be cloned; cloning "
-            f"{type(estimator).__name__} failed: {error}"
-        ) from error
-    _check_records(cloned)
-    return cloned
-
-
-def _check_records(estimator: Any) -> None:
-    """Refuse an estimator that is not fitted to the rows of a table."""
-    kind, tags = type(estimator).__name__, get_tags(estimator)
-    inputs, targets = tags.input_tags, tags.target_tags
-    if inputs.pairwise:
-        raise IncompatibleError(
-            f"{kind} is fitted to numbers of pairs of records, such as a kernel or "
-            "distances. A record changes a row and a column of these, so that no "
-            "neighboring database can be sampled: let the estimator compute them from "
-            "records, where it can."
-        )
-    if targets.one_d_labels or targets.two_d_labels:
-        raise IncompatibleError(
-            f"{kind} is fitted to labels, and not to records. Classes are public: fit "
-            "it to the public ones, and use it as it is."
-        )
-    if tags.estimator_type == "classifier" and not targets.single_output:
-        raise IncompatibleError(_SEVERAL.format(kind))
-    if (inputs.dict or inputs.three_d_array) and not inputs.two_d_array:
-        raise IncompatibleError(
-            f"{kind} takes {'mappings' if inputs.dict else 'images'} as records, but "
-            "private records are the rows of a table. Make one of them beforehand, in "
-            "a way that is fixed or was learned from public records."
-        )
-    target = inspect.signature(estimator.fit).parameters.get("y")
-    needed = target is not None and target.default is target.empty
-    if needed and not takes_targets(estimator):
-        raise IncompatibleError(
-            f"{kind} is fitted to targets, but does not say so in its tags. Set "
-            "target_tags.required in __sklearn_tags__ of a subclass."
-        )

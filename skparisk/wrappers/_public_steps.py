@@ -58,8 +58,9 @@ def freeze_structure(estimator: Any, public: PublicRecords) -> tuple[Any, Public
         if public.reference is None:
             raise IncompatibleError(
                 f"{' and '.join(structure)} learned what is no array of numbers, such "
-                "as categories, and noise cannot be added to that: give X_reference, "
-                "to fit such steps on public records."
+                "as categories, or what made-up records do not show, such as how to "
+                "fill in what is missing: give X_reference, to fit such steps on "
+                "public records."
             )
         if getattr(public.reference, "sampling", None) == "disjoint":
             raise ValueError(
