@@ -88,3 +88,32 @@ def test_what_a_step_was_fitted_to_is_not_kept():
     watched = _Watched(StandardScaler(), "scaler").fit(X)
     assert watched.records_.base is None
     np.testing.assert_array_equal(watched.records_, X[:MOST_POINTS])
+
+
+def test_what_nothing_is_fitted_to_is_not_as_long_as_the_table(monkeypatch):
+    """The output of all columns would take more memory than anything else."""
+    lengths = []
+
+    def note(self, X, y=None, **params):
+        made = fit_transform(self, X, y, **params)
+        lengths.append((self.name.rpartition("__")[2], made.shape[0]))
+        return made
+
+    fit_transform = _Watched.fit_transform
+    monkeypatch.setattr(_Watched, "fit_transform", note)
+    model = fit(make_pipeline(encoder(), Ridge()))
+    assert model.public_steps_ == ("columntransformer__onehotencoder",)
+    whole = [n for name, n in lengths if name == "onehotencoder"]
+    assert max(whole) == MOST_POINTS < N_ROWS
+    lengths.clear()
+    kept = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["town"]), remainder="passthrough"
+    )
+    fit(make_pipeline(kept, Ridge()))
+    assert ("onehotencoder", N_ROWS) in lengths
+    lengths.clear()
+    dropped = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["town"]), ("passthrough", ["age"])
+    )
+    fit(make_pipeline(dropped, Ridge()))
+    assert ("onehotencoder", N_ROWS) in lengths

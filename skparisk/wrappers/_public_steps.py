@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
@@ -20,7 +21,7 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import Database
 from skparisk.queries._estimator import has_parts
 from skparisk.queries._state import find_places
-from skparisk.reference._records import copy_records, take_rows
+from skparisk.reference._records import copy_records, n_rows, take_rows
 from skparisk.wrappers._finding import (
     answer_alike,
     depends_on_whole_numbers,
@@ -32,7 +33,7 @@ from skparisk.wrappers._public_records import MOST_POINTS, PublicRecords
 __all__ = ["PublicSteps", "freeze_structure", "learns_structure"]
 
 _NAMES = ("feature_names_in_", "n_features_in_")
-_PERMUTATIONS = 4
+_PERMUTATIONS, _MOST_PERMUTED = 4, 2**11
 
 
 @dataclass(frozen=True)
@@ -79,20 +80,29 @@ def _look_at_targets(
     estimator: Any, structure: dict[str, Any], public: PublicRecords
 ) -> list[str]:
     """Return the steps that other targets of the table would change."""
-    X, y = public.whole
-    if y is None or not public.is_resampled:
+    if public.whole[1] is None or not public.is_resampled:
         return []
     rng = np.random.default_rng(0)
-    alone = _without_model(estimator, list(structure))
+    rows = rng.permutation(n_rows(public.whole[0]))[:_MOST_PERMUTED]
+    X, y = (take_rows(part, rows) for part in public.whole)
+    steps, alone = _steps(estimator), _without_model(estimator, list(structure))
+
+    def fit(targets: Any) -> dict[str, _Watched]:
+        return _watch(alone, steps, public, (X, targets))
+
+    own = fit(y)
     found: list[str] = []
     for _ in range(_PERMUTATIONS):  # by chance they choose the same columns
-        watched = _watch(alone, list(structure), public, (X, rng.permutation(y)))
+        other = fit(rng.permutation(y))
         found += [
             name
-            for name, step in structure.items()
+            for name in structure
             if name not in found
             and not answer_alike(
-                step, watched[name].step_, watched[name].records_, ("transform",)
+                own[name].step_,
+                other[name].step_,
+                own[name].records_,
+                ("transform",),
             )
         ]
     return found
@@ -133,7 +143,9 @@ def _find_structure(estimator: Any, public: PublicRecords) -> dict[str, Any]:
     fitted = {
         name: seen.step_
         for name, seen in whole.items()
-        if _learned(seen.step_) and (seen.transforms_ or not _predicts(seen.step_))
+        if name in steps
+        and _learned(seen.step_)
+        and (seen.transforms_ or not _predicts(seen.step_))
     }
     found = {name: step for name, step in fitted.items() if learns_structure(step)}
     if found:
@@ -225,13 +237,40 @@ def _watch(
 ) -> dict[str, _Watched]:
     """Return the steps of a fit, with the records that each was fitted to."""
     params = estimator.get_params(deep=True)
-    spied = {name: _Watched(params[name], name) for name in steps}
+    ends = _ends(estimator, steps)
+    spied = {
+        name: _Watched(params[name], name, name in ends)
+        for name in dict.fromkeys([*steps, *ends])
+    }
     fitted = public.fit(clone(estimator).set_params(**spied), database)
     found: dict[str, _Watched] = {}
     for _, value in find_places(fitted):
         if isinstance(value, _Watched) and hasattr(value, "step_"):
             found.setdefault(value.name, value)
     return found
+
+
+def _ends(estimator: Any, steps: Sequence[str]) -> list[str]:
+    """Return what ends the branches of columns, where nothing is fitted to these.
+
+    Its output need not be as long as the table: it would take the most memory of all.
+    """
+    if not isinstance(estimator, Pipeline) or len(estimator.steps) != 2:
+        return []
+    (first, columns), (_, model) = estimator.steps
+    whole = isinstance(columns, ColumnTransformer) and columns.remainder == "drop"
+    if not whole or not isinstance(model, _Idle):
+        return []
+    ends = []
+    for branch, part, _ in columns.transformers:
+        place = f"{first}__{branch}"
+        while isinstance(part, Pipeline):
+            last, part = part.steps[-1]
+            place += f"__{last}"
+        if place not in steps and not isinstance(part, FrozenEstimator):
+            return []
+        ends.append(place)
+    return ends
 
 
 def _first_of(X: Any) -> Any:
@@ -252,12 +291,19 @@ class _Idle(BaseEstimator):
         return get_tags(self.model)
 
 
-class _Watched(BaseEstimator):
-    """A step that is fitted as without this, and shows what it was fitted to."""
+_OWN = ("step", "step_", "name", "is_end", "records_", "transforms_")
 
-    def __init__(self, step: Any, name: str) -> None:
+
+class _Watched(BaseEstimator):
+    """A step that is fitted as without this, and shows what it was fitted to.
+
+    Where it is an end, it transforms only some of the records.
+    """
+
+    def __init__(self, step: Any, name: str, is_end: bool = False) -> None:
         self.step = step
         self.name = name
+        self.is_end = is_end
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         self.records_, self.transforms_ = _first_of(X), False
@@ -267,16 +313,13 @@ class _Watched(BaseEstimator):
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
         self.records_, self.transforms_ = _first_of(X), True
         self.step_ = clone(self.step)
+        if self.is_end or not hasattr(self.step_, "fit_transform"):
+            self.step_.fit(X, y, **params)
+            return self.step_.transform(self.records_ if self.is_end else X)
         return self.step_.fit_transform(X, y, **params)
 
     def __getattr__(self, name: str) -> Any:
-        if name in (
-            "step",
-            "step_",
-            "name",
-            "records_",
-            "transforms_",
-        ) or name.startswith("__"):
+        if name in _OWN or name.startswith("__"):
             raise AttributeError(name)
         return getattr(vars(self).get("step_", self.step), name)
 
