@@ -2,8 +2,8 @@
 
 Claim: for 100 000 public rows of 10 columns of categories and texts and 10 of numbers,
 of which some are missing, the table, its sketch and the fit of a pipeline to 500
-private records each take at most twice the memory of the 20 columns as doubles, which is
-less than the encoded table has. Beside them what scikit-learn takes to fit the plain
+private records each take at most twice the memory of the 20 columns as doubles, which
+is less than the encoded table has. Beside them what scikit-learn takes to fit the plain
 pipeline to that table.
 
 Peaks are those of tracemalloc, so of NumPy and Python, over what was there before. They
