@@ -42,7 +42,12 @@ from sklearn.linear_model import (
 from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, SplineTransformer, StandardScaler
+from sklearn.preprocessing import (
+    MinMaxScaler,
+    QuantileTransformer,
+    SplineTransformer,
+    StandardScaler,
+)
 from sklearn.svm import SVC, LinearSVC, LinearSVR
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -111,7 +116,7 @@ RECIPES = [
     ShrunkCovariance(),
     BayesianGaussianMixture(n_components=2),
     LatentDirichletAllocation(2, max_iter=3),
-    NMF(2, max_iter=20),
+    NMF(2, max_iter=5000),
     QuadraticDiscriminantAnalysis(),
 ]
 VARIANTS = [
@@ -439,3 +444,17 @@ def test_type_and_tags_are_those_of_the_estimator():
     pipeline = make_pipeline(StandardScaler(), Ridge())
     assert get_tags(private(pipeline)).target_tags.required
     assert get_tags(private(Ridge)).estimator_type is None
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        GaussianMixture(),
+        BayesianGaussianMixture(),
+        LatentDirichletAllocation(2),
+        QuantileTransformer(n_quantiles=9),
+    ],
+)
+def test_what_was_not_released_is_not_completed(estimator):
+    fitted = estimator.fit(X)
+    assert complete(fitted, {}).keys() <= {"weights_", "weight_concentration_"}

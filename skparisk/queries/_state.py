@@ -86,8 +86,6 @@ def fill(fitted: Any, numbers: Numbers) -> None:
             and old.shape == values.shape
             and old.ndim
         ):
-            if not old.flags.writeable:
-                old.flags.writeable = True
             old[...] = values
             continue
         value = values.copy() if values.ndim else float(values)

@@ -404,6 +404,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         tags.regressor_tags = theirs.regressor_tags
         tags.classifier_tags = theirs.classifier_tags
         tags.input_tags.positive_only = theirs.input_tags.positive_only
+        tags.input_tags.allow_nan = theirs.input_tags.allow_nan
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64"]
         if tags.classifier_tags is not None:

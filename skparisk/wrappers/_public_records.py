@@ -37,7 +37,7 @@ __all__ = ["MOST_POINTS", "PublicRecords"]
 # Of the largest number: more than what rounding in another order changes.
 _SAME = 2.0**-20
 # How often another database is drawn if one lacks a class, or cannot be fitted to.
-_MOST_DRAWN = 3
+_MOST_DRAWN = 6
 # Records that answers are compared on.
 MOST_POINTS = 256
 
@@ -89,20 +89,34 @@ class PublicRecords:
         labels: PublicClasses | None,
     ) -> Self:
         """Draw from a reference, until an estimator can be fitted."""
-        failure: Exception | None = None
-        for seed in root.spawn(_MOST_DRAWN):
-            try:
-                databases, whole = _draw_databases(reference, n_records, form, seed)
-                shown = [_with_labels(database, labels) for database in databases]
-                everything = shown[0] if whole is None else _with_labels(whole, labels)
-                drawn = cls(shown, everything, reference)
-                next(drawn.fits(estimator))
-            except Exception as error:  # raised below, if it is not by chance
-                failure = error
+        table = reference if isinstance(reference, TableReference) else None
+        sparing = table is not None and table.sampling in ("subsample", "disjoint")
+        most = table.n_rows if table is not None and sparing else None
+        databases: list[Database] = []
+        drawn = cls(databases, (None, None), reference)
+        for size, root_of_one in zip(
+            _sizes(n_records, most), root.spawn(3), strict=True
+        ):
+            failure: Exception | None = None
+            for seed in root_of_one.spawn(_MOST_DRAWN):
+                try:
+                    database = _with_labels(
+                        sample_database(reference, size, seed, form), labels
+                    )
+                    drawn.fit(estimator, database)
+                except Exception as error:  # raised below, if it is not by chance
+                    failure = error
+                else:
+                    databases.append(database)
+                    break
             else:
-                return drawn
-        assert failure is not None
-        raise failure
+                assert failure is not None
+                raise failure
+        whole = databases[0]
+        if table is not None and table.sampling not in ("split", "disjoint"):
+            pool = table.pool.in_form(form)
+            whole = _with_labels((pool.X, pool.y), labels)
+        return cls(databases, whole, reference)
 
     @classmethod
     def make_up(
@@ -115,6 +129,11 @@ class PublicRecords:
                 "X_reference must be given for sparse matrices, and for tables of "
                 "anything but numbers, and be public: records can be made up for "
                 "numbers alone."
+            )
+        if n_rows(X) < 2:
+            raise ValueError(
+                "X must have at least 2 records to find out what is learned from them, "
+                "got n_samples = 1."
             )
         rng = np.random.default_rng(0)
         databases = []
@@ -190,24 +209,6 @@ def _sizes(n_records: int, most: int | None = None) -> list[int]:
     more = n_records + max(1, n_records // 4)
     more = more if most is None else min(more, max(most, n_records))
     return [n_records, more, more]
-
-
-def _draw_databases(
-    reference: Reference, n_records: int, form: Form, seed: np.random.SeedSequence
-) -> tuple[list[Database], Database | None]:
-    """Return some databases, and all records where these are a table to resample."""
-    table = reference if isinstance(reference, TableReference) else None
-    whole = table is not None and table.sampling not in ("split", "disjoint")
-    sparing = table is not None and table.sampling in ("subsample", "disjoint")
-    sizes = _sizes(n_records, table.n_rows if table is not None and sparing else None)
-    databases = [
-        sample_database(reference, size, child, form)
-        for size, child in zip(sizes, seed.spawn(len(sizes)), strict=True)
-    ]
-    if whole and table is not None:
-        pool = table.pool.in_form(form)
-        return databases, (pool.X, pool.y)
-    return databases, None
 
 
 def _with_labels(database: Database, labels: PublicClasses | None) -> Database:
