@@ -20,6 +20,10 @@ import sklearn
 from sklearn.base import clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
+from sklearn.experimental import (  # noqa: F401
+    enable_halving_search_cv,
+    enable_iterative_imputer,
+)
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.preprocessing import Normalizer, OneHotEncoder

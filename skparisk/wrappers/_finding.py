@@ -55,7 +55,7 @@ METHODS = (
 _SAMPLED = 5
 # Of the largest number: what sums in another order, and a mended number, may differ.
 _SAME = 1e-9
-_TRIES = 3
+_TRIES = 5
 _SUPERVISED = ("classifier", "regressor")
 # What a linear model learns, also where it is zero for all databases that were seen.
 _ALWAYS = ("coef_", "intercept_")
