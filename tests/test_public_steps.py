@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.compose import make_column_transformer
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import StackingRegressor
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -74,6 +74,15 @@ def test_models_that_have_steps_inside_are_fitted_with_them():
         "columntransformer__onehotencoder",
         "stackingregressor__binned__kbinsdiscretizer",
     }
+
+
+def test_models_that_have_steps_inside_are_watched_with_all_of_them():
+    """Also where the public step is before them, and the table has targets."""
+    scaled = TransformedTargetRegressor(Ridge(), transformer=StandardScaler())
+    model = fit(make_pipeline(encoder(), scaled))
+    assert model.public_steps_ == ("columntransformer__onehotencoder",)
+    inside = "steps.transformedtargetregressor.transformer_.mean_"
+    assert inside in model.template_.places
 
 
 @pytest.mark.parametrize("last", ["passthrough", None])

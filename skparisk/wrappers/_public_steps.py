@@ -85,15 +85,10 @@ def _look_at_targets(
     rng = np.random.default_rng(0)
     rows = rng.permutation(n_rows(public.whole[0]))[:_MOST_PERMUTED]
     X, y = (take_rows(part, rows) for part in public.whole)
-    steps, alone = _steps(estimator), _without_model(estimator, list(structure))
-
-    def fit(targets: Any) -> dict[str, _Watched]:
-        return _watch(alone, steps, public, (X, targets))
-
-    own = fit(y)
+    own = _watch_alone(estimator, public, (X, y))
     found: list[str] = []
     for _ in range(_PERMUTATIONS):  # by chance they choose the same columns
-        other = fit(rng.permutation(y))
+        other = _watch_alone(estimator, public, (X, rng.permutation(y)))
         found += [
             name
             for name in structure
@@ -117,12 +112,17 @@ def learns_structure(fitted: Any) -> bool:
         return True
     if has_parts(fitted):
         return False
-    params = fitted.get_params(deep=False)
-    return any(
-        _is_structure(value)
+    return any(map(_is_structure, _state(fitted).values()))
+
+
+def _state(fitted: Any) -> dict[str, Any]:
+    """Return what a fit has besides parameters and the names of its columns."""
+    others = {*_NAMES, *fitted.get_params(deep=False)}
+    return {
+        name: value
         for name, value in vars(fitted).items()
-        if name.endswith("_") and name not in _NAMES and name not in params
-    )
+        if name.endswith("_") and name not in others
+    }
 
 
 def _is_structure(value: Any) -> bool:
@@ -139,7 +139,7 @@ def _find_structure(estimator: Any, public: PublicRecords) -> dict[str, Any]:
     steps = _steps(estimator)
     if not steps:
         return {}
-    whole = _watch(_without_model(estimator, steps), steps, public, public.whole)
+    whole = _watch_alone(estimator, public, public.whole)
     fitted = {
         name: seen.step_
         for name, seen in whole.items()
@@ -178,11 +178,9 @@ def _predicts(step: Any) -> bool:
 
 def _learned(step: Any) -> bool:
     """Tell if a fit has more than counts, such as that of columns."""
-    params = step.get_params(deep=False)
     return any(
-        name.endswith("_") and name[0] != "_" and name not in (*_NAMES, *params)
-        for name, value in vars(step).items()
-        if not isinstance(value, int | str | None)
+        name[0] != "_" and not isinstance(value, int | str | None)
+        for name, value in _state(step).items()
     )
 
 
@@ -208,6 +206,14 @@ def _steps(estimator: Any) -> list[str]:
         and not name.startswith(closed)
         and (name in whole or _only_transforms(name, parts))
     ]
+
+
+def _watch_alone(
+    estimator: Any, public: PublicRecords, database: Database
+) -> dict[str, _Watched]:
+    """Return the steps of a fit, as `_watch` does, without the model behind them."""
+    steps = _steps(estimator)
+    return _watch(_without_model(estimator, steps), steps, public, database)
 
 
 def _without_model(estimator: Any, steps: Sequence[str]) -> Any:
