@@ -92,26 +92,10 @@ class PublicRecords:
         table = reference if isinstance(reference, TableReference) else None
         sparing = table is not None and table.sampling in ("subsample", "disjoint")
         most = table.n_rows if table is not None and sparing else None
-        databases: list[Database] = []
-        drawn = cls(databases, (None, None), reference)
-        for size, root_of_one in zip(
-            _sizes(n_records, most), root.spawn(3), strict=True
-        ):
-            failure: Exception | None = None
-            for seed in root_of_one.spawn(_MOST_DRAWN):
-                try:
-                    database = _with_labels(
-                        sample_database(reference, size, seed, form), labels
-                    )
-                    drawn.fit(estimator, database)
-                except Exception as error:  # raised below, if it is not by chance
-                    failure = error
-                else:
-                    databases.append(database)
-                    break
-            else:
-                assert failure is not None
-                raise failure
+        databases = [
+            _draw_one(estimator, reference, size, form, seeds, labels)
+            for size, seeds in zip(_sizes(n_records, most), root.spawn(3), strict=True)
+        ]
         whole = databases[0]
         if table is not None and table.sampling not in ("split", "disjoint"):
             pool = table.pool.in_form(form)
@@ -163,22 +147,10 @@ class PublicRecords:
 
     def fit(self, estimator: Any, database: Database) -> Any:
         """Return a fit to one of these databases, which stays as it is."""
-        X, y = database
-        kind = type(estimator).__name__
-        supervised = takes_targets(estimator)
-        if supervised and y is None:
-            raise ValueError(f"{kind} takes targets, but the reference has none.")
-        with silenced():
-            fresh, records = clone(estimator), copy_records(X)  # it may work in place
-            try:
-                return fresh.fit(records, y) if supervised else fresh.fit(records)
-            except Exception as error:  # of public records, so that it may be shown
-                where = "the reference"
-                if self.reference is None:
-                    where = "made-up records, as there is no X_reference"
-                raise ValueError(
-                    f"{kind} cannot be fitted to {where}: {error}"
-                ) from error
+        where = "the reference"
+        if self.reference is None:
+            where = "made-up records, as there is no X_reference"
+        return _fit(estimator, database, where)
 
     def check_repeatable(self, estimator: Any, fitted: Any, reader: Reader) -> None:
         """Refuse a fit that is no function of the database, where that shows."""
@@ -194,6 +166,44 @@ class PublicRecords:
                     f"in {name}: what is released must be a function of the database. "
                     "Set every random_state in it."
                 )
+
+
+def _fit(estimator: Any, database: Database, where: str) -> Any:
+    """Return a fit to a database, which stays as it is, or say that it failed."""
+    X, y = database
+    kind = type(estimator).__name__
+    supervised = takes_targets(estimator)
+    if supervised and y is None:
+        raise ValueError(f"{kind} takes targets, but the reference has none.")
+    with silenced():
+        fresh, records = clone(estimator), copy_records(X)  # it may work in place
+        try:
+            return fresh.fit(records, y) if supervised else fresh.fit(records)
+        except Exception as error:  # of public records, so that it may be shown
+            raise ValueError(f"{kind} cannot be fitted to {where}: {error}") from error
+
+
+def _draw_one(
+    estimator: Any,
+    reference: Reference,
+    n_records: int,
+    form: Form,
+    root: np.random.SeedSequence,
+    labels: PublicClasses | None,
+) -> Database:
+    """Return a database with all classes, that an estimator can be fitted to."""
+    failure: Exception | None = None
+    for seed in root.spawn(_MOST_DRAWN):
+        try:
+            drawn = sample_database(reference, n_records, seed, form)
+            database = _with_labels(drawn, labels)
+            _fit(estimator, database, "the reference")
+        except Exception as error:  # raised below, if it is not by chance
+            failure = error
+        else:
+            return database
+    assert failure is not None
+    raise failure
 
 
 def _spread(n_rows: int, shares: NDArray[np.float64]) -> NDArray[np.intp]:
