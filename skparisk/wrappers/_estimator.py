@@ -322,8 +322,9 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         known = getattr(sampler, "query_", None)
         if isinstance(known, EstimatorQuery):
             assert sampler is not None
-            query = ask_again(self, estimator, known, labels, data.features)
-            return sampler.pairs_.schema or Schema.of(data.features), query
+            schema = sampler.pairs_.schema
+            assert schema is not None  # that of the reference, never of `X`
+            return schema, ask_again(self, estimator, known, labels, data.features)
         with one_blas_thread():
             public = self._find_public(sampler, estimator, data, labels)
             query = make_query(self, estimator, public, labels, data.features)
