@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from skparisk._silence import silenced
 from skparisk.exceptions import PrivacyLeakWarning, warn_caller
 from skparisk.queries._estimator import repeatable, takes_targets
+from skparisk.reference._records import copy_records
 
 __all__ = [
     "FITTED_PARTS",
@@ -88,7 +88,7 @@ def refuse_frozen_on(
         try:
             with np.errstate(all="ignore"), silenced():
                 thawed = repeatable(_thaw(estimator))
-                records = copy.copy(X)
+                records = copy_records(X)
                 thawed.fit(records, y) if takes_targets(thawed) else thawed.fit(records)
         except Exception:
             continue  # there is nothing that it could have learned from these records
