@@ -27,6 +27,7 @@ __all__ = [
     "answer_private",
     "as_query",
     "check_answer",
+    "same_but_for",
 ]
 
 # Answers that differ by a smaller share of the largest differ by rounding, if at all.
@@ -285,6 +286,14 @@ def answer_private(query: Query, X: Any, y: Any) -> NDArray[np.float64]:
             "something about them; try the query on public or made-up data."
         )
     return np.asarray(answer, dtype=np.float64)
+
+
+def same_but_for(share: float, one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Tell if numbers differ by at most a share of the largest finite one of `other`."""
+    size = np.abs(other).max(initial=0.0, where=np.isfinite(other))
+    return one.shape == other.shape and np.allclose(
+        one, other, rtol=0.0, atol=share * size, equal_nan=True
+    )
 
 
 def check_answer(answer: ArrayLike, what: str) -> NDArray[np.float64]:

@@ -31,6 +31,7 @@ from skparisk.neighbors import (
     sample_database,
 )
 from skparisk.queries import PairDifferences, Query
+from skparisk.queries._base import same_but_for
 from skparisk.reference import RecordSource, Reference
 from skparisk.reference._base import Form
 from skparisk.reference._records import Schema, copy_records
@@ -321,10 +322,7 @@ def check_repeatable(
         except Exception as error:
             failure = error
             continue
-        size = float(np.nan_to_num(np.abs(answer), posinf=0.0).max(initial=0.0))
-        if answer.shape == again.shape and np.allclose(
-            answer, again, rtol=0.0, atol=_SAME * size, equal_nan=True
-        ):
+        if same_but_for(_SAME, again, answer):
             break
         raise ValueError(
             f"The query {query} gives different answers on the same database when it "
