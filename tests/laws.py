@@ -37,6 +37,11 @@ def exceeds(violations: int, trials: int, probability: float) -> bool:
     return bool(test.pvalue < FALSE_ALARM)
 
 
+def violates(losses, risk: float, noise: float = 1.0) -> bool:
+    """Tell if losses at `noise` times the calibrated scale refute a risk."""
+    return exceeds(np.count_nonzero(losses > noise), len(losses), risk)
+
+
 def assert_binomial_at_most(violations: int, trials: int, probability: float) -> None:
     """Assert that the failures of independent trials fit the claimed probability."""
     assert not exceeds(violations, trials, probability), (
