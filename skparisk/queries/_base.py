@@ -289,7 +289,7 @@ def answer_private(query: Query, X: Any, y: Any) -> NDArray[np.float64]:
 
 
 def same_but_for(share: float, one: NDArray[Any], other: NDArray[Any]) -> bool:
-    """Tell if numbers differ by at most a share of the largest finite one of `other`."""
+    """Tell if numbers differ by no more than a share of the largest of `other`."""
     size = np.abs(other).max(initial=0.0, where=np.isfinite(other))
     return one.shape == other.shape and np.allclose(
         one, other, rtol=0.0, atol=share * size, equal_nan=True
