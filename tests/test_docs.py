@@ -127,7 +127,12 @@ def test_theorems_that_docstrings_refer_to_exist():
     assert named
 
 
-@pytest.mark.parametrize("page", [page for page in TEXTS if "/gallery/" not in page])
+# Half a minute of fits.
+LONG = pytest.param("docs/tutorial.rst", marks=pytest.mark.slow)
+SHORT = [page for page in TEXTS if "/gallery/" not in page and page not in LONG.values]
+
+
+@pytest.mark.parametrize("page", [*SHORT, LONG])
 def test_examples_of_a_page_run(page):
     """Those of the gallery run in `test_gallery`."""
     flags = doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF

@@ -40,7 +40,10 @@ def accuracy(records):
     return np.array([np.mean([(c > h) == y for c, y in records]) for h in THRESHOLDS])
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=[pytest.mark.slow] * (p == "text.rst")) for p in PAGES],
+)
 def test_examples_of_the_gallery_run(page):
     flags = doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
     result = doctest.testfile(

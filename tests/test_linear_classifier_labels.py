@@ -88,7 +88,7 @@ WHO_TELLS = {
 }
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("tells", WHO_TELLS.values(), ids=WHO_TELLS)
 @each_shell
 def test_private_data_that_lack_a_class_are_fitted_without_a_word(shell, tells):

@@ -87,7 +87,7 @@ def test_fitted_pairs_in_a_search_are_frozen(shell):
     assert sampler.noise_random_state is None
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -298,7 +298,7 @@ CHEAP = {"sensitivity": SensitivitySampler(n_pairs=4), "gamma": 0.2}
 UNIT = {"sensitivity": "bound", "x_norm": 1.0}
 
 
-@pytest.mark.sampled(100)
+@pytest.mark.sampled(60)
 @leaks
 @skips
 @parametrize_with_checks(

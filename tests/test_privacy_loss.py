@@ -308,6 +308,7 @@ def test_dandekar_cdf_reference_values(k, x, expected):
     assert dandekar_cdf(x, n_outputs=k) == pytest.approx(expected, abs=6e-16)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("k", [1, 2, 3, 7, 20, 60, 128, 200])
 def test_dandekar_cdf_integrates_the_bessel_density(k):
     """The mixture of gammas is the law with the Bessel density."""

@@ -167,7 +167,7 @@ CONFIGURATIONS = [
 ]
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_records", SIZES)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
@@ -216,7 +216,7 @@ def refits(monkeypatch):
     return fitted
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 1e4, (1e-3, 1.0, 10.0)])

@@ -240,7 +240,7 @@ def test_tags_tell_of_noise():
     assert not tag(private_search(seeded, ALPHAS, "exponential", noise_random_state=0))
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(30)
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(

@@ -168,7 +168,7 @@ def test_only_the_very_class_is_known():
     assert complete(Derived(), {"explained_variance_": np.array([-1.0])}) == {}
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("estimator", RECIPES + VARIANTS, ids=repr)
 def test_infinite_epsilon_is_the_estimator_itself(estimator):
     plain = fit_plain(estimator)
@@ -185,7 +185,7 @@ def test_infinite_epsilon_is_the_estimator_itself(estimator):
         assert_same(model.inverse_transform(reduced), plain.inverse_transform(reduced))
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("estimator", RECIPES + VARIANTS, ids=repr)
 def test_noise_leaves_no_number_that_cannot_be_served(estimator):
     """Noise far above the signal takes variances and probabilities out of range."""
@@ -246,6 +246,7 @@ SAMPLED = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("estimator", SAMPLED, ids=repr)
 def test_sampled_sensitivity_is_that_of_a_sampler_with_the_same_query(estimator):
     model = fit_public(private(estimator, epsilon=0.7))
@@ -262,6 +263,7 @@ def test_sampled_sensitivity_is_that_of_a_sampler_with_the_same_query(estimator)
     np.testing.assert_array_equal(model.sampler_.differences_, sampler.differences_)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("estimator", SAMPLED, ids=repr)
 def test_hardly_any_noise_is_nearly_the_estimator_itself(estimator):
     """The noise of each number is that of the certificate: none besides, none less."""

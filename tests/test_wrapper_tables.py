@@ -383,7 +383,7 @@ def test_predictions_of_a_forest_on_a_frame():
 # Searches
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("n_public", [60, 200])
 def test_a_table_without_a_length_goes_through_searches(n_public):
     """scikit-learn slices what is as long as the data: here that would be 60."""
