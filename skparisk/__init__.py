@@ -11,7 +11,12 @@ if TYPE_CHECKING:
     from skparisk.certificate import Certificate
     from skparisk.cost import CompensationModel
     from skparisk.density import PrivateKernelDensity
-    from skparisk.displays import CostDisplay, RiskCurveDisplay, SensitivityDisplay
+    from skparisk.displays import (
+        AttackDisplay,
+        CostDisplay,
+        RiskCurveDisplay,
+        SensitivityDisplay,
+    )
     from skparisk.exceptions import (
         BudgetExceededError,
         CalibrationError,
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from skparisk.wrappers import PrivateEstimator
 
 __all__ = [
+    "AttackDisplay",
     "BudgetExceededError",
     "CalibrationError",
     "Certificate",
@@ -59,7 +65,12 @@ _HOMES = {
     "certificate": ("Certificate",),
     "cost": ("CompensationModel",),
     "density": ("PrivateKernelDensity",),
-    "displays": ("CostDisplay", "RiskCurveDisplay", "SensitivityDisplay"),
+    "displays": (
+        "AttackDisplay",
+        "CostDisplay",
+        "RiskCurveDisplay",
+        "SensitivityDisplay",
+    ),
     "exceptions": (
         "BudgetExceededError",
         "CalibrationError",

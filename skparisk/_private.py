@@ -297,6 +297,8 @@ class PrivateMixin:
         taken = copy.copy(source)
         if self.noise_random_state is not None:
             taken.noise_random_state = self.noise_random_state
+        if taken.advantage is not None:  # in the place of a level
+            return taken.set_params(epsilon=self.epsilon).calibrate(gamma=self.gamma)
         return taken.calibrate(epsilon=self.epsilon, gamma=self.gamma)
 
     def _fit_sampler(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skparisk import SensitivitySampler
-from skparisk.calibration._order import control_risk
+from skparisk.calibration._order import control_risk, risk_curve
 from skparisk.laws import Gaussian
 from skparisk.mechanisms._shapes import NOISE_SHAPES
 from skparisk.papers import DandekarTheorem5
@@ -128,5 +128,10 @@ def find_by_risks(distances, n_outputs, epsilon, gamma):
     def risks(scale, at):
         return law.pair_risks(distances, scale, at, n_outputs=n_outputs, steps=steps)
 
-    scale, curve = control_risk(risks, distances, epsilon=epsilon, gamma=gamma)
+    def at_target(scale):
+        return risks(scale, epsilon)
+
+    scale, below = control_risk(at_target, distances, gamma=gamma)
+    n_pairs = len(distances)
+    curve = risk_curve(risks, below, epsilon=epsilon, n_pairs=n_pairs)
     return SimpleNamespace(scale=scale, curve=curve)

@@ -153,8 +153,12 @@ def test_order_index_without_pairs_is_refused():
     ("changes", "message"),
     [
         ({"delta": 1e-6}, "delta must be 0 with randomness='both', got 1e-06"),
-        ({"n_draws": 0}, "n_draws must be at least 1 unless law='gaussian' and"),
-        ({"n_draws": 0, "order_index": None}, "n_draws must be at least 1 unless"),
+        ({"n_draws": 0}, "n_draws must be at least 1 unless order_index is None"),
+        ({"n_draws": 0, "order_index": None}, "n_draws must be at least 1 with law='l"),
+        (
+            {"n_draws": 0, "order_index": None, "law": "exponential"},
+            "n_draws must be at least 1 unless order_index is None and the law is of",
+        ),
         ({"n_draws": 2, "order_index": 3001}, "order_index must be at most 3000"),
     ],
 )

@@ -28,6 +28,7 @@ from skparisk.calibration._order import (
     check_risk_control,
     order_curve,
     order_statistic,
+    scale_below,
 )
 from skparisk.calibration._rules import as_rule
 from skparisk.exceptions import CalibrationError
@@ -111,7 +112,8 @@ def find_level(criterion, rule, *, n_pairs, gamma, n_still=0):
     scale = order_statistic(
         scales, index, rule, n_pairs=n_pairs, gamma=gamma, n_still=n_still
     )
-    curve = order_curve(scales, index, rule, n_pairs=n_pairs, levels=criterion.levels)
+    below = scale_below(scales, index, n_pairs)
+    curve = order_curve(below, rule, n_pairs=n_pairs, levels=criterion.levels)
     risk = rule.certify_risk(n_pairs, index)
     return SimpleNamespace(scale=scale, risk=risk, curve=curve)
 

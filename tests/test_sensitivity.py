@@ -43,6 +43,7 @@ PARAMETERS = {
     "query",
     "epsilon",
     "gamma",
+    "advantage",
     "delta",
     "randomness",
     "law",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skparisk._validate import check_random_state, check_relation
+from skparisk.calibration._attackers import measure_advantage
 from skparisk.calibration._pairs import SampledPairs, norms_of_pairs
 from skparisk.calibration._rules import Rule, rule_proviso
 from skparisk.calibration._scale import find_scale
@@ -135,7 +136,8 @@ default="laplace"
     Notes
     -----
     **Guarantee** (:ref:`thm-order-statistic`, :ref:`thm-critical-scale`,
-    :ref:`thm-gaussian`, :ref:`thm-noise-shape`). What the certificate says.
+    :ref:`thm-gaussian`, :ref:`thm-noise-shape`, :ref:`thm-advantage`). What the
+    certificate says.
 
     Examples
     --------
@@ -211,6 +213,14 @@ def find_noise(
         n_shape_pairs=(shape.name != "isotropic" and terms.n_shape_pairs) or None,
         reference=reference,
         for_new_people=for_new_people,
+        advantage=measure_advantage(
+            distances,
+            sensitivity,
+            noise.noise_scale,
+            found=found,
+            terms=terms,
+            n_outputs=pairs.n_outputs,
+        ),
         curve=found.curve,
     )
     reasons = (*([SEEDED] if seeded else []), *rule.void_reasons)
@@ -222,6 +232,7 @@ def find_noise(
         randomness=target.randomness,
         relation=relation,
         loss=None if reasons else dominating_loss(target, law, evidence),
+        post_processed=target.advantage is not None,  # nothing raises it any more
         void_reasons=reasons,
         provisos=(*rule_proviso(rule), *given_shape, *provisos),
         evidence=evidence,
@@ -252,11 +263,10 @@ def dominating_loss(
     Where the noise has a fine grid, which then costs a share 2**-20 of the shift, and
     of the level.
     """
-    fine = (
-        evidence.n_outputs / target.epsilon <= _FINE_GRID
-        and evidence.noise_scale >= _COARSE_SCALE
-    )
-    if not fine or target.randomness == "both" or not law.composes(evidence.n_outputs):
+    if target.randomness == "both" or not law.composes(evidence.n_outputs):
+        return None
+    fine = evidence.n_outputs / target.epsilon <= _FINE_GRID
+    if not fine or evidence.noise_scale < _COARSE_SCALE:
         return None
     shift = evidence.sensitivity / evidence.noise_scale
     if law.bounded:  # whose largest loss is the level, but for rounding

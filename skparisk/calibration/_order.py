@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,10 +19,13 @@ from skparisk.exceptions import CalibrationError
 
 __all__ = [
     "as_curve",
+    "certified_mean",
     "check_risk_control",
     "control_risk",
     "order_curve",
     "order_statistic",
+    "risk_curve",
+    "scale_below",
 ]
 
 _Floats = NDArray[np.float64]
@@ -94,9 +98,17 @@ def order_statistic(
     return scale
 
 
+def scale_below(scales: _Floats, index: int, n_pairs: int) -> float:
+    """Return the scale one pair below the K-th: what else is read off the pairs.
+
+    The K-th itself depends on the same sample (:ref:`thm-other-levels`); 0 for none.
+    """
+    n_below = index - len(scales) // n_pairs
+    return float(scales[n_below - 1]) if n_below > 0 else 0.0
+
+
 def order_curve(
-    scales: _Floats,
-    index: int,
+    below: float,
     rule: Rule,
     *,
     n_pairs: int,
@@ -104,11 +116,9 @@ def order_curve(
 ) -> _Floats | None:
     """Return other levels, and the risks certified for them at the K-th scale.
 
-    The scale depends on the same sample: they are read one pair below. `levels` tells
-    which level each pair keeps from a scale on.
+    They are read one pair below. `levels` tells which level each pair keeps from a
+    scale on.
     """
-    n_below = index - len(scales) // n_pairs
-    below = float(scales[n_below - 1]) if n_below > 0 else 0.0
     # Proven for these rules; with a share of samples that fail, for one level only.
     if not isinstance(rule, Exchangeable | DKW) or not below > 0:
         return None
@@ -119,37 +129,41 @@ def order_curve(
 
 
 def control_risk(
-    risks: Callable[[float, ArrayLike], _Floats],
+    risks: Callable[[float], _Floats],
     distances: _Floats,
     *,
-    epsilon: float,
     gamma: float,
     n_still: int = 0,
-) -> tuple[float, _Floats | None]:
+    name: str = "gamma",
+) -> tuple[float, float]:
     """Return the least scale at which the average risk of the pairs is controlled.
 
     Parameters
     ----------
     risks : callable
-        The exact risk of each sampled pair, at a scale and a level; for a column of
-        levels, a row of risks for each.
+        What each sampled pair counts at a scale, such as its exact risk: in [0, 1], and
+        never more at a larger scale.
 
     distances : ndarray of shape (n_pairs,)
         Distances of the answers of each pair; infinite without an answer.
 
-    epsilon, gamma : float
-        What is asked for.
+    gamma : float
+        Average that is asked for, in (0, 1).
 
     n_still : int, default=0
         Pairs that do not differ by more than rounding.
+
+    name : str, default="gamma"
+        What it is called, for the message of an error.
 
     Returns
     -------
     scale : float
         Finite and above 0.
 
-    curve : ndarray of shape (n_points, 2) or None
-        Other levels, and the risks that are certified for them.
+    below : float
+        The scale that all pairs, and the fresh one, would allow: anything else is read
+        there, as the scale itself depends on the same sample. 0 if that is none.
 
     Raises
     ------
@@ -158,24 +172,26 @@ def control_risk(
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-gaussian`). The least scale with
+    **Guarantee** (:ref:`thm-gaussian`, :ref:`thm-advantage`). The least scale with
     ``(sum of risks + 1)/(n_pairs + 1) <= gamma``: over a fresh pair, its noise and the
     sampled pairs, the risk is at most gamma. Conformal risk control (Angelopoulos,
     Bates, Fisch, Lei and Schuster 2024, Theorem 1).
     """
     n_pairs = len(distances)
-    check_risk_control(n_pairs, gamma)
+    check_risk_control(n_pairs, gamma, name)
     allowed = float(_risk_allowed(n_pairs, gamma))
     n_positive = int(np.count_nonzero(distances))
     n_infinite = int(np.count_nonzero(np.isinf(distances)))
     if n_infinite > allowed:
-        raise _no_answer(n_infinite, n_pairs, gamma, (n_infinite + 1) / (n_pairs + 1))
+        best = (n_infinite + 1) / (n_pairs + 1)
+        raise _no_answer(n_infinite, n_pairs, gamma, best, name)
     n_moving = min(n_positive, n_pairs - n_still)
     if n_moving <= allowed:
-        raise _no_noise(gamma, (n_moving + 1) / (n_pairs + 1) if n_moving else 0.0)
+        best = (n_moving + 1) / (n_pairs + 1) if n_moving else 0.0
+        raise _no_noise(gamma, best, name)
 
     def total(scale: float) -> float:
-        together = float(risks(scale, epsilon).sum())
+        together = float(risks(scale).sum())
         if math.isnan(together):
             raise ValueError("law must say the risk of each pair, got NaN.")
         return together
@@ -183,23 +199,42 @@ def control_risk(
     start = float(np.median(distances[(distances > 0) & np.isfinite(distances)]))
     _, scale = _bracket(total, allowed * (1 - _ROUNDING), start)
     if n_positive <= (allowed + 1) * (1 + 2 * _ROUNDING):
-        return scale, None
-    # Other levels are read at the scale that all pairs, and the fresh one, would allow:
-    # the scale itself depends on the same sample.
+        return scale, 0.0
     below, _ = _bracket(total, (allowed + 1) * (1 + _ROUNDING), scale)
+    return scale, below
+
+
+def risk_curve(
+    risks: Callable[[float, ArrayLike], _Floats],
+    below: float,
+    *,
+    epsilon: float,
+    n_pairs: int,
+) -> _Floats | None:
+    """Return other levels, and the risks certified for them by risk control.
+
+    `risks` takes a scale and levels: for a column of levels, a row for each.
+    """
+    if not below:
+        return None
     levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _RISK_POINTS)
     blocks = np.array_split(levels, min(len(levels), 1 + n_pairs // _BLOCK))
     sums = [risks(below, block[:, None]).sum(axis=1) for block in blocks]
-    certified = (np.concatenate(sums) + 1) * (1 + _ROUNDING) / (n_pairs + 1)
-    return scale, as_curve(levels, certified)
+    return as_curve(levels, certified_mean(np.concatenate(sums), n_pairs))
 
 
-def check_risk_control(n_pairs: int, gamma: float) -> None:
-    """Raise CalibrationError if so few pairs cannot control that risk."""
+def certified_mean(sums: Any, n_pairs: int) -> Any:
+    """Return the mean that is certified where the pairs add up to these sums."""
+    return (sums + 1) * (1 + _ROUNDING) / (n_pairs + 1)
+
+
+def check_risk_control(n_pairs: int, gamma: float, name: str = "gamma") -> None:
+    """Raise CalibrationError if so few pairs cannot control that average."""
     if _risk_allowed(n_pairs, gamma) < _LEAST_ALLOWED:
+        what = "risk" if name == "gamma" else f"mean {name}"
         raise CalibrationError(
-            f"n_pairs={n_pairs} pairs certify no risk of {1 / (n_pairs + 1):.6g} or "
-            f"below, but gamma={gamma!r} was requested; it needs n_pairs >= "
+            f"n_pairs={n_pairs} pairs certify no {what} of {1 / (n_pairs + 1):.6g} or "
+            f"below, but {name}={gamma!r} was requested; it needs n_pairs >= "
             f"{math.ceil((1 + _LEAST_ALLOWED) / Fraction(gamma)) - 1}.",
             target=gamma,
             best=1 / (n_pairs + 1),
@@ -239,22 +274,23 @@ def as_curve(levels: ArrayLike, risks: ArrayLike) -> _Floats | None:
 
 
 def _no_answer(
-    n_infinite: int, n_pairs: int, gamma: float, best: float
+    n_infinite: int, n_pairs: int, gamma: float, best: float, name: str = "gamma"
 ) -> CalibrationError:
+    what = "risk" if name == "gamma" else f"mean {name}"
     return CalibrationError(
         f"{n_infinite} of {n_pairs} sampled pairs have a database without an answer, "
-        f"so no noise keeps the risk within gamma={gamma!r}; the lowest risk that any "
-        f"noise achieves is {best:.6g}.",
+        f"so no noise keeps the {what} within {name}={gamma!r}; the lowest {what} that "
+        f"any noise achieves is {best:.6g}.",
         target=gamma,
         best=best,
     )
 
 
-def _no_noise(gamma: float, best: float) -> CalibrationError:
+def _no_noise(gamma: float, best: float, name: str = "gamma") -> CalibrationError:
     return CalibrationError(
-        f"The sampled sensitivity at gamma={gamma!r} is 0, so no noise would be added: "
-        "the query gives the same answer on both databases of most pairs. Use a "
-        "smaller gamma, or a reference whose records differ more.",
+        f"The sampled sensitivity at {name}={gamma!r} is 0, so no noise would be "
+        "added: the query gives the same answer on both databases of most pairs. Use a "
+        f"smaller {name}, or a reference whose records differ more.",
         target=gamma,
         best=best,
     )

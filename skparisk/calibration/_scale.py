@@ -10,10 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk.calibration._drawn import drawn_levels, drawn_scales
-from skparisk.calibration._order import control_risk, order_curve, order_statistic
+from skparisk.calibration._order import (
+    control_risk,
+    order_curve,
+    order_statistic,
+    risk_curve,
+    scale_below,
+)
 from skparisk.calibration._pairs import SampledPairs
 from skparisk.calibration._rules import Exchangeable, Rule
 from skparisk.calibration._terms import Terms
+from skparisk.laws import _grid as grid
 from skparisk.mechanisms import NoiseShape
 
 __all__ = ["Found", "find_scale"]
@@ -22,13 +29,17 @@ _Floats = NDArray[np.float64]
 
 
 class Found(NamedTuple):
-    """A noise scale, the steps of the grid that it must have, and what it certifies."""
+    """A noise scale, the steps of the grid that it must have, and what it certifies.
+
+    At the scale `below` all else is read off the pairs; 0 where there is none.
+    """
 
     scale: float
     steps: int
     risk: float
     order_index: int | None
     curve: NDArray[np.float64] | None = None
+    below: float = 0.0
 
 
 def find_scale(
@@ -43,6 +54,8 @@ def find_scale(
             return Found(0.0, 1, terms.target.gamma, None)
         rule, index = _rule_of_draws(terms, len(pairs))
         return Found(0.0, 1, rule.certify_risk(len(pairs), index), index)
+    if terms.target.advantage is not None:
+        return _by_advantage(pairs, distances, terms, terms.target.advantage)
     if terms.n_draws is None:
         return _for_all_outputs(pairs, distances, terms)
     if terms.n_draws == 0:
@@ -102,8 +115,9 @@ def _order(
         gamma=terms.target.gamma,
         n_still=pairs.count_still(),
     )
-    curve = order_curve(scales, index, rule, n_pairs=n_pairs, levels=levels)
-    return Found(scale, steps, rule.certify_risk(n_pairs, index), index, curve)
+    below = scale_below(scales, index, n_pairs)
+    curve = order_curve(below, rule, n_pairs=n_pairs, levels=levels)
+    return Found(scale, steps, rule.certify_risk(n_pairs, index), index, curve, below)
 
 
 def _by_exact_risks(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Found:
@@ -116,11 +130,36 @@ def _by_exact_risks(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Fo
             distances, scale, levels, n_outputs=n_outputs, steps=steps
         )
 
-    scale, curve = control_risk(
-        risks,
+    scale, below = control_risk(
+        lambda scale: risks(scale, target.epsilon),
         distances,
-        epsilon=target.epsilon,
         gamma=target.gamma,
         n_still=pairs.count_still(),
     )
-    return Found(scale, steps, target.gamma, None, curve)
+    curve = risk_curve(risks, below, epsilon=target.epsilon, n_pairs=len(pairs))
+    return Found(scale, steps, target.gamma, None, curve, below)
+
+
+def _by_advantage(
+    pairs: SampledPairs, distances: _Floats, terms: Terms, asked: float
+) -> Found:
+    """Find the scale at which attackers gain so much, on average over pairs."""
+    law, n_outputs = terms.law, pairs.n_outputs
+    if not law.knows_advantage(n_outputs):
+        raise ValueError(
+            f"advantage must be None with law={law.name!r} and {n_outputs} outputs, "
+            f"for which its loss is not bounded and does not compose; got {asked!r}."
+        )
+    steps = grid.advantage_steps(asked, n_outputs, len(pairs))
+
+    def gains(scale: float) -> _Floats:
+        return law.advantage(distances / scale, n_outputs=n_outputs, steps=steps)
+
+    scale, below = control_risk(
+        gains,
+        distances,
+        gamma=asked,
+        n_still=pairs.count_still(),
+        name="advantage",
+    )
+    return Found(scale, steps, asked, None, below=below)

@@ -66,7 +66,9 @@ def agree(
     n_shape = min(n_pairs // 2, _MOST_SHAPE_PAIRS) if learned else 0
     n_left = n_pairs - n_shape
     try:
-        if draws == 0:
+        if target.advantage is not None:
+            check_risk_control(n_left, target.advantage, "advantage")
+        elif draws == 0:
             check_risk_control(n_left, target.gamma)
         index = rule.order_index(n_left, target.gamma)
     except CalibrationError as error:
@@ -95,6 +97,18 @@ def _count_draws(
     if target.randomness != "both":
         return None
     plain = type(rule) is Exchangeable
+    if target.advantage is not None:
+        if not plain:
+            raise ValueError(
+                "calibration must be 'exchangeable' with an advantage, which is a mean "
+                f"over pairs and no order statistic; got {rule.name!r}."
+            )
+        if n_draws:
+            raise ValueError(
+                "n_draws must be None or 0 with an advantage, which is known for each "
+                f"pair, so that no noise is drawn; got {n_draws!r}."
+            )
+        return 0
     known = law.knows_risk and plain
     draws = (0 if known else 1) if n_draws is None else int(n_draws)
     if draws and not law.draws:

@@ -4,6 +4,7 @@ A :class:`Certificate` is made by every release of the library; composition maps
 certificates to a certificate, and a ledger is charged with that same object.
 """
 
+from skparisk.certificate._advantage import Advantage, Success
 from skparisk.certificate._certificate import (
     Certificate,
     as_certificate,
@@ -14,8 +15,10 @@ from skparisk.certificate._words import METHODS
 
 __all__ = [
     "METHODS",
+    "Advantage",
     "Certificate",
     "DominatingLoss",
     "Evidence",
+    "Success",
     "as_certificate",
 ]

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from skparisk._validate import check_epsilon, check_probability
 from skparisk.certificate import _document as document
 from skparisk.certificate import _words as words
+from skparisk.certificate._advantage import Advantage
+from skparisk.certificate._attackers import advantage_of
 from skparisk.certificate._claim import (
     PRIVATE_CLASSES,
     PRIVATE_REFERENCE,
@@ -139,6 +141,16 @@ class Certificate(Claim):
         evidence = self.require_evidence()
         scale = evidence.noise_scale
         return evidence.sensitivity / scale if scale else math.inf
+
+    @property
+    def advantage(self) -> Advantage:
+        """What an attacker gains who knows all but which of two databases it was.
+
+        On average and for all but a share of pairs. Measured on the sampled pairs where
+        they are known, else from level, delta and risk (:ref:`thm-advantage`). It does
+        not cover `leaks`; 1 where there is no guarantee.
+        """
+        return advantage_of(self)
 
     def require_evidence(self) -> Evidence:
         """Return the evidence of a single release; an AttributeError without any."""

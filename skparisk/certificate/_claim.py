@@ -15,8 +15,9 @@ from skparisk._validate import (
     check_probability,
     check_relation,
 )
+from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._loss import DominatingLoss, is_name
-from skparisk.certificate._rounding import check_range, exact_sum
+from skparisk.certificate._rounding import ROUNDING, check_range, exact_sum
 from skparisk.laws._names import LAWS, NORMS
 
 __all__ = [
@@ -125,6 +126,10 @@ class Evidence:
     for_new_people : str, default=None
         What a risk over resamples of a table means for new people of its population.
 
+    advantage : Advantage, default=None
+        What an attacker gains at the released noise, measured on the sampled pairs.
+        None: only what the claim says is known of it.
+
     curve : ndarray of shape (n_points, 2), default=None
         Other privacy levels and the risks that are certified for them at the released
         noise. None: none but those of the claim. Not compared.
@@ -151,6 +156,7 @@ class Evidence:
     n_shape_pairs: int | None = None
     reference: str | None = None
     for_new_people: str | None = None
+    advantage: Advantage | None = None
     curve: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -178,6 +184,8 @@ class Evidence:
                 "order_index, n_draws, n_unanswered and n_shape_pairs must be None "
                 f"without n_pairs, got {sample!r}."
             )
+        if self.advantage is not None:
+            self._check_advantage(self.advantage)
         if self.curve is not None:
             plain["curve"] = _check_curve(self.curve)
         for name, value in plain.items():
@@ -187,6 +195,16 @@ class Evidence:
         vars(self).update(state)
         if self.curve is not None:
             self.curve.flags.writeable = False
+
+    def _check_advantage(self, advantage: Any) -> None:
+        """Refuse what no pairs can have measured: each counts, and the fresh one."""
+        least = 1 / (1 + (self.n_pairs or 0))
+        known = isinstance(advantage, Advantage) and self.n_pairs is not None
+        if not known or advantage.mean < least * (1 - ROUNDING):
+            raise ValueError(
+                "advantage must be None or an Advantage that was measured on n_pairs "
+                f"pairs, and is at least {least:.6g} on average; got {advantage!r}."
+            )
 
     def _check_sample(self, n_pairs: int) -> dict[str, int]:
         """Return the numbers of pairs, draws and order, which must fit."""
@@ -203,10 +221,10 @@ class Evidence:
             if index > most:
                 raise ValueError(f"order_index must be at most {most}, got {index}.")
             sample["order_index"] = index
-        elif self.order_index is not None or self.law in ("laplace", "exponential"):
+        elif self.order_index is not None or self.law == "exponential":
             raise ValueError(
-                "n_draws must be at least 1 unless law='gaussian' and order_index is "
-                "None, got 0."
+                "n_draws must be at least 1 unless order_index is None and the law is "
+                f"of noise, got 0 with law={self.law!r}."
             )
         if self.n_shape_pairs is not None:
             n_shape = check_at_least(self.n_shape_pairs, "n_shape_pairs", 1)
@@ -361,6 +379,11 @@ class Claim:
             raise ValueError(
                 "law='exponential' has no delta, no noise_shape and no "
                 "randomness='both'."
+            )
+        if evidence.n_draws == 0 and evidence.law == "laplace" and plain["epsilon"]:
+            raise ValueError(
+                "n_draws must be at least 1 with law='laplace' unless epsilon is 0, "
+                "for a mean advantage; got 0."
             )
         if delta and self.randomness == "both":
             raise ValueError(

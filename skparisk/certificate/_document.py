@@ -12,6 +12,7 @@ import numpy as np
 
 from skparisk._version import __version__
 from skparisk.certificate import _words as words
+from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._claim import SENTENCES, Claim, Evidence
 from skparisk.certificate._loss import DominatingLoss
 from skparisk.laws import Law
@@ -45,6 +46,8 @@ def _write_evidence(evidence: Evidence | None, curve: bool) -> dict[str, Any] | 
         return None
     document = _plain(evidence)
     points = document.pop("curve")
+    if evidence.advantage is not None:
+        document["advantage"] = _plain(evidence.advantage)
     if curve and points is not None:
         infinite = np.isinf(points)
         document["curve"] = np.where(infinite, "inf", points.astype(object)).tolist()
@@ -93,7 +96,11 @@ def read(document: Any, kind: type[ClaimT], laws: Iterable[Law] = ()) -> ClaimT:
         if evidence is not None:
             names = [field.name for field in fields(Evidence) if field.name != "curve"]
             _check_entries(evidence, names, "curve")
-            entries["evidence"] = Evidence(**_entries(evidence, Evidence))
+            parts = _entries(evidence, Evidence)
+            if parts["advantage"] is not None:
+                _check_entries(parts["advantage"], [f.name for f in fields(Advantage)])
+                parts["advantage"] = Advantage(**parts["advantage"])
+            entries["evidence"] = Evidence(**parts)
         claim = kind(**entries)
     except (TypeError, ValueError) as error:
         raise ValueError(f"document is not a certificate: {error}") from error

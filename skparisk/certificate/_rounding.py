@@ -18,6 +18,8 @@ __all__ = [
     "complement_text",
     "exact_sum",
     "floor_text",
+    "guesses_text",
+    "people_text",
     "round_up",
 ]
 
@@ -81,3 +83,17 @@ def floor_text(value: float, n_digits: int = 6) -> str:
     """Write a number rounded down to some digits: no more is left than is said."""
     down = Context(prec=n_digits, rounding=ROUND_FLOOR)
     return f"{float(down.create_decimal(repr(value))):g}"
+
+
+def guesses_text(advantage: float) -> str:
+    """Write how many of 100 guesses are right at most, if either answer is as likely.
+
+    Rounded up, to one decimal.
+    """
+    tenths = math.ceil(500 * (1 + Fraction(repr(advantage))))
+    return f"{tenths / 10:g}"
+
+
+def people_text(risk: float) -> str:
+    """Write for how many of 100 people a bound holds, rounded down to one decimal."""
+    return f"{math.floor(1000 * (1 - Fraction(repr(risk)))) / 10:g}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from skparisk.certificate._attackers import advantage_of
 from skparisk.certificate._claim import (
     DECLARED,
     PRIVATE_CLASSES,
@@ -9,7 +10,13 @@ from skparisk.certificate._claim import (
     Claim,
     Evidence,
 )
-from skparisk.certificate._rounding import add_up, ceil_text, complement_text
+from skparisk.certificate._rounding import (
+    add_up,
+    ceil_text,
+    complement_text,
+    guesses_text,
+    people_text,
+)
 
 __all__ = ["METHODS", "conditions", "in_words", "rows"]
 
@@ -173,7 +180,7 @@ def rows(claim: Claim) -> list[tuple[str, str]]:
     """Return the numbers of a claim, by name."""
     evidence = claim.evidence
     risk = "none is guaranteed" if claim.void_reasons else ceil_text(claim.risk)
-    if evidence is not None and evidence.gamma:
+    if evidence is not None and evidence.gamma and claim.epsilon:
         risk += f" (asked for: {evidence.gamma:g})"
     table = [
         ("privacy level epsilon", ceil_text(claim.epsilon)),
@@ -183,6 +190,7 @@ def rows(claim: Claim) -> list[tuple[str, str]]:
     ]
     if claim.risk and claim.randomness != "implicit" and not claim.void_reasons:
         table.append(("anything computed from it, such as predictions", _after(claim)))
+    table.append(("what an attacker gains", _gain(claim)))
     if claim.failure_prob:
         share = ceil_text(claim.failure_prob)
         table.append(("fails for a fraction of the samples of pairs", share))
@@ -191,9 +199,29 @@ def rows(claim: Claim) -> list[tuple[str, str]]:
         table.append(("releases", str(claim.n_releases)))
         table.append(("composition", METHODS.get(claim.method, claim.method)))
     else:
-        table += _rows_of_evidence(evidence, claim.randomness)
+        table += _rows_of_evidence(evidence, claim)
     table += [("taken on the caller's word", text) for text in conditions(claim)]
     return table
+
+
+def _gain(claim: Claim) -> str:
+    """Return what an attacker gains, in numbers of right guesses."""
+    if claim.void_reasons:
+        return "nothing is guaranteed"
+    gain = advantage_of(claim)
+    once = f"at most {guesses_text(gain.mean)} times in 100"
+    words = (
+        f"someone who knows everything but whether it was you guesses right {once} "
+        "instead of 50"
+    )
+    if gain.risk:
+        words += ", on average over people"
+        if gain.quantile < 1:
+            share, most = people_text(gain.risk), guesses_text(gain.quantile)
+            words += f"; for {share} of 100 people at most {most} times in 100"
+    if claim.leaks:
+        words += ", not counting what was released without noise"
+    return words
 
 
 def _risk_is_over(claim: Claim) -> str:
@@ -210,7 +238,7 @@ def _after(claim: Claim) -> str:
     return f"{level}, on average over {_over(claim, 'a fresh pair')}"
 
 
-def _rows_of_evidence(evidence: Evidence, randomness: str) -> list[tuple[str, str]]:
+def _rows_of_evidence(evidence: Evidence, claim: Claim) -> list[tuple[str, str]]:
     known = _KNOWN.get(evidence.calibration)
     sensitivity = f"{evidence.sensitivity:.6g} ({evidence.norm} norm)"
     if known is not None:
@@ -222,7 +250,7 @@ def _rows_of_evidence(evidence: Evidence, randomness: str) -> list[tuple[str, st
     ]
     if evidence.n_pairs is not None:
         table += [
-            ("calibration", _calibration(evidence, randomness)),
+            ("calibration", _calibration(evidence, claim)),
             ("reference", str(evidence.reference)),
         ]
     if evidence.for_new_people is not None:
@@ -244,14 +272,15 @@ def _noise(evidence: Evidence) -> str:
     return f"{scale}, {evidence.noise_shape} {using}"
 
 
-def _calibration(evidence: Evidence, randomness: str) -> str:
+def _calibration(evidence: Evidence, claim: Claim) -> str:
     name, m = evidence.calibration, evidence.n_pairs
     if evidence.n_draws == 0:
-        average = f"{name}, average of the exact risks of {m} sampled pairs"
+        what = "exact risks" if claim.epsilon else "advantages"
+        average = f"{name}, average of the {what} of {m} sampled pairs"
         if evidence.n_unanswered:
             average += f"; {evidence.n_unanswered} without an answer count as 1"
         return average
-    what = "sensitivity" if randomness == "implicit" else "critical scale"
+    what = "sensitivity" if claim.randomness == "implicit" else "critical scale"
     number = f"{name}, {what} number {evidence.order_index} of {m} sampled"
     if evidence.n_draws not in (None, 1):
         number += f" pairs with {evidence.n_draws} draws of the noise each"

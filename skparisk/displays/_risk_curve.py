@@ -16,6 +16,7 @@ from skparisk.displays._steps import (
     NOT_FITTED,
     Floats,
     StepDisplay,
+    caveat_of,
     frozen_numbers,
     log_scale,
 )
@@ -160,13 +161,9 @@ class RiskCurveDisplay(StepDisplay):
         -------
         display : RiskCurveDisplay
         """
-        caveats = []
-        if certificate.delta:
-            caveats.append(f"δ = {ceil_text(certificate.delta, 3)}")
-        if certificate.void:
-            caveats.append("not a guarantee")
-        elif not certificate.private:
-            caveats.append("over resamples of the private data")
+        delta = certificate.delta
+        notes = [delta and f"δ = {ceil_text(delta, 3)}", caveat_of(certificate)]
+        caveats = [note for note in notes if note]
         points, _ = certificate.points()
         epsilon = sorted(level for level in {*points.tolist()} if level < math.inf)
         # What holds at 0 holds at all levels, and `risk_at` takes those above 0.

@@ -9,10 +9,13 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.certificate import Certificate
+
 __all__ = [
     "NOT_FITTED",
     "Floats",
     "StepDisplay",
+    "caveat_of",
     "frozen_numbers",
     "log_scale",
     "new_axes",
@@ -86,6 +89,13 @@ class StepDisplay(ABC):
     @abstractmethod
     def _mark(self, heights: Floats) -> list[float]:
         """Draw all but the curve, and return the marked values."""
+
+
+def caveat_of(certificate: Certificate) -> str | None:
+    """Return what a legend says of a certificate that is not what it seems."""
+    if certificate.void:
+        return "not a guarantee"
+    return None if certificate.private else "over resamples of the private data"
 
 
 def frozen_numbers(

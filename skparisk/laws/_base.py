@@ -12,9 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from skparisk._secure_noise import ByteSource
 from skparisk.laws import _grid as grid
 
-__all__ = ["Curve", "Law", "UnitNoise"]
+__all__ = ["Curve", "Law", "UnitNoise", "true_positives"]
 
 _Floats = NDArray[np.float64]
+# Beyond so many noise scales an attacker is taken to be certain.
+_CERTAIN_SHIFT = 128.0
+# Shares of the distance: levels that a law is asked about for its trade-off.
+_SHARES = np.linspace(0.0, 1.0, 33)
+# Relative error of a few operations, with a margin.
+_ROUNDING = 1 + 2.0**-40
 # Other levels, and the risk at each of them.
 Curve: TypeAlias = tuple[_Floats, _Floats] | None
 
@@ -139,12 +145,137 @@ class Law(ABC):
         """
         return False
 
-    def profile(self, epsilon: ArrayLike, shift: float) -> Any:
+    def profile(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
         """Return the delta of one output at levels of at least 0: its privacy profile.
 
-        The largest over events of P(event) - exp(epsilon) P'(event), rounded up.
+        The largest over events of P(event) - exp(epsilon) P'(event), rounded up. Levels
+        and distances over the noise scale, above 0, are numbers or arrays that are
+        broadcast against each other.
         """
         raise self._unknown("profile")
+
+    def trade_off(self, false_positive_rate: ArrayLike, shift: ArrayLike) -> Any:
+        """Return the most true positives of a test with so many false ones.
+
+        Of one output, as `profile`, from which it follows by default.
+        """
+        alpha, shifts = np.broadcast_arrays(false_positive_rate, shift)
+        levels = np.multiply.outer(_SHARES, shifts)
+        return true_positives(levels, self.profile(levels, shifts), alpha).min(axis=0)
+
+    def on_grid(
+        self, shifts: _Floats, n_outputs: int, steps: int
+    ) -> tuple[_Floats, _Floats]:
+        """Return what distances over the noise scale, and losses, become on a grid.
+
+        Distances as long as rounding to the grid can make them, for a noise scale of so
+        many steps, and what the loss of noise on the grid is larger by.
+        """
+        longest = shifts * (1 + 2 * grid.GRID_SHARE) + n_outputs / steps
+        return longest, np.full_like(longest, 8 * n_outputs / steps)
+
+    def knows_advantage(self, n_outputs: int) -> bool:
+        """Tell if there is an `advantage` below 1."""
+        return self.bounded or self.composes(n_outputs)
+
+    def advantage(self, shifts: ArrayLike, *, n_outputs: int, steps: int) -> _Floats:
+        """Return how far releases are apart: what an attacker gains by seeing one.
+
+        Parameters
+        ----------
+        shifts : array-like of shape (n_pairs,)
+            Distance of the answers of each pair over the noise scale, in [0, inf].
+
+        n_outputs : int
+            Released numbers, >= 1.
+
+        steps : int
+            Steps of the grid that the noise scale has at least.
+
+        Returns
+        -------
+        advantage : ndarray of shape (n_pairs,)
+            An upper bound of the total variation of the two releases, in [0, 1], which
+            does not fall as the distance grows.
+
+        Notes
+        -----
+        **Guarantee** (:ref:`thm-advantage`). Who knows all but which of two databases
+        it was, either as likely, guesses right with probability (1 + advantage)/2 at
+        most. From `profile` at level 0 where the law composes, else from the bound of
+        the loss.
+
+        Examples
+        --------
+        >>> from skparisk.laws import Gaussian, Laplace
+        >>> Laplace().advantage([0.5, 1.0], n_outputs=1, steps=2**40).round(4)
+        array([0.2212, 0.3935])
+        >>> Gaussian().advantage([0.5, 1.0], n_outputs=9, steps=2**40).round(4)
+        array([0.1974, 0.3829])
+        """
+
+        def bound(longest: _Floats, spent: _Floats) -> Any:
+            if self.composes(n_outputs):
+                return self.profile(0.0, longest) + spent
+            return np.tanh((longest + spent) / 2)
+
+        return self._for_attackers(bound, shifts, n_outputs, steps)
+
+    def true_positive_rate(
+        self,
+        shifts: ArrayLike,
+        false_positive_rate: ArrayLike,
+        *,
+        n_outputs: int,
+        steps: int,
+    ) -> _Floats:
+        """Return the largest share of true positives at a share of false ones.
+
+        Parameters
+        ----------
+        shifts, n_outputs, steps
+            As for `advantage`.
+
+        false_positive_rate : float or array-like of shape (n_pairs,)
+            Probability, in [0, 1], that a test takes the one database for the other.
+
+        Returns
+        -------
+        true_positive_rate : ndarray of shape (n_pairs,)
+            An upper bound of the probability that it knows the other one.
+
+        Notes
+        -----
+        **Guarantee** (:ref:`thm-advantage`): as `advantage`, from `trade_off` where the
+        law composes.
+
+        Examples
+        --------
+        >>> from skparisk.laws import Laplace
+        >>> law = Laplace()
+        >>> law.true_positive_rate([1.0], 0.01, n_outputs=1, steps=2**40).round(4)
+        array([0.0272])
+        """
+        alpha = np.asarray(false_positive_rate, dtype=np.float64)
+
+        def bound(longest: _Floats, spent: _Floats) -> Any:
+            if self.composes(n_outputs):
+                # A loss that is larger by `spent`: so many more false positives.
+                more = np.minimum(alpha * np.exp(spent) * _ROUNDING, 1.0)
+                return self.trade_off(more, longest)
+            return true_positives(longest + spent, 0.0, alpha)
+
+        return self._for_attackers(bound, shifts, n_outputs, steps)
+
+    def _for_attackers(
+        self, bound: Any, shifts: ArrayLike, n_outputs: int, steps: int
+    ) -> _Floats:
+        """Return a bound that is 1 for distances that are too large, rounded up."""
+        if not self.knows_advantage(n_outputs):
+            raise self._unknown("advantage")
+        near = np.minimum(np.asarray(shifts, dtype=np.float64), _CERTAIN_SHIFT)
+        found = bound(*self.on_grid(near, n_outputs, steps)) * _ROUNDING
+        return np.where(near < _CERTAIN_SHIFT, np.minimum(found, 1.0), 1.0)
 
     def loss_distribution(self, shift: float, step: float) -> Any:
         """Return dp-accounting's law of the loss of one output, on a grid of losses.
@@ -291,3 +422,15 @@ class Law(ABC):
 
     def _unknown(self, method: str) -> NotImplementedError:
         return NotImplementedError(f"{type(self).__name__} does not say its {method}.")
+
+
+def true_positives(levels: Any, deltas: Any, false_positive_rate: Any) -> Any:
+    """Return the most true positives that (epsilon, delta)-privacy leaves to a test.
+
+    Broadcast against each other; all of levels, deltas and rates are in their ranges.
+    """
+    alpha = np.asarray(false_positive_rate, dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        likelier = np.where(alpha > 0, np.exp(levels) * alpha, 0.0) + deltas
+    missed = np.exp(-np.asarray(levels, dtype=np.float64)) * (1 - deltas - alpha)
+    return np.minimum(np.minimum(likelier, 1 - missed), 1.0)

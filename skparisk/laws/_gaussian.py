@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
 
 from skparisk._secure_noise import ByteSource, sample_discrete_gaussian
 from skparisk._validate import check_choice, check_positive
@@ -106,14 +107,24 @@ class Gaussian(Law):
         self, shifts: _Floats, epsilon: float, delta: float, *, n_outputs: int
     ) -> _Floats:
         steps = self.unit_noise(epsilon, delta, n_outputs).steps
-        longest, spent = _on_grid(shifts, n_outputs, steps)
+        longest, spent = self.on_grid(shifts, n_outputs, steps)
         return np.asarray(gaussian_delta_epsilon(delta, longest) + spent)
 
     def composes(self, n_outputs: int) -> bool:
         return True
 
-    def profile(self, epsilon: ArrayLike, shift: float) -> Any:
+    def profile(self, epsilon: ArrayLike, shift: ArrayLike) -> Any:
         return gaussian_delta(epsilon, shift)
+
+    def trade_off(self, false_positive_rate: ArrayLike, shift: ArrayLike) -> Any:
+        return ndtr(ndtri(false_positive_rate) + shift)
+
+    def on_grid(
+        self, shifts: _Floats, n_outputs: int, steps: int
+    ) -> tuple[_Floats, _Floats]:
+        rounding = math.sqrt(n_outputs) / steps
+        longest = shifts * (1 + 2.0**-40) + rounding
+        return longest, longest * rounding
 
     def loss_distribution(self, shift: float, step: float) -> Any:
         from dp_accounting.pld import privacy_loss_distribution as pld
@@ -188,22 +199,13 @@ class Gaussian(Law):
         n_outputs: int,
         steps: int,
     ) -> _Floats:
-        longest, spent = _on_grid(distances / scale, n_outputs, steps)
+        longest, spent = self.on_grid(distances / scale, n_outputs, steps)
         left = np.maximum(np.subtract(levels, spent), 0.0)
         return np.asarray(gaussian_risk(left, longest))
 
     def risk_steps(self, epsilon: float, gamma: float, n_outputs: int) -> int:
         shift = gaussian_risk_shift(epsilon, gamma)
         return grid.gaussian_steps(epsilon, n_outputs, shift)
-
-
-def _on_grid(shifts: _Floats, n_outputs: int, steps: int) -> tuple[_Floats, _Floats]:
-    """Return shifts as long as rounding can make them, and what the noise within a step
-    of the grid takes of the level there.
-    """
-    rounding = math.sqrt(n_outputs) / steps
-    longest = shifts * (1 + 2.0**-40) + rounding
-    return longest, longest * rounding
 
 
 def _projected(

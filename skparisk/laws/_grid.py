@@ -8,6 +8,7 @@ pays for the grid if the noise scale has enough steps of it.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ __all__ = [
     "GRID_SHARE",
     "MOST_STEPS",
     "USUAL_STEPS",
+    "advantage_steps",
     "below",
     "drawn_gaussian_steps",
     "gaussian_steps",
@@ -72,6 +74,24 @@ def drawn_gaussian_steps(epsilon: float, n_outputs: int) -> int:
     over the steps, at most (323 k + epsilon) over the steps.
     """
     return _checked((400 * n_outputs + 2 * epsilon) / (epsilon * GRID_SHARE), epsilon)
+
+
+def advantage_steps(advantage: float, n_outputs: int, n_pairs: int) -> int:
+    """Return the steps for a mean advantage of at most this.
+
+    The grid adds at most 9 outputs / steps to the advantage of a pair: that is a small
+    share of what is asked for, and half of what is left to the sampled pairs.
+    """
+    left = Fraction(advantage) * (n_pairs + 1) - 1
+    share = min(Fraction(advantage) / 2**18, left / (2 * n_pairs))
+    steps = math.ceil(9 * n_outputs / share)
+    if steps > MOST_STEPS / 2:
+        raise ValueError(
+            "advantage must be larger for this many outputs and pairs with noise on a "
+            f"grid, or n_pairs larger, got {advantage!r} with {n_outputs} outputs and "
+            f"n_pairs={n_pairs}."
+        )
+    return max(USUAL_STEPS, steps)
 
 
 def _checked(steps: float, epsilon: float) -> int:

@@ -298,13 +298,19 @@ def _declared(part: Any) -> Certificate:
             return _declared_known(part, part.sensitivity)
     sampler = SensitivitySampler() if source is None else source
     rule = as_rule(sampler.calibration, sampler.failure_prob)
+    if sampler.advantage is not None:
+        level, risk, over = 0.0, sampler.advantage, "both"
+    else:
+        level, over = part.epsilon, sampler.randomness
+        risk = _risk(part, sampler, rule)
     return Certificate(
-        part.epsilon,
-        0.0 if sampler.randomness == "both" else sampler.delta,
-        _risk(part, sampler, rule),
+        level,
+        0.0 if over == "both" else sampler.delta,
+        risk,
         failure_prob=rule.failure_prob,
-        randomness=sampler.randomness,
+        randomness=over,
         relation=sampler.relation,
+        post_processed=sampler.advantage is not None,
         void_reasons=_void_reasons(part, sampler),
         provisos=(*rule_proviso(rule), *law_proviso(as_law(sampler.law).name)),
     )

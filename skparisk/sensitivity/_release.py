@@ -340,6 +340,7 @@ def _over_private_data(certificate: Certificate) -> Certificate:
         reference="resampled from private records",
         for_new_people=None,
         n_unanswered=None,
+        advantage=None,
         curve=None,
     )
     return replace(certificate, evidence=evidence).amended(leaks=[PRIVATE_REFERENCE])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import math
 from typing import Any, Self
 
 import numpy as np
@@ -79,6 +80,15 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
 
     gamma : float, default=0.05
         Risk, in (0, 1): probability that the privacy loss exceeds `epsilon`.
+
+    advantage : float, default=None
+        Instead of `epsilon`: the most that an attacker may gain on average over pairs,
+        in (0, 1), who knows all but which of two databases it was (the total variation
+        of the two releases). With an advantage of 0.1 guesses are right at most 55
+        times in 100 on average, and post-processing does not change that. `epsilon` and
+        `randomness` are then not used, `gamma` is the share of pairs that
+        ``certificate_.advantage.quantile`` leaves out, `delta` must be 0 and
+        `calibration` "exchangeable".
 
     delta : float, default=0.0
         Additive relaxation of differential privacy, in [0, 1). With "implicit", above
@@ -212,9 +222,10 @@ default="isotropic"
     -----
     **Guarantee**. Rubinstein and Aldà, ICML 2017, Definition 4 and Algorithms 1
     and 2, with the order statistic of `calibration`, for "implicit"; for "both" see
-    :ref:`thm-critical-scale`, for Gaussian noise :ref:`thm-gaussian` and for its shape
-    :ref:`thm-noise-shape`. The caller must ensure that the reference is public, that it
-    describes the population, and that `query` is a function of the database alone.
+    :ref:`thm-critical-scale`, for an `advantage` :ref:`thm-advantage`, for Gaussian
+    noise :ref:`thm-gaussian` and for its shape :ref:`thm-noise-shape`. The caller
+    must ensure that the reference is public, that it describes the population, and that
+    `query` is a function of the database alone.
 
     Examples
     --------
@@ -235,6 +246,7 @@ default="isotropic"
         *,
         epsilon: float = 1.0,
         gamma: float = 0.05,
+        advantage: float | None = None,
         delta: float = 0.0,
         randomness: str = "implicit",
         law: str | Law = "laplace",
@@ -254,6 +266,7 @@ default="isotropic"
         self.query = query
         self.epsilon = epsilon
         self.gamma = gamma
+        self.advantage = advantage
         self.delta = delta
         self.randomness = randomness
         self.law = law
@@ -398,7 +411,11 @@ default="isotropic"
         return self
 
     def calibrate(
-        self, *, epsilon: float | None = None, gamma: float | None = None
+        self,
+        *,
+        epsilon: float | None = None,
+        gamma: float | None = None,
+        advantage: float | None = None,
     ) -> Self:
         """Return a sampler for another target, from the same sampled pairs.
 
@@ -409,8 +426,9 @@ default="isotropic"
 
         Parameters
         ----------
-        epsilon, gamma : float, default=None
-            As the parameters of the class. None: as they are set now.
+        epsilon, gamma, advantage : float, default=None
+            As the parameters of the class. None: as they are set now. An `epsilon` that
+            is given takes the place of an advantage.
 
         Returns
         -------
@@ -419,6 +437,9 @@ default="isotropic"
 
         Raises
         ------
+        ValueError
+            If both `epsilon` and `advantage` are given, or one is out of range.
+
         CalibrationError
             If the sampled pairs cannot certify `gamma`, or the sensitivity is 0.
 
@@ -426,9 +447,16 @@ default="isotropic"
             If there are no pairs, or they came from private data.
         """
         check_is_fitted(self, "mechanism_")
+        if epsilon is not None and advantage is not None:
+            raise ValueError(
+                "epsilon and advantage must not both be given, as either is asked for; "
+                f"got {epsilon!r} and {advantage!r}."
+            )
         other: Self = copy.copy(self)
-        targets = {"epsilon": epsilon, "gamma": gamma}
+        targets = {"epsilon": epsilon, "gamma": gamma, "advantage": advantage}
         other.set_params(**{k: v for k, v in targets.items() if v is not None})
+        if epsilon is not None:
+            other.set_params(advantage=None)
         noise_source(other.noise_random_state)
         pairs = self._kept_pairs()
         terms = other._agree(len(pairs))
@@ -484,12 +512,24 @@ default="isotropic"
         index = rule.order_index(len(sensitivities), gamma)
         return float(np.partition(sensitivities, index - 1)[index - 1])
 
+    def _target(self) -> Target:
+        """Return what is asked for, checked."""
+        check_choice(self.randomness, "randomness", _RANDOMNESS)
+        target = Target(self.epsilon, self.gamma, self.delta, self.randomness)
+        if self.advantage is None:
+            return target
+        if self.delta or math.isinf(target.epsilon):
+            raise ValueError(
+                "delta must be 0 and epsilon finite with an advantage, which stands "
+                f"for them; got {self.delta!r} and {self.epsilon!r}."
+            )
+        return Target.of_advantage(self.advantage, self.gamma)
+
     def _agree(self, n_pairs: int) -> Terms:
         """Return what is asked for and how, checked."""
-        check_choice(self.randomness, "randomness", _RANDOMNESS)
         return agree(
             n_pairs,
-            Target(self.epsilon, self.gamma, self.delta, self.randomness),
+            self._target(),
             law=self.law,
             shape=self.noise_shape,
             rule=as_rule(self.calibration, self.failure_prob),

@@ -1,0 +1,66 @@
+"""What an attacker gains at the noise that was calibrated, measured on the pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk.calibration._order import certified_mean
+from skparisk.calibration._rules import DKW, PAC, Exchangeable
+from skparisk.calibration._scale import Found
+from skparisk.calibration._terms import Terms
+from skparisk.certificate import Advantage
+from skparisk.certificate._rounding import add_up, ceil_text
+
+__all__ = ["measure_advantage"]
+
+_Floats = NDArray[np.float64]
+
+
+def measure_advantage(
+    distances: _Floats,
+    sensitivity: float,
+    noise_scale: float,
+    *,
+    found: Found,
+    terms: Terms,
+    n_outputs: int,
+) -> Advantage | None:
+    """Return what an attacker gains, where that is known and proven; rounded up.
+
+    On average it is read at the scale below the one that was found, which depends on
+    the same pairs; for all but a share of pairs, at the sensitivity (thm-advantage).
+    """
+    law, n_pairs = terms.law, len(distances)
+    # Of a rule of the caller's it is not known that K does not depend on the pairs.
+    proven = isinstance(terms.rule, Exchangeable | PAC | DKW)
+    if not (noise_scale and law.knows_advantage(n_outputs) and proven):
+        return None
+    at = Advantage.false_positive_rate
+    on_grid = {"n_outputs": n_outputs, "steps": found.steps}
+    farthest = np.array([sensitivity / noise_scale])
+    quantile = _tidy(law.advantage(farthest, **on_grid)[0])
+    quantile_detected = _tidy(law.true_positive_rate(farthest, at, **on_grid)[0])
+    mean = mean_detected = 1.0
+    if found.below:
+        with np.errstate(over="ignore"):
+            shifts = distances / found.below
+        gained = law.advantage(shifts, **on_grid)
+        detected = law.true_positive_rate(shifts, at, **on_grid)
+        mean = _tidy(certified_mean(gained.sum(), n_pairs))
+        mean_detected = _tidy(certified_mean(detected.sum(), n_pairs))
+    if terms.target.advantage is not None:
+        mean = terms.target.advantage
+    return Advantage(
+        mean,
+        quantile,
+        # On average over samples this is what any fixed K certifies.
+        Exchangeable().certify_risk(n_pairs, terms.order_index),
+        min(mean_detected, add_up([mean, at])),
+        min(quantile_detected, add_up([quantile, at])),
+    )
+
+
+def _tidy(bound: float) -> float:
+    """Return a probability rounded up to six digits."""
+    return float(ceil_text(min(1.0, float(bound))))

@@ -1,0 +1,223 @@
+"""What an attacker gains by seeing a release, as a picture."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skparisk._validate import check_choice
+from skparisk.certificate import Advantage, Certificate, Success
+from skparisk.certificate._rounding import people_text
+from skparisk.displays._steps import NOT_FITTED, caveat_of, new_axes
+
+__all__ = ["AttackDisplay"]
+
+_KINDS = ("success", "trade-off")
+_POINTS = 257
+
+
+class AttackDisplay:
+    """How often an attacker guesses right, or tests find a person, at most.
+
+    Make it with `from_estimator` or `from_certificate`. The attacker knows all but
+    which of two databases it was. One curve is on average over people, the other one
+    for all but a share of them; who sees no release is on the dotted line.
+
+    Parameters
+    ----------
+    advantage : Advantage
+        What an attacker gains, of a :class:`~skparisk.Certificate`.
+
+    caveat : str, default=None
+        What the legend says besides, such as "not a guarantee".
+
+    estimator_name : str, default=None
+        Name in the legend.
+
+    Attributes
+    ----------
+    mean_line_, quantile_line_ : matplotlib Line2D
+        The curves; the second is None where the bound is one for every pair.
+
+    chance_line_ : matplotlib Line2D
+        Without the release.
+
+    ax_, figure_ : matplotlib Axes, Figure
+        Where they are.
+
+    See Also
+    --------
+    Certificate.advantage : The numbers.
+
+    Examples
+    --------
+    >>> from skparisk import AttackDisplay, Certificate
+    >>> release = Certificate(0.5, risk=0.05, randomness="implicit")
+    >>> display = AttackDisplay.from_certificate(release)
+    >>> display.ax_.get_xlabel()
+    'probability of the database before the release'
+    """
+
+    def __init__(
+        self,
+        advantage: Advantage,
+        *,
+        caveat: str | None = None,
+        estimator_name: str | None = None,
+    ) -> None:
+        if not isinstance(advantage, Advantage):
+            raise ValueError(f"advantage must be an Advantage, got {advantage!r}.")
+        self.advantage = advantage
+        self.caveat = caveat
+        self.estimator_name = estimator_name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        kind: str = "success",
+        ax: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw what an attacker of a fitted estimator gains.
+
+        Parameters
+        ----------
+        estimator : estimator
+            With a `certificate_`, such as a :class:`~skparisk.PrivateRidge`.
+
+        kind, ax, name, **kwargs
+            As in `plot`; without a name it is the class of the estimator.
+
+        Returns
+        -------
+        display : AttackDisplay
+
+        Raises
+        ------
+        NotFittedError
+            If there is no `certificate_`.
+        """
+        check_is_fitted(estimator, "certificate_", msg=NOT_FITTED)
+        name = type(estimator).__name__ if name is None else name
+        certificate = estimator.certificate_
+        return cls.from_certificate(certificate, kind=kind, ax=ax, name=name, **kwargs)
+
+    @classmethod
+    def from_certificate(
+        cls,
+        certificate: Certificate,
+        *,
+        kind: str = "success",
+        ax: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw what an attacker gains by a certificate.
+
+        Parameters
+        ----------
+        certificate : Certificate
+            The legend says so if it guarantees nothing.
+
+        kind, ax, name, **kwargs
+            As in `plot`.
+
+        Returns
+        -------
+        display : AttackDisplay
+        """
+        display = cls(
+            certificate.advantage, caveat=caveat_of(certificate), estimator_name=name
+        )
+        return display.plot(ax, kind=kind, **kwargs)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        kind: str = "success",
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw. None: a new figure.
+
+        kind : {"success", "trade-off"}, default="success"
+            How often guesses are right, by how likely the database was before; or the
+            true-positive rate of tests, by their false-positive rate.
+
+        name : str, default=None
+            Name in the legend. None: `estimator_name`.
+
+        **kwargs : dict
+            For matplotlib's `plot`, which draws both curves; not `label` or
+            `linestyle`.
+
+        Returns
+        -------
+        display : AttackDisplay
+            This one.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+
+        ValueError
+            If `kind` is neither.
+        """
+        check_choice(kind, "kind", _KINDS)
+        self.ax_ = new_axes() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        x = np.linspace(0, 1, _POINTS)
+        if kind == "success":
+            self.ax_.set_xlabel("probability of the database before the release")
+            self.ax_.set_ylabel("probability of a right guess, at most")
+            curves, chance = self.advantage.success(x), np.maximum(x, 1 - x)
+        else:
+            at = self.advantage.false_positive_rate
+            x = np.sort(np.append(x, at))
+            self.ax_.set_xlabel("false-positive rate of a test")
+            self.ax_.set_ylabel("true-positive rate, at most")
+            curves, chance = self.advantage.true_positive_rate(x), x
+        self._draw(
+            x, curves, chance, self.estimator_name if name is None else name, kwargs
+        )
+        return self
+
+    def _draw(
+        self,
+        x: Any,
+        curves: Success,
+        chance: Any,
+        name: str | None,
+        style: dict[str, Any],
+    ) -> None:
+        risk = self.advantage.risk
+        about = [text for text in (name, self.caveat) if text is not None]
+        what = "on average over people" if risk else "for everyone"
+        (self.mean_line_,) = self.ax_.plot(
+            x, curves.mean, label=", ".join([*about, what]), **style
+        )
+        self.quantile_line_ = None
+        if risk:
+            (self.quantile_line_,) = self.ax_.plot(
+                x,
+                curves.quantile,
+                **({"color": self.mean_line_.get_color()} | style),
+                linestyle="--",
+                label=", ".join([*about, f"for {people_text(risk)} of 100 people"]),
+            )
+        (self.chance_line_,) = self.ax_.plot(
+            x, chance, color="gray", linestyle=":", label="without the release"
+        )
+        self.ax_.legend()
