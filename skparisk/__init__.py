@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from skparisk.ledger import PrivacyLedger
     from skparisk.linear_model import PrivateLogisticRegression, PrivateRidge
     from skparisk.model_selection import PrivateGridSearchCV, search_certificate
+    from skparisk.reference import SchemaReference
     from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
     from skparisk.svm import PrivateLinearSVC
     from skparisk.wrappers import PrivateEstimator
@@ -52,6 +53,7 @@ __all__ = [
     "PrivateRidge",
     "ReferenceWarning",
     "RiskCurveDisplay",
+    "SchemaReference",
     "SensitivityDisplay",
     "SensitivitySampler",
     "__version__",
@@ -82,6 +84,7 @@ _HOMES = {
     "ledger": ("PrivacyLedger",),
     "linear_model": ("PrivateLogisticRegression", "PrivateRidge"),
     "model_selection": ("PrivateGridSearchCV", "search_certificate"),
+    "reference": ("SchemaReference",),
     "sensitivity": ("KnownSensitivity", "SensitivitySampler"),
     "svm": ("PrivateLinearSVC",),
     "wrappers": ("PrivateEstimator",),
@@ -99,7 +102,6 @@ _MODULES = (
     "preprocessing",
     "privacy_loss",
     "queries",
-    "reference",
 )
 
 

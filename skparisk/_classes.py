@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -15,10 +16,11 @@ from skparisk._private import PrivateMixin, SensitivitySource
 from skparisk._silence import silenced
 from skparisk.certificate._claim import PRIVATE_CLASSES
 from skparisk.exceptions import warn_private_classes
-from skparisk.reference import TableReference
+from skparisk.reference import Domain, Reference
+from skparisk.reference._base import is_reference
 from skparisk.sensitivity import SensitivitySampler
 
-__all__ = ["PublicClasses", "public_labels", "tell_classes"]
+__all__ = ["PublicClasses", "tell_classes"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,13 +29,15 @@ class PublicClasses:
 
     Numeric labels stand for themselves, so that a reference of them needs no
     translation; others are numbered 0, 1, .... They are `private` if they are known
-    from private labels only.
+    from private labels only. Where the reference says what labels may be, `unknown` is
+    the index of the class that any other private label is taken for.
     """
 
     labels: NDArray[Any]
     numbers: tuple[float, ...]
     private: bool = False
     declared: bool = False
+    unknown: int | None = None
 
     @classmethod
     def of(cls, labels: Any, name: str) -> Self:
@@ -53,13 +57,29 @@ class PublicClasses:
 
     @classmethod
     def find(
-        cls, declared: Any, y_reference: Any, source: SensitivitySource, y: Any
+        cls,
+        declared: Any,
+        reference: Reference | None,
+        y_reference: Any,
+        source: SensitivitySource,
+        y: Any,
     ) -> Self:
         """Return the classes: declared, or of the reference, or else of the data."""
+        known = public_labels(reference, y_reference, y)
+        found = cls._find(declared, known, source, y)
+        domain = None if reference is None else reference.domain
+        if reference is None and isinstance(source, SensitivitySampler):
+            domain = _known_domain(source)
+        return dataclasses.replace(found, unknown=found._index_of_unknown(domain))
+
+    @classmethod
+    def _find(
+        cls, declared: Any, known: Any, source: SensitivitySource, y: Any
+    ) -> Self:
         if declared is not None:
             return dataclasses.replace(cls.of(declared, "classes"), declared=True)
-        if y_reference is not None:
-            return cls.of(y_reference, "y_reference")
+        if known is not None:
+            return cls.of(known, "y_reference")
         if isinstance(source, SensitivitySampler):
             known = _known_labels(source)
             if known is not None and known.dtype.kind not in "biuf":
@@ -74,21 +94,58 @@ class PublicClasses:
                 )
         return dataclasses.replace(cls.of(y, "y"), private=True)
 
+    def _index_of_unknown(self, domain: Domain | None) -> int | None:
+        """Return the class that is the default of a domain, or else the first one."""
+        if domain is None or len(domain.targets) != 1 or domain.targets[0] is None:
+            return None
+        default = getattr(domain.targets[0], "default", None)
+        known: Any
+        for known in (self.labels.tolist(), self.numbers):
+            if default in known:
+                return int(known.index(default))
+        return 0
+
     def of_reference(self, is_private: bool) -> Self:
         """Return the classes as those of a reference, which may be private."""
         return dataclasses.replace(
             self, private=self.private or (is_private and not self.declared)
         )
 
-    def encode_reference(self, source: SensitivitySource) -> None:
-        """Give a sampler that is not fitted numbers for the labels of its table."""
+    def encode_reference(self, reference: Reference, y_reference: Any) -> Reference:
+        """Return a reference with numbers for its labels, as `fit` was given them."""
+        if y_reference is None:
+            return reference.encoded(partial(self.encode, name="y_reference"))
+        # Floats, as a table has them, may be one number for several labels.
+        codes = self.encode(y_reference, "y_reference")
+        return reference.encoded(lambda _: codes)
+
+    def encode_sampler(self, source: SensitivitySource) -> None:
+        """Give a sampler that is not fitted numbers for the labels of its reference."""
         if not isinstance(source, SensitivitySampler) or hasattr(source, "query_"):
             return
-        table = source.reference
-        given = table.pool.y if isinstance(table, TableReference) else None
-        if given is not None and given.dtype == object:
-            codes = self.encode(given, "y of the reference")
-            source.set_params(reference=table.with_targets(codes))
+        reference = source.reference
+        known = reference.targets if is_reference(reference) else None
+        if known is not None and known.dtype == object:
+            encode = partial(self.encode, name="y of the reference")
+            source.set_params(reference=reference.encoded(encode))
+
+    def encode_private(self, labels: Any) -> NDArray[np.float64]:
+        """Return the numbers that stand for private labels.
+
+        Where the reference says what these may be, what is none of them is taken for
+        one: an error would tell that there is such a label.
+        """
+        if self.unknown is None:
+            return self.encode(labels, "y")
+        given = column_or_1d(labels, warn=True)
+        if given.dtype.kind in "biuf" and self.labels.dtype.kind not in "biuf":
+            raise ValueError(
+                "y must hold texts, because the classes that the reference declares "
+                f"are {self.labels.tolist()}; got numbers."
+            )
+        index = {label: place for place, label in enumerate(self.labels.tolist())}
+        places = [index.get(label, self.unknown) for label in given.tolist()]
+        return np.asarray(self.numbers)[places]
 
     def encode(self, labels: Any, name: str) -> NDArray[np.float64]:
         """Return the numbers that stand for labels; they are not told in an error."""
@@ -116,11 +173,11 @@ def tell_classes(model: PrivateMixin, classes: PublicClasses) -> None:
     model._add_to_claim(leaks=(PRIVATE_CLASSES,), note="classes")
 
 
-def public_labels(table: TableReference | None, y_reference: Any, y: Any) -> Any:
-    """Return the labels of the reference, as `fit` was given them or in the table."""
-    if table is None or y_reference is not None:
+def public_labels(reference: Reference | None, y_reference: Any, y: Any) -> Any:
+    """Return the labels of the reference, as `fit` was given them or of its own."""
+    if reference is None or y_reference is not None:
         return y_reference
-    known = np.asarray(table.pool.y)
+    known = np.asarray(reference.targets)
     plain = {known.dtype.kind, np.asarray(y).dtype.kind} <= {*"biuf"}
     return _like(known, y) if plain else known
 
@@ -140,9 +197,17 @@ def _known_labels(sampler: SensitivitySampler) -> NDArray[Any] | None:
         names = ("labels", "classes")
         found = (getattr(sampler.query_, name, None) for name in names)
         known = next((labels for labels in found if labels is not None), None)
-    elif isinstance(sampler.reference, TableReference):
-        known = sampler.reference.pool.y
+    elif is_reference(sampler.reference):
+        known = sampler.reference.targets
     return None if known is None else np.asarray(known)
+
+
+def _known_domain(sampler: SensitivitySampler) -> Domain | None:
+    """Return what the reference of a sampler says that records may be."""
+    if hasattr(sampler, "certificate_"):
+        return sampler.pairs_.domain
+    domain: Domain | None = getattr(sampler.reference, "domain", None)
+    return domain
 
 
 def _like(numbers: NDArray[Any], y: Any) -> NDArray[Any]:

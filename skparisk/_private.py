@@ -44,7 +44,8 @@ from skparisk.ledger import spend
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query
 from skparisk.queries._base import answer_private
-from skparisk.reference import TableReference
+from skparisk.reference import Reference, TableReference
+from skparisk.reference._base import is_reference
 from skparisk.reference._records import Records, as_targets, n_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
@@ -82,7 +83,7 @@ class TrainingData:
     targets : ndarray or None
         Their targets.
 
-    table : TableReference or None
+    table : Reference or None
         The reference that `fit` was given.
 
     reference_is_private : bool
@@ -93,7 +94,7 @@ class TrainingData:
     X: Any
     features: Records
     targets: NDArray[Any] | None
-    table: TableReference | None
+    table: Reference | None
     reference_is_private: bool
 
 
@@ -198,7 +199,7 @@ class PrivateMixin:
         X: Any,
         features: Records,
         targets: NDArray[Any] | None,
-        table: TableReference | None,
+        table: Reference | None,
     ) -> TrainingData:
         """Find out if the reference is private; warn, or refuse where that is worse.
 
@@ -207,7 +208,8 @@ class PrivateMixin:
         if is_simulated():
             return TrainingData(X, features, targets, table, False)
         own = RecordSketch.of(features, targets)
-        private = table is not None and own.overlaps(table.sketch)
+        known = None if table is None else table.sketch
+        private = known is not None and own.overlaps(known)
         if isinstance(source, SensitivitySampler):
             private |= table is None and samples_training_data(source)
             if has_records_of(source, own):
@@ -379,33 +381,35 @@ def samples_training_data(source: SensitivitySource) -> bool:
 
 def reference_table(
     X: Any, y: Any, *, needs_y: bool = True, any_table: bool = False
-) -> TableReference | None:
-    """Return the public records that `fit` was given, with their targets, if any.
+) -> Reference | None:
+    """Return the reference that `fit` was given, with its targets, if any.
 
     Finite numbers alone, unless it may be any table, which may have labels as well.
     """
     if X is None and y is None:
         return None
     refuse_reference_in_other_units()
-    if isinstance(X, TableReference):
+    reference: Reference
+    if is_reference(X):
         if y is not None:
             raise ValueError(
-                "y_reference must be None if X_reference is a TableReference, which "
-                "has its targets with it."
+                f"y_reference must be None if X_reference is a {type(X).__name__}, "
+                "which has its targets with it."
             )
-        table = X
+        reference = X
     elif X is None or (y is None and needs_y):
         raise ValueError("X_reference and y_reference must be given together.")
     else:
-        table = TableReference(X, y)
-    targets = table.pool.y
-    if needs_y and targets is None:
-        raise ValueError("The TableReference must have targets, but its y is None.")
+        reference = TableReference(X, y)
+    if needs_y and reference.targets is None:
+        raise ValueError(
+            f"The {type(reference).__name__} must have targets, but it has none."
+        )
     if any_table:
-        return table
-    if targets is not None and targets.dtype == object:
+        return reference
+    if reference.targets is not None and reference.targets.dtype == object:
         raise ValueError("y_reference must be numbers, but it holds labels.")
-    return table.numbers
+    return reference.numbers
 
 
 def has_records_of(sampler: SensitivitySampler, own: RecordSketch) -> bool:

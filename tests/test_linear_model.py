@@ -28,7 +28,7 @@ from skparisk import (
 )
 from skparisk.linear_model import ridge_sensitivity_bound
 from skparisk.queries import MeanQuery, RidgeQuery
-from skparisk.reference import BoxReference, TableReference
+from skparisk.reference import SchemaReference, TableReference
 
 RNG = np.random.default_rng(0)
 COEF = np.array([3.0, -1.0, 0.5])
@@ -43,7 +43,7 @@ def make_data(n_records, n_targets=None):
 
 X, Y = make_data(200)
 X_PUBLIC, Y_PUBLIC = make_data(400)
-BOX = BoxReference([0, 0, 0], [1, 1, 1])
+BOX = SchemaReference([(0, 1)] * 3)
 PUBLIC = {"X_reference": X_PUBLIC, "y_reference": Y_PUBLIC}
 
 TABLE = TableReference(X_PUBLIC, Y_PUBLIC)
@@ -568,7 +568,7 @@ def test_shows_as_html():
         (
             {
                 "sensitivity": SensitivitySampler(
-                    reference=BoxReference([0] * 3, [1] * 3)
+                    reference=SchemaReference([(0, 1)] * 3)
                 )
             },
             PUBLIC,

@@ -18,8 +18,8 @@ from skparisk.neighbors import (
     n_own,
 )
 from skparisk.reference import (
-    BoxReference,
     DensityReference,
+    SchemaReference,
     TableReference,
     as_reference,
 )
@@ -33,7 +33,7 @@ REFERENCES = {
     "bootstrap": TableReference(DISTINCT, DISTINCT[:, 0]),
     "subsample": TableReference(DISTINCT, DISTINCT[:, 0], "subsample"),
     "disjoint": TableReference(DISTINCT, DISTINCT[:, 0], "disjoint"),
-    "box": BoxReference([0, 0], [1, 1]),
+    "schema": SchemaReference([(0, 1), (0, 1)]),
 }
 
 
@@ -74,7 +74,7 @@ def test_replace_one_pairs_differ_in_one_record(name, n_records):
         assert (other_X[position] == pairs.pool.X[pairs.replacement[i]]).all()
         # With replacement, a record may be replaced by itself.
         assert same[position] == (pairs.removed[i] == pairs.replacement[i])
-        if name == "box":
+        if name == "schema":
             assert y is None
             assert other_y is None
         else:
@@ -229,7 +229,7 @@ def test_drawing_leaves_the_seed_as_it_was(relation):
     """Called twice with one seed, the pairs are the same."""
     seed = np.random.SeedSequence(5)
     source = bind_pairs(
-        REFERENCES["box"], n_pairs=4, n_records=6, relation=relation, seed=seed
+        REFERENCES["schema"], n_pairs=4, n_records=6, relation=relation, seed=seed
     )
     first, again = (
         draw_pairs(source, n_records=6, start=0, size=4, seed=seed) for _ in range(2)

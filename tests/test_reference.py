@@ -20,9 +20,9 @@ from sklearn.neighbors import KernelDensity
 from skparisk import ReferenceWarning, SensitivitySampler
 from skparisk.exceptions import IncompatibleError
 from skparisk.reference import (
-    BoxReference,
     CallableReference,
     DensityReference,
+    SchemaReference,
     TableReference,
     as_reference,
 )
@@ -592,69 +592,6 @@ def test_a_copied_density_samples_the_same(mixture, copied):
     assert (records_drawn(loaded, 2, 3, rng_of(1))[0] == expected).all()
 
 
-# Boxes
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_box_is_uniform(seed):
-    """Each feature and each target is uniform on its bounds."""
-    reference = BoxReference([0, -5, 2], [1, 5, 2], [10, 0], [20, 1])
-    X, y = records_drawn(reference, 500, 100, rng_of(seed))
-    X, y = X.reshape(-1, 3), y.reshape(-1, 2)
-    laws = [(X[:, 0], 0, 1), (X[:, 1], -5, 10), (y[:, 0], 10, 10), (y[:, 1], 0, 1)]
-    for sample, low, width in laws:
-        assert_law(sample, stats.uniform(low, width).cdf)
-        for wrong in (0.9, 1.1):
-            assert rejects_law(sample, stats.uniform(low, wrong * width).cdf)
-    assert (X[:, 2] == 2).all()
-    assert abs(np.corrcoef(np.c_[X[:, :2], y].T) - np.eye(4)).max() < 0.03
-
-
-def test_bounds_of_one_target_are_numbers():
-    """A number gives targets of one dimension, no bounds give none."""
-    _, y = records_drawn(BoxReference([0], [1], 3, 4), 2, 5, rng_of(0))
-    assert y.shape == (2, 5)
-    assert ((y >= 3) & (y <= 4)).all()
-    assert records_drawn(BoxReference([0], [1]), 2, 5, rng_of(0))[1] is None
-
-
-def test_bounds_are_copied():
-    """Changing the arrays that were given does not change the box."""
-    low, high = np.zeros(1), np.ones(1)
-    reference = BoxReference(low, high)
-    high[0] = 1000
-    assert records_drawn(reference, 2, 5, rng_of(0))[0].max() <= 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ([0, 0], [1]),
-            "low and high must be finite, of the same shape, and low <= high",
-        ),
-        (([2], [1]), "low <= high; got [2] and [1]."),
-        (([np.nan], [1]), "low and high must be finite"),
-        (([0], [np.inf]), "low and high must be finite"),
-        ((0, 1), "low must have shape (n_features,), got shape ()."),
-        (([[0]], [[1]]), "low must have shape (n_features,), got shape (1, 1)."),
-        (([], []), "the number of features must be a whole number >= 1, got 0."),
-        (([0], [1], 0), "y_low and y_high must be given together."),
-        (([0], [1], None, 0), "y_low and y_high must be given together."),
-        (([0], [1], 1, 0), "y_low <= y_high; got 1 and 0."),
-        (([0], [1], [0], 1), "y_low and y_high must be finite, of the same shape"),
-        (
-            ([0], [1], [[0]], [[1]]),
-            "y_low must be a number or have shape (n_targets,), got shape (1, 1).",
-        ),
-    ],
-)
-def test_bad_bounds_are_refused(arguments, message):
-    """Each message has the name, the value and what is allowed."""
-    with pytest.raises(ValueError, match=re.escape(message)):
-        BoxReference(*arguments)
-
-
 # Functions
 
 
@@ -758,16 +695,15 @@ def test_functions_are_described():
 
     described = CallableReference(Simulator()).description
     assert described.endswith("Simulator")
-    assert repr(BoxReference([0], [1])) == (
-        "BoxReference('records uniform on a box of dimension 1')"
-    )
     density = KernelDensity().fit([[0.0]])
     assert repr(DensityReference(density)) == (
         "DensityReference('records sampled from a fitted KernelDensity')"
     )
 
 
-@pytest.mark.parametrize("reference", [BoxReference([0], [1]), TableReference(TABLE)])
+@pytest.mark.parametrize(
+    "reference", [SchemaReference([(0, 1)]), TableReference(TABLE)]
+)
 def test_references_are_taken_as_they_are(reference):
     """Only plain callables are wrapped."""
     assert as_reference(reference) is reference
@@ -781,7 +717,7 @@ def test_columns_of_a_function_are_unknown():
 @pytest.mark.parametrize("reference", ["table", None, TABLE, TableReference])
 def test_anything_else_is_no_reference(reference):
     """The message names what is allowed."""
-    message = "reference must be a TableReference, DensityReference, BoxReference or a"
+    message = "reference must be a TableReference, DensityReference, SchemaReference or"
     with pytest.raises(ValueError, match=message):
         as_reference(reference)
 

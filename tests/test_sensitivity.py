@@ -31,7 +31,7 @@ from skparisk.calibration import Exchangeable, Target, calibrate
 from skparisk.calibration._rules import CALIBRATIONS
 from skparisk.papers import DandekarTheorem5
 from skparisk.queries import MeanQuery, PairDifferences, RecordQuery, RidgeQuery
-from skparisk.reference import BoxReference, CallableReference, TableReference
+from skparisk.reference import CallableReference, SchemaReference, TableReference
 from skparisk.sensitivity import _parallel, sample_differences
 
 RNG = np.random.default_rng(0)
@@ -474,7 +474,7 @@ def test_verbose_and_random_state_take_what_the_estimators_take():
 
 def test_query_with_targets_needs_a_reference_that_has_them():
     sampler = SensitivitySampler(
-        lambda X, y: y.mean(), reference=BoxReference([0, 0], [1, 1])
+        lambda X, y: y.mean(), reference=SchemaReference([(0, 1), (0, 1)])
     )
     with pytest.raises(ValueError, match="takes targets, but the reference has none"):
         sampler.fit(PRIVATE, TARGETS)
@@ -508,7 +508,7 @@ def test_reference_with_other_columns_is_refused():
     with pytest.raises(IncompatibleError, match="has 2 features, but X has 1"):
         sampler.fit(PRIVATE[:, :1])
     with pytest.raises(IncompatibleError, match="has 3 features, but X has 2"):
-        SensitivitySampler(reference=BoxReference([0] * 3, [1] * 3)).fit(PRIVATE)
+        SensitivitySampler(reference=SchemaReference([(0, 1)] * 3)).fit(PRIVATE)
 
 
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
@@ -661,7 +661,7 @@ def test_sampled_sensitivity_comes_up_to_the_known_one(query, relation, known):
         query,
         gamma=0.01,
         relation=relation,
-        reference=BoxReference([20_000], [200_000]),
+        reference=SchemaReference([(20_000, 200_000)]),
         n_records=30,
         n_pairs=2000,
         random_state=0,

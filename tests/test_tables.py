@@ -33,7 +33,12 @@ from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.neighbors import bind_pairs, draw_pairs, sample_database
 from skparisk.queries import FunctionQuery, MeanQuery
 from skparisk.queries._base import answer_private
-from skparisk.reference import BoxReference, RecordPool, TableReference, as_reference
+from skparisk.reference import (
+    RecordPool,
+    SchemaReference,
+    TableReference,
+    as_reference,
+)
 from skparisk.reference._records import (
     Schema,
     as_array,
@@ -767,9 +772,9 @@ def test_numbers_beside_frames_are_arrays():
     sampler = sampler_of(mean_age, reference=TableReference(frame.to_numpy()))
     sampler.fit(frame).release(private)
     sampler_of(mean_age).fit(frame.to_numpy()).release(private.to_numpy())
-    sampler_of(mean_age, reference=BoxReference([0, 0], [1, 9])).fit(frame).release(
-        private
-    )
+    sampler_of(mean_age, reference=SchemaReference([(0, 1), (0, 9)])).fit(
+        frame
+    ).release(private)
     assert seen == {np.ndarray}
     sampler_of(mean_age).fit(frame).release(private)
     assert seen == {np.ndarray, pd.DataFrame}
@@ -832,7 +837,7 @@ def test_differences_of_any_table():
             n_records=20,
             n_features=4,
         )
-    boxes = BoxReference([0], [1])
+    boxes = SchemaReference([(0, 1)])
     sizes = {"n_pairs": 3, "n_records": 4, "n_features": 1}
     assert sample_differences(MeanQuery(), boxes, **sizes).shape == (3, 1)
 
@@ -941,7 +946,7 @@ def test_a_reference_of_an_estimator_is_a_table_or_made_one():
         ((table, people()["city"]), "y_reference must be None if X_reference is a Tab"),
         ((None, [1.0]), "must be given together"),
         (([[1.0]], None), "must be given together"),
-        ((TableReference([[1], [2]]), None), "must have targets, but its y is None"),
+        ((TableReference([[1], [2]]), None), "must have targets, but it has none"),
         (([[1], [2]], ["a", "b"]), "y_reference must be numbers, but it holds labels"),
         (([[np.nan], [2]], [1, 2]), "Input X of the reference contains NaN"),
     ):

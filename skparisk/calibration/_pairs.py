@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from skparisk.laws import Law
 from skparisk.laws._rows import row_norms
 from skparisk.mechanisms import IsotropicShape, NoiseShape
+from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema
 from skparisk.reference._sketch import RecordSketch
 
@@ -51,6 +52,9 @@ class SampledPairs:
     schema : Schema or None
         The columns of the records that the query was asked about.
 
+    domain : Domain or None
+        What records are moved to before the query is asked about them.
+
     provisos : tuple of str
         What a guarantee that comes from them rests on.
     """
@@ -62,6 +66,7 @@ class SampledPairs:
     draw_seed: int = 0
     sketch: RecordSketch | None = None
     schema: Schema | None = None
+    domain: Domain | None = None
     provisos: tuple[str, ...] = ()
     withheld: bool = field(default=False, init=False)
 
@@ -118,7 +123,7 @@ class SampledPairs:
         empty = np.empty((0, self.differences.shape[1]))
         self.differences, self.errors, self.rounding = empty, None, empty.sum(axis=0)
         self.failure, self.draw_seed, self.sketch = None, 0, None
-        self.provisos = ()
+        self.domain, self.provisos = None, ()
         self.withheld = True
 
 

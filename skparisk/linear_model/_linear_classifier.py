@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skparisk._classes import PublicClasses, public_labels, tell_classes
+from skparisk._classes import PublicClasses, tell_classes
 from skparisk._fitted import forget_fit
 from skparisk._private import PrivateMixin, reference_table
 from skparisk._private_data import validate_private
 from skparisk._validate import check_positive
 from skparisk.queries import Query
 from skparisk.queries._together import Floats
-from skparisk.reference import TableReference
+from skparisk.reference import Reference, TableReference
 
 __all__ = ["PrivateLinearClassifier"]
 
@@ -69,12 +69,12 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         source = self._check_privacy({"x_norm": self.x_norm})
         features, given = validate_private(self, X, y, dtype=np.float64)
         table = reference_table(X_reference, y_reference, any_table=True)
-        known = public_labels(table, y_reference, given)
-        labels = PublicClasses.find(self.classes, known, source, given)
+        labels = PublicClasses.find(self.classes, table, y_reference, source, given)
         query = self._make_query(labels.numbers)
-        targets = labels.encode(given, "y")
+        targets = labels.encode_private(given)
         if table is not None:
-            table = table.with_targets(labels.encode(known, "y_reference")).numbers
+            table = labels.encode_reference(table, y_reference).numbers
+        labels.encode_sampler(source)
         data = self._recognize(source, X, features, targets, table)
         labels = labels.of_reference(data.reference_is_private)
         if isinstance(source, str):
@@ -119,10 +119,10 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[codes]
 
-    def _check_within(self, table: TableReference | None) -> None:
+    def _check_within(self, table: Reference | None) -> None:
         """Check what is declared for "bound", also against public records."""
         radius = check_positive(self.x_norm, "x_norm")
-        if table is None:
+        if not isinstance(table, TableReference):
             return
         norm = float(np.linalg.norm(table.pool.X, axis=1).max())
         if norm > radius * (1 + _NORM_ROUNDING):

@@ -154,9 +154,9 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         )
         targets = hide_values(np.asarray, targets, dtype=np.float64)
         query.check_targets(targets)
-        if table is not None and _n_targets(table.pool.y) != _n_targets(targets):
+        if table is not None and _n_targets(table.targets) != _n_targets(targets):
             raise IncompatibleError(
-                f"y_reference has {_n_targets(table.pool.y)} targets, but y has "
+                f"y_reference has {_n_targets(table.targets)} targets, but y has "
                 f"{_n_targets(targets)}: the numbers must be equal."
             )
         data = self._recognize(source, X, features, targets, table)

@@ -30,6 +30,7 @@ from skparisk.model_selection._recorded import Task
 from skparisk.model_selection._reference import ReferenceSelection
 from skparisk.model_selection._simulation import check_single_scoring
 from skparisk.reference import TableReference
+from skparisk.reference._base import is_reference
 
 __all__ = ["SELECTIONS", "PrivateGridSearchCV"]
 
@@ -235,6 +236,13 @@ class PrivateGridSearchCV(GridSearchCV):
         check_consistent_length(X, y)
         if isinstance(X_reference, TableReference):
             X_reference, y_reference = _unpack(X_reference, y_reference, y)
+        elif is_reference(X_reference):
+            raise ValueError(
+                "X_reference must be records or a TableReference in a search, got a "
+                f"{type(X_reference).__name__}: give it to the SensitivitySampler of "
+                "the estimator, as its reference. Candidates are then scored on "
+                "records that are drawn from it."
+            )
         if (y_reference is None) != (X_reference is None or y is None):
             raise ValueError(
                 "X_reference and y_reference must be given together if y is given."

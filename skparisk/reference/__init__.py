@@ -14,20 +14,27 @@ from skparisk.reference._base import (
     RecordPool,
     RecordSource,
     Reference,
+    is_reference,
 )
-from skparisk.reference._made import BoxReference, CallableReference, DensityReference
+from skparisk.reference._columns import Categories, Interval
+from skparisk.reference._domain import Domain
+from skparisk.reference._made import CallableReference, DensityReference
 from skparisk.reference._records import Schema
+from skparisk.reference._schema import SchemaReference
 from skparisk.reference._table import TableReference
 
 __all__ = [
-    "BoxReference",
     "CallableReference",
+    "Categories",
     "DensityReference",
+    "Domain",
     "DrawnRecords",
+    "Interval",
     "RecordPool",
     "RecordSource",
     "Reference",
     "Schema",
+    "SchemaReference",
     "TableReference",
 ]
 
@@ -35,12 +42,13 @@ __all__ = [
 def as_reference(reference: Any) -> Reference:
     """Return `reference` itself, or a plain callable as a `CallableReference`."""
     if not isinstance(reference, type):
-        if isinstance(reference, Reference):
-            return reference
+        if is_reference(reference):
+            known: Reference = reference
+            return known
         if callable(reference):
             return CallableReference(reference)
     raise ValueError(
-        "reference must be a TableReference, DensityReference, BoxReference or a "
+        "reference must be a TableReference, DensityReference, SchemaReference or a "
         "callable (n_records, rng) -> X or (X, y); got an object of type "
         f"{type(reference).__name__}."
     )

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.reference._domain import Domain
 from skparisk.reference._records import (
     Records,
     Schema,
@@ -28,6 +29,7 @@ __all__ = [
     "RecordPool",
     "RecordSource",
     "Reference",
+    "is_reference",
 ]
 
 # How a query is given records: as they are, frames of numbers as arrays, or finite
@@ -174,6 +176,37 @@ class Reference(Protocol):
         """The columns of the records, where they are known."""
         return None
 
+    @property
+    def domain(self) -> Domain | None:
+        """What private records are moved to, if to anything, before they are answered.
+
+        It must leave the records of `bind` as they are, and must not depend on those in
+        which the databases of a pair differ, unless the risk is over resamples of them.
+        """
+        return None
+
+    @property
+    def targets(self) -> NDArray[Any] | None:
+        """Targets as there may be, of any number, where they are known: all classes."""
+        return None
+
+    @property
+    def numbers(self) -> Reference:
+        """The same population as arrays of numbers, if that can be said beforehand."""
+        return self
+
+    @property
+    def whole(self) -> RecordPool | None:
+        """All that is public of the population, to learn structure such as categories.
+
+        None where there is no more than what is drawn, or pairs must not be looked at.
+        """
+        return None
+
+    def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Reference:
+        """Return the same population with what `encode` makes of its targets."""
+        return self
+
     def check_schema(self, schema: Schema) -> None:
         """Raise IncompatibleError if it is known to have other columns than `X`."""
         if self.schema is not None:
@@ -194,3 +227,11 @@ class Reference(Protocol):
     ) -> tuple[str, ...]:
         """Return sentences: why it cannot carry a risk of that size, or nothing."""
         return ()
+
+
+def is_reference(given: Any) -> bool:
+    """Tell if it is a reference, without a look at properties that have to be found.
+
+    `isinstance` evaluates them all, before it asks if it is a subclass.
+    """
+    return Reference in type(given).__mro__ or isinstance(given, Reference)

@@ -1,4 +1,4 @@
-"""Records that are made: by a function, a generative model, or uniformly."""
+"""Records that are made: by a function, or by a generative model."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 
-from skparisk._validate import check_at_least
 from skparisk.reference._base import (
     DrawnRecords,
     RecordPool,
@@ -27,7 +26,7 @@ from skparisk.reference._records import (
     n_rows,
 )
 
-__all__ = ["BoxReference", "CallableReference", "DensityReference"]
+__all__ = ["CallableReference", "DensityReference"]
 
 
 class CallableReference(Reference):
@@ -183,71 +182,3 @@ class DensityReference(CallableReference):
                 f"got {self.target_columns!r}."
             )
         return np.delete(X, self.target_columns, axis=1), X[:, columns]
-
-
-class BoxReference(CallableReference):
-    """Records uniform on declared bounds, for when nothing else is known.
-
-    Parameters
-    ----------
-    low, high : array-like of shape (n_features,)
-        Bounds of the features. Finite, ``low <= high``.
-
-    y_low, y_high : float or array-like of shape (n_targets,), default=None
-        Bounds of the targets, if there are any.
-
-    Examples
-    --------
-    >>> from skparisk.reference import BoxReference
-    >>> BoxReference([0, 18], [1, 100])
-    BoxReference('records uniform on a box of dimension 2')
-    """
-
-    def __init__(
-        self,
-        low: ArrayLike,
-        high: ArrayLike,
-        y_low: ArrayLike | None = None,
-        y_high: ArrayLike | None = None,
-    ) -> None:
-        self.low, self.high = _check_bounds(low, high, "low", "high")
-        if self.low.ndim != 1:
-            raise ValueError(
-                f"low must have shape (n_features,), got shape {self.low.shape}."
-            )
-        if (y_low is None) != (y_high is None):
-            raise ValueError("y_low and y_high must be given together.")
-        self.y_bounds = (
-            None
-            if y_low is None or y_high is None
-            else _check_bounds(y_low, y_high, "y_low", "y_high")
-        )
-        if self.y_bounds is not None and self.y_bounds[0].ndim > 1:
-            raise ValueError(
-                "y_low must be a number or have shape (n_targets,), got shape "
-                f"{self.y_bounds[0].shape}."
-            )
-        n_features = check_at_least(len(self.low), "the number of features", 1)
-        super().__init__(
-            self._sample_box, f"records uniform on a box of dimension {n_features}"
-        )
-
-    def _sample_box(self, n_records: int, rng: np.random.Generator) -> Any:
-        X = rng.uniform(self.low, self.high, size=(n_records, len(self.low)))
-        if self.y_bounds is None:
-            return X
-        y_low, y_high = self.y_bounds
-        return X, rng.uniform(y_low, y_high, size=(n_records, *y_low.shape))
-
-
-def _check_bounds(
-    low: ArrayLike, high: ArrayLike, low_name: str, high_name: str
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    lower, upper = np.array(low, dtype=float), np.array(high, dtype=float)
-    finite = np.isfinite(lower).all() and np.isfinite(upper).all()
-    if lower.shape != upper.shape or not finite or (lower > upper).any():
-        raise ValueError(
-            f"{low_name} and {high_name} must be finite, of the same shape, and "
-            f"{low_name} <= {high_name}; got {low!r} and {high!r}."
-        )
-    return lower, upper

@@ -38,6 +38,7 @@ __all__ = [
     "is_frame",
     "is_missing",
     "is_numbers",
+    "kinds_in",
     "n_rows",
     "take_rows",
 ]
@@ -75,7 +76,7 @@ def as_records(X: Any, name: str = "X") -> Records:
         _check_shape(X.shape, name)
         for place, column in enumerate(columns_of(X)):
             where = f"{_column(column_names(X), place)} of {name}"
-            _kinds_in(column, where)
+            kinds_in(column, where)
             if column.dtype.kind == "f" and np.isinf(column).any():
                 raise ValueError(f"Input {name} contains infinity, in {where}.")
         return X
@@ -94,7 +95,7 @@ def as_records(X: Any, name: str = "X") -> Records:
         return array
     if array.dtype != object or array.ndim > 2:
         return _as_floats(X, name)
-    kinds = _kinds_in(array.ravel(), name)
+    kinds = kinds_in(array.ravel(), name)
     if kinds <= {NUMBER, BOOLEAN}:
         return _as_floats(_without_missing(array), name)
     if array.ndim == 2:
@@ -144,7 +145,7 @@ def as_targets(y: Any, name: str = "y") -> NDArray[Any]:
     values = np.asarray(y)
     if values.dtype.kind in "UST":
         values = values.astype(object)
-    if values.dtype != object or TEXT not in _kinds_in(values.ravel(), name):
+    if values.dtype != object or TEXT not in kinds_in(values.ravel(), name):
         return check_array(y, ensure_2d=False, dtype=np.float64, input_name=name)
     labels = values[:, 0] if values.shape[1:] == (1,) else values
     if labels.ndim != 1:
@@ -394,14 +395,14 @@ def _fit(one: str, two: str, frames: bool) -> bool:
 
 def _kind(column: NDArray[Any]) -> str:
     """Return what a column holds, in a word."""
-    return _say(_kinds_in(column, "the table"))
+    return _say(kinds_in(column, "the table"))
 
 
 def _say(kinds: set[str]) -> str:
     return " and ".join(sorted(kinds)) or MISSING
 
 
-def _kinds_in(values: NDArray[Any], where: str) -> set[str]:
+def kinds_in(values: NDArray[Any], where: str) -> set[str]:
     """Return the kinds of values that are not missing, or refuse other things."""
     if values.dtype == object:
         types = {*map(type, values)}

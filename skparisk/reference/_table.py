@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,123 +12,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import check_choice
+from skparisk._validate import check_choice, check_flag
 from skparisk.certificate._rounding import ceil_text
-from skparisk.reference._base import (
-    DrawnRecords,
-    RecordPool,
-    RecordSource,
-    Reference,
-)
+from skparisk.reference._base import RecordPool, RecordSource, Reference
+from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, as_records, as_targets, n_rows
-from skparisk.reference._rows import (
-    Rows,
-    draw_few_distinct,
-    draw_rows,
-    draw_subsets,
-    step_over,
-)
+from skparisk.reference._samplings import Bootstrap, Disjoint, LeaveOut, Split
 from skparisk.reference._sketch import RecordSketch
 
 __all__ = ["SAMPLINGS", "TableReference"]
 
 # A table with fewer rows for each output does not show how they move together.
 _ROWS_PER_OUTPUT = 10
-
-
-@dataclass(frozen=True, eq=False)
-class _Sampling(ABC):
-    """A source of pairs of `n_shared` and `n_own` rows of a table."""
-
-    pool: RecordPool
-    n_shared: int
-    n_own: int
-
-    @property
-    def n_rows(self) -> int:
-        return self.pool.n_rows
-
-    def draw(self, start: int, size: int, rng: np.random.Generator) -> DrawnRecords:
-        own = self.draw_own(start, size, rng)
-        return DrawnRecords(
-            self.pool, own, lambda: self.draw_shared(start, own, rng), rng
-        )
-
-    @abstractmethod
-    def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
-        """Return the rows of one database alone, for some pairs."""
-
-    @abstractmethod
-    def draw_shared(
-        self, start: int, own: Rows, rng: np.random.Generator
-    ) -> Rows | NDArray[np.bool_]:
-        """Return the rows that both databases of these pairs have."""
-
-
-class _Bootstrap(_Sampling):
-    """All rows independent."""
-
-    def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
-        return draw_rows(self.n_rows, (size, self.n_own), rng)
-
-    def draw_shared(self, start: int, own: Rows, rng: np.random.Generator) -> Rows:
-        return draw_rows(self.n_rows, (len(own), self.n_shared), rng)
-
-
-@dataclass(frozen=True, eq=False)
-class _LeaveOut(_Sampling):
-    """Own rows are different, and in no shared record."""
-
-    replacement: bool
-
-    def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
-        return draw_few_distinct(self.n_rows, size, self.n_own, rng)
-
-    def draw_shared(
-        self, start: int, own: Rows, rng: np.random.Generator
-    ) -> Rows | NDArray[np.bool_]:
-        if not self.replacement:
-            return draw_subsets(self.n_rows, own, self.n_shared, rng)
-        n_others = self.n_rows - self.n_own
-        return step_over(draw_rows(n_others, (len(own), self.n_shared), rng), own)
-
-
-@dataclass(frozen=True, eq=False)
-class _Disjoint(_Sampling):
-    """Consecutive stretches of one permutation of the table."""
-
-    order: Rows
-
-    def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
-        return _stretches(self.order, start, size, self._n_drawn)[:, self.n_shared :]
-
-    def draw_shared(self, start: int, own: Rows, rng: np.random.Generator) -> Rows:
-        lines = _stretches(self.order, start, len(own), self._n_drawn)
-        return lines[:, : self.n_shared].copy()
-
-    @property
-    def _n_drawn(self) -> int:
-        return self.n_shared + self.n_own
-
-
-@dataclass(frozen=True, eq=False)
-class _Split(_Sampling):
-    """Stretches of some rows, and shared records that are drawn from the others."""
-
-    own: Rows
-    others: Rows
-
-    def draw_own(self, start: int, size: int, rng: np.random.Generator) -> Rows:
-        return _stretches(self.own, start, size, self.n_own)
-
-    def draw_shared(self, start: int, own: Rows, rng: np.random.Generator) -> Rows:
-        n_others = len(self.others)
-        return self.others[draw_rows(n_others, (len(own), self.n_shared), rng)]
-
-
-def _stretches(rows: Rows, start: int, size: int, length: int) -> Rows:
-    """Return consecutive lines of rows."""
-    return rows[start * length : (start + size) * length].reshape(size, length)
 
 
 @dataclass(frozen=True)
@@ -223,6 +117,15 @@ class TableReference(Reference):
           *empirical distribution* of the table. The record that is put in may stand in
           the database already: of real pairs, more exceed the level than the risk says.
 
+    clip : bool, default=False
+        Whether private records are moved to the range of the table before they are
+        answered: numbers and dates to its ends, other values that it does not have to
+        its most frequent one (:class:`~skparisk.reference.Domain`). Texts of shape
+        (n_rows,) stay as they are. With "split" it is the range of the half that gives
+        the shared records, to which the other half is moved as well. Not with
+        "disjoint", which has no rows to take a range from that are in no pair
+        (:ref:`thm-schema`).
+
     Attributes
     ----------
     n_rows : int
@@ -241,8 +144,9 @@ class TableReference(Reference):
     ------
     ValueError
         If the table has fewer than two rows, `X` or `y` holds infinity, or they differ
-        in length; when bound, if it has too few rows for `sampling`. What is missing,
-        or is no number, is refused by queries that take only numbers.
+        in length, or `clip` is set with "disjoint"; when bound, if it has too few rows
+        for `sampling`. What is missing, or is no number, is refused by queries that
+        take only numbers.
 
     TypeError
         If a value is neither a number, a text, a boolean, a date nor missing.
@@ -254,8 +158,23 @@ class TableReference(Reference):
     TableReference(3 rows, 1 feature, sampling='subsample')
     """
 
-    def __init__(self, X: Any, y: Any = None, sampling: str = "leave-out") -> None:
+    def __init__(
+        self,
+        X: Any,
+        y: Any = None,
+        sampling: str = "leave-out",
+        *,
+        clip: bool = False,
+    ) -> None:
         self.sampling = check_choice(sampling, "sampling", SAMPLINGS)
+        self.clip = check_flag(clip, "clip")
+        if clip and sampling == "disjoint":
+            raise ValueError(
+                "clip must be False with sampling='disjoint', because all rows are in "
+                "pairs there: a fresh pair would be moved to a range that sampled ones "
+                "are the ends of, and would not be one of them any more. Declare "
+                "ranges with a SchemaReference, or use sampling='split'."
+            )
         records = as_records(X, "X of the reference")
         if n_rows(records) < 2:
             raise ValueError(
@@ -264,6 +183,7 @@ class TableReference(Reference):
             )
         self.pool = RecordPool(records, _check_targets(y, n_rows(records)))
         self._schema = Schema.of(records)
+        self._note = ""
 
     @property
     def n_rows(self) -> int:
@@ -305,8 +225,36 @@ class TableReference(Reference):
         reference : TableReference
         """
         other = self._with(RecordPool(self.pool.X, _check_targets(y, self.n_rows)))
-        other.__dict__.pop("sketch", None)
+        for name in ("sketch", "domain"):
+            other.__dict__.pop(name, None)
         return other
+
+    def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
+        """Return the same records with what `encode` makes of their targets.
+
+        Parameters
+        ----------
+        encode : callable
+            Maps labels to numbers.
+
+        Returns
+        -------
+        reference : TableReference
+        """
+        assert self.pool.y is not None
+        other = self.with_targets(encode(self.pool.y))
+        other.domain = None if self.domain is None else self.domain.encoded(encode)
+        return other
+
+    @property
+    def targets(self) -> NDArray[Any] | None:
+        """The targets of the table."""
+        return self.pool.y
+
+    @property
+    def whole(self) -> RecordPool | None:
+        """All rows, but where rows that are used once must not be looked at."""
+        return None if self.sampling in ("split", "disjoint") else self.pool
 
     def _with(self, pool: RecordPool, schema: Schema | None = None) -> Self:
         other = copy.copy(self)
@@ -314,14 +262,42 @@ class TableReference(Reference):
         other._schema = self._schema if schema is None else schema
         return other
 
+    def _declare(self, domain: Domain, sketch: RecordSketch, note: str) -> None:
+        """Let another domain hold, in which the rows are, and that they come from."""
+        self.domain, self.sketch, self._note = domain, sketch, note
+
+    @cached_property
+    def domain(self) -> Domain | None:
+        """The range of the table, if private records are clipped to it."""
+        if not self.clip:
+            return None
+        if self.sampling != "split":
+            return Domain.of(self.pool.X, self.pool.y)
+        return Domain.of(*self.pool.take(self._halves()[1]))
+
+    def _halves(self) -> list[NDArray[np.intp]]:
+        """Return the rows of pairs, and those of shared records, with "split".
+
+        The same for each seed: what is learned from the shared records of one draw may
+        be used with the pairs of another.
+        """
+        halves = np.random.default_rng(self.n_rows).permutation(self.n_rows)
+        return np.split(halves, [self.n_rows // 2])
+
     @property
     def description(self) -> str:
-        return self._kind.description.format(self.n_rows)
+        words = self._kind.description.format(self.n_rows) + self._note
+        if self.domain is not None and not self._note:
+            of = "that half" if self.sampling == "split" else "the table"
+            words += f"; private records are clipped to the range of {of}"
+        return words
 
     @property
     def for_new_people(self) -> str | None:
         """What the risk means for new people, where it is over resamples."""
         words = self._kind.for_new_people
+        if self._note:
+            return "not known: the targets of the table were made up"
         more = ceil_text(min(1.0, 4 / (self.n_rows + 1)), 3)
         return None if words is None else words.format(more)
 
@@ -346,22 +322,22 @@ class TableReference(Reference):
                 f"{n_shared + n_own} records each, got {self.n_rows}; "
                 f"{self._remedy(n_own)}."
             )
-        shape = (self.pool, n_shared, n_own)
+        pool = self.pool
+        if self.sampling == "split" and self.domain is not None:
+            pool = RecordPool(*self.domain.clip(pool.X, pool.y))
+        shape = (pool, n_shared, n_own)
         if self.sampling == "bootstrap":
-            return _Bootstrap(*shape)
+            return Bootstrap(*shape)
         if self.sampling == "disjoint":
             order = np.random.default_rng(seed).permutation(self.n_rows)
-            return _Disjoint(*shape, order)
+            return Disjoint(*shape, order)
         if self.sampling == "split":
-            # The halves are the same for each seed: what is learned from the shared
-            # records of one draw may be used with the pairs of another.
-            halves = np.random.default_rng(self.n_rows).permutation(self.n_rows)
-            own, others = np.split(halves, [self.n_rows // 2])
+            own, others = self._halves()
             order = np.random.default_rng(seed).permutation(own)
-            return _Split(*shape, order, others)
+            return Split(*shape, order, others)
         # Without replacement, as people are, where there is room.
         room = 2 * (n_shared + min(n_own, 1)) <= self.n_rows
-        return _LeaveOut(*shape, self.sampling == "leave-out" and not room)
+        return LeaveOut(*shape, self.sampling == "leave-out" and not room)
 
     def _remedy(self, n_own: int) -> str:
         if self.sampling == "split":

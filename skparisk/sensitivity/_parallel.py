@@ -118,10 +118,10 @@ def sample_differences(
     Examples
     --------
     >>> from skparisk.queries import MeanQuery
-    >>> from skparisk.reference import BoxReference
+    >>> from skparisk import SchemaReference
     >>> from skparisk.sensitivity import sample_differences
     >>> sample_differences(
-    ...     MeanQuery(), BoxReference([0], [1]), n_pairs=3, n_records=5, n_features=1
+    ...     MeanQuery(), SchemaReference([(0, 1)]), n_pairs=3, n_records=5, n_features=1
     ... ).shape
     (3, 1)
     """

@@ -197,13 +197,20 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         assert schema is not None
         if schema.container == "array":
             X = hide_values(as_array, X, "X")  # as the query was given public records
-        answer = answer_private(self.query_, X, y)
+        answer = answer_private(self.query_, *self._clip(X, y))
         if len(answer) != self.n_outputs_:
             raise IncompatibleError(
                 f"The query was sampled with {self.n_outputs_} outputs but returned a "
                 "different number of them on the private data."
             )
         return self._add_noise(answer)
+
+    def _clip(
+        self, X: Records, y: NDArray[Any] | None
+    ) -> tuple[Records, NDArray[Any] | None]:
+        """Move records to the domain of the reference; whether any was is not said."""
+        domain = self.pairs_.domain
+        return (X, y) if domain is None else hide_values(domain.clip, X, y)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Release each record by itself, with fresh noise (``query=None`` only).
@@ -233,7 +240,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             )
         X, _ = self._check_data(self.query_, X, None, reset=False)
         self._recognize(X, None)
-        return np.asarray(self._add_noise(X))
+        return np.asarray(self._add_noise(self._clip(X, None)[0]))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Sample from data and release the same data; warns, as they are private.

@@ -139,8 +139,8 @@ default="isotropic"
     reference : Reference or callable, default=None
         Where the records of the sampled databases come from:
         :class:`~skparisk.reference.TableReference`, `DensityReference`,
-        `BoxReference`, or ``(n_records, rng) -> X or (X, y)``. Must be public or
-        simulated. None: the data given to `fit`.
+        :class:`~skparisk.SchemaReference`, or ``(n_records, rng) -> X or (X, y)``. Must
+        be public, declared or simulated. None: the data given to `fit`.
 
     n_records : int, default=None
         Records of a database, >= 1. None: as many as `fit` is given; 1 if `query`
@@ -373,7 +373,7 @@ default="isotropic"
             private=private,
         )
         pairs.draw_seed = int.from_bytes(rng.bytes(16), "little")
-        pairs.sketch = reference.sketch
+        pairs.sketch, pairs.domain = reference.sketch, reference.domain
         # What columns hold is as the reference says: `X` may be private.
         known = drawn if reference.schema is None else reference.schema
         pairs.schema = dataclasses.replace(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, get_tags
 
-from skparisk._classes import PublicClasses, public_labels, tell_classes
+from skparisk._classes import PublicClasses, tell_classes
 from skparisk._fitted import forget_fit
 from skparisk._fitted_parts import (
     FITTED_PARTS,
@@ -253,12 +253,13 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         )
         labels = None
         if targets is not None and tags.estimator_type == "classifier":
-            known = public_labels(table, y_reference, targets)
-            labels = PublicClasses.find(self.classes, known, source, targets)
-            targets = labels.encode(targets, "y")
+            labels = PublicClasses.find(
+                self.classes, table, y_reference, source, targets
+            )
+            targets = labels.encode_private(targets)
             if table is not None:
-                table = table.with_targets(labels.encode(known, "y_reference"))
-            labels.encode_reference(source)
+                table = labels.encode_reference(table, y_reference)
+            labels.encode_sampler(source)
         data = self._recognize(source, X, features, targets, table)
         if labels is not None:
             labels = labels.of_reference(data.reference_is_private)

@@ -71,7 +71,8 @@ class PublicRecords:
     @property
     def is_resampled(self) -> bool:
         """Whether the structure is from records that pairs are sampled from."""
-        return self.whole is not self.databases[0]
+        apart = self.whole is not self.databases[0]
+        return apart and isinstance(self.reference, TableReference)
 
     @property
     def schema(self) -> Schema:
@@ -97,8 +98,8 @@ class PublicRecords:
             for size, seeds in zip(_sizes(n_records, most), root.spawn(3), strict=True)
         ]
         whole = databases[0]
-        if table is not None and table.sampling not in ("split", "disjoint"):
-            pool = table.pool.in_form(form)
+        if reference.whole is not None:
+            pool = reference.whole.in_form(form)
             whole = _with_labels((pool.X, pool.y), labels)
         return cls(databases, whole, reference)
 

@@ -1,0 +1,226 @@
+"""What records may be, and private records that are moved there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk.reference._columns import (
+    Categories,
+    Column,
+    Interval,
+    clip_array,
+    holes_in,
+)
+from skparisk.reference._moved import clip_frame
+from skparisk.reference._records import (
+    BOOLEAN,
+    NUMBER,
+    TEXT,
+    Records,
+    columns_of,
+    container_of,
+    kinds_in,
+)
+
+__all__ = ["Domain"]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """What records may be: what each column, and each target, may hold.
+
+    Parameters
+    ----------
+    columns : sequence of Interval, Categories or None
+        For each column of the features, by position. None: anything.
+
+    targets : sequence of Interval, Categories or None, default=()
+        For each column of the targets. Empty: anything.
+
+    Notes
+    -----
+    A map of records to the domain that does nothing to those inside, and is fixed
+    before private records are seen, keeps every guarantee: neighboring databases are
+    mapped to neighboring databases, or to the same one (:ref:`thm-schema`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skparisk.reference import Categories, Domain, Interval
+    >>> domain = Domain([Interval(18, 90), Categories([0, 1])])
+    >>> domain.clip(np.array([[17.5, 1.0], [91.0, 7.0]]))[0]
+    array([[18.,  1.],
+           [90.,  0.]])
+    """
+
+    columns: Sequence[Column]
+    targets: Sequence[Column] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "targets"):
+            given = tuple(getattr(self, name))
+            if not all(isinstance(each, Column) for each in given):
+                raise ValueError(
+                    f"{name} of a Domain must be Interval, Categories or None, got "
+                    f"{given!r}."
+                )
+            object.__setattr__(self, name, given)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether no column of the features may hold anything."""
+        return None not in self.columns
+
+    @property
+    def box(self) -> NDArray[np.float64] | None:
+        """Lowest and highest values of features, (2, n_columns), if all are numbers."""
+        return _box(self.columns)
+
+    @property
+    def target_box(self) -> NDArray[np.float64] | None:
+        """The same of targets; None where there are none."""
+        return _box(self.targets)
+
+    def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
+        """Return the domain of targets that are numbered.
+
+        Parameters
+        ----------
+        encode : callable
+            Maps labels to numbers.
+
+        Returns
+        -------
+        domain : Domain
+        """
+
+        def codes(column: Column) -> Column:
+            if not isinstance(column, Categories):
+                return column
+            known = np.array([column.default, *column.present])
+            default, *values = encode(known).tolist()
+            return Categories(tuple(values), default)
+
+        return type(self)(self.columns, [codes(column) for column in self.targets])
+
+    @classmethod
+    def of(cls, X: Records, y: NDArray[Any] | None = None) -> Self:
+        """Return the range of records that are public.
+
+        Parameters
+        ----------
+        X : ndarray, sparse matrix or data frame
+            Records as a :class:`RecordPool` has them.
+
+        y : ndarray, default=None
+            Their targets.
+
+        Returns
+        -------
+        domain : Domain
+            Ranges of numbers, dates and durations that have a type of their own; else
+            the values that are there, with the most frequent as the default. Of a
+            sparse matrix the ranges hold 0. Texts of one dimension may be anything.
+        """
+        container = container_of(X)
+        if container == "texts":
+            columns: list[Column] = [None]
+        elif container == "sparse":
+            columns = _of_sparse(X)
+        else:
+            columns = [_of_values(values) for values in columns_of(X)]
+        targets = [] if y is None else [_of_values(v) for v in columns_of(y)]
+        return cls(columns, targets)
+
+    def clip(
+        self, X: Records, y: NDArray[Any] | None = None
+    ) -> tuple[Records, NDArray[Any] | None]:
+        """Return records that are in the domain, without a word about what was not.
+
+        Parameters
+        ----------
+        X : ndarray, sparse matrix or data frame
+            Records as a :class:`RecordPool` has them, which are not changed.
+
+        y : ndarray of shape (n_rows,) or (n_rows, n_targets), default=None
+            Their targets.
+
+        Returns
+        -------
+        X : like `X`
+            Numbers are moved to the nearest end of their range, and what is no category
+            becomes the default. A categorical column has the declared categories.
+
+        y : ndarray or None
+            The same of targets.
+        """
+        container = container_of(X)
+        if container == "frame":
+            X = clip_frame(X, self.columns)
+        elif container == "sparse":
+            X = _clip_sparse(X, self.columns)
+        elif container == "array":
+            X = clip_array(X, self.columns)
+        if y is not None and self.targets:
+            y = clip_array(y, self.targets)
+        return X, y
+
+
+def _box(columns: Sequence[Column]) -> NDArray[np.float64] | None:
+    ends = [None if column is None else column.ends for column in columns]
+    known = [pair for pair in ends if pair is not None]
+    return np.array(known).T if ends and len(known) == len(ends) else None
+
+
+def _of_values(values: NDArray[Any]) -> Column:
+    """Return what a public column holds."""
+    holes = holes_in(values)
+    present = values[~holes]
+    kinds = kinds_in(present, "the table")
+    if not kinds:
+        return None
+    missing = bool(holes.any())
+    if values.dtype.kind in "mMiuf":
+        return Interval(present.min(), present.max(), missing)
+    if kinds == {NUMBER}:
+        numbers = present.astype(np.float64)
+        return Interval(numbers.min(), numbers.max(), missing)
+    if not kinds <= {NUMBER, BOOLEAN, TEXT}:
+        return None
+    counts: dict[Any, int] = {}
+    for value in present.tolist():
+        counts[value] = counts.get(value, 0) + 1
+    known = sorted(counts, key=lambda value: (-counts[value], str(value)))
+    return Categories((*known, *([None] if missing else [])), known[0])
+
+
+def _of_sparse(X: Any) -> list[Column]:
+    columns = X.tocsc()
+    found: list[Column] = []
+    for start, stop in zip(columns.indptr[:-1], columns.indptr[1:], strict=True):
+        values = np.append(columns.data[start:stop], 0.0)
+        missing = bool(np.isnan(values).any())
+        found.append(Interval(np.nanmin(values), np.nanmax(values), missing))
+    return found
+
+
+def _clip_sparse(X: Any, columns: Sequence[Column]) -> Any:
+    """Return a sparse matrix, in which zeros stay zeros."""
+    ends = [None if column is None else column.ends for column in columns]
+    low, high = np.array([(-np.inf, np.inf) if e is None else e for e in ends]).T
+    if (low > 0).any() or (high < 0).any():
+        raise ValueError(
+            "The domain of a sparse matrix must have 0 in the range of each column, "
+            "because it would not stay sparse otherwise."
+        )
+    missing = np.array([column is None or column.missing for column in columns])
+    clipped = X.copy()
+    places = X.indices
+    clipped.data = np.clip(X.data, low[places], high[places])
+    clipped.data[np.isnan(X.data) & ~missing[places]] = 0.0
+    return clipped

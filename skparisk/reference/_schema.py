@@ -1,0 +1,447 @@
+"""Records that are declared: a data dictionary in place of public data."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk._validate import check_at_least, check_choice
+from skparisk.reference._base import RecordPool, RecordSource, Reference
+from skparisk.reference._domain import Domain
+from skparisk.reference._layout import columns_of_frame, put_in, read_layout
+from skparisk.reference._records import (
+    MISSING,
+    Records,
+    Schema,
+    as_records,
+    as_targets,
+    n_rows,
+)
+from skparisk.reference._samplings import Split
+from skparisk.reference._sketch import RecordSketch
+from skparisk.reference._specs import Spec
+from skparisk.reference._table import TableReference
+
+__all__ = ["SchemaReference"]
+
+_CONTAINERS = ("pandas", "polars", "array")
+# Shared records are drawn from so many times the records of a database, or as many as
+# this if these are fewer; never from fewer than twice as many.
+_POOL_PER_RECORD = 16
+_MOST_POOL = 2**18
+# Rows that structure, such as categories and quantiles, is learned from.
+_ROWS_OF_WHOLE = 2048
+
+
+class SchemaReference(Reference):
+    """Records drawn from declared columns, to which private records are clipped.
+
+    For when there are no public records, but a data dictionary: what each column may
+    hold is public, and nothing else is known. Columns are independent of each other.
+    Before private records are answered, their values are moved into the declared
+    ranges, and what is no declared category becomes the first one: silently, as a word
+    about it would be a release.
+
+    Parameters
+    ----------
+    columns : mapping of str to column, or list of columns
+        What each column holds, in their order; a list for arrays without names.
+
+        * ``(low, high)``: numbers, uniform.
+        * ``range(18, 91)``: whole numbers, all as likely.
+        * ``["f", "m"]``: categories, all as likely. Texts, numbers, booleans, and None
+          where a value may be missing.
+        * ``{"f": 3, "m": 1}``: categories and their weights.
+        * A frozen distribution of `scipy.stats` with finite ends, such as
+          ``scipy.stats.rv_histogram((weights, edges))``: numbers of that law.
+        * ``(n_records, rng) -> values``: independent values of any kind. Nothing is
+          clipped to them, and the certificate says so.
+
+    target : str, tuple of str, or column, default=None
+        Names of columns that are the targets, or what they hold: ``["no", "yes"]`` or
+        ``{"no": 9, "yes": 1}`` for classes, ``(0.0, 5e5)`` for numbers. None: none.
+
+    missing : mapping of str or int to float, default=None
+        Shares of the values of a column, by name or position, that are missing, in
+        [0, 1). Elsewhere a number that is missing becomes the middle of its range.
+
+    container : {"pandas", "polars", "array"}, default=None
+        What the records are in. None: a data frame of pandas where there are names, and
+        else an array.
+
+    Attributes
+    ----------
+    domain : Domain
+        What private records are clipped to.
+
+    schema : Schema
+        Names and kinds of the columns of the features.
+
+    description : str
+        What is written on a certificate.
+
+    Raises
+    ------
+    ValueError
+        If a column is none of these, a range is reversed or not finite, a category is
+        there twice, a weight is negative, or the target is not declared.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-schema`). The records in which two databases differ are
+    drawn afresh for each pair, and the shared ones from simulated rows that no pair has
+    as its own: exact for two records of the declared law, whatever the query, and for
+    whole databases where differences do not depend on shared records, as for sums and
+    means. Real people are not of that law: a uniform range says little of incomes, so
+    more pairs of them may exceed the level than the risk says. Declare marginals where
+    they are public.
+
+    Examples
+    --------
+    >>> from skparisk import SchemaReference
+    >>> schema = SchemaReference(
+    ...     {"age": (18, 90), "sex": ["f", "m"], "wage": (0.0, 5e5)},
+    ...     target="wage",
+    ...     container="array",
+    ... )
+    >>> schema
+    SchemaReference(2 columns, 1 target)
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Any] | Sequence[Any],
+        *,
+        target: Any = None,
+        missing: Mapping[Any, float] | None = None,
+        container: str | None = None,
+    ) -> None:
+        named = isinstance(columns, Mapping)
+        if not isinstance(columns, Mapping | list) or not columns:
+            raise ValueError(
+                "columns must be a mapping of names to columns, or a list of columns, "
+                f"with at least one; got {columns!r}."
+            )
+        pairs: dict[Any, Any] = dict(columns if named else enumerate(columns))
+        if named and not all(isinstance(name, str) for name in pairs):
+            raise ValueError(f"columns must have texts as names, got {list(pairs)!r}.")
+        shares = dict(missing or {})
+        unknown = [name for name in shares if name not in pairs]
+        if unknown:
+            raise ValueError(
+                f"missing must name columns of the schema, {list(pairs)}; got "
+                f"{unknown[0]!r}."
+            )
+        specs = {
+            name: Spec.of(spec, f"The column {name!r}") for name, spec in pairs.items()
+        }
+        for name, share in shares.items():
+            specs[name] = specs[name].with_missing(share, name)
+        self._targets, self._one_target = _split_targets(specs, target)
+        if not specs:
+            raise ValueError("columns must have more than the target.")
+        self._specs = list(specs.values())
+        self._names: tuple[str, ...] | None = tuple(specs) if named else None
+        allowed = _CONTAINERS if named else ("array",)
+        default = allowed[0]
+        self._container = check_choice(container or default, "container", allowed)
+        self._domain = Domain(
+            [spec.domain for spec in self._specs],
+            [spec.domain for spec in self._targets],
+        )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        columns: Mapping[str, Any] | None = None,
+        *,
+        target: Any = None,
+        missing: Mapping[str, float] | None = None,
+    ) -> Self:
+        """Return a schema with the columns of a data frame.
+
+        Names, order, and the categories of boolean and categorical columns are taken
+        from the types of the frame, and are thereby public: make sure that they are
+        declared there, and not read off private records. No value is looked at.
+
+        Parameters
+        ----------
+        frame : data frame of pandas or polars
+            It may be empty.
+
+        columns : mapping of str to column, default=None
+            What the other columns hold.
+
+        target, missing
+            As of the class.
+
+        Returns
+        -------
+        schema : SchemaReference
+
+        Raises
+        ------
+        ValueError
+            If a column of the frame is neither declared nor boolean or categorical, or
+            the frame lacks a column that is declared.
+        """
+        declared, package = columns_of_frame(frame, columns or {})
+        return cls(declared, target=target, missing=missing, container=package)
+
+    @classmethod
+    def from_toml(cls, path: Any) -> Self:
+        """Return a schema that is written in a file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            A file of TOML. ``[columns.NAME]`` has one of ``range = [18, 90]``,
+            ``whole = [0, 12]`` (both ends included), ``categories = ["f", "m"]``,
+            maybe with ``weights = [3, 1]``, and ``edges = [0, 100, 500]`` with
+            ``weights = [9, 1]`` for a histogram; and maybe ``missing = 0.05``. On top,
+            ``target`` is a name or a list of names, or ``[target]`` a column as above;
+            and ``container`` is that of the class.
+
+        Returns
+        -------
+        schema : SchemaReference
+
+        Raises
+        ------
+        ValueError
+            If a key is not known, or the schema is wrong.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from skparisk import SchemaReference
+        >>> path = Path(tempfile.mkdtemp()) / "schema.toml"
+        >>> characters = path.write_text("columns.age.range = [18, 90]")
+        >>> SchemaReference.from_toml(path)
+        SchemaReference(1 column)
+        """
+        return cls(**read_layout(tomllib.loads(Path(path).read_text("utf-8"))))
+
+    def with_records(
+        self, X: Any, *, sampling: str = "leave-out", random_state: int = 0
+    ) -> TableReference:
+        """Return public records, with targets that are drawn from this schema.
+
+        For when features are public, and targets are not. Public and private records
+        are clipped to the schema, targets included.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Public records, with the columns of the schema.
+
+        sampling : str, default="leave-out"
+            As of :class:`~skparisk.reference.TableReference`.
+
+        random_state : int, default=0
+            Seeds the targets, which are public.
+
+        Returns
+        -------
+        reference : TableReference
+
+        Raises
+        ------
+        ValueError
+            If the schema has no target.
+
+        IncompatibleError
+            If `X` has other columns.
+        """
+        if not self._targets:
+            raise ValueError("target must be declared for public records without them.")
+        records = as_records(X, "X")
+        self.check_schema(Schema.of(records))
+        seed = check_at_least(random_state, "random_state", 0)
+        y = self._draw_targets(n_rows(records), np.random.default_rng(seed))
+        table = TableReference(self.domain.clip(records)[0], y, sampling)
+        note = "; targets are drawn from a declared schema" + _clipped(self.domain)
+        table._declare(self.domain, RecordSketch.of(records), note)
+        return table
+
+    def sample(self, n_records: int, rng: np.random.Generator) -> Any:
+        """Return records that are simulated.
+
+        Parameters
+        ----------
+        n_records : int
+            How many, >= 1.
+
+        rng : numpy.random.Generator
+            What they are drawn with.
+
+        Returns
+        -------
+        records : X or (X, y)
+            With targets where these are declared. ``CallableReference(schema.sample)``
+            draws all records of all databases afresh, which takes longer.
+        """
+        n_records = check_at_least(n_records, "n_records", 1)
+        X = self._contain([spec.draw(n_records, rng) for spec in self._specs])
+        return (X, self._draw_targets(n_records, rng)) if self._targets else X
+
+    def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
+        """Return the same schema with what `encode` makes of its targets.
+
+        Parameters
+        ----------
+        encode : callable
+            Maps labels to numbers.
+
+        Returns
+        -------
+        reference : SchemaReference
+        """
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        other._targets = [spec.encoded(encode) for spec in self._targets]
+        other._domain = self._domain.encoded(encode)
+        other.__dict__.pop("schema", None)
+        return other
+
+    @property
+    def description(self) -> str:
+        plural = "" if len(self._specs) == 1 else "s"
+        return (
+            "the differing ones drawn from a declared schema of "
+            f"{len(self._specs)} column{plural}, the others from simulated records of "
+            f"it{_clipped(self.domain)}"
+        )
+
+    @property
+    def domain(self) -> Domain:
+        """What private records are clipped to."""
+        return self._domain
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Names and kinds of the columns of the features."""
+        X, _ = self._records(self._n_values, np.random.default_rng(0))
+        found = Schema.of(X, self._names)
+        # What may be one kind or another fits either.
+        kinds = tuple(MISSING if " and " in kind else kind for kind in found.kinds)
+        return Schema(found.container, found.names, kinds)
+
+    @property
+    def targets(self) -> NDArray[Any] | None:
+        """All classes, or two targets; None if none are declared."""
+        if len(self._targets) == 1 and self._targets[0].classes is not None:
+            return as_targets(self._targets[0].classes)
+        if not self._targets:
+            return None
+        return self._draw_targets(2, np.random.default_rng(0))
+
+    @property
+    def whole(self) -> RecordPool:
+        """Simulated records in which each declared category is."""
+        size = max(_ROWS_OF_WHOLE, self._n_values)
+        return RecordPool(*self._records(size, np.random.default_rng(0)))
+
+    @property
+    def _n_values(self) -> int:
+        """Rows that have room for all that is declared by name."""
+        known = [s.classes for s in (*self._specs, *self._targets)]
+        return max([2, *(len(values) for values in known if values is not None)])
+
+    def _records(
+        self, size: int, rng: np.random.Generator
+    ) -> tuple[Records, NDArray[Any] | None]:
+        """Return records, of which the first have each value that can be listed."""
+
+        def draw(spec: Spec) -> NDArray[Any]:
+            values = spec.draw(size, rng)
+            if spec.classes is not None:
+                values[: len(spec.classes)] = spec.classes
+            return values
+
+        X = self._contain([draw(spec) for spec in self._specs])
+        y = [draw(spec) for spec in self._targets]
+        return X, self._as_targets(y)
+
+    def bind(
+        self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
+    ) -> RecordSource:
+        """Return a source of pairs, with simulated records that they share."""
+        rng = np.random.default_rng(seed)
+        size = n_shared
+        if n_pairs > 1:
+            size = max(2 * n_shared, min(_POOL_PER_RECORD * n_shared, _MOST_POOL))
+        drawn = self.sample(size + n_pairs * n_own, rng)
+        pool = RecordPool(*(drawn if isinstance(drawn, tuple) else (drawn,)))
+        others, own = np.split(np.arange(pool.n_rows), [size])
+        return Split(pool, n_shared, n_own, own, others, replacement=False)
+
+    def _draw_targets(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
+        return self._as_targets([spec.draw(n, rng) for spec in self._targets])
+
+    def _as_targets(self, drawn: Sequence[NDArray[Any]]) -> Any:
+        if not drawn:
+            return None
+        y = drawn[0] if self._one_target else np.column_stack(drawn)
+        return as_targets(y, "y of the reference")
+
+    def _contain(self, columns: Sequence[NDArray[Any]]) -> Records:
+        dtypes = [spec.dtype for spec in self._specs]
+        records = put_in(self._container, self._names, columns, dtypes)
+        return as_records(records, "X of the reference")
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __repr__(self) -> str:
+        numbers = [f"{len(self._specs)} column{'s' * (len(self._specs) > 1)}"]
+        if self._targets:
+            plural = "s" * (len(self._targets) > 1)
+            numbers.append(f"{len(self._targets)} target{plural}")
+        return f"{type(self).__name__}({', '.join(numbers)})"
+
+
+def _split_targets(specs: dict[Any, Spec], target: Any) -> tuple[list[Spec], bool]:
+    """Take the targets out of the columns; tell if there is one, by itself."""
+    if target is None:
+        return [], True
+    several = isinstance(target, tuple) and target != ()
+    several = several and all(isinstance(name, str) for name in target)
+    if not isinstance(target, str) and not several:
+        found = [Spec.of(target, "The target")]
+    else:
+        names = target if isinstance(target, tuple) else (target,)
+        for name in names:
+            if name not in specs:
+                raise ValueError(
+                    f"target must be a column of the schema, {list(specs)}, or say "
+                    f"what it holds; got {name!r}."
+                )
+        found = [specs.pop(name) for name in names]
+    for spec in found:
+        if spec.domain is not None and spec.domain.missing:
+            raise ValueError("A target must not be missing in any record.")
+    return found, not several
+
+
+def _clipped(domain: Domain) -> str:
+    """Return what a certificate says of clipping."""
+    free = [*domain.columns, *domain.targets].count(None)
+    if not free:
+        return ", to which private records are clipped"
+    are = "column is" if free == 1 else "columns are"
+    return (
+        f", to which private records are clipped, but for {free} {are} of no declared "
+        "range"
+    )
