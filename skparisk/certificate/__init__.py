@@ -4,6 +4,7 @@ A :class:`Certificate` is made by every release of the library; composition maps
 certificates to a certificate, and a ledger is charged with that same object.
 """
 
+from skparisk.certificate._audit import MeasuredRisk
 from skparisk.certificate._certificate import (
     Certificate,
     as_certificate,
@@ -17,5 +18,6 @@ __all__ = [
     "Certificate",
     "DominatingLoss",
     "Evidence",
+    "MeasuredRisk",
     "as_certificate",
 ]

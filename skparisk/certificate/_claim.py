@@ -15,6 +15,7 @@ from skparisk._validate import (
     check_probability,
     check_relation,
 )
+from skparisk.certificate._audit import MeasuredRisk
 from skparisk.certificate._loss import DominatingLoss, is_name
 from skparisk.certificate._rounding import check_range, exact_sum
 from skparisk.laws._names import LAWS, NORMS
@@ -125,6 +126,10 @@ class Evidence:
     for_new_people : str, default=None
         What a risk over resamples of a table means for new people of its population.
 
+    audit : MeasuredRisk, default=None
+        What an audit of the reference measured; it changes nothing of the claim. None:
+        not audited.
+
     curve : ndarray of shape (n_points, 2), default=None
         Other privacy levels and the risks that are certified for them at the released
         noise. None: none but those of the claim. Not compared.
@@ -151,6 +156,7 @@ class Evidence:
     n_shape_pairs: int | None = None
     reference: str | None = None
     for_new_people: str | None = None
+    audit: MeasuredRisk | None = None
     curve: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -180,6 +186,8 @@ class Evidence:
             )
         if self.curve is not None:
             plain["curve"] = _check_curve(self.curve)
+        if self.audit is not None:
+            self._check_audit(self.audit)
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 
@@ -187,6 +195,18 @@ class Evidence:
         vars(self).update(state)
         if self.curve is not None:
             self.curve.flags.writeable = False
+
+    def _check_audit(self, audit: Any) -> None:
+        """Refuse an audit of a known sensitivity, or of another risk or size."""
+        if not isinstance(audit, MeasuredRisk):
+            raise ValueError(f"audit must be None or a MeasuredRisk, got {audit!r}.")
+        most = self.n_records if self.n_pairs is not None else 0
+        if audit.gamma != self.gamma or audit.n_records > most:
+            raise ValueError(
+                "audit must be of sampled pairs, of gamma="
+                f"{self.gamma!r} and of at most {self.n_records} records; got "
+                f"{audit!r}."
+            )
 
     def _check_sample(self, n_pairs: int) -> dict[str, int]:
         """Return the numbers of pairs, draws and order, which must fit."""

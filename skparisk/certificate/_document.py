@@ -12,6 +12,7 @@ import numpy as np
 
 from skparisk._version import __version__
 from skparisk.certificate import _words as words
+from skparisk.certificate._audit import MeasuredRisk
 from skparisk.certificate._claim import SENTENCES, Claim, Evidence
 from skparisk.certificate._loss import DominatingLoss
 from skparisk.laws import Law
@@ -44,6 +45,8 @@ def _write_evidence(evidence: Evidence | None, curve: bool) -> dict[str, Any] | 
     if evidence is None:
         return None
     document = _plain(evidence)
+    if evidence.audit is not None:
+        document["audit"] = _plain(evidence.audit)
     points = document.pop("curve")
     if curve and points is not None:
         infinite = np.isinf(points)
@@ -93,7 +96,12 @@ def read(document: Any, kind: type[ClaimT], laws: Iterable[Law] = ()) -> ClaimT:
         if evidence is not None:
             names = [field.name for field in fields(Evidence) if field.name != "curve"]
             _check_entries(evidence, names, "curve")
-            entries["evidence"] = Evidence(**_entries(evidence, Evidence))
+            parts = _entries(evidence, Evidence)
+            if parts["audit"] is not None:
+                names = [field.name for field in fields(MeasuredRisk)]
+                _check_entries(parts["audit"], names)
+                parts["audit"] = MeasuredRisk(**parts["audit"])
+            entries["evidence"] = Evidence(**parts)
         claim = kind(**entries)
     except (TypeError, ValueError) as error:
         raise ValueError(f"document is not a certificate: {error}") from error

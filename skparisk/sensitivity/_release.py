@@ -193,17 +193,19 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
 
     def _answer(self, X: Records, y: NDArray[Any] | None) -> Any:
         check_n_records(n_rows(X), self.n_records_, str(self.certificate_.relation))
-        schema = self.pairs_.schema
-        assert schema is not None
-        if schema.container == "array":
-            X = hide_values(as_array, X, "X")  # as the query was given public records
-        answer = answer_private(self.query_, X, y)
+        answer = answer_private(self.query_, self._as_asked(X), y)
         if len(answer) != self.n_outputs_:
             raise IncompatibleError(
                 f"The query was sampled with {self.n_outputs_} outputs but returned a "
                 "different number of them on the private data."
             )
         return self._add_noise(answer)
+
+    def _as_asked(self, X: Records) -> Records:
+        """Return private records in the form in which the query was given public ones."""
+        schema = self.pairs_.schema
+        assert schema is not None
+        return hide_values(as_array, X, "X") if schema.container == "array" else X
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Release each record by itself, with fresh noise (``query=None`` only).
@@ -340,6 +342,7 @@ def _over_private_data(certificate: Certificate) -> Certificate:
         reference="resampled from private records",
         for_new_people=None,
         n_unanswered=None,
+        audit=None,
         curve=None,
     )
     return replace(certificate, evidence=evidence).amended(leaks=[PRIVATE_REFERENCE])
