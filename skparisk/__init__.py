@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from skparisk._version import __version__
 
 if TYPE_CHECKING:
+    from skparisk.audit import ReferenceAudit, audit_reference
     from skparisk.calibration import required_pairs
     from skparisk.certificate import Certificate
     from skparisk.cost import CompensationModel
@@ -51,18 +52,21 @@ __all__ = [
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
     "PrivateRidge",
+    "ReferenceAudit",
     "ReferenceWarning",
     "RiskCurveDisplay",
     "SchemaReference",
     "SensitivityDisplay",
     "SensitivitySampler",
     "__version__",
+    "audit_reference",
     "required_pairs",
     "search_certificate",
 ]
 
 # Where the names are: each is imported when it is first asked for.
 _HOMES = {
+    "audit": ("ReferenceAudit", "audit_reference"),
     "calibration": ("required_pairs",),
     "certificate": ("Certificate",),
     "cost": ("CompensationModel",),

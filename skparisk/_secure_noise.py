@@ -165,23 +165,26 @@ def _sample_alternating(
 
 
 def sample_discrete_laplace(
-    scale: int, size: int, source: ByteSource
+    scale: int, size: int, source: ByteSource, *, divisor: int = 1
 ) -> NDArray[np.int64]:
-    """Return integers z, drawn with probability proportional to ``exp(-|z| / scale)``.
+    """Return integers z, with probability as ``exp(-|z| divisor / scale)``.
 
-    Algorithm 2 with s = 1 and t = `scale`, for slots that are filled in the order in
-    which draws are accepted.
+    Algorithm 2 with s = `divisor` and t = `scale`, for slots that are filled in the
+    order in which draws are accepted.
 
     Parameters
     ----------
     scale : int
-        Scale in units of the grid, from 1 to 2**52.
+        Scale in units of the grid, from 1 to 2**52, times the divisor.
 
     size : int
         How many draws.
 
     source : callable
         Returns so many random bytes: `os.urandom`, or seeded for tests.
+
+    divisor : int, default=1
+        For scales that are no whole number: from 1 to 2**52.
 
     Returns
     -------
@@ -191,17 +194,19 @@ def sample_discrete_laplace(
     Raises
     ------
     ValueError
-        If `scale` is not a whole number in [1, 2**52].
+        If `scale` or `divisor` is not a whole number in [1, 2**52].
     """
     scale = _check_integer(scale, "scale", _LARGEST_SCALE_BITS)
+    divisor = _check_integer(divisor, "divisor", _LARGEST_SCALE_BITS)
 
     def attempt(tries: int) -> NDArray[np.int64]:
         u = sample_uniform_integers(scale, tries, source)
         u = u[sample_bernoulli_exp(u, scale, source)]
         v = _sample_geometric(1, u.size, source)
-        return _sample_signs(u + v * scale, source)
+        return _sample_signs((u + v * scale) // divisor, source)
 
-    # At least 1 - exp(-1) = 0.632 of the tries are accepted; 13/8 makes up for it.
+    # At least 1 - exp(-1) = 0.632 of the tries are accepted; 13/8 makes up for it. With
+    # a divisor it is half of that, and there are more rounds.
     return _fill_slots(size, attempt, 13)
 
 

@@ -5,6 +5,7 @@ certificates to a certificate, and a ledger is charged with that same object.
 """
 
 from skparisk.certificate._advantage import Advantage, Success
+from skparisk.certificate._audit import MeasuredRisk
 from skparisk.certificate._certificate import (
     Certificate,
     as_certificate,
@@ -19,6 +20,7 @@ __all__ = [
     "Certificate",
     "DominatingLoss",
     "Evidence",
+    "MeasuredRisk",
     "Success",
     "as_certificate",
 ]

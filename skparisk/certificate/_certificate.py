@@ -16,6 +16,7 @@ from skparisk.certificate import _document as document
 from skparisk.certificate import _words as words
 from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._attackers import advantage_of
+from skparisk.certificate._audit import check_same_calibration
 from skparisk.certificate._claim import (
     PRIVATE_CLASSES,
     PRIVATE_REFERENCE,
@@ -245,6 +246,41 @@ class Certificate(Claim):
             leaks=tuple(dict.fromkeys((*self.leaks, *leaks))),
             provisos=tuple(sorted(rests_on)),
         )
+
+    def with_audit(self, audit: Any) -> Self:
+        """Return it with what an audit of its reference measured.
+
+        Neither the risk nor anything else that it claims is changed by that.
+
+        Parameters
+        ----------
+        audit : ReferenceAudit
+            Of :func:`~skparisk.audit.audit_reference`.
+
+        Returns
+        -------
+        certificate : Certificate
+
+        Raises
+        ------
+        ValueError
+            If it is no audit, or this certificate has no evidence.
+
+        IncompatibleError
+            If the audit is of another reference or target, or of databases that are
+            larger than those of this certificate.
+        """
+        audited = getattr(audit, "audited", None)
+        if not isinstance(audited, Certificate):
+            raise ValueError(f"audit must be a ReferenceAudit, got {audit!r}.")
+        if self.evidence is None:
+            raise ValueError(
+                "only the certificate of a single release has a reference that can be "
+                "audited: give it the audit before it is composed."
+            )
+        check_same_calibration(self, audited)
+        evidence = dataclasses.replace(self.evidence, audit=audit.measured)
+        return dataclasses.replace(self, evidence=evidence)
 
     def as_certificate(self) -> Certificate:
         """Return itself: what composition takes may be composed already."""

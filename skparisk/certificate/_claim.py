@@ -16,6 +16,7 @@ from skparisk._validate import (
     check_relation,
 )
 from skparisk.certificate._advantage import Advantage
+from skparisk.certificate._audit import MeasuredRisk
 from skparisk.certificate._loss import DominatingLoss, is_name
 from skparisk.certificate._rounding import ROUNDING, check_range, exact_sum
 from skparisk.laws._names import LAWS, NORMS
@@ -129,6 +130,9 @@ class Evidence:
     advantage : Advantage, default=None
         What an attacker gains at the released noise, measured on the sampled pairs.
         None: only what the claim says is known of it.
+    audit : MeasuredRisk, default=None
+        What an audit of the reference measured; it changes nothing of the claim. None:
+        not audited.
 
     curve : ndarray of shape (n_points, 2), default=None
         Other privacy levels and the risks that are certified for them at the released
@@ -157,6 +161,7 @@ class Evidence:
     reference: str | None = None
     for_new_people: str | None = None
     advantage: Advantage | None = None
+    audit: MeasuredRisk | None = None
     curve: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -188,6 +193,8 @@ class Evidence:
             self._check_advantage(self.advantage)
         if self.curve is not None:
             plain["curve"] = _check_curve(self.curve)
+        if self.audit is not None:
+            self._check_audit(self.audit)
         for name, value in plain.items():
             object.__setattr__(self, name, value)
 
@@ -204,6 +211,18 @@ class Evidence:
             raise ValueError(
                 "advantage must be None or an Advantage that was measured on n_pairs "
                 f"pairs, and is at least {least:.6g} on average; got {advantage!r}."
+            )
+
+    def _check_audit(self, audit: Any) -> None:
+        """Refuse an audit of a known sensitivity, or of another risk or size."""
+        if not isinstance(audit, MeasuredRisk):
+            raise ValueError(f"audit must be None or a MeasuredRisk, got {audit!r}.")
+        most = self.n_records if self.n_pairs is not None else 0
+        if audit.gamma != self.gamma or audit.n_records > most:
+            raise ValueError(
+                "audit must be of sampled pairs, of gamma="
+                f"{self.gamma!r} and of at most {self.n_records} records; got "
+                f"{audit!r}."
             )
 
     def _check_sample(self, n_pairs: int) -> dict[str, int]:

@@ -13,6 +13,7 @@ import numpy as np
 from skparisk._version import __version__
 from skparisk.certificate import _words as words
 from skparisk.certificate._advantage import Advantage
+from skparisk.certificate._audit import MeasuredRisk
 from skparisk.certificate._claim import SENTENCES, Claim, Evidence
 from skparisk.certificate._loss import DominatingLoss
 from skparisk.laws import Law
@@ -22,6 +23,8 @@ __all__ = ["as_html", "as_text", "read", "write"]
 
 ClaimT = TypeVar("ClaimT", bound=Claim)
 
+# Parts of the evidence that are documents of their own.
+_MEASURED: Mapping[str, type] = {"advantage": Advantage, "audit": MeasuredRisk}
 _SCHEMA = {"schema": "skparisk.certificate", "schema_version": 1}
 
 
@@ -46,8 +49,9 @@ def _write_evidence(evidence: Evidence | None, curve: bool) -> dict[str, Any] | 
         return None
     document = _plain(evidence)
     points = document.pop("curve")
-    if evidence.advantage is not None:
-        document["advantage"] = _plain(evidence.advantage)
+    for name in _MEASURED:
+        if document[name] is not None:
+            document[name] = _plain(document[name])
     if curve and points is not None:
         infinite = np.isinf(points)
         document["curve"] = np.where(infinite, "inf", points.astype(object)).tolist()
@@ -97,9 +101,10 @@ def read(document: Any, kind: type[ClaimT], laws: Iterable[Law] = ()) -> ClaimT:
             names = [field.name for field in fields(Evidence) if field.name != "curve"]
             _check_entries(evidence, names, "curve")
             parts = _entries(evidence, Evidence)
-            if parts["advantage"] is not None:
-                _check_entries(parts["advantage"], [f.name for f in fields(Advantage)])
-                parts["advantage"] = Advantage(**parts["advantage"])
+            for name, kind_ in _MEASURED.items():
+                if parts[name] is not None:
+                    _check_entries(parts[name], [f.name for f in fields(kind_)])
+                    parts[name] = kind_(**parts[name])
             entries["evidence"] = Evidence(**parts)
         claim = kind(**entries)
     except (TypeError, ValueError) as error:

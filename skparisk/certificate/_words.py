@@ -57,6 +57,10 @@ _KNOWN = {
     "bound": "a proven bound; records are clipped to their declared bounds",
 }
 
+_AUDIT_RESTS_ON = (
+    "its records are like those of the release, and were used for nothing else"
+)
+
 
 def in_words(claim: Claim) -> str:
     """Return the claim as a sentence."""
@@ -255,6 +259,12 @@ def _rows_of_evidence(evidence: Evidence, claim: Claim) -> list[tuple[str, str]]
         ]
     if evidence.for_new_people is not None:
         table.append(("for new people", evidence.for_new_people))
+    if evidence.n_pairs is not None:
+        audit = evidence.audit
+        found = "not audited" if audit is None else audit.summary
+        table.append(("reference audited", found))
+        if audit is not None:
+            table.append(("the audit rests on the caller's word", _AUDIT_RESTS_ON))
     return table
 
 

@@ -88,6 +88,16 @@ class RecordSketch:
             _share_singles(one, two, self.n_rows, other.n_rows) for one, two in sides
         )
 
+    def same_rows(self, other: RecordSketch) -> bool:
+        """Tell if two tables have the same rows, in any order.
+
+        Targets are compared where both have some.
+        """
+        same = np.array_equal(self.features, other.features)
+        if self.records is not None and other.records is not None:
+            same &= np.array_equal(self.records, other.records)
+        return same and self.n_rows == other.n_rows
+
 
 def _share_singles(
     one: NDArray[np.uint64], two: NDArray[np.uint64], n_one: int, n_two: int

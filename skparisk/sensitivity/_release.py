@@ -193,11 +193,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
 
     def _answer(self, X: Records, y: NDArray[Any] | None) -> Any:
         check_n_records(n_rows(X), self.n_records_, str(self.certificate_.relation))
-        schema = self.pairs_.schema
-        assert schema is not None
-        if schema.container == "array":
-            X = hide_values(as_array, X, "X")  # as the query was given public records
-        answer = answer_private(self.query_, *self._clip(X, y))
+        answer = answer_private(self.query_, *self._as_asked(X, y))
         if len(answer) != self.n_outputs_:
             raise IncompatibleError(
                 f"The query was sampled with {self.n_outputs_} outputs but returned a "
@@ -205,11 +201,18 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             )
         return self._add_noise(answer)
 
-    def _clip(
+    def _as_asked(
         self, X: Records, y: NDArray[Any] | None
     ) -> tuple[Records, NDArray[Any] | None]:
-        """Move records to the domain of the reference; whether any was is not said."""
-        domain = self.pairs_.domain
+        """Return private records as the query was given public ones.
+
+        In the same form, and moved to the domain of the reference; whether any was
+        moved is not said.
+        """
+        schema, domain = self.pairs_.schema, self.pairs_.domain
+        assert schema is not None
+        if schema.container == "array":
+            X = hide_values(as_array, X, "X")
         return (X, y) if domain is None else hide_values(domain.clip, X, y)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -240,7 +243,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             )
         X, _ = self._check_data(self.query_, X, None, reset=False)
         self._recognize(X, None)
-        return np.asarray(self._add_noise(self._clip(X, None)[0]))
+        return np.asarray(self._add_noise(self._as_asked(X, None)[0]))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Sample from data and release the same data; warns, as they are private.
@@ -348,6 +351,7 @@ def _over_private_data(certificate: Certificate) -> Certificate:
         for_new_people=None,
         n_unanswered=None,
         advantage=None,
+        audit=None,
         curve=None,
     )
     return replace(certificate, evidence=evidence).amended(leaks=[PRIVATE_REFERENCE])

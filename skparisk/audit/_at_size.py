@@ -1,0 +1,280 @@
+"""What is audited, calibrated for databases as small as the blocks of an audit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import has_fit_parameter
+
+from skparisk._classes import PublicClasses
+from skparisk._private import PrivateMixin, reference_table
+from skparisk._simulated import simulated
+from skparisk._validate import check_epsilon, check_probability
+from skparisk.certificate import Certificate
+from skparisk.certificate._audit import check_same_calibration
+from skparisk.exceptions import IncompatibleError
+from skparisk.ledger import suspend_open
+from skparisk.neighbors import Database, sample_database
+from skparisk.queries import RecordQuery
+from skparisk.queries._base import as_query
+from skparisk.reference import Reference, as_reference
+from skparisk.reference._base import Form
+from skparisk.reference._records import (
+    Records,
+    column_names,
+    container_of,
+    frame_like,
+    is_frame,
+    is_numbers,
+)
+from skparisk.reference._sketch import RecordSketch
+from skparisk.sensitivity import SensitivitySampler
+from skparisk.sensitivity._release import check_given
+
+__all__ = ["Audited", "Calibrated"]
+
+_NO_REFERENCE = (
+    "X_reference must be given: {} has no reference of its own, or has dropped it "
+    "after the fit."
+)
+_ONE_REFERENCE = (
+    "X_reference must be None if the SensitivitySampler has a reference: there can be "
+    "only one."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """A sampler that is fitted for databases of some size, and its private estimator.
+
+    Parameters
+    ----------
+    sampler : SensitivitySampler
+        Fitted.
+
+    classes : PublicClasses or None
+        The labels of a classifier.
+    """
+
+    sampler: SensitivitySampler
+    classes: PublicClasses | None
+
+    @property
+    def certificate(self) -> Certificate:
+        """What it claims, for databases of its size."""
+        return self.sampler.certificate_
+
+    def check_private(self, X: Any, y: Any) -> Database:
+        """Return private records as the query takes them, or say what is wrong."""
+        query = self.sampler.query_
+        if self.classes is not None:
+            y = self.classes.encode(check_given(query, y), "y")
+        X, y = self.sampler._check_data(query, X, y, reset=False)
+        sketch = self.sampler.pairs_.sketch
+        if sketch is not None and RecordSketch.of(X, y).overlaps(sketch):
+            raise ValueError(
+                "X must be private records that were used for nothing else, but it "
+                "shares records with the reference that is audited."
+            )
+        return self.sampler._as_asked(X, y)
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """What an audit is about: a sampler or a private estimator, and its reference.
+
+    Parameters
+    ----------
+    model : SensitivitySampler or private estimator
+        As it was given; fitted or not.
+
+    sampler : SensitivitySampler
+        How its pairs are sampled: not fitted.
+
+    reference : Reference
+        Where they come from.
+
+    given : dict
+        The reference for `fit`, where an estimator takes it there.
+    """
+
+    model: Any
+    sampler: SensitivitySampler
+    reference: Reference
+    given: dict[str, Any]
+
+    @classmethod
+    def of(cls, model: Any, X_reference: Any, y_reference: Any) -> Audited:
+        """Find the sampler and its reference, or say what cannot be audited."""
+        given = {"X_reference": X_reference, "y_reference": y_reference}
+        given = {name: value for name, value in given.items() if value is not None}
+        table = reference_table(X_reference, y_reference, needs_y=False, any_table=True)
+        source = model
+        if isinstance(model, PrivateMixin):
+            source = _own_sampler(model)
+        elif not isinstance(model, SensitivitySampler):
+            raise ValueError(
+                "audited must be a SensitivitySampler or a private estimator, got "
+                f"{type(model).__name__}: give the last step of a Pipeline, with "
+                "records as the steps before transform them, or the estimator that a "
+                "search has found."
+            )
+        _check_target(model, source)
+        reference = source.reference
+        if reference is not None and table is not None:
+            raise ValueError(_ONE_REFERENCE)
+        if reference is None and table is None:
+            raise ValueError(_NO_REFERENCE.format(type(model).__name__))
+        public = as_reference(table if reference is None else reference)
+        return cls(model, clone(source), public, given)
+
+    @property
+    def gamma(self) -> float:
+        """The risk that is asked for."""
+        return float(self.model.gamma)
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """That of a fit, where there has been one."""
+        return getattr(self.model, "certificate_", None)
+
+    @property
+    def n_records(self) -> int | None:
+        """Records of a database of the release, where that is known."""
+        if self.certificate is not None:
+            return self.certificate.require_evidence().n_records
+        is_sampler = isinstance(self.model, SensitivitySampler)
+        if is_sampler and isinstance(as_query(self.model.query), RecordQuery):
+            return 1
+        known = self.sampler.n_records
+        return None if known is None else int(known)
+
+    def calibrate(
+        self,
+        n_records: int,
+        X: Records,
+        n_jobs: int | None,
+        seed: np.random.SeedSequence,
+    ) -> Calibrated:
+        """Calibrate for databases of `n_records`, on public records alone.
+
+        Of the private `X` only the container is looked at, and the names of columns.
+        """
+        draws, fits = seed.spawn(2)
+        form: Form = "array" if container_of(X) == "array" else "given"
+        database = sample_database(self.reference, n_records, draws, form)
+        X_drawn, y_drawn = _in_container_of(X, database[0]), database[1]
+        rng = np.random.default_rng(fits)
+        # All of it is public: no ledger is charged.
+        with simulated(), suspend_open():
+            if isinstance(self.model, SensitivitySampler):
+                fitted = self._fit_sampler(X_drawn, y_drawn, n_records, n_jobs, rng)
+                found = Calibrated(fitted, None)
+            else:
+                found = self._fit_model(X_drawn, y_drawn, n_records, n_jobs, rng)
+        self._check_same(found)
+        return found
+
+    def _fit_sampler(
+        self,
+        X: Any,
+        y: Any,
+        n_records: int,
+        n_jobs: int | None,
+        rng: np.random.Generator,
+    ) -> SensitivitySampler:
+        sampler: SensitivitySampler = clone(self.sampler)
+        sampler.set_params(n_records=n_records, reference=self.reference)
+        return _prepare(sampler, n_jobs, rng).fit(X, y)
+
+    def _fit_model(
+        self,
+        X: Any,
+        y: Any,
+        n_records: int,
+        n_jobs: int | None,
+        rng: np.random.Generator,
+    ) -> Calibrated:
+        sampler: SensitivitySampler = clone(self.sampler)
+        sampler.set_params(n_records=n_records, noise_random_state=None)
+        model = clone(self.model).set_params(sensitivity=sampler)
+        if is_classifier(model) and model.classes is None and not self.given:
+            # Else they would be those of the drawn records, with a warning.
+            model.set_params(classes=getattr(self.model, "classes_", np.unique(y)))
+        taken = {n: v for n, v in self.given.items() if has_fit_parameter(model, n)}
+        _prepare(model, n_jobs, rng).fit(X, y, **taken)
+        classes = None
+        if is_classifier(model):
+            classes = PublicClasses.of(model.classes_, "classes")
+        return Calibrated(model.sampler_, classes)
+
+    def _check_same(self, found: Calibrated) -> None:
+        """Refuse another reference or target than those of a fit."""
+        if self.certificate is None:
+            return
+        check_same_calibration(self.certificate, found.certificate)
+        fitted = getattr(self.model, "sampler_", self.model)
+        one, two = (s.pairs_.sketch for s in (fitted, found.sampler))
+        if one is not None and two is not None and not one.same_rows(two):
+            raise IncompatibleError(
+                "X_reference must be the records that it was fitted with, but they "
+                "are others."
+            )
+
+
+def _own_sampler(model: PrivateMixin) -> SensitivitySampler:
+    """Return the sampler of an estimator; a known sensitivity has no reference."""
+    source = model.sensitivity
+    if isinstance(source, FrozenEstimator):
+        source = source.estimator
+    if source is None:
+        return SensitivitySampler()
+    if not isinstance(source, SensitivitySampler):
+        raise ValueError(
+            "sensitivity of what is audited must be None or a SensitivitySampler, got "
+            f"{source!r}: a sensitivity that is known has no reference to audit."
+        )
+    return source
+
+
+def _check_target(model: Any, source: SensitivitySampler) -> None:
+    """Refuse what has no risk over pairs that blocks of records can be."""
+    if source.relation == "add-remove":
+        raise ValueError(
+            "relation must be 'replace-one' for an audit, got 'add-remove': blocks are "
+            "cut by position, so that a record more or less would change them all."
+        )
+    check_probability(model.gamma, "gamma")
+    if math.isinf(check_epsilon(model.epsilon)):
+        raise ValueError(
+            f"epsilon of what is audited must be finite, got {model.epsilon!r}: no "
+            "pair exceeds an infinite level."
+        )
+    certificate = getattr(model, "certificate_", None)
+    if certificate is not None and certificate.reference_is_private:
+        raise IncompatibleError(
+            "The neighbor pairs came from private data, so there is no public "
+            "reference to audit: fit with one."
+        )
+
+
+def _in_container_of(X: Records, drawn: Records) -> Records:
+    """Return numbers in a data frame with the names of `X`, if that is one."""
+    names = column_names(X)
+    fits = is_numbers(drawn) and names is not None and len(names) == drawn.shape[1]
+    return frame_like(X, drawn) if fits and is_frame(X) else drawn
+
+
+def _prepare(model: Any, n_jobs: int | None, rng: np.random.Generator) -> Any:
+    """Let a clone be repeatable in what is public, and its noise be secret."""
+    given: dict[str, Any] = {"noise_random_state": None, "verbose": 0}
+    if model.random_state is None:
+        given["random_state"] = int(rng.integers(2**31))
+    if n_jobs is not None:
+        given["n_jobs"] = n_jobs
+    return model.set_params(**given)

@@ -1,0 +1,187 @@
+"""Counting blocks of private records that exceed a level: each is a pair by itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+
+from skparisk._silence import silenced
+from skparisk._validate import check_at_least
+from skparisk.calibration import SampledPairs, Target
+from skparisk.calibration._drawn import drawn_scales
+from skparisk.calibration._pairs import norms_of_pairs
+from skparisk.laws import Law
+from skparisk.laws._names import as_law
+from skparisk.mechanisms import IsotropicShape, NoiseShape
+from skparisk.neighbors import Database, NeighborPairs
+from skparisk.queries import Query
+from skparisk.reference._base import RecordPool
+from skparisk.reference._records import take_rows
+from skparisk.sensitivity import SensitivitySampler
+from skparisk.sensitivity._parallel import one_blas_thread
+
+__all__ = ["BlockJudge", "choose_blocks", "count_exceeding", "cut_blocks"]
+
+Block = tuple[Database, np.random.SeedSequence]
+
+# Of a database, unless those of the release have fewer: one record is 5 % of it then.
+LEAST_RECORDS = 20
+_TASKS_PER_WORKER = 4
+
+
+@dataclass(frozen=True, eq=False)
+class BlockJudge:
+    """Tells of a block whether its pair exceeds the level, at calibrated noise.
+
+    All of it is public, so that what it says of a block is a function of that block,
+    and of random numbers that depend on no record.
+    """
+
+    query: Query
+    n_records: int
+    n_outputs: int
+    target: Target
+    law: Law
+    shape: NoiseShape
+    n_draws: int | None
+    noise_scale: float
+
+    @classmethod
+    def of(cls, sampler: SensitivitySampler) -> BlockJudge:
+        """Return that of a fitted sampler."""
+        evidence = sampler.certificate_.require_evidence()
+        return cls(
+            query=sampler.query_,
+            n_records=evidence.n_records,
+            n_outputs=evidence.n_outputs,
+            target=Target(
+                sampler.epsilon, sampler.gamma, sampler.delta, sampler.randomness
+            ),
+            law=as_law(sampler.law),
+            shape=getattr(sampler.mechanism_, "shape", IsotropicShape()),
+            n_draws=evidence.n_draws,
+            noise_scale=evidence.noise_scale,
+        )
+
+    def exceeds(self, block: Block) -> bool:
+        """Tell if the pair of a block exceeds the level; one without an answer does."""
+        exceeded = True
+        # Nothing but that may be seen of it.
+        with np.errstate(all="ignore"), silenced(), suppress(Exception):
+            exceeded = self._exceeds(*block)
+        return exceeded
+
+    def _exceeds(self, records: Database, seed: np.random.SeedSequence) -> bool:
+        rng = np.random.default_rng(seed)
+        n = self.n_records
+        pairs = NeighborPairs.of(
+            RecordPool(*records),
+            np.arange(n)[None],
+            rng.integers(n, size=1),
+            np.array([n]),
+        )
+        # A pool for each block: others would have a say in what is rounding here.
+        found = self.query.detached().on_pool(pairs.pool, n)(pairs)
+        answered = np.isfinite(found.values).all()
+        if not answered or found.values.shape[1] != self.n_outputs:
+            return True
+        pair = SampledPairs(
+            found.values,
+            found.errors,
+            np.zeros(self.n_outputs),
+            draw_seed=int.from_bytes(rng.bytes(16), "little"),
+        )
+        return self.is_beyond(pair, rng)
+
+    def is_beyond(self, pair: SampledPairs, rng: np.random.Generator) -> bool:
+        """Tell if an answered pair exceeds the level: what calibration has at a risk.
+
+        With one draw of the noise where the risk is over that as well.
+        """
+        epsilon, n_outputs = self.target.epsilon, self.n_outputs
+        if self.n_draws:
+            drawn = drawn_scales(pair, epsilon, self.law, self.shape, n_draws=1)
+            return bool(drawn[0] > self.noise_scale)
+        distance = norms_of_pairs(pair, self.shape, self.law)
+        if self.n_draws is None:
+            unit = self.law.unit_noise(epsilon, self.target.delta, n_outputs)
+            return bool(distance[0] * unit.scale > self.noise_scale)
+        risk = self.law.pair_risks(
+            distance,
+            self.noise_scale,
+            epsilon,
+            n_outputs=n_outputs,
+            steps=self.law.risk_steps(epsilon, self.target.gamma, n_outputs),
+        )
+        return bool(rng.random() < risk[0])
+
+
+def choose_blocks(
+    n_rows: int,
+    n_blocks: int | None,
+    *,
+    n_release: int | None,
+    needed: Callable[[], int],
+) -> tuple[int, int]:
+    """Return how many blocks there are, and the records of a database of each.
+
+    That is one less than a block has, and no more than the release has, if that is
+    known. `needed` says how many blocks are enough, where none are given.
+    """
+    most = n_rows if n_release is None else n_release
+    size = min(LEAST_RECORDS, most) + 1
+    if n_blocks is None:
+        wanted = needed()
+        chosen = max(wanted, n_rows // (most + 1))
+        advice = "give more records, a larger epsilon, or fewer n_blocks, which are "
+        advice += "likelier to be inconclusive"
+    else:
+        chosen = wanted = check_at_least(n_blocks, "n_blocks", 1)
+        advice = f"n_blocks may be {n_rows // size} at most"
+    if n_rows < wanted * size:
+        raise ValueError(
+            f"X must have at least {wanted * size} records, for {wanted} blocks of "
+            f"{size}, got {n_rows}: {advice}."
+        )
+    return chosen, min(n_rows // chosen - 1, most)
+
+
+def cut_blocks(
+    records: Database, n_blocks: int, size: int, seed: np.random.SeedSequence
+) -> list[Block]:
+    """Return disjoint blocks of records, by position after a random permutation."""
+    X, y = records
+    order, judged = seed.spawn(2)
+    rows = np.random.default_rng(order).permutation(X.shape[0])
+    lines: NDArray[np.intp] = rows[: n_blocks * size].reshape(n_blocks, size)
+    return [
+        ((take_rows(X, line), take_rows(y, line)), own)
+        for line, own in zip(lines, judged.spawn(n_blocks), strict=True)
+    ]
+
+
+def count_exceeding(
+    judge: BlockJudge, blocks: Sequence[Block], n_jobs: int | None = None
+) -> int:
+    """Return how many blocks exceed the level: private, and moved by 1 by a record."""
+    workers = effective_n_jobs(n_jobs)
+    n_tasks = min(len(blocks), 1 if workers == 1 else _TASKS_PER_WORKER * workers)
+    parts = np.array_split(np.arange(len(blocks)), n_tasks)
+    tasks = (
+        delayed(_count)(judge, [blocks[i] for i in part], os.getpid()) for part in parts
+    )
+    with one_blas_thread():
+        return sum(Parallel(n_jobs=n_jobs)(tasks))
+
+
+def _count(judge: BlockJudge, blocks: Sequence[Block], parent: int) -> int:
+    """Count in one worker."""
+    in_parent = os.getpid() == parent
+    with nullcontext() if in_parent else one_blas_thread():
+        return sum(map(judge.exceeds, blocks))
