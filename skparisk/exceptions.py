@@ -144,6 +144,10 @@ def warn_private_reference() -> None:
         "Neighboring databases are sampled from the private data themselves, or from a "
         "table that shares records with them: the sensitivity and the noise scale are "
         "then computed from these data without noise, and the guarantee is only about "
-        "resamples of them. Give a public or simulated reference.",
+        "resamples of them. Ways out: public records, X_reference=X_public, "
+        "y_reference=y_public; a data dictionary, "
+        "X_reference=SchemaReference({'age': (18, 90), ...}, target=(0.0, 5e4)); a "
+        "proven bound, sensitivity='bound', where there is one. The page \"Little or no "
+        'public data" of the documentation says how to choose, and how to audit it.',
         PrivacyLeakWarning,
     )
