@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from skparisk.ledger import PrivacyLedger
     from skparisk.linear_model import PrivateLogisticRegression, PrivateRidge
     from skparisk.model_selection import PrivateGridSearchCV, search_certificate
-    from skparisk.reference import SchemaReference
+    from skparisk.reference import LearnedReference, SchemaReference
     from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
     from skparisk.svm import PrivateLinearSVC
     from skparisk.wrappers import PrivateEstimator
@@ -44,6 +44,7 @@ __all__ = [
     "HeuristicGuaranteeWarning",
     "IncompatibleError",
     "KnownSensitivity",
+    "LearnedReference",
     "PrivacyLeakWarning",
     "PrivacyLedger",
     "PrivateEstimator",
@@ -88,7 +89,7 @@ _HOMES = {
     "ledger": ("PrivacyLedger",),
     "linear_model": ("PrivateLogisticRegression", "PrivateRidge"),
     "model_selection": ("PrivateGridSearchCV", "search_certificate"),
-    "reference": ("SchemaReference",),
+    "reference": ("LearnedReference", "SchemaReference"),
     "sensitivity": ("KnownSensitivity", "SensitivitySampler"),
     "svm": ("PrivateLinearSVC",),
     "wrappers": ("PrivateEstimator",),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.certificate._learning import Learning
 from skparisk.laws import Law
 from skparisk.laws._rows import row_norms
 from skparisk.mechanisms import IsotropicShape, NoiseShape
@@ -55,6 +56,9 @@ class SampledPairs:
     domain : Domain or None
         What records are moved to before the query is asked about them.
 
+    learning : Learning or None
+        What the reference was learned with, if other private records were used for it.
+
     provisos : tuple of str
         What a guarantee that comes from them rests on.
     """
@@ -67,6 +71,7 @@ class SampledPairs:
     sketch: RecordSketch | None = None
     schema: Schema | None = None
     domain: Domain | None = None
+    learning: Learning | None = None
     provisos: tuple[str, ...] = ()
     withheld: bool = field(default=False, init=False)
 

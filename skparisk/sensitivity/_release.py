@@ -13,11 +13,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._private_data import (
-    hide_values,
     validate_private,
     validate_private_records,
     validate_records,
 )
+from skparisk._silence import hide_values
 from skparisk._simulated import is_simulated
 from skparisk.calibration import SampledPairs
 from skparisk.calibration._pairs import norms_of_pairs
@@ -33,6 +33,7 @@ from skparisk.mechanisms import AdditiveNoise, ExponentialChoice, IsotropicShape
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query, RecordQuery
 from skparisk.queries._base import answer_private
+from skparisk.reference._learned import refuse_learned_from
 from skparisk.reference._records import (
     Records,
     Schema,
@@ -170,7 +171,8 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         Raises
         ------
         ValueError
-            If the data or the answer are not finite numbers, or targets are missing.
+            If the data or the answer are not finite numbers, targets are missing, or
+            the data are records that the reference was learned from.
 
         IncompatibleError
             If the data have another number of records than was sampled for, the
@@ -192,6 +194,10 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         return self._answer(X, y)
 
     def _answer(self, X: Records, y: NDArray[Any] | None) -> Any:
+        return self._add_noise(self._ask(X, y))
+
+    def _ask(self, X: Records, y: NDArray[Any] | None) -> NDArray[np.float64]:
+        """Return the answer on private records, without noise."""
         check_n_records(n_rows(X), self.n_records_, str(self.certificate_.relation))
         answer = answer_private(self.query_, *self._as_asked(X, y))
         if len(answer) != self.n_outputs_:
@@ -199,7 +205,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
                 f"The query was sampled with {self.n_outputs_} outputs but returned a "
                 "different number of them on the private data."
             )
-        return self._add_noise(answer)
+        return answer
 
     def _as_asked(
         self, X: Records, y: NDArray[Any] | None
@@ -269,8 +275,11 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
 
     def _recognize(self, X: Records, y: Any) -> None:
         """Drop the pairs, with a warning, if private records are in their reference."""
+        if is_simulated():
+            return
+        refuse_learned_from(self.pairs_.learning, X, y)
         sketch = self.pairs_.sketch
-        if sketch is None or is_simulated():
+        if sketch is None:
             return
         if RecordSketch.of(X, y).overlaps(sketch):
             warn_private_reference()

@@ -28,8 +28,10 @@ from skparisk._validate import (
 )
 from skparisk.calibration import Rule, SampledPairs, Target
 from skparisk.calibration._calibrate import find_noise
-from skparisk.calibration._rules import as_rule
+from skparisk.calibration._rules import as_rule, rule_proviso
 from skparisk.calibration._terms import Terms, agree
+from skparisk.certificate import Certificate
+from skparisk.certificate._claim import SEEDED, law_proviso
 from skparisk.exceptions import (
     CalibrationError,
     HeuristicGuaranteeWarning,
@@ -37,6 +39,7 @@ from skparisk.exceptions import (
     warn_caller,
 )
 from skparisk.laws import Law
+from skparisk.laws._names import as_law
 from skparisk.mechanisms import NoiseShape
 from skparisk.neighbors import n_own
 from skparisk.queries import Query, RecordQuery
@@ -47,7 +50,7 @@ from skparisk.reference._records import Schema, n_rows
 from skparisk.sensitivity._parallel import check_repeatable, sample_pairs
 from skparisk.sensitivity._release import ClaimOfPairs, ReleaseMixin
 
-__all__ = ["SensitivitySampler"]
+__all__ = ["SensitivitySampler", "claim_at_most"]
 
 _RANDOMNESS = ("implicit", "both")
 
@@ -57,6 +60,34 @@ _PRIVATE_FAILURE = (
     "reason is not shown because it may reveal something about them; give a public "
     "reference."
 )
+
+
+def claim_at_most(
+    sampler: SensitivitySampler, epsilon: float, gamma: float, *, seeded: bool
+) -> Certificate:
+    """Return what a release will claim at most, by the parameters alone.
+
+    A rule of the caller's may certify a larger risk than was asked for.
+    """
+    rule = as_rule(sampler.calibration, sampler.failure_prob)
+    if sampler.advantage is not None:
+        level, risk, over = 0.0, sampler.advantage, "both"
+    else:
+        level, risk, over = epsilon, gamma, sampler.randomness
+        if not isinstance(sampler.calibration, str):
+            index = rule.order_index(sampler.n_pairs, gamma)
+            risk = max(gamma, rule.certify_risk(sampler.n_pairs, index))
+    return Certificate(
+        level,
+        0.0 if over == "both" else sampler.delta,
+        float(risk),
+        failure_prob=rule.failure_prob,
+        randomness=over,
+        relation=sampler.relation,
+        post_processed=sampler.advantage is not None,
+        void_reasons=(*([SEEDED] if seeded else []), *rule.void_reasons),
+        provisos=(*rule_proviso(rule), *law_proviso(as_law(sampler.law).name)),
+    )
 
 
 class SensitivitySampler(ReleaseMixin, BaseEstimator):
@@ -340,12 +371,12 @@ default="isotropic"
         self, terms: Terms, query: Query, X: Any, y: Any, *, private: bool
     ) -> Self:
         """Sample pairs from the reference, and calibrate to them."""
-        n_records = self._choose_n_records(query, n_rows(X))
         reference: Reference = (
             TableReference(X, y)
             if self.reference is None
             else as_reference(self.reference)
         )
+        n_records = self._choose_n_records(query, reference, n_rows(X))
         schema = Schema.of(X, getattr(self, "feature_names_in_", None))
         reference.check_schema(schema)
         form: Form = "array" if schema.container == "array" else "given"
@@ -374,6 +405,7 @@ default="isotropic"
         )
         pairs.draw_seed = int.from_bytes(rng.bytes(16), "little")
         pairs.sketch, pairs.domain = reference.sketch, reference.domain
+        pairs.learning = reference.learning
         # What columns hold is as the reference says: `X` may be private.
         known = drawn if reference.schema is None else reference.schema
         pairs.schema = dataclasses.replace(
@@ -482,6 +514,8 @@ default="isotropic"
             seeded=self.noise_random_state is not None,
             **about,
         )
+        if pairs.learning is not None:
+            certificate = pairs.learning.cover(certificate)
         self.claim_ = ClaimOfPairs(certificate, pairs)
         if terms.rule.void_reasons:
             warn_caller(" ".join(terms.rule.void_reasons), HeuristicGuaranteeWarning)
@@ -561,7 +595,15 @@ default="isotropic"
                 f"n_records must be None or 1 with query=None, got {self.n_records!r}."
             )
 
-    def _choose_n_records(self, query: Query, n_rows: int) -> int:
+    def _choose_n_records(self, query: Query, reference: Reference, n_rows: int) -> int:
+        fixed = reference.fixed_n_records
+        if fixed is not None and not isinstance(query, RecordQuery):
+            if self.n_records not in (None, fixed):
+                raise ValueError(
+                    f"n_records must be None or {fixed}, as many as the "
+                    f"{type(reference).__name__} are for, got {self.n_records!r}."
+                )
+            return fixed
         least = 2 if self.relation == "add-remove" else 1
         if self.n_records is not None:
             return check_at_least(self.n_records, "n_records", least)

@@ -27,7 +27,8 @@ from skparisk._private import (
     TrainingData,
     reference_table,
 )
-from skparisk._private_data import hide_values, validate_private_records
+from skparisk._private_data import validate_private_records
+from skparisk._silence import hide_values
 from skparisk._validate import check_at_least, check_random_state
 from skparisk.exceptions import IncompatibleError, ReferenceWarning, warn_caller
 from skparisk.queries import EstimatorQuery
