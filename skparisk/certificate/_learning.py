@@ -16,9 +16,9 @@ from skparisk.certificate._rounding import ceil_text, check_range
 __all__ = ["Learning"]
 
 _LEARNED = (
-    "The reference was learned from {} other records with {}differential privacy: the "
-    "level covers these records as well, and the risk is over pairs of the learned "
-    "law, which may differ from real people."
+    "The reference was learned from {} other records of the private data with "
+    "{}differential privacy: the risk is over pairs of the learned law, which may "
+    "differ from real people."
 )
 
 
@@ -35,14 +35,14 @@ class Learning:
     n_records : int
         Records that it was learned from.
 
-    provisos : tuple of str
+    rests_on : tuple of str
         What the guarantee of the learning rests on.
     """
 
     epsilon: float
     delta: float
     n_records: int
-    provisos: tuple[str, ...] = ()
+    rests_on: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_positive(self.epsilon, "epsilon of the LearnedReference")
@@ -56,8 +56,16 @@ class Learning:
             self.delta,
             randomness="explicit",
             relation="replace-one",
-            provisos=self.provisos,
+            provisos=self.rests_on,
         )
+
+    @property
+    def provisos(self) -> tuple[str, ...]:
+        """What a release whose pairs come from the learned law rests on."""
+        level = f"{ceil_text(self.epsilon)}-"
+        if self.delta:
+            level = f"({ceil_text(self.epsilon)}, {ceil_text(self.delta)})-"
+        return (_LEARNED.format(self.n_records, level), *self.rests_on)
 
     def cover(self, certificate: Certificate) -> Certificate:
         """Return the claim of a release about other records, and of the learning.
@@ -66,8 +74,6 @@ class Learning:
         the larger delta hold for it, and of other levels those that are not smaller
         than that of the learning. No law of the loss is known for both.
         """
-        level = ceil_text(self.epsilon)
-        level = f"({level}, {ceil_text(self.delta)})-" if self.delta else f"{level}-"
         evidence = certificate.evidence
         covered = replace(
             certificate,
@@ -76,8 +82,7 @@ class Learning:
             loss=None,
             evidence=None if evidence is None else self._cover_evidence(evidence),
         )
-        said = _LEARNED.format(self.n_records, level)
-        return covered.amended(provisos=[said, *self.provisos])
+        return covered.amended(provisos=self.provisos)
 
     def _cover_evidence(self, evidence: Evidence) -> Evidence:
         curve, measured = evidence.curve, evidence.advantage

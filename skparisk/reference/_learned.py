@@ -165,8 +165,8 @@ class LearnedReference(Reference):
         real = isinstance(fraction, Real) and not isinstance(fraction, bool)
         if not real or not 0 < fraction < 1:
             raise ValueError(f"fraction must be a number in (0, 1), got {fraction!r}.")
-        provisos = () if synthesizer is None else (_GIVEN,)
-        self._learning = partial(Learning, epsilon, delta, provisos=provisos)
+        rests_on = () if synthesizer is None else (_GIVEN,)
+        self._learning = partial(Learning, epsilon, delta, rests_on=rests_on)
         self._learning(1)  # checked now
         if synthesizer is None and delta:
             raise ValueError(
@@ -371,7 +371,7 @@ class LearnedRecords(SchemaReference):
 
     @property
     def description(self) -> str:
-        given = bool(self._learning.provisos)
+        given = bool(self._learning.rests_on)
         how = "a given synthesizer" if given else "histograms and a copula"
         return (
             f"drawn from a law that was learned by {how}, with noise, from "
@@ -460,7 +460,7 @@ class LearnedRecords(SchemaReference):
         """Return that the law is hardly more than noise, if it is."""
         learning = self._learning
         n_columns = len(self._specs) + len(self._targets)
-        if learning.provisos or tells_something(
+        if learning.rests_on or tells_something(
             learning.n_records, learning.epsilon, n_columns
         ):
             return ()

@@ -59,7 +59,9 @@ class ClaimOfPairs:
 
     def __init__(self, certificate: Certificate, pairs: SampledPairs) -> None:
         self.pairs = pairs
-        self._certificate = certificate
+        self._bare = self._certificate = certificate
+        if pairs.learning is not None:
+            self._certificate = pairs.learning.cover(certificate)
 
     @property
     def certificate(self) -> Certificate:
@@ -68,8 +70,14 @@ class ClaimOfPairs:
             self._certificate = _over_private_data(self._certificate)
         return self._certificate
 
+    @property
+    def charge(self) -> Certificate:
+        """What a release adds to a ledger: learning the reference is paid for."""
+        return self.certificate if self.pairs.learning is None else self._bare
+
     def __getstate__(self) -> dict[str, Any]:
-        return {"pairs": self.pairs, "_certificate": self.certificate}
+        certificate, charge = self.certificate, self.charge
+        return {"pairs": self.pairs, "_certificate": certificate, "_bare": charge}
 
 
 class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
@@ -301,7 +309,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         )
         return add(
             answers,
-            charges=[certificate],  # rows of records are different people's
+            charges=[self.claim_.charge],  # rows of records are different people's
             note=str(self.query_),
             noise_random_state=self.noise_random_state,
         )

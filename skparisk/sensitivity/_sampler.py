@@ -417,7 +417,8 @@ default="isotropic"
             n_outputs=pairs.n_outputs,
             gamma=terms.target.gamma,
         )
-        pairs.provisos = () if private else shortcomings
+        learned = () if reference.learning is None else reference.learning.provisos
+        pairs.provisos = () if private else (*shortcomings, *learned)
         try:
             self._calibrate(
                 pairs,
@@ -514,8 +515,6 @@ default="isotropic"
             seeded=self.noise_random_state is not None,
             **about,
         )
-        if pairs.learning is not None:
-            certificate = pairs.learning.cover(certificate)
         self.claim_ = ClaimOfPairs(certificate, pairs)
         if terms.rule.void_reasons:
             warn_caller(" ".join(terms.rule.void_reasons), HeuristicGuaranteeWarning)
