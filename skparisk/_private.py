@@ -398,8 +398,10 @@ class PrivateMixin:
                 setattr(sampler, name, getattr(self, name))
         sampler._fit_checked(data.features, targets, private=data.reference_is_private)
         if data.table is not None:
-            # The table is no part of a model; the sampled pairs stand for it.
-            sampler.set_params(reference=None, n_records=sampler.n_records_)
+            # The table is no part of a model; the sampled pairs stand for it. A law
+            # that was learned is public and nowhere else, and can be audited.
+            learned = None if data.charged is None else data.table
+            sampler.set_params(reference=learned, n_records=sampler.n_records_)
 
     def _keep_claim(
         self, certificate: Certificate, sampler: SensitivitySampler | None

@@ -193,7 +193,7 @@ class Reference(Protocol):
 
     @property
     def fixed_n_records(self) -> int | None:
-        """Records of a database, where that is not the caller's choice."""
+        """Records of a database where nothing else is asked for; None: those of `X`."""
         return None
 
     @property

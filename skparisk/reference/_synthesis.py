@@ -22,7 +22,7 @@ __all__ = [
     "count_bins",
     "histogram_sensitivity",
     "learn_copula",
-    "learns_signs",
+    "share_levels",
     "sign_sensitivity",
     "tells_something",
 ]
@@ -61,30 +61,35 @@ def sign_sensitivity(n_columns: int) -> int:
     return 2 * (n_columns // 2) * (n_columns - n_columns // 2)
 
 
+def share_levels(n_records: int, epsilon: float, n_columns: int) -> tuple[float, float]:
+    """Return the levels of histograms and of signs, whose sum is `epsilon`.
+
+    Nothing for signs if all of them would be lost in noise, by public numbers alone.
+    """
+    for_signs = _SHARE_OF_SIGNS * epsilon
+    learned = n_columns > 1 and (
+        _sign_error(n_records, for_signs, n_columns) <= _LARGEST_ERROR
+    )
+    return (epsilon - for_signs, for_signs) if learned else (epsilon, 0.0)
+
+
 def count_bins(n_records: int, epsilon: float, n_columns: int) -> int:
     """Return the bins of a column of numbers, from public numbers alone."""
-    bins = n_records * epsilon / (n_columns * _RECORDS_PER_BIN)
+    level, _ = share_levels(n_records, epsilon, n_columns)
+    bins = n_records * level / (n_columns * _RECORDS_PER_BIN)
     return max(_LEAST_BINS, math.floor(min(bins, _MOST_BINS)))
-
-
-def learns_signs(n_records: int, epsilon: float, n_columns: int) -> bool:
-    """Tell if correlations would not be lost in noise, from public numbers alone."""
-    return n_columns > 1 and _sign_error(n_records, epsilon, n_columns) <= (
-        _LARGEST_ERROR
-    )
 
 
 def tells_something(n_records: int, epsilon: float, n_columns: int) -> bool:
     """Tell if the noise of a count is not as large as counts are."""
-    share = _SHARE_OF_SIGNS if learns_signs(n_records, epsilon, n_columns) else 0.0
-    scale = histogram_sensitivity(n_columns) / ((1 - share) * epsilon)
+    level, _ = share_levels(n_records, epsilon, n_columns)
+    scale = histogram_sensitivity(n_columns) / level
     return scale <= _LARGEST_SCALE * n_records
 
 
-def _sign_error(n_records: int, epsilon: float, n_columns: int) -> float:
+def _sign_error(n_records: int, level: float, n_columns: int) -> float:
     """Return the standard deviation of the noise in a mean product of signs."""
-    scale = sign_sensitivity(n_columns) / (_SHARE_OF_SIGNS * epsilon)
-    return math.sqrt(2) * scale / n_records
+    return math.sqrt(2) * sign_sensitivity(n_columns) / (level * n_records)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,8 +212,7 @@ def learn_copula(
     `rng` places what is anywhere in a bin, independently of the records.
     """
     n_records, n_columns = len(columns[0]), len(axes)
-    dependent = learns_signs(n_records, epsilon, n_columns)
-    for_signs = _SHARE_OF_SIGNS * epsilon if dependent else 0.0
+    for_histograms, for_signs = share_levels(n_records, epsilon, n_columns)
     positions = [axis.place(v, rng) for axis, v in zip(axes, columns, strict=True)]
     counts = [
         np.bincount(place.astype(np.intp), minlength=axis.n_counts)
@@ -216,7 +220,7 @@ def learn_copula(
     ]
     mechanism = LaplaceMechanism(
         histogram_sensitivity(n_columns),
-        epsilon - for_signs,
+        for_histograms,
         sum(map(len, counts)),
     )
     noisy = mechanism.release(
@@ -226,7 +230,7 @@ def learn_copula(
     least = _PSEUDO_COUNT * mechanism.noise_scale
     shares = tuple(_shares(part, n_records, least) for part in np.split(noisy, ends))
     factor = np.eye(n_columns)
-    if dependent:
+    if for_signs:
         signs = np.column_stack(
             [_signs(place, part) for place, part in zip(positions, shares, strict=True)]
         )
@@ -234,7 +238,7 @@ def learn_copula(
         products = LaplaceMechanism(
             sign_sensitivity(n_columns), for_signs, len(pairs[0])
         ).release((signs.T @ signs)[pairs], noise_random_state=noise_random_state)
-        error = _sign_error(n_records, epsilon, n_columns)
+        error = _sign_error(n_records, for_signs, n_columns)
         factor = _correlate(products / n_records, error, n_columns)
     return HistogramCopula(tuple(axes), shares, factor)
 

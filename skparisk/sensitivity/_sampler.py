@@ -595,14 +595,6 @@ default="isotropic"
             )
 
     def _choose_n_records(self, query: Query, reference: Reference, n_rows: int) -> int:
-        fixed = reference.fixed_n_records
-        if fixed is not None and not isinstance(query, RecordQuery):
-            if self.n_records not in (None, fixed):
-                raise ValueError(
-                    f"n_records must be None or {fixed}, as many as the "
-                    f"{type(reference).__name__} are for, got {self.n_records!r}."
-                )
-            return fixed
         least = 2 if self.relation == "add-remove" else 1
         if self.n_records is not None:
             return check_at_least(self.n_records, "n_records", least)
@@ -613,6 +605,7 @@ default="isotropic"
                 "n_records must be given with relation='add-remove', got None: the "
                 "number of private records is itself private."
             )
+        n_rows = reference.fixed_n_records or n_rows
         return check_at_least(n_rows, "the number of records", least)
 
     def __sklearn_tags__(self) -> Tags:
