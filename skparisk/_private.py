@@ -296,16 +296,7 @@ class PrivateMixin:
                 f"from are split off beforehand; got {source.n_records!r} and "
                 f"{source.relation!r}."
             )
-        if learning.delta and (
-            source.randomness == "both"
-            or source.advantage is not None
-            or as_law(source.law).chooses
-        ):
-            raise ValueError(
-                "delta of the LearnedReference must be 0 with randomness='both', an "
-                f"advantage or law='exponential', got {learning.delta!r}: these "
-                "certify no delta."
-            )
+        source._check_learning(learning, source._terms)
         claim = claim_at_most(
             source,
             self.epsilon,

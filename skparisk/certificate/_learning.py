@@ -67,6 +67,21 @@ class Learning:
             level = f"({ceil_text(self.epsilon)}, {ceil_text(self.delta)})-"
         return (_LEARNED.format(self.n_records, level), *self.rests_on)
 
+    def check_target(
+        self, *, randomness: str, advantage: float | None, chooses: bool
+    ) -> None:
+        """Refuse to certify the learning together with what has no level, or delta."""
+        if advantage is not None:
+            raise ValueError(
+                f"advantage must be None with a LearnedReference, got {advantage!r}: "
+                "learning has a level, and a mean advantage has none."
+            )
+        if self.delta and (randomness == "both" or chooses):
+            raise ValueError(
+                "delta of the LearnedReference must be 0 with randomness='both' or "
+                f"law='exponential', which certify no delta; got {self.delta!r}."
+            )
+
     def cover(self, certificate: Certificate) -> Certificate:
         """Return the claim of a release about other records, and of the learning.
 

@@ -32,6 +32,7 @@ from skparisk.calibration._rules import as_rule, rule_proviso
 from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import SEEDED, law_proviso
+from skparisk.certificate._learning import Learning
 from skparisk.exceptions import (
     CalibrationError,
     HeuristicGuaranteeWarning,
@@ -506,8 +507,19 @@ default="isotropic"
         )
         return other
 
+    @staticmethod
+    def _check_learning(learning: Learning, terms: Terms) -> None:
+        target = terms.target
+        learning.check_target(
+            randomness=target.randomness,
+            advantage=target.advantage,
+            chooses=terms.law.chooses,
+        )
+
     def _calibrate(self, pairs: SampledPairs, terms: Terms, **about: Any) -> None:
         """Set everything that follows from what was sampled."""
+        if pairs.learning is not None:
+            self._check_learning(pairs.learning, terms)
         self.mechanism_, certificate = find_noise(
             pairs,
             terms,
