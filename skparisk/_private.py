@@ -265,7 +265,8 @@ class PrivateMixin:
         else:
             answer = sampler._ask(features, targets)
             said = {*sampler.certificate_.provisos} - {*data.charged.provisos}
-            spend(Certificate(0.0, provisos=tuple(sorted(said))), note=str(query))
+            if said:
+                spend(Certificate(0.0, provisos=tuple(sorted(said))), note=str(query))
             with suspend_open():
                 released = sampler._add_noise(answer)
         self._keep_claim(sampler.certificate_, sampler)

@@ -242,6 +242,7 @@ def test_a_fit_is_charged_once_for_the_larger_level():
         model = fitted(LearnedReference(SCHEMA, epsilon=1.0), epsilon=0.5)
     assert model.epsilon_ == 1.0
     assert entries(ledger) == [1.0]
+    assert len(ledger.certificates) == 1 if hasattr(ledger, "certificates") else True
     assert ledger.spent.risk == pytest.approx(0.05)
     assert {*model.certificate_.provisos} <= {*ledger.spent.provisos}
 
