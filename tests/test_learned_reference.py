@@ -3,7 +3,6 @@
 import copy
 import itertools
 import pickle
-import re
 import warnings
 
 import numpy as np
@@ -232,9 +231,8 @@ def test_learning_has_a_level():
 
 
 def entries(ledger):
-    """Return the levels that it was charged, but for what has none."""
-    found = re.findall(r"^  \d+\. \S+: epsilon ([\d.]+)", str(ledger), re.MULTILINE)
-    return [float(level) for level in found if float(level)]
+    """Return the levels that it was charged."""
+    return [entry.certificate.epsilon for entry in ledger.releases]
 
 
 def test_a_fit_is_charged_once_for_the_larger_level():
@@ -242,7 +240,6 @@ def test_a_fit_is_charged_once_for_the_larger_level():
         model = fitted(LearnedReference(SCHEMA, epsilon=1.0), epsilon=0.5)
     assert model.epsilon_ == 1.0
     assert entries(ledger) == [1.0]
-    assert len(ledger.certificates) == 1 if hasattr(ledger, "certificates") else True
     assert ledger.spent.risk == pytest.approx(0.05)
     assert {*model.certificate_.provisos} <= {*ledger.spent.provisos}
 
