@@ -93,6 +93,14 @@ class Query:
         """Return a query that shares nothing which an answer might change."""
         return self
 
+    def resized(self, share: float) -> Query:
+        """Return the query that does the same to `share` times as many records.
+
+        What is weighed against a sum over records, such as a penalty, is changed with
+        the number of these. Without any, it is the same query.
+        """
+        return self
+
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         """Prepare what all pairs of a pool share; return their differences' function.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,6 +146,9 @@ class LinearSVCQuery(Query):
             return solutions.reshape(len(solutions), -1)
         coefs = solutions[:, :, :-1].reshape(len(solutions), -1)
         return np.hstack([coefs, self.intercept_scaling * solutions[:, :, -1]])
+
+    def resized(self, share: float) -> LinearSVCQuery:
+        return replace(self, C=self.C / share)
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         codes = pool_codes(pool, self.classes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -105,6 +105,9 @@ class LogisticRegressionQuery(Query):
                 ),
                 n_features,
             )
+
+    def resized(self, share: float) -> LogisticRegressionQuery:
+        return replace(self, C=self.C / share)
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         codes = pool_codes(pool, self.classes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -81,6 +81,9 @@ class RidgeQuery(Query):
         if not self.fit_intercept:
             return coef.ravel()
         return np.concatenate([coef.ravel(), np.ravel(intercept)])
+
+    def resized(self, share: float) -> RidgeQuery:
+        return replace(self, alpha=tuple((np.atleast_1d(self.alpha) * share).tolist()))
 
     def check_targets(self, y: Floats) -> None:
         """Raise ValueError unless there is one penalty, or one for each target."""
