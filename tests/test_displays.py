@@ -403,8 +403,8 @@ TARGET_ERRORS = {
     "target_epsilon and target_risk must be given together, got None and 0.5.": (
         {"target_risk": 0.5}
     ),
-    "target_epsilon must be a number in (0, inf], got 0.": (
-        {"target_epsilon": 0, "target_risk": 0.5}
+    "target_epsilon must be a number in [0, inf], got -1.": (
+        {"target_epsilon": -1, "target_risk": 0.5}
     ),
     "target_risk must be a finite number in [0, 1], got 2.": (
         {"target_epsilon": 1.0, "target_risk": 2}
