@@ -125,6 +125,10 @@ class Evidence:
     for_new_people : str, default=None
         What a risk over resamples of a table means for new people of its population.
 
+    worst_loss : float, default=None
+        The largest loss of any pair, also outside the risk, where records are clipped
+        to a domain in which the query is proven to move only so far. None: not known.
+
     curve : ndarray of shape (n_points, 2), default=None
         Other privacy levels and the risks that are certified for them at the released
         noise. None: none but those of the claim. Not compared.
@@ -151,6 +155,7 @@ class Evidence:
     n_shape_pairs: int | None = None
     reference: str | None = None
     for_new_people: str | None = None
+    worst_loss: float | None = None
     curve: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -178,6 +183,8 @@ class Evidence:
                 "order_index, n_draws, n_unanswered and n_shape_pairs must be None "
                 f"without n_pairs, got {sample!r}."
             )
+        if self.worst_loss is not None:
+            plain["worst_loss"] = check_range(self.worst_loss, "worst_loss")
         if self.curve is not None:
             plain["curve"] = _check_curve(self.curve)
         for name, value in plain.items():

@@ -227,6 +227,9 @@ def _rows_of_evidence(evidence: Evidence, randomness: str) -> list[tuple[str, st
         ]
     if evidence.for_new_people is not None:
         table.append(("for new people", evidence.for_new_people))
+    if evidence.worst_loss is not None:
+        worst = ceil_text(evidence.worst_loss)
+        table.append(("largest loss of any pair, also outside the risk", worst))
     return table
 
 
