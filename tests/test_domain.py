@@ -214,7 +214,7 @@ def test_the_range_of_a_table_is_that_of_its_values():
     ends=st.lists(st.floats(-1e300, 1e300), min_size=2, max_size=2),
     kind=st.sampled_from(["f8", "f4", "i2", "u1"]),
 )
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(derandomize=True, deadline=None, max_examples=40)
 def test_moved_numbers_are_inside_and_stay_there(values, ends, kind):
     """Also where the type of a column has no number at an end."""
     interval = Interval(*sorted(ends))
@@ -225,8 +225,9 @@ def test_moved_numbers_are_inside_and_stay_there(values, ends, kind):
         assert ((numbers >= interval.low) & (numbers <= interval.high)).all()
         again, _ = Domain([interval]).clip(moved)
         assert again.equals(moved)
-    inside = (column >= interval.low) & (column <= interval.high)
-    assert (numbers[inside] == column[inside]).all()
+    before = column.astype(np.float64)
+    inside = (before >= interval.low) & (before <= interval.high)
+    assert (numbers[inside] == before[inside]).all()
 
 
 def test_boxes_are_known_where_all_is_numbers():
