@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.calibration._moves import LargestMove
 from skparisk.laws import Law
 from skparisk.laws._rows import row_norms
 from skparisk.mechanisms import IsotropicShape, NoiseShape
@@ -55,6 +56,9 @@ class SampledPairs:
     domain : Domain or None
         What records are moved to before the query is asked about them.
 
+    largest_move : LargestMove or None
+        The most that answers can be apart in the domain, where that is proven.
+
     provisos : tuple of str
         What a guarantee that comes from them rests on.
     """
@@ -67,6 +71,7 @@ class SampledPairs:
     sketch: RecordSketch | None = None
     schema: Schema | None = None
     domain: Domain | None = None
+    largest_move: LargestMove | None = None
     provisos: tuple[str, ...] = ()
     withheld: bool = field(default=False, init=False)
 
@@ -123,7 +128,7 @@ class SampledPairs:
         empty = np.empty((0, self.differences.shape[1]))
         self.differences, self.errors, self.rounding = empty, None, empty.sum(axis=0)
         self.failure, self.draw_seed, self.sketch = None, 0, None
-        self.domain, self.provisos = None, ()
+        self.domain, self.largest_move, self.provisos = None, None, ()
         self.withheld = True
 
 

@@ -133,6 +133,9 @@ class Evidence:
     audit : MeasuredRisk, default=None
         What an audit of the reference measured; it changes nothing of the claim. None:
         not audited.
+    worst_loss : float, default=None
+        The largest loss of any pair, also outside the risk, where records are clipped
+        to a domain in which the query is proven to move only so far. None: not known.
 
     curve : ndarray of shape (n_points, 2), default=None
         Other privacy levels and the risks that are certified for them at the released
@@ -162,6 +165,7 @@ class Evidence:
     for_new_people: str | None = None
     advantage: Advantage | None = None
     audit: MeasuredRisk | None = None
+    worst_loss: float | None = None
     curve: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -191,6 +195,8 @@ class Evidence:
             )
         if self.advantage is not None:
             self._check_advantage(self.advantage)
+        if self.worst_loss is not None:
+            plain["worst_loss"] = check_range(self.worst_loss, "worst_loss")
         if self.curve is not None:
             plain["curve"] = _check_curve(self.curve)
         if self.audit is not None:

@@ -265,6 +265,9 @@ def _rows_of_evidence(evidence: Evidence, claim: Claim) -> list[tuple[str, str]]
         table.append(("reference audited", found))
         if audit is not None:
             table.append(("the audit rests on the caller's word", _AUDIT_RESTS_ON))
+    if evidence.worst_loss is not None:
+        worst = ceil_text(evidence.worst_loss)
+        table.append(("largest loss of any pair, also outside the risk", worst))
     return table
 
 

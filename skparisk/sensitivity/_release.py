@@ -349,6 +349,7 @@ def _over_private_data(certificate: Certificate) -> Certificate:
         certificate.require_evidence(),
         reference="resampled from private records",
         for_new_people=None,
+        worst_loss=None,
         n_unanswered=None,
         advantage=None,
         audit=None,

@@ -374,6 +374,10 @@ default="isotropic"
         )
         pairs.draw_seed = int.from_bytes(rng.bytes(16), "little")
         pairs.sketch, pairs.domain = reference.sketch, reference.domain
+        if pairs.domain is not None:
+            pairs.largest_move = query.largest_move(
+                pairs.domain, n_records, self.relation
+            )
         # What columns hold is as the reference says: `X` may be private.
         known = drawn if reference.schema is None else reference.schema
         pairs.schema = dataclasses.replace(
