@@ -123,7 +123,9 @@ def test_bounds_are_probabilities_that_rise_with_the_distance(law, shifts, rate,
 def on_the_grid(law, scale, reach):
     """Return the probabilities of discrete noise of a small scale."""
     z = np.arange(-reach, reach + 1)
-    weights = np.exp(-np.abs(z) / scale if law.name == "laplace" else -(z**2) / 2 / scale**2)
+    weights = np.exp(
+        -np.abs(z) / scale if law.name == "laplace" else -(z**2) / 2 / scale**2
+    )
     return weights / weights.sum()
 
 
