@@ -109,7 +109,7 @@ def audit_reference(
     ValueError
         If a parameter is out of range, there are too few records, they are not finite
         numbers or share records with the reference, there is no reference, the relation
-        is "add-remove", or the sensitivity is known.
+        is "add-remove", the sensitivity is known, or an `advantage` is asked for.
 
     CalibrationError
         If the noise cannot be calibrated for databases of that size.
@@ -120,6 +120,14 @@ def audit_reference(
 
     BudgetExceededError
         If a ledger is open and refuses.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the noise is seeded.
+
+    ReferenceWarning
+        As a fit to as many public records does.
 
     Notes
     -----
