@@ -147,7 +147,7 @@ def warn_private_reference() -> None:
         "resamples of them. Ways out: public records, X_reference=X_public, "
         "y_reference=y_public; a data dictionary, "
         "X_reference=SchemaReference({'age': (18, 90), ...}, target=(0.0, 5e4)); a "
-        "proven bound, sensitivity='bound', where there is one. How to choose is in the "
-        'documentation, under "Little or no public data".',
+        "proven bound, sensitivity='bound', where there is one. The documentation says "
+        'how to choose, under "Little or no public data".',
         PrivacyLeakWarning,
     )
