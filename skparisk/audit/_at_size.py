@@ -26,10 +26,10 @@ from skparisk.reference import Reference, as_reference
 from skparisk.reference._base import Form
 from skparisk.reference._records import (
     Records,
+    Schema,
     column_names,
     container_of,
     frame_like,
-    is_frame,
     is_numbers,
 )
 from skparisk.reference._sketch import RecordSketch
@@ -265,9 +265,11 @@ def _check_target(model: Any, source: SensitivitySampler) -> None:
 
 def _in_container_of(X: Records, drawn: Records) -> Records:
     """Return numbers in a data frame with the names of `X`, if that is one."""
-    names = column_names(X)
-    fits = is_numbers(drawn) and names is not None and len(names) == drawn.shape[1]
-    return frame_like(X, drawn) if fits and is_frame(X) else drawn
+    if not is_numbers(drawn) or column_names(X) is None:
+        return drawn
+    # With as many columns as it should have.
+    Schema.of_width(drawn.shape[1]).check_same(Schema.of_width(X.shape[1]))
+    return frame_like(X, drawn)
 
 
 def _prepare(model: Any, n_jobs: int | None, rng: np.random.Generator) -> Any:

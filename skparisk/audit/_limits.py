@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import partial
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -197,7 +198,7 @@ def required_blocks(
     most = _LARGEST_SHARE * gamma
     if risk is None:
         risk = gamma / 2
-    elif isinstance(risk, bool) or not 0 <= risk <= most:
+    elif isinstance(risk, bool) or not (isinstance(risk, Real) and 0 <= risk <= most):
         raise ValueError(
             f"risk must be a number in [0, {most:g}], 0.9 gamma, got {risk!r}: closer "
             "to gamma it takes very many blocks."
