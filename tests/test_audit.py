@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -505,6 +506,8 @@ def test_references_of_samplers():
         )
     )
     audit_reference(ridge, X, Y, **asked)
+    frozen = FrozenEstimator(SensitivitySampler(n_pairs=39))
+    audit_reference(PrivateRidge(sensitivity=frozen), X, Y, **PUBLIC, **asked)
     sampled = TableReference(X_PUBLIC, Y_PUBLIC, sampling="subsample")
     found = audit_reference(PrivateRidge(), X, Y, X_reference=sampled, **asked)
     assert "without replacement" in found.audited.evidence.reference

@@ -121,6 +121,14 @@ def audit_reference(
     BudgetExceededError
         If a ledger is open and refuses.
 
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the noise is seeded.
+
+    ReferenceWarning
+        As a fit to as many public records does.
+
     Notes
     -----
     **Guarantee** (:ref:`thm-audit`). The audit is epsilon-differentially private for
