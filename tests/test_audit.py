@@ -36,7 +36,7 @@ from skparisk.certificate import MeasuredRisk
 from skparisk.composition import compose_basic, compose_parallel
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries import MeanQuery, Query
-from skparisk.reference import CallableReference, TableReference
+from skparisk.reference import CallableReference, SchemaReference, TableReference
 from skparisk.reference._base import RecordPool
 
 N_BLOCKS, SIZE = 12, 25
@@ -513,6 +513,20 @@ def test_references_of_samplers():
     assert "without replacement" in found.audited.evidence.reference
 
 
+def test_private_records_are_moved_to_declared_columns():
+    """As in a release, so that none of them is further out than was sampled."""
+    schema = SchemaReference({"a": (-2.0, 2.0), "b": (-2.0, 2.0)})
+    frame = pd.DataFrame(X * 1e6, columns=["a", "b"])
+    asked = {"epsilon": 40.0, "n_blocks": N_BLOCKS, "random_state": 0}
+    for query in (MeanQuery(), lambda X: np.mean(X, axis=0)):
+        sampler = SensitivitySampler(query, n_pairs=39, gamma=0.1, reference=schema)
+        judge, exceeding = prepared(sampler, None, {}, frame)
+        corners = pd.DataFrame(np.sign(X) * 2.0, columns=["a", "b"])
+        assert exceeding(frame, None) == exceeding(corners, None)
+        found = audit_reference(sampler, frame, **asked)
+        assert found.n_records == judge.n_records
+
+
 def test_records_by_themselves_are_blocks_of_two():
     """The local model: a database has one record, so that blocks are as many."""
     made = CallableReference(lambda n, rng: rng.normal(size=(n, 2)))
@@ -601,6 +615,11 @@ OWN = SensitivitySampler(MeanQuery(), n_pairs=39, reference=TableReference(X_PUB
             "epsilon of what is audited must be finite, got inf",
         ),
         (SensitivitySampler(MeanQuery(), gamma=2), {}, "gamma must be a number in"),
+        (
+            SensitivitySampler(MeanQuery(), advantage=0.1),
+            {},
+            r"advantage must be None for an audit, got 0\.1: it counts pairs that",
+        ),
         (
             ANY,
             {"X_reference": None},

@@ -249,6 +249,11 @@ def _check_target(model: Any, source: SensitivitySampler) -> None:
             "relation must be 'replace-one' for an audit, got 'add-remove': blocks are "
             "cut by position, so that a record more or less would change them all."
         )
+    if source.advantage is not None:
+        raise ValueError(
+            f"advantage must be None for an audit, got {source.advantage!r}: it counts "
+            "pairs that exceed a level, and with an advantage there is none."
+        )
     check_probability(model.gamma, "gamma")
     if math.isinf(check_epsilon(model.epsilon)):
         raise ValueError(

@@ -109,7 +109,7 @@ def audit_reference(
     ValueError
         If a parameter is out of range, there are too few records, they are not finite
         numbers or share records with the reference, there is no reference, the relation
-        is "add-remove", or the sensitivity is known.
+        is "add-remove", the sensitivity is known, or an `advantage` is asked for.
 
     CalibrationError
         If the noise cannot be calibrated for databases of that size.
