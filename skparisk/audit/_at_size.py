@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,7 @@ class Calibrated:
         """Return private records as the query takes them, or say what is wrong."""
         query = self.sampler.query_
         if self.classes is not None:
-            y = self.classes.encode(check_given(query, y), "y")
+            y = self.classes.encode_private(check_given(query, y))
         X, y = self.sampler._check_data(query, X, y, reset=False)
         sketch = self.sampler.pairs_.sketch
         if sketch is not None and RecordSketch.of(X, y).overlaps(sketch):
@@ -177,8 +178,24 @@ class Audited:
                 found = Calibrated(fitted, None)
             else:
                 found = self._fit_model(X_drawn, y_drawn, n_records, n_jobs, rng)
-        self._check_same(found)
-        return found
+            self._check_same(found)
+            return self._resized(found, n_records, X_drawn, y_drawn)
+
+    def _resized(self, found: Calibrated, n_records: int, X: Any, y: Any) -> Calibrated:
+        """Calibrate again, if the release weighs a penalty against more records."""
+        sampler, classes = found.sampler, found.classes
+        if self.n_records is None or self.n_records == n_records:
+            return found
+        query = sampler.query_.resized(n_records / self.n_records)
+        if query == sampler.query_:
+            return found
+        reference = self.reference
+        if classes is not None:
+            reference = reference.encoded(partial(classes.encode, name="y_reference"))
+            y = classes.encode(y, "y_reference")
+        sampler = clone(sampler)
+        sampler.set_params(query=query, reference=reference, n_records=n_records)
+        return Calibrated(sampler.fit(X, y), classes)
 
     def _fit_sampler(
         self,
@@ -210,7 +227,9 @@ class Audited:
         _prepare(model, n_jobs, rng).fit(X, y, **taken)
         classes = None
         if is_classifier(model):
-            classes = PublicClasses.of(model.classes_, "classes")
+            classes = PublicClasses.find(
+                model.classes_, self.reference, None, model.sampler_, y
+            )
         return Calibrated(model.sampler_, classes)
 
     def _check_same(self, found: Calibrated) -> None:

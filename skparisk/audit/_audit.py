@@ -51,7 +51,9 @@ def audit_reference(
     The risk of a certificate is over pairs of a reference. Here private records are cut
     into blocks, each of which is one real pair, and the number of those that exceed the
     level is released with noise. What is audited is calibrated anew, for databases as
-    small as the blocks.
+    small as the blocks; a penalty that is weighed against a sum over records, as that
+    of `Ridge`, is scaled down with their number, where the size of the release is
+    known.
 
     .. important::
        The records `X` must be used for nothing else: neither to fit the model, nor for
