@@ -29,6 +29,7 @@ from skparisk import (
     audit_reference,
 )
 from skparisk.audit import _audit as audit_module
+from skparisk.audit import required_blocks
 from skparisk.audit._at_size import Audited
 from skparisk.audit._blocks import BlockJudge, count_exceeding, cut_blocks
 from skparisk.audit._limits import CountNoise, risk_limits
@@ -345,7 +346,8 @@ def test_verdicts(lower, upper, verdict, risk):
     found = measured(lower=lower, upper=upper)
     assert found.verdict == verdict
     assert found.summary == (
-        f"measured at blocks of 59 records: {risk} confidence 0.95 ({verdict})"
+        f"measured at blocks of 59 records: {risk} confidence 0.95 ({verdict} "
+        "at a risk of 0.05)"
     )
     whole = ReferenceAudit(
         **vars(found), audited=audit("ridge").audited, release_records=1000
@@ -470,7 +472,7 @@ def test_a_document_with_another_audit_is_refused():
     """Its risk, its size and its entries are checked."""
     document = fitted_ridge().with_audit(audit("ridge")).to_dict()
     assert Certificate.from_dict(json.loads(json.dumps(document))).evidence.audit
-    for name, value in [("gamma", 0.2), ("n_records", 301), ("upper", 2.0)]:
+    for name, value in [("gamma", 0.01), ("n_records", 301), ("upper", 2.0)]:
         changed = json.loads(json.dumps(document))
         changed["evidence"]["audit"][name] = value
         with pytest.raises(ValueError, match="document is not a certificate"):
@@ -568,6 +570,17 @@ def test_frames_and_arrays(name, private_frame, public_frame):
     assert found.noisy_count == audit(name).noisy_count
 
 
+def test_a_verdict_about_a_larger_risk():
+    """It takes fewer blocks, and the same count may support it."""
+    ridge = PrivateRidge(**FEW_PAIRS).fit(*table(300, 5)[:2], **PUBLIC)
+    found = audit_reference(ridge, X, Y, epsilon=40.0, gamma=0.5, **PUBLIC)
+    assert found.gamma == 0.5
+    assert found.n_blocks == required_blocks(0.5, epsilon=40.0, risk=0.05)
+    assert found.audited.evidence.gamma == ridge.gamma_ == 0.05
+    assert ridge.certificate_.evidence.audit == found.measured
+    assert ridge.risk_ <= 0.05
+
+
 def test_required_blocks_are_the_default():
     """Or more, where blocks would be larger than the databases of the release."""
     wide = np.random.default_rng(0).normal(size=(7000, 2))
@@ -633,6 +646,7 @@ OWN = SensitivitySampler(MeanQuery(), n_pairs=39, reference=TableReference(X_PUB
             {"confidence": 0.1},
             r"confidence must be a number in \[0.5, 1\), got 0.1",
         ),
+        (ANY, {"gamma": 0.04}, "gamma must be at least 0.05, the risk that was asked"),
         (ANY, {"n_blocks": 0}, "n_blocks must be a whole number >= 1, got 0"),
         (
             ANY,

@@ -15,17 +15,15 @@ __all__ = ["ReferenceAudit", "cost_of_audit"]
 
 _VERDICTS = {
     "supported": (
-        "The audit supports the reference: the true risk is at most the one that was "
-        "asked for, {gamma}."
+        "The audit supports the reference: the true risk is at most {gamma}."
     ),
     "contradicted": (
-        "The audit contradicts the reference: the true risk is above the one that was "
-        "asked for, {gamma}. Do not use this reference at this risk."
+        "The audit contradicts the reference: the true risk is above {gamma}. Do "
+        "not use this reference at this risk."
     ),
     "inconclusive": (
-        "The audit is inconclusive: the true risk may be below or above the one that "
-        "was asked for, {gamma}. More blocks, or a larger epsilon for the audit, tell "
-        "more."
+        "The audit is inconclusive: the true risk may be below or above {gamma}. More "
+        "blocks, or a larger epsilon for the audit, tell more."
     ),
 }
 

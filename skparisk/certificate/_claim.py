@@ -220,13 +220,13 @@ class Evidence:
             )
 
     def _check_audit(self, audit: Any) -> None:
-        """Refuse an audit of a known sensitivity, or of another risk or size."""
+        """Refuse an audit of a known sensitivity, or of a smaller risk, or of more."""
         if not isinstance(audit, MeasuredRisk):
             raise ValueError(f"audit must be None or a MeasuredRisk, got {audit!r}.")
         most = self.n_records if self.n_pairs is not None else 0
-        if audit.gamma != self.gamma or audit.n_records > most:
+        if audit.gamma < self.gamma or audit.n_records > most:
             raise ValueError(
-                "audit must be of sampled pairs, of gamma="
+                "audit must be of sampled pairs, of a gamma of at least "
                 f"{self.gamma!r} and of at most {self.n_records} records; got "
                 f"{audit!r}."
             )
