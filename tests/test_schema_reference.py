@@ -1,5 +1,6 @@
 """Declared schemas: what is drawn, what is clipped, and every way to give them."""
 
+import copy
 import math
 import pickle
 import re
@@ -208,7 +209,7 @@ def test_shared_records_may_be_many_of_the_simulated_ones(monkeypatch, most):
 
 def test_schemas_are_cloned_as_they_are_and_pickled():
     sampler = few(reference=SCHEMA)
-    assert clone(sampler).reference is SCHEMA
+    assert clone(sampler).reference is copy.deepcopy(SCHEMA) is SCHEMA
     again = pickle.loads(pickle.dumps(SCHEMA))
     one, other = (schema.sample(5, rng_of())[0] for schema in (SCHEMA, again))
     pd.testing.assert_frame_equal(one, other)

@@ -117,18 +117,18 @@ def solved_ridge_bounds(
 
     `shape` is that of the (larger) database. None where the solver is not exact enough.
     """
-    condition = 1 + shape[0] * x_norm**2 / min(alphas)
-    if condition > _LARGEST_CONDITION:
-        return None
-    # The bound is for the exact minimizer: pay for the rounding of the solver.
-    slack = 1 + shape[1] * condition * 2.0**-50
-    return [
-        slack
-        * ridge_sensitivity_bound(
+    bounds = [
+        ridge_sensitivity_bound(
             shape[0], alpha, x_norm=x_norm, y_bound=y_bound, relation=relation
         )
         for alpha in alphas
     ]
+    condition = 1 + shape[0] * x_norm**2 / min(alphas)
+    if condition > _LARGEST_CONDITION:
+        return None
+    # The bounds are for the exact minimizer: pay for the rounding of the solver.
+    slack = 1 + shape[1] * condition * 2.0**-50
+    return [slack * bound for bound in bounds]
 
 
 def logistic_sensitivity_bound(
