@@ -386,14 +386,17 @@ def check_given(query: Query, y: Any) -> Any:
 
 def _over_private_data(certificate: Certificate, withheld: Withheld) -> Certificate:
     """Return the claim over pairs from private data, without what it has of these."""
+    known = certificate.require_evidence()
+    # As the scale of the noise, it does not depend on who was drawn.
+    advantage = None if withheld.n_candidates is None else known.advantage
     evidence = replace(
-        certificate.require_evidence(),
+        known,
         reference=withheld.reference,
         n_candidates=withheld.n_candidates,
         for_new_people=None,
         worst_loss=None,
         n_unanswered=None,
-        advantage=None,
+        advantage=advantage,
         audit=None,
         curve=None,
     )

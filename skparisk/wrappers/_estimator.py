@@ -373,7 +373,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         provisos = []
         if steps.names:
             provisos.append(PUBLIC_STEPS.format(", ".join(steps.names)))
-        if steps.supervised:
+        # Pairs of a secret sample are of other records than steps were fitted on.
+        if steps.supervised and not self.certificate_.protects_membership:
             said = SUPERVISED_STEPS.format(", ".join(steps.supervised))
             warn_caller(said, ReferenceWarning)
             provisos.append(said)

@@ -1,0 +1,151 @@
+"""What is certified of a secret sample holds for those who are drawn, and not by luck.
+
+For all who know everything but one swap: their guesses are no better than is stated.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from laws import FALSE_ALARM, assert_binomial_at_most, exceeds
+from scipy import stats
+
+from skparisk import SecretSample, SensitivitySampler
+from skparisk._simulated import simulated
+from skparisk.queries import FunctionQuery
+
+GAMMA, EPSILON = 0.2, 1.0
+N_TRIALS = 2000
+HEAVY = np.random.default_rng(0).lognormal(sigma=1.5, size=(30, 2))
+
+
+def spread(X):
+    """Return one number, which depends on the shared records as well."""
+    return X[:, 0].std()
+
+
+def moments(X):
+    """Return six numbers, of which some hang together."""
+    return np.concatenate([X.mean(axis=0), X.std(axis=0), np.median(X, axis=0)])
+
+
+def calibrate(table, query, seed, n_pairs, gamma=GAMMA):
+    """Return a draw from a table, and a sampler of its swaps."""
+    half = SecretSample(0.5).draw(table)
+    sampler = SensitivitySampler(
+        FunctionQuery(query),
+        epsilon=EPSILON,
+        gamma=gamma,
+        reference=half,
+        n_pairs=n_pairs,
+        random_state=seed,
+    )
+    return half, sampler.fit(table)
+
+
+def swap(table, half, rng):
+    """Return those who are used, and the same with one of them swapped for another."""
+    drawn = half.take_members(table, None)[0]
+    used = (table[:, None] == drawn).all(axis=2).any(axis=1)
+    other = drawn.copy()
+    other[rng.integers(len(drawn))] = table[rng.choice(np.flatnonzero(~used))]
+    return drawn, other
+
+
+@pytest.mark.parametrize("fresh_table", [False, True], ids=["given", "jointly"])
+@pytest.mark.parametrize("query", [spread, moments])
+def test_the_risk_over_swaps_is_exact(query, fresh_table):
+    """The 8th of 9 pairs has a risk of 0.2: given all records, and over these."""
+    rng = np.random.default_rng([1, fresh_table])
+    ratios, table = [], HEAVY
+    for seed in range(N_TRIALS):
+        if fresh_table:
+            table = rng.lognormal(sigma=1.5, size=(30, 2))
+        half, sampler = calibrate(table, query, seed, 9)
+        one, other = (query(X) for X in swap(table, half, rng))
+        ratios.append(np.abs(one - other).sum() / sampler.noise_scale_ / EPSILON)
+    ratios = np.array(ratios)
+    beyond = int((ratios > 1).sum())
+    assert sampler.risk_ == pytest.approx(0.2)
+    assert_binomial_at_most(beyond, N_TRIALS, sampler.risk_)
+    assert not exceeds(N_TRIALS - beyond, N_TRIALS, 1 - GAMMA)  # and it is tight
+    assert exceeds(int((ratios > 0.5).sum()), N_TRIALS, GAMMA)  # with half the noise
+
+
+def test_the_mean_over_records_of_their_risks_is_that_risk():
+    """At one scale: each record's share of swaps beyond the level, whoever is drawn."""
+    rng = np.random.default_rng(2)
+    _, sampler = calibrate(HEAVY, spread, 0, 999)
+    n, beyond, drawn = len(HEAVY), np.zeros((2, 30)), np.zeros((2, 30))
+    for _ in range(20_000):
+        order = rng.permutation(n)
+        leaves, joins, shared = order[0], order[1], order[2 : n // 2 + 1]
+        one, other = (
+            spread(HEAVY[[who, *shared]]) for who in (leaves, joins)
+        )  # each record in turn is who leaves, and who joins
+        far = abs(one - other) > EPSILON * sampler.noise_scale_
+        for side, who in enumerate((leaves, joins)):
+            beyond[side, who] += far
+            drawn[side, who] += 1
+    risks = beyond / drawn
+    assert risks.mean() == pytest.approx(beyond[0].sum() / 20_000, abs=0.02)
+    assert risks.max() > 0.9  # some records stay bare, which the certificate says
+
+
+class Attacker:
+    """Knows all records, the code, the scale, and who was drawn but for one swap."""
+
+    def __init__(self, query, table):
+        self.query, self.table = query, table
+
+    def guesses(self, n_draws, seed, noise=1.0):
+        """Return which guesses are right, and the true advantage of each.
+
+        `noise` is the share of the calibrated noise that is left of it. Neither of the
+        two samples is more likely before.
+        """
+        rng = np.random.default_rng(seed)
+        right, gains = [], []
+        for trial in range(n_draws):
+            half, sampler = calibrate(self.table, self.query, trial, 19, 0.1)
+            drawn, other = swap(self.table, half, rng)
+            one, two = (
+                np.atleast_1d(self.query(drawn)),
+                np.atleast_1d(self.query(other)),
+            )
+            scale = sampler.noise_scale_ * noise
+            if noise == 1.0:
+                with simulated():  # each draw is another game
+                    released = sampler.release(self.table)
+            else:
+                released = one + rng.laplace(scale=scale, size=one.shape)
+            ratio = np.abs(released - two) - np.abs(released - one)
+            right.append(ratio.sum() > 0)
+            # Of one output that is the advantage, of several more.
+            gains.append(-math.expm1(-np.abs(one - two).max() / (2 * scale)))
+        return np.array(right), np.array(gains)
+
+
+@pytest.mark.parametrize("query", [spread, moments])
+def test_an_attacker_who_knows_all_but_one_swap_gains_no_more_than_is_stated(query):
+    """By the exact likelihood ratio; with less noise the same attacker gains more."""
+    attacker = Attacker(query, HEAVY)
+    right, _ = attacker.guesses(N_TRIALS, 3)
+    _, sampler = calibrate(HEAVY, query, 0, 19, 0.1)
+    risk = sampler.risk_
+    level = (1 - risk) * -math.expm1(-EPSILON / 2) + risk
+    assert level < (1 - risk) * math.tanh(EPSILON / 2) + risk
+    stated = (1 + level) / 2
+    assert_binomial_at_most(int(right.sum()), N_TRIALS, stated)
+    assert right.mean() > 0.52  # it is an attack
+    error = math.sqrt(stated * (1 - stated) / N_TRIALS)
+    noise = 0.5
+    while True:
+        _, gains = attacker.guesses(200, 4, noise)
+        if (1 + gains.mean()) / 2 > stated + 5 * error:
+            break
+        noise /= 2
+    right, gains = attacker.guesses(N_TRIALS, 5, noise)
+    assert exceeds(int(right.sum()), N_TRIALS, stated)
+    hidden = stats.binomtest(int(right.sum()), N_TRIALS, (1 + gains.mean()) / 2, "less")
+    assert hidden.pvalue > FALSE_ALARM
