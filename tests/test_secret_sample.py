@@ -484,7 +484,7 @@ def test_releases_of_one_draw_add_up():
         PrivateLogisticRegression(classes=[0, 1], sensitivity=secret(half)).fit(
             X, LABELS
         )
-    total = ledger.total()
+    total = ledger.spent
     assert total.epsilon == 4.0
     assert total.protects_membership
     assert total.private
@@ -499,12 +499,12 @@ def test_a_second_draw_is_refused_while_a_ledger_is_open():
         model.fit(X, y)
         with pytest.raises(IncompatibleError, match="Draw once, half = SecretSample"):
             model.fit(X, y)
-        assert ledger.total().epsilon == 1.0
+        assert ledger.spent.epsilon == 1.0
         for part in (X[:60], X[::-1]):
             with pytest.raises(IncompatibleError, match="Draw once"):
                 clone(model).fit(part, Y[: len(part)])
         model.fit(X_PUBLIC, LABELS_PUBLIC)
-        assert ledger.total().epsilon == 2.0
+        assert ledger.spent.epsilon == 2.0
 
 
 def test_a_second_draw_is_marked_without_a_ledger():
@@ -593,6 +593,58 @@ def test_odds_of_membership_grow_by_the_level(fraction, prior):
     assert "outside the risk and delta" in str(gaussian.certificate_)
 
 
+VALUES = np.array([0.0, 0.1, 0.3, 0.35, 0.5, 0.9, 1.0, 9.0])
+N_USED, LEVEL = 3, 1.0
+
+
+def densities(scale):
+    """Return those of a noisy mean of 3 of 8, given that a number is used, or not."""
+    answers = np.linspace(-20 * scale, 3 + 20 * scale, 40_001)
+    given = np.zeros((2, len(VALUES), len(answers)))
+    counts = np.zeros((2, len(VALUES), 1))
+    for subset in itertools.combinations(range(len(VALUES)), N_USED):
+        density = stats.laplace.pdf(answers, VALUES[[*subset]].mean(), scale)
+        for record in range(len(VALUES)):
+            side = int(record in subset)
+            given[side, record] += density
+            counts[side, record] += 1
+    return answers, given / counts
+
+
+def deltas(scale):
+    """Return the delta of membership of each number, by integration."""
+    answers, (out, used) = densities(scale)
+    beyond = (used - math.exp(LEVEL) * out, out - math.exp(LEVEL) * used)
+    return np.max(
+        [np.trapezoid(np.clip(d, 0, None), answers, axis=1) for d in beyond], axis=0
+    )
+
+
+def test_the_mean_of_the_deltas_is_at_most_the_risk():
+    """Of all swaps, by enumeration; of single records it may be more."""
+    swaps = [abs(a - b) / N_USED for a, b in itertools.permutations(VALUES, 2)]
+    told = {}
+    for share in (0.3, 0.6, 0.75, 0.9):
+        scale = np.quantile(swaps, share) / LEVEL
+        risk = np.mean([swap > LEVEL * scale for swap in swaps])
+        told[share] = deltas(scale).mean() / risk, deltas(scale).max() / risk
+        assert deltas(scale).mean() <= risk
+    assert max(mean for mean, _ in told.values()) > 0.3
+    assert max(most for _, most in told.values()) > 1
+    scale = np.quantile(swaps, 0.75) / LEVEL
+    risk = np.mean([swap > LEVEL * scale for swap in swaps])
+    assert deltas(scale / 3).mean() > risk  # with less noise it is not
+
+
+def test_without_a_risk_the_odds_are_never_more():
+    scale = (VALUES.max() - VALUES.min()) / N_USED / LEVEL
+    _, (out, used) = densities(scale)
+    gain = (used / out).max()
+    assert math.exp(LEVEL) * 0.9 < gain <= math.exp(LEVEL)
+    _, (out, used) = densities(0.9 * scale)
+    assert (used / out).max() > gain
+
+
 def test_only_secret_samples_have_odds_of_membership():
     with pytest.raises(AttributeError, match="no evidence"):
         Certificate(1.0).membership_odds  # noqa: B018
@@ -640,6 +692,10 @@ def test_every_law_shape_and_calibration_goes_with_it(how):
     sampler.set_params(n_pairs=200).fit(X)
     assert sampler.release(X).shape == (3,)
     assert sampler.certificate_.private
+    assert "odds that a record is used" in str(sampler.certificate_)
+    gain = SensitivitySampler(MeanQuery(), advantage=0.2, reference=half).fit(X)
+    assert gain.certificate_.advantage.mean <= 0.2
+    assert "odds that a record is used" not in str(gain.certificate_)
     scores = secret(half, query=lambda X: X.sum(axis=0), law="exponential").fit(X)
     assert scores.release(X) in range(3)
 

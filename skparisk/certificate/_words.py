@@ -286,19 +286,20 @@ def _rows_of_membership(claim: Claim) -> list[tuple[str, str]]:
     prior = f"{evidence.n_records}/{n_others}"
     share = ceil_text(min(1.0, _all_in_all(claim)))
     level = ceil_text(claim.epsilon)
-    return [
-        (
-            "odds that a record is used",
-            f"at most {ceil_text(membership_odds(claim, evidence))} outside the risk"
-            f"{' and delta' if claim.delta else ''}, where they were {prior} before",
-        ),
-        (
-            "for one record",
-            f"({level}, delta_i)-differentially private, with a delta_i whose mean "
-            f"over the {evidence.n_candidates} records and the sampled pairs is at "
-            f"most {share}; that of a single record may be larger, also 1",
-        ),
-    ]
+    most = ceil_text(membership_odds(claim, evidence))
+    odds = (
+        "odds that a record is used",
+        f"at most {most} outside the risk{' and delta' if claim.delta else ''}, where "
+        f"they were {prior} before",
+    )
+    one = (
+        "for one record",
+        f"({level}, delta_i)-differentially private, with a delta_i whose mean over the "
+        f"{evidence.n_candidates} records and the sampled pairs is at most {share}; "
+        "that of a single record may be larger, also 1",
+    )
+    # An advantage alone leaves the odds of no output as they were.
+    return [odds, one] if claim.epsilon else [one]
 
 
 def _risk_is_over(claim: Claim) -> str:

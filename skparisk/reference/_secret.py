@@ -115,7 +115,9 @@ class SecretSample:
             )
         return n_members
 
-    def draw(self, X: Any, y: Any = None, *, noise_random_state: Any = None) -> Any:
+    def draw(
+        self, X: Any, y: Any = None, *, noise_random_state: Any = None
+    ) -> SecretDraw:
         """Draw who is used, once, for several releases.
 
         Parameters

@@ -72,26 +72,6 @@ def test_the_risk_over_swaps_is_exact(query, fresh_table):
     assert exceeds(int((ratios > 0.5).sum()), N_TRIALS, GAMMA)  # with half the noise
 
 
-def test_the_mean_over_records_of_their_risks_is_that_risk():
-    """At one scale: each record's share of swaps beyond the level, whoever is drawn."""
-    rng = np.random.default_rng(2)
-    _, sampler = calibrate(HEAVY, spread, 0, 999)
-    n, beyond, drawn = len(HEAVY), np.zeros((2, 30)), np.zeros((2, 30))
-    for _ in range(20_000):
-        order = rng.permutation(n)
-        leaves, joins, shared = order[0], order[1], order[2 : n // 2 + 1]
-        one, other = (
-            spread(HEAVY[[who, *shared]]) for who in (leaves, joins)
-        )  # each record in turn is who leaves, and who joins
-        far = abs(one - other) > EPSILON * sampler.noise_scale_
-        for side, who in enumerate((leaves, joins)):
-            beyond[side, who] += far
-            drawn[side, who] += 1
-    risks = beyond / drawn
-    assert risks.mean() == pytest.approx(beyond[0].sum() / 20_000, abs=0.02)
-    assert risks.max() > 0.9  # some records stay bare, which the certificate says
-
-
 class Attacker:
     """Knows all records, the code, the scale, and who was drawn but for one swap."""
 
