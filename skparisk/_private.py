@@ -44,10 +44,10 @@ from skparisk.ledger import spend
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query
 from skparisk.queries._base import answer_private
-from skparisk.reference import Reference, SecretDraw, TableReference
+from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import is_reference
 from skparisk.reference._records import Records, as_targets, n_rows
-from skparisk.reference._secret import as_draw
+from skparisk.reference._secret import SecretDraw, as_draw
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._release import check_given

@@ -43,7 +43,7 @@ from skparisk.composition import compose_basic, group_privacy, transfer
 from skparisk.model_selection import simulate_scores
 from skparisk.neighbors import draw_pairs
 from skparisk.queries import MeanQuery
-from skparisk.reference import SecretDraw, TableReference, _secret
+from skparisk.reference import TableReference, _secret
 from skparisk.reference._base import Reference
 
 RNG = np.random.default_rng(16)
@@ -198,7 +198,7 @@ def test_equal_random_keys_are_drawn_again():
 
 def test_a_draw_shows_nothing_and_stays_in_the_process():
     half = SecretSample(0.25).draw(X, Y)
-    assert isinstance(half, SecretDraw)
+    assert isinstance(half, _secret.SecretDraw)
     assert repr(half) == str(half) == "SecretDraw()"
     assert not hasattr(half, "__dict__")
     for same in (copy.copy(half), copy.deepcopy(half), clone(half)):

@@ -294,9 +294,9 @@ def _rows_of_membership(claim: Claim) -> list[tuple[str, str]]:
     )
     one = (
         "for one record",
-        f"({level}, delta_i)-differentially private, with a delta_i whose mean over the "
-        f"{evidence.n_candidates} records and the sampled pairs is at most {share}; "
-        "that of a single record may be larger, also 1",
+        f"({level}, delta_i)-differentially private, with a delta_i whose mean over "
+        f"the {evidence.n_candidates} records and the sampled pairs is at most "
+        f"{share}; that of a single record may be larger, also 1",
     )
     # An advantage alone leaves the odds of no output as they were.
     return [odds, one] if claim.epsilon else [one]

@@ -16,8 +16,8 @@ from skparisk.model_selection._candidates import (
     own_sampler,
 )
 from skparisk.model_selection._levels import private_parts
-from skparisk.reference import SecretDraw, SecretSample
 from skparisk.reference._records import as_records
+from skparisk.reference._secret import SecretDraw, SecretSample
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import SensitivitySampler
 

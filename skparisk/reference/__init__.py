@@ -36,7 +36,6 @@ __all__ = [
     "Reference",
     "Schema",
     "SchemaReference",
-    "SecretDraw",
     "SecretSample",
     "TableReference",
 ]

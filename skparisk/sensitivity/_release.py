@@ -35,7 +35,6 @@ from skparisk.mechanisms import AdditiveNoise, ExponentialChoice, IsotropicShape
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query, RecordQuery
 from skparisk.queries._base import answer_private
-from skparisk.reference import SecretDraw
 from skparisk.reference._base import Withheld
 from skparisk.reference._records import (
     Records,
@@ -44,6 +43,7 @@ from skparisk.reference._records import (
     as_targets,
     n_rows,
 )
+from skparisk.reference._secret import SecretDraw
 from skparisk.reference._sketch import RecordSketch
 
 __all__ = ["ClaimOfPairs", "ReleaseMixin", "check_given"]

@@ -44,13 +44,13 @@ from skparisk.queries import Query, RecordQuery
 from skparisk.queries._base import as_query
 from skparisk.reference import (
     Reference,
-    SecretDraw,
     SecretSample,
     TableReference,
     as_reference,
 )
 from skparisk.reference._base import Form, Withheld
 from skparisk.reference._records import Schema, n_rows
+from skparisk.reference._secret import SecretDraw
 from skparisk.sensitivity._parallel import check_repeatable, sample_pairs
 from skparisk.sensitivity._release import ClaimOfPairs, ReleaseMixin
 

@@ -8,10 +8,8 @@ import math
 import numpy as np
 import pytest
 from laws import FALSE_ALARM, assert_binomial_at_most, exceeds
-from scipy import stats
 
 from skparisk import SecretSample, SensitivitySampler
-from skparisk._simulated import simulated
 from skparisk.queries import FunctionQuery
 
 GAMMA, EPSILON = 0.2, 1.0
@@ -29,16 +27,17 @@ def moments(X):
     return np.concatenate([X.mean(axis=0), X.std(axis=0), np.median(X, axis=0)])
 
 
-def calibrate(table, query, seed, n_pairs, gamma=GAMMA):
+def calibrate(table, query, seed, n_pairs, **how):
     """Return a draw from a table, and a sampler of its swaps."""
     half = SecretSample(0.5).draw(table)
     sampler = SensitivitySampler(
         FunctionQuery(query),
         epsilon=EPSILON,
-        gamma=gamma,
+        gamma=GAMMA,
         reference=half,
         n_pairs=n_pairs,
         random_state=seed,
+        **how,
     )
     return half, sampler.fit(table)
 
@@ -72,60 +71,54 @@ def test_the_risk_over_swaps_is_exact(query, fresh_table):
     assert exceeds(int((ratios > 0.5).sum()), N_TRIALS, GAMMA)  # with half the noise
 
 
-class Attacker:
-    """Knows all records, the code, the scale, and who was drawn but for one swap."""
+class Game:
+    """Who is used is drawn anew each time; the scale of the noise is known to all.
 
-    def __init__(self, query, table):
-        self.query, self.table = query, table
+    The attacker knows all records, the code, the scale, and who was drawn but for one
+    swap, which is as likely as not.
+    """
 
-    def guesses(self, n_draws, seed, noise=1.0):
-        """Return which guesses are right, and the true advantage of each.
+    def __init__(self, query):
+        self.query = query
+        _, self.sampler = calibrate(
+            HEAVY, query, 0, 999, calibration="pac", failure_prob=FALSE_ALARM
+        )
 
-        `noise` is the share of the calibrated noise that is left of it. Neither of the
-        two samples is more likely before.
+    def play(self, noise=1.0):
+        """Return which guesses are right, and the least advantage of each.
+
+        `noise` is the share of the calibrated noise that is left of it.
         """
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(3)
+        mechanism = self.sampler.mechanism_
+        scale = mechanism.noise_scale * noise
         right, gains = [], []
-        for trial in range(n_draws):
-            half, sampler = calibrate(self.table, self.query, trial, 19, 0.1)
-            drawn, other = swap(self.table, half, rng)
-            one, two = (
-                np.atleast_1d(self.query(drawn)),
-                np.atleast_1d(self.query(other)),
-            )
-            scale = sampler.noise_scale_ * noise
-            if noise == 1.0:
-                with simulated():  # each draw is another game
-                    released = sampler.release(self.table)
-            else:
-                released = one + rng.laplace(scale=scale, size=one.shape)
+        for _ in range(N_TRIALS):
+            drawn, other = swap(HEAVY, SecretSample(0.5).draw(HEAVY), rng)
+            one, two = np.atleast_1d(self.query(drawn), self.query(other))
+            released = one + (mechanism.release(one) - one) * noise
             ratio = np.abs(released - two) - np.abs(released - one)
             right.append(ratio.sum() > 0)
-            # Of one output that is the advantage, of several more.
+            # Of one output that is the advantage, of several less.
             gains.append(-math.expm1(-np.abs(one - two).max() / (2 * scale)))
-        return np.array(right), np.array(gains)
+        return int(np.sum(right)), float(np.mean(gains))
 
 
 @pytest.mark.parametrize("query", [spread, moments])
 def test_an_attacker_who_knows_all_but_one_swap_gains_no_more_than_is_stated(query):
     """By the exact likelihood ratio; with less noise the same attacker gains more."""
-    attacker = Attacker(query, HEAVY)
-    right, _ = attacker.guesses(N_TRIALS, 3)
-    _, sampler = calibrate(HEAVY, query, 0, 19, 0.1)
-    risk = sampler.risk_
-    level = (1 - risk) * -math.expm1(-EPSILON / 2) + risk
-    assert level < (1 - risk) * math.tanh(EPSILON / 2) + risk
-    stated = (1 + level) / 2
-    assert_binomial_at_most(int(right.sum()), N_TRIALS, stated)
-    assert right.mean() > 0.52  # it is an attack
+    game = Game(query)
+    # All but a share GAMMA of the swaps are within the level.
+    advantage = (1 - GAMMA) * -math.expm1(-EPSILON / 2) + GAMMA
+    stated = (1 + advantage) / 2
+    assert advantage < (1 - GAMMA) * math.tanh(EPSILON / 2) + GAMMA
+    right, gain = game.play()
+    assert gain <= advantage
+    assert_binomial_at_most(right, N_TRIALS, stated)
+    assert exceeds(right, N_TRIALS, 0.5)  # it is an attack
     error = math.sqrt(stated * (1 - stated) / N_TRIALS)
-    noise = 0.5
-    while True:
-        _, gains = attacker.guesses(200, 4, noise)
-        if (1 + gains.mean()) / 2 > stated + 5 * error:
-            break
+    noise = 1.0
+    while (1 + gain) / 2 <= stated + 5 * error:
         noise /= 2
-    right, gains = attacker.guesses(N_TRIALS, 5, noise)
-    assert exceeds(int(right.sum()), N_TRIALS, stated)
-    hidden = stats.binomtest(int(right.sum()), N_TRIALS, (1 + gains.mean()) / 2, "less")
-    assert hidden.pvalue > FALSE_ALARM
+        right, gain = game.play(noise)
+    assert exceeds(right, N_TRIALS, stated)
