@@ -631,9 +631,9 @@ def test_the_mean_of_the_deltas_is_at_most_the_risk():
         assert deltas(scale).mean() <= risk
     assert max(mean for mean, _ in told.values()) > 0.3
     assert max(most for _, most in told.values()) > 1
-    scale = np.quantile(swaps, 0.75) / LEVEL
+    scale = np.quantile(swaps, 0.74) / LEVEL
     risk = np.mean([swap > LEVEL * scale for swap in swaps])
-    assert deltas(scale / 3).mean() > risk  # with less noise it is not
+    assert deltas(scale / 10).mean() > risk  # with less noise it is not
 
 
 def test_without_a_risk_the_odds_are_never_more():

@@ -196,9 +196,6 @@ class _Origin:
 
     __slots__ = ()
 
-    def __copy__(self) -> Self:
-        return self
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
