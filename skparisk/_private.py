@@ -19,8 +19,8 @@ from skparisk._callers import (
     refuse_reference_in_other_units,
     refuse_resampling_ensembles,
 )
-from skparisk._private_data import hide_values
 from skparisk._secure_noise import noise_source
+from skparisk._silence import hide_values
 from skparisk._simulated import is_simulated
 from skparisk._validate import (
     check_at_least,
@@ -47,6 +47,7 @@ from skparisk.queries._base import answer_private
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import is_reference
 from skparisk.reference._records import Records, as_targets, n_rows
+from skparisk.reference._secret import SecretDraw, as_draw
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._release import check_given
@@ -89,6 +90,10 @@ class TrainingData:
     reference_is_private : bool
         Whether pairs come from the private records, or from a table that has records
         in common with them.
+
+    draw : SecretDraw or None
+        Who of them is used, if that was drawn in secret. Pairs are then swaps, and the
+        table is only for what is public: classes and structure.
     """
 
     X: Any
@@ -96,6 +101,12 @@ class TrainingData:
     targets: NDArray[Any] | None
     table: Reference | None
     reference_is_private: bool
+    draw: SecretDraw | None = None
+
+    @property
+    def n_records(self) -> int:
+        """How many records are answered about."""
+        return n_rows(self.features) if self.draw is None else self.draw.n_members
 
 
 class PrivateMixin:
@@ -205,11 +216,20 @@ class PrivateMixin:
 
         Nothing of the private records is kept for it.
         """
+        draw = _draw_members(source, X)
         if is_simulated():
-            return TrainingData(X, features, targets, table, False)
+            return TrainingData(X, features, targets, table, False, draw)
         own = RecordSketch.of(features, targets)
         known = None if table is None else table.sketch
         private = known is not None and own.overlaps(known)
+        if draw is not None:
+            if private:
+                raise ValueError(
+                    "X_reference must be public, but it shares records with the "
+                    "training data. With a SecretSample it only supplies classes and "
+                    "structure, so it can be left None."
+                )
+            return TrainingData(X, features, targets, table, False, draw)
         if isinstance(source, SensitivitySampler):
             private |= table is None and samples_training_data(source)
             if has_records_of(source, own):
@@ -246,7 +266,7 @@ class PrivateMixin:
         else:
             sampler = source
             self._fit_sampler(sampler, query, data, targets)
-        released = sampler._answer(features, targets)
+        released = sampler._answer(features, targets, data.draw)
         self._keep_claim(sampler.certificate_, sampler)
         return np.asarray(released)
 
@@ -311,7 +331,8 @@ class PrivateMixin:
         targets: NDArray[Any] | None,
     ) -> None:
         """Fit a sampler that was prepared, for a query and data."""
-        if data.table is not None and sampler.reference is not None:
+        draw, table = data.draw, data.table if data.draw is None else None
+        if table is not None and sampler.reference is not None:
             raise ValueError(_ONE_REFERENCE)
         if sampler.query is not None and sampler.query != query:
             raise IncompatibleError(
@@ -321,14 +342,18 @@ class PrivateMixin:
         sampler.set_params(query=query)
         if sampler.n_records is not None:
             check_at_least(sampler.n_records, "n_records", 1)
-            check_n_records(n_rows(data.features), sampler.n_records, sampler.relation)
-        if data.table is not None:
-            sampler.set_params(reference=data.table)
+            check_n_records(data.n_records, sampler.n_records, sampler.relation)
+        if table is not None:
+            sampler.set_params(reference=table)
+        if draw is not None:
+            sampler.set_params(reference=draw.reference(data.features, targets))
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):  # the columns are known: they have been validated
                 setattr(sampler, name, getattr(self, name))
         sampler._fit_checked(data.features, targets, private=data.reference_is_private)
-        if data.table is not None:
+        if draw is not None:  # who was drawn, and from whom, is no part of a model
+            sampler.set_params(reference=draw.sample)
+        if table is not None:
             # The table is no part of a model; the sampled pairs stand for it.
             sampler.set_params(reference=None, n_records=sampler.n_records_)
 
@@ -368,6 +393,13 @@ class PrivateMixin:
         if tags.classifier_tags is not None:
             tags.classifier_tags.poor_score |= noisy
         return tags
+
+
+def _draw_members(source: SensitivitySource, X: Any) -> SecretDraw | None:
+    """Return who of the private records is used, if a sampler says it is secret."""
+    if not isinstance(source, SensitivitySampler) or hasattr(source, "certificate_"):
+        return None
+    return as_draw(source.reference, X, source.noise_random_state)
 
 
 def samples_training_data(source: SensitivitySource) -> bool:

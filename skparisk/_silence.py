@@ -1,8 +1,8 @@
-"""Silence for one thread: what private data make others warn of is not shown.
+"""What private data make others say is not shown: warnings, and values in errors.
 
-`warnings.catch_warnings` silences the whole process while one thread needs it, and may
-leave it silenced where threads overlap. Here one permanent filter asks which thread is
-warning.
+Silence is for one thread: `warnings.catch_warnings` silences the whole process while
+one thread needs it, and may leave it silenced where threads overlap. Here one permanent
+filter asks which thread is warning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from joblib import parallel_config
 
-__all__ = ["silenced"]
+__all__ = ["hide_values", "silenced"]
 
 
 class _SilentThread(threading.local):
@@ -65,3 +65,26 @@ def _stand_first() -> None:
 
 
 _stand_first()
+
+
+def hide_values(check: Callable[..., Any], *data: Any, **parameters: Any) -> Any:
+    """Return what a check of private data returns, without values in its message.
+
+    What messages of scikit-learn tell after a colon or on further lines may be values,
+    such as the text that is no number; but for the advice to reshape.
+    """
+    try:
+        return check(*data, **parameters)
+    except (TypeError, ValueError) as error:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        message = str(error)
+    # Raised outside, so that the error does not come along.
+    told = message.partition("\n")[0].partition(": ")[0]
+    if told != message:
+        told = (
+            f"{told.rstrip(':')} (the rest is not shown because it may reveal "
+            "something about the data)"
+        )
+        if "\nReshape your data" in message:
+            told += ". Reshape your data: array.reshape(-1, 1) is a single feature."
+    raise kind(told)

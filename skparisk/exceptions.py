@@ -138,6 +138,17 @@ def warn_private_classes() -> None:
     )
 
 
+def warn_redrawn() -> None:
+    """Warn that two secret samples of the same records were released."""
+    warn_caller(
+        "Another secret sample of these records, or of a part of them, was released "
+        "before, as by each fold of a cross-validation: there is no theorem for both "
+        "together. Draw once, half = SecretSample(fraction).draw(X, y), and give "
+        "reference=half to all fits.",
+        PrivacyLeakWarning,
+    )
+
+
 def warn_private_reference() -> None:
     """Warn that pairs are sampled from the data that are to be protected."""
     warn_caller(

@@ -12,8 +12,8 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._fitted import forget_fit
-from skparisk._private_data import hide_values
 from skparisk._secure_noise import noise_source, sample_uniform_integers
+from skparisk._silence import hide_values
 from skparisk._validate import check_choice, check_epsilon, check_random_state
 from skparisk.certificate import Certificate
 from skparisk.exceptions import PrivacyLeakWarning, warn_caller, warn_if_seeded

@@ -5,7 +5,8 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.utils import check_array
 
-from skparisk._private_data import hide_values, validate_private
+from skparisk._private_data import validate_private
+from skparisk._silence import hide_values
 
 SECRET = 91234.25
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from skparisk._private import PrivateMixin
-from skparisk._private_data import hide_values
 from skparisk._secure_noise import noise_source
+from skparisk._silence import hide_values
 from skparisk._validate import check_n_jobs, check_probability, check_random_state
 from skparisk.audit._at_size import Audited
 from skparisk.audit._blocks import (

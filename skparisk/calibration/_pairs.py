@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from skparisk.calibration._moves import LargestMove
 from skparisk.laws import Law
 from skparisk.laws._rows import row_norms
 from skparisk.mechanisms import IsotropicShape, NoiseShape
+from skparisk.reference._base import Withheld
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema
 from skparisk.reference._sketch import RecordSketch
@@ -73,7 +74,7 @@ class SampledPairs:
     domain: Domain | None = None
     largest_move: LargestMove | None = None
     provisos: tuple[str, ...] = ()
-    withheld: bool = field(default=False, init=False)
+    withheld: Withheld | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         for name in ("differences", "errors", "rounding"):
@@ -123,13 +124,22 @@ class SampledPairs:
         ]
         return int(sum(still))
 
-    def withhold(self) -> None:
-        """Forget the pairs: their reference was private."""
+    def withhold(self, withheld: Withheld) -> None:
+        """Forget the pairs: their reference was private, and certificates say so."""
         empty = np.empty((0, self.differences.shape[1]))
         self.differences, self.errors, self.rounding = empty, None, empty.sum(axis=0)
         self.failure, self.draw_seed, self.sketch = None, 0, None
         self.domain, self.largest_move, self.provisos = None, None, ()
-        self.withheld = True
+        self.withheld = withheld
+
+    def add_leak(self, leak: str) -> None:
+        """Let certificates over pairs that are withheld say what else is not protected.
+
+        One that is there already is not repeated.
+        """
+        assert self.withheld is not None
+        leaks = tuple(dict.fromkeys((*self.withheld.leaks, leak)))
+        self.withheld = replace(self.withheld, leaks=leaks)
 
 
 def norms_of_pairs(

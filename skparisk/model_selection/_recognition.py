@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 from skparisk._fitted_parts import refuse_frozen_on
 from skparisk._private import has_records_of
-from skparisk._private_data import hide_values
+from skparisk._silence import hide_values
 from skparisk.model_selection._candidates import (
     Records,
     leading_frozen_steps,
@@ -17,6 +17,7 @@ from skparisk.model_selection._candidates import (
 )
 from skparisk.model_selection._levels import private_parts
 from skparisk.reference._records import as_records
+from skparisk.reference._secret import SecretDraw, SecretSample
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import SensitivitySampler
 
@@ -30,6 +31,12 @@ def refuse_private_records(estimators: Sequence[Any], records: Records) -> None:
     """
     own = RecordSketch.of(hide_values(as_records, records.X, "X"))
     samplers = find_samplers(estimators)
+    if any(isinstance(s.reference, SecretSample | SecretDraw) for s in samplers):
+        raise ValueError(
+            "A SensitivitySampler of the estimator has a SecretSample as its "
+            "reference, which no search takes: fits to parts of the records are other "
+            "draws. Choose on public records, by simulate_scores, and fit once."
+        )
     if any(has_records_of(sampler, own) for sampler in samplers):
         raise ValueError(
             "A SensitivitySampler of the estimator was fitted on private records, or "

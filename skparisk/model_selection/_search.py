@@ -18,8 +18,8 @@ from sklearn.utils.metadata_routing import MetadataRouter
 
 from skparisk._fitted import forget_fit
 from skparisk._private import PrivateMixin
-from skparisk._private_data import hide_values
 from skparisk._secure_noise import noise_source
+from skparisk._silence import hide_values
 from skparisk._validate import check_n_jobs, check_random_state, check_verbose
 from skparisk.model_selection._candidates import Records, as_indexable, configure
 from skparisk.model_selection._exponential import ExponentialSelection
