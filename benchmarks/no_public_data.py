@@ -248,7 +248,7 @@ def test_error(
     test: NDArray[np.intp],
 ) -> float:
     """Return the median, over releases, of 1 - R2 or of the share of wrong labels."""
-    noise = LaplaceMechanism(epsilon, sensitivity, n_outputs=len(answer))
+    noise = LaplaceMechanism(sensitivity, epsilon, n_outputs=len(answer))
     released = noise.release(np.tile(answer, (N_RELEASES, 1)))
     X, y = people.X[test], people.y[test, None]
     predicted = X @ released[:, :-1].T + released[:, -1]

@@ -49,6 +49,7 @@ from skparisk.reference import LearnedReference, Reference, TableReference
 from skparisk.reference._base import is_reference
 from skparisk.reference._learned import refuse_learned_from
 from skparisk.reference._records import Records, as_targets, n_rows
+from skparisk.reference._secret import SecretDraw, as_draw
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._release import check_given
@@ -96,6 +97,10 @@ class TrainingData:
     charged : Certificate or None
         What ledgers were charged for the release beforehand, as the reference was
         learned from other records; None: nothing yet.
+
+    draw : SecretDraw or None
+        Who of them is used, if that was drawn in secret. Pairs are then swaps, and the
+        table is only for what is public: classes and structure.
     """
 
     X: Any
@@ -103,7 +108,13 @@ class TrainingData:
     targets: NDArray[Any] | None
     table: Reference | None
     reference_is_private: bool
+    draw: SecretDraw | None = None
     charged: Certificate | None = None
+
+    @property
+    def n_records(self) -> int:
+        """How many records are answered about."""
+        return n_rows(self.features) if self.draw is None else self.draw.n_members
 
 
 class PrivateMixin:
@@ -217,13 +228,22 @@ class PrivateMixin:
         if recipe is not None:
             assert isinstance(source, SensitivitySampler)
             return self._learn(source, recipe, features, targets, table)
+        draw = _draw_members(source, X)
         if is_simulated():
-            return TrainingData(X, features, targets, table, False)
+            return TrainingData(X, features, targets, table, False, draw)
         for each in (table, source):
             refuse_learned_from(_learning(each), features, targets)
         own = RecordSketch.of(features, targets)
         known = None if table is None else table.sketch
         private = known is not None and own.overlaps(known)
+        if draw is not None:
+            if private:
+                raise ValueError(
+                    "X_reference must be public, but it shares records with the "
+                    "training data. With a SecretSample it only supplies classes and "
+                    "structure, so it can be left None."
+                )
+            return TrainingData(X, features, targets, table, False, draw)
         if isinstance(source, SensitivitySampler):
             private |= table is None and samples_training_data(source)
             if has_records_of(source, own):
@@ -261,9 +281,9 @@ class PrivateMixin:
             sampler = source
             self._fit_sampler(sampler, query, data, targets)
         if data.charged is None:
-            released = sampler._answer(features, targets)
+            released = sampler._answer(features, targets, data.draw)
         else:
-            answer = sampler._ask(features, targets)
+            answer = sampler._ask(*sampler._as_asked(features, targets))
             said = {*sampler.certificate_.provisos} - {*data.charged.provisos}
             if said:
                 spend(Certificate(0.0, provisos=tuple(sorted(said))), note=str(query))
@@ -309,7 +329,7 @@ class PrivateMixin:
         split = recipe._learn_paid(features, targets, source.noise_random_state)
         source.set_params(reference=None)
         X, y = split._remaining(features, targets)
-        return TrainingData(X, X, y, split.reference, False, charged)
+        return TrainingData(X, X, y, split.reference, False, charged=charged)
 
     def _release_known(
         self,
@@ -372,7 +392,8 @@ class PrivateMixin:
         targets: NDArray[Any] | None,
     ) -> None:
         """Fit a sampler that was prepared, for a query and data."""
-        if data.table is not None and sampler.reference is not None:
+        draw, table = data.draw, data.table if data.draw is None else None
+        if table is not None and sampler.reference is not None:
             raise ValueError(_ONE_REFERENCE)
         if sampler.query is not None and sampler.query != query:
             raise IncompatibleError(
@@ -382,17 +403,21 @@ class PrivateMixin:
         sampler.set_params(query=query)
         if sampler.n_records is not None:
             check_at_least(sampler.n_records, "n_records", 1)
-            check_n_records(n_rows(data.features), sampler.n_records, sampler.relation)
-        if data.table is not None:
-            sampler.set_params(reference=data.table)
+            check_n_records(data.n_records, sampler.n_records, sampler.relation)
+        if table is not None:
+            sampler.set_params(reference=table)
+        if draw is not None:
+            sampler.set_params(reference=draw.reference(data.features, targets))
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):  # the columns are known: they have been validated
                 setattr(sampler, name, getattr(self, name))
         sampler._fit_checked(data.features, targets, private=data.reference_is_private)
-        if data.table is not None:
+        if draw is not None:  # who was drawn, and from whom, is no part of a model
+            sampler.set_params(reference=draw.sample)
+        if table is not None:
             # The table is no part of a model; the sampled pairs stand for it. A law
             # that was learned is public and nowhere else, and can be audited.
-            learned = None if data.charged is None else data.table
+            learned = None if data.charged is None else table
             sampler.set_params(reference=learned, n_records=sampler.n_records_)
 
     def _keep_claim(
@@ -447,6 +472,13 @@ def _learning(known: Any) -> Learning | None:
         known = known.pairs_ if hasattr(known, "certificate_") else known.reference
     learning: Learning | None = getattr(known, "learning", None)
     return learning
+
+
+def _draw_members(source: SensitivitySource, X: Any) -> SecretDraw | None:
+    """Return who of the private records is used, if a sampler says it is secret."""
+    if not isinstance(source, SensitivitySampler) or hasattr(source, "certificate_"):
+        return None
+    return as_draw(source.reference, X, source.noise_random_state)
 
 
 def samples_training_data(source: SensitivitySource) -> bool:

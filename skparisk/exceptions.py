@@ -138,6 +138,17 @@ def warn_private_classes() -> None:
     )
 
 
+def warn_redrawn() -> None:
+    """Warn that two secret samples of the same records were released."""
+    warn_caller(
+        "Another secret sample of these records, or of a part of them, was released "
+        "before, as by each fold of a cross-validation: there is no theorem for both "
+        "together. Draw once, half = SecretSample(fraction).draw(X, y), and give "
+        "reference=half to all fits.",
+        PrivacyLeakWarning,
+    )
+
+
 def warn_private_reference() -> None:
     """Warn that pairs are sampled from the data that are to be protected."""
     warn_caller(
@@ -147,7 +158,7 @@ def warn_private_reference() -> None:
         "resamples of them. Ways out: public records, X_reference=X_public, "
         "y_reference=y_public; a data dictionary, "
         "X_reference=SchemaReference({'age': (18, 90), ...}, target=(0.0, 5e4)); a "
-        "proven bound, sensitivity='bound', where there is one. The page \"Little or no "
-        'public data" of the documentation says how to choose, and how to audit it.',
+        "proven bound, sensitivity='bound', where there is one. The documentation says "
+        'how to choose, under "Little or no public data".',
         PrivacyLeakWarning,
     )

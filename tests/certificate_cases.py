@@ -6,10 +6,11 @@ import pytest
 from certificates import certificate
 
 from skparisk import Certificate
-from skparisk.certificate import DominatingLoss
+from skparisk.certificate import DominatingLoss, MeasuredRisk
 from skparisk.certificate import _claim as texts
 from skparisk.papers import DandekarTheorem5
 
+AUDIT = MeasuredRisk(59, 220, 3, 1.0, 0.05, 0.95, lower=0.001, upper=0.037)
 PLAIN = (str, int, float, bool, type(None))
 THEOREM_5 = DandekarTheorem5()
 
@@ -52,6 +53,7 @@ CASES = {
     "whitened": both(noise_shape="whitened", n_shape_pairs=1500),
     "draws": both(n_draws=3, order_index=4200),
     "unanswered": certificate(n_unanswered=7),
+    "audited": certificate(audit=AUDIT),
     "gaussian": certificate(
         law="gaussian", delta=1e-6, loss=DominatingLoss("gaussian", 1.5, 1e-9)
     ),

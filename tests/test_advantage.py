@@ -123,7 +123,8 @@ def test_bounds_are_probabilities_that_rise_with_the_distance(law, shifts, rate,
 def on_the_grid(law, scale, reach):
     """Return the probabilities of discrete noise of a small scale."""
     z = np.arange(-reach, reach + 1)
-    weights = np.exp(-np.abs(z) / scale if law.name == "laplace" else -(z**2) / 2 / scale**2)
+    power = -np.abs(z) / scale if law.name == "laplace" else -(z**2) / 2 / scale**2
+    weights = np.exp(power)
     return weights / weights.sum()
 
 
@@ -354,9 +355,9 @@ def test_what_was_measured_is_said():
     claim = measured()
     assert claim.advantage == MEASURED
     row = (
-        "someone who knows everything but whether it was you guesses right at most 53.6 "
-        "times in 100 instead of 50, on average over people; for 95 of 100 people at "
-        "most 60.5 times in 100"
+        "someone who knows everything but whether it was you guesses right at most "
+        "53.6 times in 100 instead of 50, on average over people; for 95 of 100 people "
+        "at most 60.5 times in 100"
     )
     assert row in str(claim)
     assert measured(void_reasons=(SEEDED,)).advantage.mean == 1

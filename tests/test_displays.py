@@ -18,6 +18,7 @@ from skparisk.displays import RiskCurveDisplay, SensitivityDisplay
 from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning
 from skparisk.linear_model import PrivateRidge
 from skparisk.papers import DandekarTheorem5
+from skparisk.reference._base import Withheld
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 
 RNG = np.random.default_rng(0)
@@ -359,7 +360,7 @@ def test_pairs_that_are_not_kept_are_not_drawn(sampler):
     with pytest.warns(PrivacyLeakWarning):
         ridge = PrivateRidge(random_state=0).fit(X, Y)
     dropped = pickle.loads(pickle.dumps(sampler))
-    dropped.pairs_.withhold()
+    dropped.pairs_.withhold(Withheld())
     for estimator in (ridge, dropped):
         expected = (
             f"The sampled pairs of this {type(estimator).__name__} were not kept "
@@ -403,8 +404,8 @@ TARGET_ERRORS = {
     "target_epsilon and target_risk must be given together, got None and 0.5.": (
         {"target_risk": 0.5}
     ),
-    "target_epsilon must be a number in (0, inf], got 0.": (
-        {"target_epsilon": 0, "target_risk": 0.5}
+    "target_epsilon must be a number in [0, inf], got -1.": (
+        {"target_epsilon": -1, "target_risk": 0.5}
     ),
     "target_risk must be a finite number in [0, 1], got 2.": (
         {"target_epsilon": 1.0, "target_risk": 2}

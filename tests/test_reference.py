@@ -21,6 +21,7 @@ from skparisk import ReferenceWarning, SensitivitySampler
 from skparisk.exceptions import IncompatibleError
 from skparisk.reference import (
     CallableReference,
+    Categories,
     DensityReference,
     SchemaReference,
     TableReference,
@@ -717,7 +718,7 @@ def test_columns_of_a_function_are_unknown():
 @pytest.mark.parametrize("reference", ["table", None, TABLE, TableReference])
 def test_anything_else_is_no_reference(reference):
     """The message names what is allowed."""
-    message = "reference must be a TableReference, DensityReference, SchemaReference or"
+    message = r"reference must be a TableReference, .* SecretSample or a callable"
     with pytest.raises(ValueError, match=message):
         as_reference(reference)
 
@@ -737,3 +738,53 @@ def test_target_columns_that_are_none_are_refused(columns):
 def test_the_class_of_a_density_is_refused():
     with pytest.raises(ValueError, match="density must be a fitted object"):
         DensityReference(GaussianMixture)
+
+
+# Clipping to the range of a table
+
+
+def test_private_records_are_clipped_to_the_range_of_a_table():
+    table = TableReference(TABLE, clip=True)
+    assert table.domain.box.tolist() == [
+        TABLE.min(axis=0).tolist(),
+        TABLE.max(axis=0).tolist(),
+    ]
+    assert "; private records are clipped to the range of the table" in (
+        table.description
+    )
+    other = table.with_targets(np.arange(float(len(TABLE))))
+    assert other.domain.target_box.ravel().tolist() == [0, len(TABLE) - 1]
+    assert other.encoded(lambda y: y + 1).domain.targets == other.domain.targets
+    assert TableReference(TABLE).domain is None
+
+
+def test_the_range_of_a_split_table_is_that_of_the_shared_half():
+    """Rows of pairs are clipped to it, and known again as they were."""
+    rows = np.random.default_rng(0).normal(size=(40, 1))
+    table = TableReference(rows, rows[:, 0], sampling="split", clip=True)
+    source = table.bind(5, n_shared=3, n_own=2, seed=np.random.SeedSequence(0))
+    low, high = source.pool.X[source.others].min(), source.pool.X[source.others].max()
+    assert table.domain.box.ravel().tolist() == [low, high]
+    assert (low, high) != (rows.min(), rows.max())
+    own = source.pool.X[source.own]
+    assert ((own >= low) & (own <= high)).all()
+    assert ((source.pool.y >= low) & (source.pool.y <= high)).all()
+    np.testing.assert_array_equal(source.pool.X[source.others], rows[source.others])
+    assert "clipped to the range of that half" in table.description
+    assert table.sketch.overlaps(TableReference(rows, rows[:, 0]).sketch)
+
+
+def test_ranges_of_other_containers():
+    texts = np.array(["a text", "another"], dtype=object)
+    assert TableReference(texts, clip=True).domain.columns == (None,)
+    labels = TableReference(TABLE[:3], ["a", "b", "b"], clip=True)
+    assert labels.domain.targets == (Categories(["b", "a"]),)
+    coded = labels.encoded(lambda y: np.array([float(label == "b") for label in y]))
+    assert coded.domain.targets == (Categories([1.0, 0.0]),)
+
+
+def test_disjoint_pairs_have_no_range():
+    with pytest.raises(ValueError, match="clip must be False with sampling='disjoint'"):
+        TableReference(TABLE, sampling="disjoint", clip=True)
+    with pytest.raises(ValueError, match="clip must be"):
+        TableReference(TABLE, clip="yes")

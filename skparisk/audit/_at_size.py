@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,10 @@ from skparisk.reference import (
 from skparisk.reference._base import Form
 from skparisk.reference._records import (
     Records,
+    Schema,
     column_names,
     container_of,
     frame_like,
-    is_frame,
     is_numbers,
 )
 from skparisk.reference._sketch import RecordSketch
@@ -78,7 +79,7 @@ class Calibrated:
         """Return private records as the query takes them, or say what is wrong."""
         query = self.sampler.query_
         if self.classes is not None:
-            y = self.classes.encode(check_given(query, y), "y")
+            y = self.classes.encode_private(check_given(query, y))
         X, y = self.sampler._check_data(query, X, y, reset=False)
         sketch = self.sampler.pairs_.sketch
         if sketch is not None and RecordSketch.of(X, y).overlaps(sketch):
@@ -188,8 +189,24 @@ class Audited:
                 found = Calibrated(fitted, None)
             else:
                 found = self._fit_model(X_drawn, y_drawn, n_records, n_jobs, rng)
-        self._check_same(found)
-        return found
+            self._check_same(found)
+            return self._resized(found, n_records, X_drawn, y_drawn)
+
+    def _resized(self, found: Calibrated, n_records: int, X: Any, y: Any) -> Calibrated:
+        """Calibrate again, if the release weighs a penalty against more records."""
+        sampler, classes = found.sampler, found.classes
+        if self.n_records is None or self.n_records == n_records:
+            return found
+        query = sampler.query_.resized(n_records / self.n_records)
+        if query == sampler.query_:
+            return found
+        reference = self.reference
+        if classes is not None:
+            reference = reference.encoded(partial(classes.encode, name="y_reference"))
+            y = classes.encode(y, "y_reference")
+        sampler = clone(sampler)
+        sampler.set_params(query=query, reference=reference, n_records=n_records)
+        return Calibrated(sampler.fit(X, y), classes)
 
     def _fit_sampler(
         self,
@@ -221,7 +238,9 @@ class Audited:
         _prepare(model, n_jobs, rng).fit(X, y, **taken)
         classes = None
         if is_classifier(model):
-            classes = PublicClasses.of(model.classes_, "classes")
+            classes = PublicClasses.find(
+                model.classes_, self.reference, None, model.sampler_, y
+            )
         return Calibrated(model.sampler_, classes)
 
     def _check_same(self, found: Calibrated) -> None:
@@ -260,6 +279,11 @@ def _check_target(model: Any, source: SensitivitySampler) -> None:
             "relation must be 'replace-one' for an audit, got 'add-remove': blocks are "
             "cut by position, so that a record more or less would change them all."
         )
+    if source.advantage is not None:
+        raise ValueError(
+            f"advantage must be None for an audit, got {source.advantage!r}: it counts "
+            "pairs that exceed a level, and with an advantage there is none."
+        )
     check_probability(model.gamma, "gamma")
     if math.isinf(check_epsilon(model.epsilon)):
         raise ValueError(
@@ -276,9 +300,11 @@ def _check_target(model: Any, source: SensitivitySampler) -> None:
 
 def _in_container_of(X: Records, drawn: Records) -> Records:
     """Return numbers in a data frame with the names of `X`, if that is one."""
-    names = column_names(X)
-    fits = is_numbers(drawn) and names is not None and len(names) == drawn.shape[1]
-    return frame_like(X, drawn) if fits and is_frame(X) else drawn
+    if not is_numbers(drawn) or column_names(X) is None:
+        return drawn
+    # With as many columns as it should have.
+    Schema.of_width(drawn.shape[1]).check_same(Schema.of_width(X.shape[1]))
+    return frame_like(X, drawn)
 
 
 def _prepare(model: Any, n_jobs: int | None, rng: np.random.Generator) -> Any:

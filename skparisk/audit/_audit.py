@@ -9,7 +9,7 @@ import numpy as np
 from skparisk._private import PrivateMixin
 from skparisk._secure_noise import noise_source
 from skparisk._silence import hide_values
-from skparisk._validate import check_n_jobs, check_random_state
+from skparisk._validate import check_n_jobs, check_probability, check_random_state
 from skparisk.audit._at_size import Audited
 from skparisk.audit._blocks import (
     BlockJudge,
@@ -18,6 +18,7 @@ from skparisk.audit._blocks import (
     cut_blocks,
 )
 from skparisk.audit._limits import (
+    LARGEST_SHARE,
     CountNoise,
     check_confidence,
     required_blocks,
@@ -38,6 +39,7 @@ def audit_reference(
     y: Any = None,
     *,
     epsilon: float,
+    gamma: float | None = None,
     n_blocks: int | None = None,
     confidence: float = 0.95,
     X_reference: Any = None,
@@ -51,7 +53,9 @@ def audit_reference(
     The risk of a certificate is over pairs of a reference. Here private records are cut
     into blocks, each of which is one real pair, and the number of those that exceed the
     level is released with noise. What is audited is calibrated anew, for databases as
-    small as the blocks.
+    small as the blocks; a penalty that is weighed against a sum over records, as that
+    of `Ridge`, is scaled down with their number, where the size of the release is
+    known.
 
     .. important::
        The records `X` must be used for nothing else: neither to fit the model, nor for
@@ -74,6 +78,12 @@ def audit_reference(
 
     epsilon : float
         Privacy level of the audit, finite, >= 2**-20. Unitless.
+
+    gamma : float, default=None
+        Risk that the verdict is about, in (0, 1), at least the one that was asked for,
+        which is the default. With a reference that is just right the true risk is close
+        to the latter, and an audit of it inconclusive: ask if it is at most twice as
+        much, or ask for half as much in the fit.
 
     n_blocks : int, default=None
         Blocks T. None: :func:`required_blocks` for the audited risk, or as many as
@@ -109,7 +119,7 @@ def audit_reference(
     ValueError
         If a parameter is out of range, there are too few records, they are not finite
         numbers or share records with the reference, there is no reference, the relation
-        is "add-remove", or the sensitivity is known.
+        is "add-remove", the sensitivity is known, or an `advantage` is asked for.
 
     CalibrationError
         If the noise cannot be calibrated for databases of that size.
@@ -120,6 +130,14 @@ def audit_reference(
 
     BudgetExceededError
         If a ledger is open and refuses.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If the noise is seeded.
+
+    ReferenceWarning
+        As a fit to as many public records does.
 
     Notes
     -----
@@ -155,6 +173,12 @@ def audit_reference(
     entropy = check_random_state(random_state, "random_state").bytes(16)
     public, cuts = np.random.SeedSequence(int.from_bytes(entropy, "little")).spawn(2)
     what = Audited.of(audited, X_reference, y_reference)
+    judged = what.gamma if gamma is None else check_probability(gamma, "gamma")
+    if judged < what.gamma:
+        raise ValueError(
+            f"gamma must be at least {what.gamma!r}, the risk that was asked for, got "
+            f"{gamma!r}: noise for it does not aim at less."
+        )
     seeded = noise_random_state is not None
     cost = cost_of_audit(float(epsilon), seeded)
     check_room(cost)
@@ -164,7 +188,10 @@ def audit_reference(
         n_blocks,
         n_release=what.n_records,
         needed=lambda: required_blocks(
-            what.gamma, epsilon=epsilon, confidence=confidence
+            judged,
+            epsilon=epsilon,
+            confidence=confidence,
+            risk=what.gamma if what.gamma <= LARGEST_SHARE * judged else None,
         ),
     )
     calibrated = what.calibrate(n_records, records, n_jobs, public)
@@ -180,7 +207,7 @@ def audit_reference(
         n_blocks,
         noisy_count,
         float(epsilon),
-        what.gamma,
+        judged,
         confidence,
         limits.lower,
         limits.upper,

@@ -60,9 +60,7 @@ class BlockJudge:
             query=sampler.query_,
             n_records=evidence.n_records,
             n_outputs=evidence.n_outputs,
-            target=Target(
-                sampler.epsilon, sampler.gamma, sampler.delta, sampler.randomness
-            ),
+            target=sampler._target(),
             law=as_law(sampler.law),
             shape=getattr(sampler.mechanism_, "shape", IsotropicShape()),
             n_draws=evidence.n_draws,

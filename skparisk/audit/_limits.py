@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import partial
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from skparisk._secure_noise import ByteSource, sample_discrete_laplace
 from skparisk._validate import check_at_least, check_positive, check_probability
 
 __all__ = [
+    "LARGEST_SHARE",
     "CountNoise",
     "RiskLimits",
     "check_confidence",
@@ -29,7 +31,7 @@ _FARTHEST = 60
 _SLACK = 2.0**-30
 _DIGITS = 2.0**-40
 # With a true risk closer to the one that is asked for it takes too many blocks.
-_LARGEST_SHARE = 0.9
+LARGEST_SHARE = 0.9
 
 
 class CountNoise(NamedTuple):
@@ -194,10 +196,10 @@ def required_blocks(
     gamma = check_probability(gamma, "gamma")
     noise = CountNoise.at(epsilon)
     confidence = check_confidence(confidence)
-    most = _LARGEST_SHARE * gamma
+    most = LARGEST_SHARE * gamma
     if risk is None:
         risk = gamma / 2
-    elif isinstance(risk, bool) or not 0 <= risk <= most:
+    elif isinstance(risk, bool) or not (isinstance(risk, Real) and 0 <= risk <= most):
         raise ValueError(
             f"risk must be a number in [0, {most:g}], 0.9 gamma, got {risk!r}: closer "
             "to gamma it takes very many blocks."

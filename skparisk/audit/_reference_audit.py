@@ -15,16 +15,15 @@ __all__ = ["ReferenceAudit", "cost_of_audit"]
 
 _VERDICTS = {
     "supported": (
-        "The audit supports the reference: the risk that was asked for, {gamma}, is "
-        "not below the upper limit."
+        "The audit supports the reference: the true risk is at most {gamma}."
     ),
     "contradicted": (
-        "The audit contradicts the reference: the risk that was asked for, {gamma}, "
-        "is below the lower limit. Do not use this reference at this risk."
+        "The audit contradicts the reference: the true risk is above {gamma}. Do "
+        "not use this reference at this risk."
     ),
     "inconclusive": (
-        "The audit is inconclusive: the risk that was asked for, {gamma}, is between "
-        "the limits. More blocks, or a larger epsilon for the audit, tell more."
+        "The audit is inconclusive: the true risk may be below or above {gamma}. More "
+        "blocks, or a larger epsilon for the audit, tell more."
     ),
 }
 
@@ -133,7 +132,12 @@ class ReferenceAudit(MeasuredRisk):
         release = "larger databases"
         if known is not None:
             release = f"databases of {known} records, which the release is about,"
-        return f"That it is the same at {release} is evidence, not proof."
+        return (
+            f"That it is the same at {release} is evidence, not proof. Penalties were "
+            "scaled down with the number of records."
+            if known is not None
+            else f"That it is the same at {release} is evidence, not proof."
+        )
 
     def __str__(self) -> str:
         return "\n".join(self._meaning())

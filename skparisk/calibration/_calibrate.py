@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from skparisk._validate import check_random_state, check_relation
 from skparisk.calibration._attackers import measure_advantage
+from skparisk.calibration._moves import largest_loss
 from skparisk.calibration._pairs import SampledPairs, norms_of_pairs
 from skparisk.calibration._rules import Rule, rule_proviso
 from skparisk.calibration._scale import find_scale
@@ -180,7 +181,7 @@ def find_noise(
     ours = isinstance(terms.shape, str) or type(terms.shape) is IsotropicShape
     given_shape = () if ours else (_GIVEN_SHAPE,)
     shape = _fit_shape(terms, pairs.take(slice(terms.n_shape_pairs)))
-    pairs = pairs.take(slice(terms.n_shape_pairs, None))
+    move, pairs = pairs.largest_move, pairs.take(slice(terms.n_shape_pairs, None))
     distances = norms_of_pairs(pairs, shape, law)
     sensitivity = float(
         np.partition(distances, terms.order_index - 1)[terms.order_index - 1]
@@ -221,6 +222,7 @@ def find_noise(
             terms=terms,
             n_outputs=pairs.n_outputs,
         ),
+        worst_loss=largest_loss(move, law, shape, noise.noise_scale, target.epsilon),
         curve=found.curve,
     )
     reasons = (*([SEEDED] if seeded else []), *rule.void_reasons)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.calibration._moves import LargestMove
 from skparisk.certificate._learning import Learning
 from skparisk.laws import Law
 from skparisk.laws._rows import row_norms
 from skparisk.mechanisms import IsotropicShape, NoiseShape
+from skparisk.reference._base import Withheld
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema
 from skparisk.reference._sketch import RecordSketch
@@ -59,6 +61,9 @@ class SampledPairs:
     learning : Learning or None
         What the reference was learned with, if other private records were used for it.
 
+    largest_move : LargestMove or None
+        The most that answers can be apart in the domain, where that is proven.
+
     provisos : tuple of str
         What a guarantee that comes from them rests on.
     """
@@ -72,8 +77,9 @@ class SampledPairs:
     schema: Schema | None = None
     domain: Domain | None = None
     learning: Learning | None = None
+    largest_move: LargestMove | None = None
     provisos: tuple[str, ...] = ()
-    withheld: bool = field(default=False, init=False)
+    withheld: Withheld | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         for name in ("differences", "errors", "rounding"):
@@ -123,13 +129,22 @@ class SampledPairs:
         ]
         return int(sum(still))
 
-    def withhold(self) -> None:
-        """Forget the pairs: their reference was private."""
+    def withhold(self, withheld: Withheld) -> None:
+        """Forget the pairs: their reference was private, and certificates say so."""
         empty = np.empty((0, self.differences.shape[1]))
         self.differences, self.errors, self.rounding = empty, None, empty.sum(axis=0)
         self.failure, self.draw_seed, self.sketch = None, 0, None
-        self.domain, self.provisos = None, ()
-        self.withheld = True
+        self.domain, self.largest_move, self.provisos = None, None, ()
+        self.withheld = withheld
+
+    def add_leak(self, leak: str) -> None:
+        """Let certificates over pairs that are withheld say what else is not protected.
+
+        One that is there already is not repeated.
+        """
+        assert self.withheld is not None
+        leaks = tuple(dict.fromkeys((*self.withheld.leaks, leak)))
+        self.withheld = replace(self.withheld, leaks=leaks)
 
 
 def norms_of_pairs(

@@ -52,7 +52,8 @@ class MeasuredRisk:
         Privacy level that this was released with, finite, > 0. Unitless.
 
     gamma : float
-        Risk that the audited noise is calibrated to, in (0, 1).
+        Risk that the verdict is about, in (0, 1): at least the one that the audited
+        noise is calibrated to.
 
     confidence : float
         Confidence of each of the limits, in [0.5, 1).
@@ -127,7 +128,8 @@ class MeasuredRisk:
         verdict = self.verdict
         return (
             f"measured at blocks of {self.n_records} records: risk {found[verdict]} "
-            f"with confidence {self.confidence:g} ({verdict})"
+            f"with confidence {self.confidence:g} ({verdict} at a risk of "
+            f"{self.gamma:g})"
             f"{_SEEDED if self.seeded else ''}"
         )
 

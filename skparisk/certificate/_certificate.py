@@ -18,6 +18,7 @@ from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._attackers import advantage_of
 from skparisk.certificate._audit import check_same_calibration
 from skparisk.certificate._claim import (
+    MEMBERSHIP,
     PRIVATE_CLASSES,
     PRIVATE_REFERENCE,
     SEEDED,
@@ -135,6 +136,22 @@ class Certificate(Claim):
     def classes_are_private(self) -> bool:
         """Whether the classes of a classifier were read off the private labels."""
         return PRIVATE_CLASSES in self.leaks
+
+    @property
+    def protects_membership(self) -> bool:
+        """Whether it is protected which records are used, and not the records."""
+        return MEMBERSHIP in self.provisos
+
+    @property
+    def membership_odds(self) -> float:
+        """Largest posterior odds that a record is used, outside the risk.
+
+        ``exp(epsilon) * n / (N - n)``, of n records that were drawn in secret from N,
+        for someone to whom all choices of n were equally likely before
+        (:ref:`thm-secret-sample`). Infinite where there is no guarantee; an
+        AttributeError unless it is about a single release of a secret sample.
+        """
+        return words.membership_odds(self, self.require_evidence())
 
     @property
     def noise_epsilon(self) -> float:

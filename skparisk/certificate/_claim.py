@@ -25,11 +25,14 @@ __all__ = [
     "CERTAIN",
     "DECLARED",
     "INFINITE",
+    "MEMBERSHIP",
     "NO_NOISE",
     "PRIVATE_CLASSES",
     "PRIVATE_REFERENCE",
     "RANDOMNESS",
+    "REDRAWN",
     "SEEDED",
+    "SEEDED_DRAW",
     "SENTENCES",
     "Claim",
     "Evidence",
@@ -46,6 +49,10 @@ SEEDED = (
     "The noise was drawn from a seed (noise_random_state), and anyone who knows the "
     "seed can remove it: this release is NOT private."
 )
+SEEDED_DRAW = (
+    "The secret sample was drawn from a seed (noise_random_state), and anyone who "
+    "knows the seed knows who is used: this release is NOT private."
+)
 NO_NOISE = "epsilon is infinite and no noise was added: this release is NOT private."
 INFINITE = "The total epsilon is infinite: these releases are NOT private."
 CERTAIN = "Risk and delta add up to 1 or more, so nothing is guaranteed."
@@ -60,7 +67,15 @@ PRIVATE_CLASSES = (
     "The classes were not declared but read off the private labels: the set of classes "
     "is released without noise."
 )
+REDRAWN = (
+    "Another secret sample of these records, or of a part of them, was drawn and "
+    "released as well: what both releases together tell is not covered."
+)
 # What the guarantee rests on.
+MEMBERSHIP = (
+    "What is protected is which of the records handed over are used; the scale and the "
+    "shape of the noise depend on all of them, without noise."
+)
 DECLARED = "The sensitivity was declared by the caller and has not been checked."
 _GIVEN_LAW = (
     "The law of the noise ({}) was supplied by the caller, and what it says of its "
@@ -133,6 +148,12 @@ class Evidence:
     audit : MeasuredRisk, default=None
         What an audit of the reference measured; it changes nothing of the claim. None:
         not audited.
+    worst_loss : float, default=None
+        The largest loss of any pair, also outside the risk, where records are clipped
+        to a domain in which the query is proven to move only so far. None: not known.
+    n_candidates : int, default=None
+        Records of which `n_records` were drawn in secret, if which of them is what the
+        claim protects.
 
     curve : ndarray of shape (n_points, 2), default=None
         Other privacy levels and the risks that are certified for them at the released
@@ -162,6 +183,8 @@ class Evidence:
     for_new_people: str | None = None
     advantage: Advantage | None = None
     audit: MeasuredRisk | None = None
+    worst_loss: float | None = None
+    n_candidates: int | None = None
     curve: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -191,6 +214,13 @@ class Evidence:
             )
         if self.advantage is not None:
             self._check_advantage(self.advantage)
+        if self.worst_loss is not None:
+            plain["worst_loss"] = check_range(self.worst_loss, "worst_loss")
+        if self.n_candidates is not None:
+            least = plain["n_records"] + 1
+            plain["n_candidates"] = check_at_least(
+                self.n_candidates, "n_candidates", least
+            )
         if self.curve is not None:
             plain["curve"] = _check_curve(self.curve)
         if self.audit is not None:
@@ -214,13 +244,13 @@ class Evidence:
             )
 
     def _check_audit(self, audit: Any) -> None:
-        """Refuse an audit of a known sensitivity, or of another risk or size."""
+        """Refuse an audit of a known sensitivity, or of a smaller risk, or of more."""
         if not isinstance(audit, MeasuredRisk):
             raise ValueError(f"audit must be None or a MeasuredRisk, got {audit!r}.")
         most = self.n_records if self.n_pairs is not None else 0
-        if audit.gamma != self.gamma or audit.n_records > most:
+        if audit.gamma < self.gamma or audit.n_records > most:
             raise ValueError(
-                "audit must be of sampled pairs, of gamma="
+                "audit must be of sampled pairs, of a gamma of at least "
                 f"{self.gamma!r} and of at most {self.n_records} records; got "
                 f"{audit!r}."
             )
@@ -421,7 +451,9 @@ class Claim:
             )
         provisos: tuple[str, ...] = plain["provisos"]
         declared = evidence.calibration == "declared" and DECLARED not in provisos
-        return (DECLARED, *provisos) if declared else provisos
+        provisos = (DECLARED, *provisos) if declared else provisos
+        member = evidence.n_candidates is not None and MEMBERSHIP not in provisos
+        return (*provisos, MEMBERSHIP) if member else provisos
 
 
 def law_proviso(name: str) -> tuple[str, ...]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from skparisk.certificate._attackers import advantage_of
 from skparisk.certificate._claim import (
     DECLARED,
+    MEMBERSHIP,
     PRIVATE_CLASSES,
     PRIVATE_REFERENCE,
+    REDRAWN,
     Claim,
     Evidence,
 )
@@ -18,7 +22,7 @@ from skparisk.certificate._rounding import (
     people_text,
 )
 
-__all__ = ["METHODS", "conditions", "in_words", "rows"]
+__all__ = ["METHODS", "conditions", "in_words", "membership_odds", "rows"]
 
 NEIGHBORS = {
     "replace-one": "two databases that differ in one record",
@@ -70,9 +74,43 @@ def in_words(claim: Claim) -> str:
     if DECLARED in claim.provisos:
         words += ", provided that the declared sensitivity is a true bound"
     words += "."
-    if claim.leaks:
+    if MEMBERSHIP in claim.provisos:
+        words = f"{_who_is_used(claim)} {words}"
+    if REDRAWN in claim.leaks:
+        words += " This does not cover what other samples of these records tell."
+    if {*claim.leaks} - {REDRAWN}:
         words += " This does not cover what was released without noise."
     return words
+
+
+def _who_is_used(claim: Claim) -> str:
+    """Return what is protected instead of records."""
+    n_candidates = None if claim.evidence is None else claim.evidence.n_candidates
+    if claim.evidence is None or n_candidates is None:
+        which, all_of = "which of the records handed over are used", "all of them"
+    else:
+        n_records = claim.evidence.n_records
+        which = f"which {n_records} of these {n_candidates} records are used"
+        all_of = f"all {n_candidates}"
+    return (
+        f"What is protected is {which}, against someone who knows {all_of}; that a "
+        "person is among them is not protected, and the scale and the shape of the "
+        "noise depend on them."
+    )
+
+
+def membership_odds(claim: Claim, evidence: Evidence) -> float:
+    """Return the largest posterior odds that a record is used, outside the risk."""
+    if evidence.n_candidates is None:
+        raise AttributeError("this certificate is not about a secret sample.")
+    if claim.void_reasons:
+        return math.inf
+    n_others = evidence.n_candidates - evidence.n_records
+    try:
+        odds = math.exp(claim.epsilon) * evidence.n_records / n_others
+    except OverflowError:
+        return math.inf
+    return odds * (1 + 2.0**-40)
 
 
 def _claim_in_words(claim: Claim) -> str:
@@ -146,9 +184,19 @@ def conditions(claim: Claim) -> tuple[str, ...]:
     # What is not known may need as much as any of them.
     fixed = claim.method in _FIXED_LEVELS or claim.method not in METHODS
     sampled = risky and claim.randomness != "explicit"
+    secret = MEMBERSHIP in claim.provisos
     cases = {
         "the reference that neighboring databases were sampled from is public and "
-        "describes the population": sampled and PRIVATE_REFERENCE not in claim.leaks,
+        "describes the population": (
+            sampled and PRIVATE_REFERENCE not in claim.leaks and not secret
+        ),
+        "each person has one of the records that were drawn from, or else records are "
+        "protected, and not people": secret,
+        "how many are drawn was fixed beforehand, and nobody is told who is used": (
+            secret
+        ),
+        "no other sample of these records is drawn, in this process or another; "
+        "several releases are about the members of one draw": secret,
         "queries released with a risk did not depend on earlier releases": (
             several and sampled
         ),
@@ -195,6 +243,7 @@ def rows(claim: Claim) -> list[tuple[str, str]]:
     if claim.risk and claim.randomness != "implicit" and not claim.void_reasons:
         table.append(("anything computed from it, such as predictions", _after(claim)))
     table.append(("what an attacker gains", _gain(claim)))
+    table += _rows_of_membership(claim)
     if claim.failure_prob:
         share = ceil_text(claim.failure_prob)
         table.append(("fails for a fraction of the samples of pairs", share))
@@ -228,6 +277,31 @@ def _gain(claim: Claim) -> str:
     return words
 
 
+def _rows_of_membership(claim: Claim) -> list[tuple[str, str]]:
+    """Return what a claim about a secret sample means for one of the records."""
+    evidence = claim.evidence
+    if evidence is None or evidence.n_candidates is None or claim.void_reasons:
+        return []
+    n_others = evidence.n_candidates - evidence.n_records
+    prior = f"{evidence.n_records}/{n_others}"
+    share = ceil_text(min(1.0, _all_in_all(claim)))
+    level = ceil_text(claim.epsilon)
+    most = ceil_text(membership_odds(claim, evidence))
+    odds = (
+        "odds that a record is used",
+        f"at most {most} outside the risk{' and delta' if claim.delta else ''}, where "
+        f"they were {prior} before",
+    )
+    one = (
+        "for one record",
+        f"({level}, delta_i)-differentially private, with a delta_i whose mean over "
+        f"the {evidence.n_candidates} records and the sampled pairs is at most "
+        f"{share}; that of a single record may be larger, also 1",
+    )
+    # An advantage alone leaves the odds of no output as they were.
+    return [odds, one] if claim.epsilon else [one]
+
+
 def _risk_is_over(claim: Claim) -> str:
     if claim.risk or claim.failure_prob:
         return _OVER[claim.randomness]
@@ -257,14 +331,20 @@ def _rows_of_evidence(evidence: Evidence, claim: Claim) -> list[tuple[str, str]]
             ("calibration", _calibration(evidence, claim)),
             ("reference", str(evidence.reference)),
         ]
+    if evidence.n_candidates is not None:
+        n_candidates = str(evidence.n_candidates)
+        table.append(("records that they were drawn from", n_candidates))
     if evidence.for_new_people is not None:
         table.append(("for new people", evidence.for_new_people))
-    if evidence.n_pairs is not None:
+    if evidence.n_pairs is not None and evidence.n_candidates is None:
         audit = evidence.audit
         found = "not audited" if audit is None else audit.summary
         table.append(("reference audited", found))
         if audit is not None:
             table.append(("the audit rests on the caller's word", _AUDIT_RESTS_ON))
+    if evidence.worst_loss is not None:
+        worst = ceil_text(evidence.worst_loss)
+        table.append(("largest loss of any pair, also outside the risk", worst))
     return table
 
 

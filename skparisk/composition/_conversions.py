@@ -196,6 +196,9 @@ def transfer(release: Any, kl_divergence: float, n_records: int) -> Certificate:
     ValueError
         If it is no release, or a number is out of range.
 
+    IncompatibleError
+        If it is about a secret sample, whose pairs are of no population.
+
     Notes
     -----
     **Guarantee** (:ref:`thm-conversions`). The records of a pair are independent, so
@@ -220,6 +223,11 @@ def transfer(release: Any, kl_divergence: float, n_records: int) -> Certificate:
             f"kl_divergence must be a number in [0, inf], got {kl_divergence!r}."
         )
     n = check_at_least(n_records, "n_records", 1)
+    if g.protects_membership:
+        raise IncompatibleError(
+            "release must be about pairs of a population, but a secret sample is drawn "
+            "from these records: its guarantee is about these records, and no others."
+        )
     if g.randomness == "explicit" or not (g.risk or g.failure_prob):
         return g
     n_drawn = n + g.group_size

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk._validate import check_epsilon
 from skparisk.certificate import Certificate
-from skparisk.certificate._rounding import ceil_text
+from skparisk.certificate._rounding import ceil_text, check_range
 from skparisk.displays._steps import (
     NOT_FITTED,
     Floats,
@@ -104,7 +103,7 @@ class RiskCurveDisplay(StepDisplay):
         self.target_epsilon = target_epsilon
         self.target_risk = target_risk
         if target_epsilon is not None:
-            self.target_epsilon = check_epsilon(target_epsilon, "target_epsilon")
+            self.target_epsilon = check_range(target_epsilon, "target_epsilon")
             self.target_risk = float(
                 frozen_numbers(target_risk, "target_risk", 1.0, ndim=0)
             )

@@ -28,6 +28,12 @@ __all__ = [
 ]
 
 
+_RELEASE_OUTSIDE = (
+    "Release it outside of the ledger, and charge its level by "
+    "ledger.spend((epsilon, delta, risk))."
+)
+
+
 @dataclass(eq=False)
 class _Suspension:
     """Openings that are not charged for what a thread releases, until it is over."""
@@ -159,13 +165,12 @@ def count_recorded() -> int:
     return sum(opening.book.history.n_entries for opening in list(_here.open))
 
 
-def refuse_without_level(what: str) -> None:
+def refuse_without_level(what: str, *, remedy: str = _RELEASE_OUTSIDE) -> None:
     """Refuse a release whose privacy level is unknown if it had to be recorded."""
     if _charged(what):
         raise IncompatibleError(
             f"{what} cannot be recorded in the open ledger: its privacy level is not "
-            "known. Release it outside of the ledger, and charge its level by "
-            "ledger.spend((epsilon, delta, risk))."
+            f"known. {remedy}"
         )
 
 

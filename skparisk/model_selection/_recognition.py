@@ -18,6 +18,7 @@ from skparisk.model_selection._candidates import (
 from skparisk.model_selection._levels import private_parts
 from skparisk.reference import LearnedReference
 from skparisk.reference._records import as_records
+from skparisk.reference._secret import SecretDraw, SecretSample
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import SensitivitySampler
 
@@ -37,6 +38,12 @@ def refuse_private_records(estimators: Sequence[Any], records: Records) -> None:
             "search takes: each fit would learn anew from other records. Choose on "
             "public records, by simulate_scores, and fit once; or learn once, and "
             "search among the records that remain."
+        )
+    if any(isinstance(s.reference, SecretSample | SecretDraw) for s in samplers):
+        raise ValueError(
+            "A SensitivitySampler of the estimator has a SecretSample as its "
+            "reference, which no search takes: fits to parts of the records are other "
+            "draws. Choose on public records, by simulate_scores, and fit once."
         )
     if any(has_records_of(sampler, own) for sampler in samplers):
         raise ValueError(

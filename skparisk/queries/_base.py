@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk._silence import silenced
+from skparisk.calibration._moves import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.reference._base import RecordPool
+from skparisk.reference._domain import Domain
 from skparisk.reference._records import copy_records
 
 __all__ = [
@@ -89,8 +91,26 @@ class Query:
         """Return the answer, of shape (n_outputs,)."""
         raise TypeError(f"{type(self).__name__} does not say what it computes.")
 
+    def largest_move(
+        self, domain: Domain, n_records: int, relation: str
+    ) -> LargestMove | None:
+        """Return the most that answers on neighbors in a domain are apart.
+
+        Of any two of them, whatever the reference, rounding included; of databases of
+        which the larger has `n_records`. None where that is not proven.
+        """
+        return None
+
     def detached(self) -> Query:
         """Return a query that shares nothing which an answer might change."""
+        return self
+
+    def resized(self, share: float) -> Query:
+        """Return the query that does the same to `share` times as many records.
+
+        What is weighed against a sum over records, such as a penalty, is changed with
+        the number of these. Without any, it is the same query.
+        """
         return self
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
@@ -206,6 +226,11 @@ class RecordQuery(Query):
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         return np.asarray(X[0], dtype=np.float64)
 
+    def largest_move(
+        self, domain: Domain, n_records: int, relation: str
+    ) -> LargestMove | None:
+        return _moved_by(domain.box, 1)
+
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         def differences(pairs: NeighborPairs) -> PairDifferences:
             if pairs.replacement is None:
@@ -237,6 +262,11 @@ class MeanQuery(Query):
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         return np.asarray(np.mean(X, axis=0), dtype=np.float64)
 
+    def largest_move(
+        self, domain: Domain, n_records: int, relation: str
+    ) -> LargestMove | None:
+        return _moved_by(domain.box, n_records)
+
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         # np.mean adds row by row: this is the most that two means are off.
         rounding = n_records * 2.0**-52 * np.abs(pool.X).max(axis=0)
@@ -252,6 +282,16 @@ class MeanQuery(Query):
             return PairDifferences(moves + np.copysign(rounding, moves), errors)
 
         return differences
+
+
+def _moved_by(box: NDArray[np.float64] | None, n_records: int) -> LargestMove | None:
+    """Return how far a mean moves by one record, also if it comes or goes."""
+    if box is None:
+        return None
+    low, high = box
+    rounding = 2 * n_records * 2.0**-52 * np.abs(box).max(axis=0)
+    outputs = (high - low) / n_records + rounding
+    return LargestMove(outputs, float(np.linalg.norm(outputs)))
 
 
 def as_query(query: Any) -> Query:

@@ -18,6 +18,7 @@ from sklearn.utils import get_tags
 from skparisk._silence import silenced
 from skparisk.queries._base import Differences, Query
 from skparisk.queries._labels import label_codes, pool_codes, where_classes_present
+from skparisk.queries._penalties import resize_penalties
 from skparisk.queries._state import Numbers, find_numbers, read
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
@@ -181,6 +182,12 @@ class EstimatorQuery(Query):
         # A frozen step may keep what it transforms, and `align` what it is given.
         estimator, align = copy.deepcopy((self.estimator, self.align))
         return replace(self, estimator=estimator, align=align)
+
+    def resized(self, share: float) -> EstimatorQuery:
+        asked = None if self.asked is None else resize_penalties(self.asked, share)
+        return replace(
+            self, estimator=resize_penalties(self.estimator, share), asked=asked
+        )
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         if self.classes is None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._validate import check_choice, check_flag, check_positive
+from skparisk.calibration._moves import LargestMove
 from skparisk.neighbors import NeighborPairs, count_rows
 from skparisk.queries._base import Differences, PairDifferences, Query
+from skparisk.queries._bounds import longest_row, solved_linear_svc_bound
 from skparisk.queries._labels import (
     check_classes,
     label_codes,
@@ -28,6 +31,7 @@ from skparisk.queries._linear_svc_solver import (
 )
 from skparisk.queries._together import Floats, outward_differences, products_pay
 from skparisk.reference._base import RecordPool
+from skparisk.reference._domain import Domain
 
 __all__ = ["LOSSES", "LinearSVCQuery"]
 
@@ -117,6 +121,28 @@ class LinearSVCQuery(Query):
             solutions = [self._minimize(Z) for Z in self.problems(design, codes)]
         return self.answers(np.array([solutions]))[0]
 
+    def largest_move(
+        self, domain: Domain, n_records: int, relation: str
+    ) -> LargestMove | None:
+        box = domain.box
+        if self.loss != "hinge" or box is None or not longest_row(box):
+            return None
+        scaling = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        bound = solved_linear_svc_bound(
+            self.C,
+            (n_records, box.shape[1]),
+            x_norm=longest_row(box),
+            intercept_scaling=scaling,
+            relation=relation,
+        )
+        if bound is None:
+            return None
+        n_coef, n_problems = box.shape[1] * self.n_problems, self.n_problems
+        # An intercept is the coefficient of its column, times the scaling.
+        intercepts = [scaling * bound] * (n_problems * self.fit_intercept)
+        l2 = math.sqrt(n_problems) * max(1.0, scaling) * bound
+        return LargestMove(np.array([bound] * n_coef + intercepts), l2)
+
     def _design(self, X: Floats) -> Floats:
         if not self.fit_intercept:
             return X
@@ -146,6 +172,9 @@ class LinearSVCQuery(Query):
             return solutions.reshape(len(solutions), -1)
         coefs = solutions[:, :, :-1].reshape(len(solutions), -1)
         return np.hstack([coefs, self.intercept_scaling * solutions[:, :, -1]])
+
+    def resized(self, share: float) -> LinearSVCQuery:
+        return replace(self, C=self.C / share)
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         codes = pool_codes(pool, self.classes)

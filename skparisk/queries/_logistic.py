@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._validate import check_flag, check_positive
+from skparisk.calibration._moves import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
+from skparisk.queries._bounds import longest_row, solved_logistic_bound
 from skparisk.queries._labels import (
     check_classes,
     label_codes,
@@ -21,6 +23,7 @@ from skparisk.queries._logistic_pool import CLOSE, PoolSolver
 from skparisk.queries._logistic_solver import minimizer, released
 from skparisk.queries._together import outward_differences
 from skparisk.reference._base import RecordPool
+from skparisk.reference._domain import Domain
 
 __all__ = ["LogisticRegressionQuery"]
 
@@ -105,6 +108,26 @@ class LogisticRegressionQuery(Query):
                 ),
                 n_features,
             )
+
+    def resized(self, share: float) -> LogisticRegressionQuery:
+        return replace(self, C=self.C / share)
+
+    def largest_move(
+        self, domain: Domain, n_records: int, relation: str
+    ) -> LargestMove | None:
+        box = domain.box
+        if self.fit_intercept or box is None or not longest_row(box):
+            return None
+        bound = solved_logistic_bound(
+            self.C,
+            (n_records, box.shape[1]),
+            x_norm=longest_row(box),
+            n_classes=len(self.classes),
+            relation=relation,
+        )
+        if bound is None:
+            return None
+        return LargestMove(np.full(self._n_outputs(box.shape[1]), bound), bound)
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         codes = pool_codes(pool, self.classes)

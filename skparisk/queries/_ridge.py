@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -12,8 +12,10 @@ from scipy.linalg import solve_triangular
 from sklearn.linear_model import Ridge
 
 from skparisk._silence import silenced
+from skparisk.calibration._moves import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
+from skparisk.queries._bounds import longest_row, solved_ridge_bounds
 from skparisk.queries._together import (
     Floats,
     outward_differences,
@@ -21,6 +23,7 @@ from skparisk.queries._together import (
     symmetric,
 )
 from skparisk.reference._base import RecordPool
+from skparisk.reference._domain import Domain
 
 __all__ = ["RidgeQuery"]
 
@@ -81,6 +84,35 @@ class RidgeQuery(Query):
         if not self.fit_intercept:
             return coef.ravel()
         return np.concatenate([coef.ravel(), np.ravel(intercept)])
+
+    def resized(self, share: float) -> RidgeQuery:
+        return replace(self, alpha=tuple((np.atleast_1d(self.alpha) * share).tolist()))
+
+    def largest_move(
+        self, domain: Domain, n_records: int, relation: str
+    ) -> LargestMove | None:
+        box, targets = domain.box, domain.target_box
+        if (
+            self.fit_intercept
+            or box is None
+            or targets is None
+            or not np.all(self.alpha)
+        ):
+            return None
+        x_norm, y_bound = longest_row(box), float(np.abs(targets).max())
+        if not x_norm or not y_bound:
+            return None
+        bounds = solved_ridge_bounds(
+            np.broadcast_to(self.alpha, targets.shape[1]).tolist(),
+            (n_records, box.shape[1]),
+            x_norm=x_norm,
+            y_bound=y_bound,
+            relation=relation,
+        )
+        if bounds is None:
+            return None
+        outputs = np.repeat(bounds, box.shape[1])
+        return LargestMove(outputs, float(np.linalg.norm(bounds)))
 
     def check_targets(self, y: Floats) -> None:
         """Raise ValueError unless there is one penalty, or one for each target."""

@@ -26,6 +26,7 @@ from skparisk.reference._learned import (
 from skparisk.reference._made import CallableReference, DensityReference
 from skparisk.reference._records import Schema
 from skparisk.reference._schema import SchemaReference
+from skparisk.reference._secret import SecretDraw, SecretSample
 from skparisk.reference._table import TableReference
 
 __all__ = [
@@ -43,12 +44,25 @@ __all__ = [
     "Reference",
     "Schema",
     "SchemaReference",
+    "SecretSample",
     "TableReference",
 ]
 
 
-def as_reference(reference: Any) -> Reference:
-    """Return `reference` itself, or a plain callable as a `CallableReference`."""
+def as_reference(reference: Any, X: Any = None, y: Any = None) -> Reference:
+    """Return `reference` itself, or a plain callable as a `CallableReference`.
+
+    Members that were drawn from (X, y) have these as their reference.
+    """
+    if isinstance(reference, SecretSample):
+        raise ValueError(
+            "reference must know who is used, which a SecretSample by itself does not: "
+            f"draw from the records first, half = {reference!r}.draw(X, y), and give "
+            "reference=half. Private estimators do that in fit."
+        )
+    if isinstance(reference, SecretDraw):
+        reference.check(X)
+        return reference.reference(X, y)
     if not isinstance(reference, type):
         if is_reference(reference):
             known: Reference = reference
@@ -56,7 +70,7 @@ def as_reference(reference: Any) -> Reference:
         if callable(reference):
             return CallableReference(reference)
     raise ValueError(
-        "reference must be a TableReference, DensityReference, SchemaReference or a "
-        "callable (n_records, rng) -> X or (X, y); got an object of type "
-        f"{type(reference).__name__}."
+        "reference must be a TableReference, DensityReference, SchemaReference, "
+        "SecretSample or a callable (n_records, rng) -> X or (X, y); got an object of "
+        f"type {type(reference).__name__}."
     )

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.certificate._claim import PRIVATE_REFERENCE
 from skparisk.certificate._learning import Learning
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import (
@@ -30,6 +31,7 @@ __all__ = [
     "RecordPool",
     "RecordSource",
     "Reference",
+    "Withheld",
     "is_reference",
 ]
 
@@ -146,6 +148,34 @@ class RecordSource(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class Withheld:
+    """What a certificate says of pairs that come from private records.
+
+    They are not kept, nor is what the certificate has of them besides the noise.
+
+    Parameters
+    ----------
+    reference : str
+        Where they come from.
+
+    n_candidates : int or None
+        Of how many records it is protected which are used; None: these themselves are.
+
+    void_reasons, leaks : tuple of str
+        As those of a certificate.
+
+    origin : object or None
+        Known to who knows which records are used, and holds nothing.
+    """
+
+    reference: str = "resampled from private records"
+    n_candidates: int | None = None
+    void_reasons: tuple[str, ...] = ()
+    leaks: tuple[str, ...] = (PRIVATE_REFERENCE,)
+    origin: object = None
+
+
 @runtime_checkable
 class Reference(Protocol):
     """A population of records. Subclasses inherit what is not said otherwise.
@@ -192,7 +222,7 @@ class Reference(Protocol):
         return None
 
     @property
-    def fixed_n_records(self) -> int | None:
+    def usual_n_records(self) -> int | None:
         """Records of a database where nothing else is asked for; None: those of `X`."""
         return None
 
@@ -217,6 +247,16 @@ class Reference(Protocol):
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Reference:
         """Return the same population with what `encode` makes of its targets."""
         return self
+
+    @property
+    def withheld(self) -> Withheld | None:
+        """What a certificate says if the records are private; None: they are public."""
+        return None
+
+    @property
+    def fixed_n_records(self) -> int | None:
+        """Records of a database, where that is not the caller's choice."""
+        return None
 
     def check_schema(self, schema: Schema) -> None:
         """Raise IncompatibleError if it is known to have other columns than `X`."""

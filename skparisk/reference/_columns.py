@@ -48,10 +48,13 @@ class Interval:
 
     def __post_init__(self) -> None:
         ends = self.low, self.high
-        if all(isinstance(end, Real) and np.isfinite(float(end)) for end in ends):
-            ends = float(self.low), float(self.high)
-        elif not all(isinstance(end, np.datetime64 | np.timedelta64) for end in ends):
-            ends = math.nan, math.nan
+        dates = np.datetime64, np.timedelta64  # the second is a number to numpy
+        if not (type(self.low) is type(self.high) and isinstance(self.low, dates)):
+            numbers = all(isinstance(end, Real) for end in ends)
+            numbers = numbers and not any(isinstance(end, dates) for end in ends)
+            ends = (float(self.low), float(self.high)) if numbers else (math.nan,) * 2
+            if not all(map(math.isfinite, ends)):
+                ends = math.nan, math.nan
         if not ends[0] <= ends[1]:
             raise ValueError(
                 "A range must have two finite ends (low, high) with low <= high, got "

@@ -34,6 +34,7 @@ from skparisk.reference._records import (
     take_rows,
 )
 from skparisk.reference._schema import SchemaReference
+from skparisk.reference._secret import draw_ordered
 from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._synthesis import (
     Axis,
@@ -306,7 +307,7 @@ default=None
         if isinstance(state, int | np.integer):
             state = np.random.default_rng([_LEARN, int(state)])
         source = noise_source(state)
-        order = np.argsort(np.frombuffer(source(8 * n_candidates), np.uint64))
+        order = draw_ordered(n_candidates, n_candidates, source)
         chosen, others = np.split(order, [learning.n_records])
         own = take_rows(X, chosen), take_rows(y, chosen)
         schema = self._schema if y is not None else self._schema._without_targets()
@@ -384,7 +385,7 @@ class LearnedRecords(SchemaReference):
         return self._learning
 
     @property
-    def fixed_n_records(self) -> int:
+    def usual_n_records(self) -> int:
         return self._n_others
 
     @property

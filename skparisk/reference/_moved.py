@@ -85,9 +85,13 @@ def _clip_polars(series: Any, column: Column) -> Any:
 def _ends_in(dtype: np.dtype[Any], interval: Interval) -> tuple[Any, Any, Any] | None:
     """Return ends and middle as numbers of a type, or None if that has none in it."""
     if dtype.kind == "f":
-        low, high = (dtype.type(end) for end in (interval.low, interval.high))
-        low = np.nextafter(low, dtype.type(np.inf)) if low < interval.low else low
-        high = np.nextafter(high, dtype.type(-np.inf)) if high > interval.high else high
+        with np.errstate(over="ignore"):
+            low, high = dtype.type(interval.low), dtype.type(interval.high)
+            # As floats: numpy would round the end itself to the type.
+            if float(low) < interval.low:
+                low = np.nextafter(low, dtype.type(np.inf))
+            if float(high) > interval.high:
+                high = np.nextafter(high, dtype.type(-np.inf))
     else:
         info = np.iinfo(dtype)
         low = max(math.ceil(interval.low), info.min)

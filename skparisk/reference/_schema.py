@@ -34,7 +34,7 @@ _CONTAINERS = ("pandas", "polars", "array")
 # Shared records are drawn from so many times the records of a database, or as many as
 # this if these are fewer; never from fewer than twice as many.
 _POOL_PER_RECORD = 16
-_MOST_POOL = 2**18
+_MOST_POOL = 2**16
 # Rows that structure, such as categories and quantiles, is learned from.
 _ROWS_OF_WHOLE = 2048
 

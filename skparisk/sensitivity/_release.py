@@ -22,17 +22,20 @@ from skparisk._simulated import is_simulated
 from skparisk.calibration import SampledPairs
 from skparisk.calibration._pairs import norms_of_pairs
 from skparisk.certificate import Certificate, Evidence
-from skparisk.certificate._claim import PRIVATE_REFERENCE
+from skparisk.certificate._claim import REDRAWN
 from skparisk.exceptions import (
     IncompatibleError,
     warn_if_seeded,
     warn_private_reference,
+    warn_redrawn,
 )
 from skparisk.laws import Exponential
+from skparisk.ledger._open import refuse_without_level
 from skparisk.mechanisms import AdditiveNoise, ExponentialChoice, IsotropicShape
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query, RecordQuery
 from skparisk.queries._base import answer_private
+from skparisk.reference._base import Withheld
 from skparisk.reference._learned import refuse_learned_from
 from skparisk.reference._records import (
     Records,
@@ -41,6 +44,7 @@ from skparisk.reference._records import (
     as_targets,
     n_rows,
 )
+from skparisk.reference._secret import SecretDraw
 from skparisk.reference._sketch import RecordSketch
 
 __all__ = ["ClaimOfPairs", "ReleaseMixin", "check_given"]
@@ -62,12 +66,15 @@ class ClaimOfPairs:
         self._bare = self._certificate = certificate
         if pairs.learning is not None:
             self._certificate = pairs.learning.cover(certificate)
+        self._said: Withheld | None = None
 
     @property
     def certificate(self) -> Certificate:
         """The whole claim."""
-        if self.pairs.withheld and not self._certificate.reference_is_private:
-            self._certificate = _over_private_data(self._certificate)
+        withheld = self.pairs.withheld
+        if withheld is not None and withheld is not self._said:
+            self._certificate = _over_private_data(self._certificate, withheld)
+            self._said = withheld
         return self._certificate
 
     @property
@@ -76,8 +83,12 @@ class ClaimOfPairs:
         return self.certificate if self.pairs.learning is None else self._bare
 
     def __getstate__(self) -> dict[str, Any]:
-        certificate, charge = self.certificate, self.charge
-        return {"pairs": self.pairs, "_certificate": certificate, "_bare": charge}
+        return {
+            "pairs": self.pairs,
+            "_certificate": self.certificate,
+            "_bare": self.charge,
+            "_said": self._said,
+        }
 
 
 class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
@@ -166,7 +177,9 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         ----------
         X : array-like of shape (n_records, n_features)
             Private records, as many as were sampled (with "add-remove", or one
-            less). A table of any kind for a query that takes one.
+            less). A table of any kind for a query that takes one. With the draw of a
+            :class:`~skparisk.SecretSample` as `reference`: all that were drawn from,
+            though the query is answered about the members.
 
         y : array-like of shape (n_records,) or (n_records, n_targets), default=None
             Their targets.
@@ -194,20 +207,51 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         PrivacyLeakWarning
             If the data have records in common with the reference that the pairs were
             sampled from: the certificate then says so, and the pairs are dropped, also
-            from samplers that share them.
+            from samplers that share them. If another secret sample of the same records
+            was released before.
         """
         check_is_fitted(self, "mechanism_")
         X, y = self._check_data(self.query_, X, y, reset=False)
         self._recognize(X, y)
-        return self._answer(X, y)
+        draw = self.reference if isinstance(self.reference, SecretDraw) else None
+        if draw is not None:
+            draw.check(X)
+        return self._answer(X, y, draw)
 
-    def _answer(self, X: Records, y: NDArray[Any] | None) -> Any:
+    def _answer(
+        self, X: Records, y: NDArray[Any] | None, draw: SecretDraw | None
+    ) -> Any:
+        """Answer about private records, or about those of them that were drawn."""
+        X, y = self._as_asked(X, y)
+        withheld = self.pairs_.withheld
+        known = None if withheld is None else withheld.origin
+        if known is not (None if draw is None else draw.origin):
+            raise IncompatibleError(
+                "The pairs were not sampled for the reference that there is now: a "
+                "release about a secret sample takes the draw that the sampler was "
+                "fitted with, half = SecretSample(fraction).draw(X, y), as its "
+                "reference; fit again."
+            )
+        if draw is None:
+            return self._answer_about(X, y)
+        with draw.releasing() as others:
+            if others:
+                refuse_without_level(
+                    "Another secret sample of the same records",
+                    remedy="Draw once, half = SecretSample(fraction).draw(X, y), and "
+                    "give reference=half to all fits.",
+                )
+                warn_redrawn()
+                self.pairs_.add_leak(REDRAWN)
+            return self._answer_about(*draw.take_members(X, y))
+
+    def _answer_about(self, X: Records, y: NDArray[Any] | None) -> Any:
         return self._add_noise(self._ask(X, y))
 
     def _ask(self, X: Records, y: NDArray[Any] | None) -> NDArray[np.float64]:
         """Return the answer on private records, without noise."""
         check_n_records(n_rows(X), self.n_records_, str(self.certificate_.relation))
-        answer = answer_private(self.query_, *self._as_asked(X, y))
+        answer = answer_private(self.query_, X, y)
         if len(answer) != self.n_outputs_:
             raise IncompatibleError(
                 f"The query was sampled with {self.n_outputs_} outputs but returned a "
@@ -291,7 +335,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             return
         if RecordSketch.of(X, y).overlaps(sketch):
             warn_private_reference()
-            self.pairs_.withhold()
+            self.pairs_.withhold(Withheld())
 
     def _add_noise(self, answers: NDArray[np.float64]) -> Any:
         certificate = self.certificate_
@@ -360,18 +404,25 @@ def check_given(query: Query, y: Any) -> Any:
     return y
 
 
-def _over_private_data(certificate: Certificate) -> Certificate:
+def _over_private_data(certificate: Certificate, withheld: Withheld) -> Certificate:
     """Return the claim over pairs from private data, without what it has of these."""
+    known = certificate.require_evidence()
+    # As the scale of the noise, it does not depend on who was drawn.
+    advantage = None if withheld.n_candidates is None else known.advantage
     evidence = replace(
-        certificate.require_evidence(),
-        reference="resampled from private records",
+        known,
+        reference=withheld.reference,
+        n_candidates=withheld.n_candidates,
         for_new_people=None,
+        worst_loss=None,
         n_unanswered=None,
-        advantage=None,
+        advantage=advantage,
         audit=None,
         curve=None,
     )
-    return replace(certificate, evidence=evidence).amended(leaks=[PRIVATE_REFERENCE])
+    return replace(certificate, evidence=evidence).amended(
+        void_reasons=withheld.void_reasons, leaks=withheld.leaks
+    )
 
 
 def _has_transform(sampler: ReleaseMixin) -> bool:

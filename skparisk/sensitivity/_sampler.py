@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skparisk._fitted import forget_fit
 from skparisk._secure_noise import noise_source
+from skparisk._silence import hide_values
 from skparisk._validate import (
     check_at_least,
     check_choice,
@@ -45,9 +46,15 @@ from skparisk.mechanisms import NoiseShape
 from skparisk.neighbors import n_own
 from skparisk.queries import Query, RecordQuery
 from skparisk.queries._base import as_query
-from skparisk.reference import Reference, TableReference, as_reference
-from skparisk.reference._base import Form
+from skparisk.reference import (
+    Reference,
+    SecretSample,
+    TableReference,
+    as_reference,
+)
+from skparisk.reference._base import Form, Withheld
 from skparisk.reference._records import Schema, n_rows
+from skparisk.reference._secret import SecretDraw
 from skparisk.sensitivity._parallel import check_repeatable, sample_pairs
 from skparisk.sensitivity._release import ClaimOfPairs, ReleaseMixin
 
@@ -173,6 +180,8 @@ default="isotropic"
         :class:`~skparisk.reference.TableReference`, `DensityReference`,
         :class:`~skparisk.SchemaReference`, or ``(n_records, rng) -> X or (X, y)``. Must
         be public, declared or simulated. None: the data given to `fit`.
+        Without public records: a :class:`~skparisk.SecretSample`, or its draw, which
+        protects who of the private records is used.
 
     n_records : int, default=None
         Records of a database, >= 1. None: as many as `fit` is given; 1 if `query`
@@ -322,7 +331,8 @@ default="isotropic"
         ----------
         X : array-like of shape (n_rows, n_features)
             The public reference, unless `reference` is given: then it only tells
-            the columns and, if `n_records` is None, the number of records.
+            the columns and, if `n_records` is None, the number of records. For the draw
+            of a secret sample: the private records that were drawn from.
 
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Targets, if `query` takes them.
@@ -360,7 +370,10 @@ default="isotropic"
         terms = self._check_parameters()
         if isinstance(query, RecordQuery):
             self._check_records_alone(terms.law)
-        X, y = self._check_data(query, X, y, reset=True)
+        if isinstance(self.reference, SecretSample | SecretDraw):
+            X, y = hide_values(self._check_data, query, X, y, reset=True)
+        else:
+            X, y = self._check_data(query, X, y, reset=True)
         return self._sample(terms, query, X, y, private=private)
 
     def _fit_checked(self, X: Any, y: Any, *, private: bool) -> Self:
@@ -375,8 +388,10 @@ default="isotropic"
         reference: Reference = (
             TableReference(X, y)
             if self.reference is None
-            else as_reference(self.reference)
+            else as_reference(self.reference, X, y)
         )
+        withheld = Withheld() if private else reference.withheld
+        private = withheld is not None
         n_records = self._choose_n_records(query, reference, n_rows(X))
         schema = Schema.of(X, getattr(self, "feature_names_in_", None))
         reference.check_schema(schema)
@@ -407,6 +422,10 @@ default="isotropic"
         pairs.draw_seed = int.from_bytes(rng.bytes(16), "little")
         pairs.sketch, pairs.domain = reference.sketch, reference.domain
         pairs.learning = reference.learning
+        if pairs.domain is not None:
+            pairs.largest_move = query.largest_move(
+                pairs.domain, n_records, self.relation
+            )
         # What columns hold is as the reference says: `X` may be private.
         known = drawn if reference.schema is None else reference.schema
         pairs.schema = dataclasses.replace(
@@ -434,8 +453,8 @@ default="isotropic"
                 raise
             raise CalibrationError(_PRIVATE_FAILURE, terms.target.gamma, 1.0) from None
         self.query_ = query
-        if private:
-            pairs.withhold()
+        if withheld is not None:
+            pairs.withhold(withheld)
         elif shortcomings:
             warn_caller(
                 f"{' '.join(shortcomings)} More pairs of real people may exceed the "
@@ -607,6 +626,19 @@ default="isotropic"
             )
 
     def _choose_n_records(self, query: Query, reference: Reference, n_rows: int) -> int:
+        fixed = reference.fixed_n_records
+        if fixed is not None and isinstance(query, RecordQuery):
+            raise ValueError(
+                "query must not be None with a SecretSample, which protects who is in "
+                "a database, and not single records; got None."
+            )
+        if fixed is not None:
+            if self.n_records not in (None, fixed):
+                raise ValueError(
+                    f"n_records must be None or {fixed}, as many as a SecretSample has "
+                    f"members, got {self.n_records!r}."
+                )
+            return fixed
         least = 2 if self.relation == "add-remove" else 1
         if self.n_records is not None:
             return check_at_least(self.n_records, "n_records", least)
@@ -617,7 +649,7 @@ default="isotropic"
                 "n_records must be given with relation='add-remove', got None: the "
                 "number of private records is itself private."
             )
-        n_rows = reference.fixed_n_records or n_rows
+        n_rows = reference.usual_n_records or n_rows
         return check_at_least(n_rows, "the number of records", least)
 
     def __sklearn_tags__(self) -> Tags:

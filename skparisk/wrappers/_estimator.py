@@ -35,7 +35,7 @@ from skparisk.queries import EstimatorQuery
 from skparisk.queries._estimator import has_parts, takes_targets
 from skparisk.reference import as_reference
 from skparisk.reference._base import Form
-from skparisk.reference._records import Records, Schema, n_rows
+from skparisk.reference._records import Records, Schema
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._parallel import one_blas_thread
 from skparisk.wrappers._accepted import (
@@ -342,10 +342,11 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         """Draw records of the reference, or make some up where there is none."""
         X, y = data.features, data.targets
         reference: Any = data.table
-        if reference is None and sampler is not None and not data.reference_is_private:
+        from_private = data.reference_is_private or data.draw is not None
+        if reference is None and sampler is not None and not from_private:
             reference = sampler.reference
         if reference is None or data.reference_is_private:
-            return PublicRecords.make_up(X, y, labels)
+            return PublicRecords.make_up(X, y, labels, n_records=data.n_records)
         reference = as_reference(reference)
         names = getattr(self, "feature_names_in_", None)
         schema = Schema.of(X, names)
@@ -356,7 +357,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         known = None if sampler is None else sampler.n_records
         if known is not None:
             check_at_least(known, "n_records", 1)
-        n_records = n_rows(X) if known is None else known
+        n_records = data.n_records if known is None else known
         # Not one of the seeds that the pairs have.
         root = np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,))
         form: Form = "array" if schema.container == "array" else "given"
@@ -372,7 +373,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         provisos = []
         if steps.names:
             provisos.append(PUBLIC_STEPS.format(", ".join(steps.names)))
-        if steps.supervised:
+        # Pairs of a secret sample are of other records than steps were fitted on.
+        if steps.supervised and not self.certificate_.protects_membership:
             said = SUPERVISED_STEPS.format(", ".join(steps.supervised))
             warn_caller(said, ReferenceWarning)
             provisos.append(said)

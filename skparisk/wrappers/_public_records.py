@@ -105,7 +105,12 @@ class PublicRecords:
 
     @classmethod
     def make_up(
-        cls, X: Records, y: NDArray[np.float64] | None, labels: PublicClasses | None
+        cls,
+        X: Records,
+        y: NDArray[np.float64] | None,
+        labels: PublicClasses | None,
+        *,
+        n_records: int,
     ) -> Self:
         """Make up records that have the columns of the data, and their classes."""
         schema = Schema.of(X)
@@ -115,14 +120,14 @@ class PublicRecords:
                 "anything but numbers, and be public: records can be made up for "
                 "numbers alone."
             )
-        if n_rows(X) < 2:
+        if n_records < 2:
             raise ValueError(
                 "X must have at least 2 records to find out what is learned from them, "
                 "got n_samples = 1."
             )
         rng = np.random.default_rng(0)
         databases = []
-        for size in _sizes(n_rows(X)):
+        for size in _sizes(n_records):
             if labels is not None:
                 size = max(size, len(labels.numbers))
             made = rng.random((size, schema.n_columns))

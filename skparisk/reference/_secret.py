@@ -1,0 +1,425 @@
+"""Records drawn in secret from the private ones: protects which of them are used."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk._secure_noise import ByteSource, noise_source
+from skparisk._silence import hide_values
+from skparisk._simulated import is_simulated
+from skparisk.certificate._claim import SEEDED_DRAW
+from skparisk.exceptions import PrivacyLeakWarning, warn_caller
+from skparisk.reference._base import RecordSource, Withheld
+from skparisk.reference._records import Records, as_records, n_rows, take_rows
+from skparisk.reference._sketch import RecordSketch
+from skparisk.reference._table import TableReference
+
+__all__ = ["SecretDraw", "SecretSample", "as_draw", "draw_ordered"]
+
+# With it, one seed gives a draw and noise that have nothing to do with each other.
+_DRAW = 0x5EC4E7
+# Tables that are known again; those that were drawn from longest ago are forgotten.
+_MOST_KNOWN = 256
+
+
+class SecretSample:
+    """A random part of the private records: protects who is in it.
+
+    Of the N records that `fit` is given, n are drawn in secret, without replacement,
+    and in random order; the model is trained on these. Pairs of neighboring databases
+    are drawn from all N in the same way, with one member swapped for a non-member. So
+    nothing public is needed, and the risk is exact for any estimator. What is protected
+    is *which* of the N records are used; that somebody is among the N is not.
+
+    Give it to a sampler, ``SensitivitySampler(reference=SecretSample(0.5))``, and each
+    `fit` of an estimator draws anew: fit once. For several releases about the same
+    members give the result of `draw` in its place.
+
+    Parameters
+    ----------
+    fraction : float, default=0.5
+        Share of the records that is used, in (0, 1): n is ``fraction * N``, rounded
+        down, from 1 to N - 1. Public.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-secret-sample`). Against someone who knows all N records,
+    and all members but for one swap. The scale and the shape of the noise depend on
+    all N records, and not on who is a member. The caller must ensure that each person
+    has one record among the N (with more, records are protected, and not people), that
+    `fraction` is public, and that no other sample of these records is drawn: there is
+    no theorem for the second.
+
+    Records that come back in the same process are noticed: a second draw is refused
+    while a ledger is open, and else is a :class:`~skparisk.PrivacyLeakWarning` and on
+    the certificate.
+
+    Public records that `fit` is given (`X_reference`) are only used for classes, and
+    by :class:`~skparisk.PrivateEstimator` for structure, such as categories.
+
+    Examples
+    --------
+    >>> from skparisk import PrivateRidge, SecretSample, SensitivitySampler
+    >>> from skparisk.datasets import load_census
+    >>> X, y = load_census(return_X_y=True)
+    >>> members = SensitivitySampler(reference=SecretSample(0.5))
+    >>> model = PrivateRidge(sensitivity=members).fit(X, y)
+    >>> model.certificate_.protects_membership, model.risk_ <= 0.05
+    (True, True)
+    """
+
+    def __init__(self, fraction: float = 0.5) -> None:
+        real = isinstance(fraction, Real) and not isinstance(fraction, bool)
+        if not real or not 0 < fraction < 1:
+            raise ValueError(f"fraction must be a number in (0, 1), got {fraction!r}.")
+        self._fraction = float(fraction)
+
+    @property
+    def fraction(self) -> float:
+        """Share of the records that is used."""
+        return self._fraction
+
+    def n_members(self, n_candidates: int) -> int:
+        """Return how many of so many records are used.
+
+        Parameters
+        ----------
+        n_candidates : int
+            Number of records N.
+
+        Returns
+        -------
+        n_members : int
+            From 1 to N - 1.
+
+        Raises
+        ------
+        ValueError
+            If that is none of them.
+        """
+        n_members = min(math.floor(self.fraction * n_candidates), n_candidates - 1)
+        if n_members < 1:
+            raise ValueError(
+                f"fraction={self.fraction!r} of {n_candidates} records is none: a "
+                "secret sample needs at least one member, and one record that is "
+                "none. Use more records, or a larger fraction."
+            )
+        return n_members
+
+    def draw(
+        self, X: Any, y: Any = None, *, noise_random_state: Any = None
+    ) -> SecretDraw:
+        """Draw who is used, once, for several releases.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_candidates, n_features)
+            Private records, as they will be given to `fit`.
+
+        y : array-like of shape (n_candidates,) or (n_candidates, n_targets), \
+default=None
+            As many targets. Not kept: each `fit` may be given others.
+
+        noise_random_state : int, RandomState, Generator or None, default=None
+            None: the members come from the operating system's cryptographic source.
+            Anything else is for tests, and warns: what is released is not private.
+
+        Returns
+        -------
+        draw : SecretDraw
+            To be given as the `reference` of a sampler. It knows who was drawn, so it
+            shows nothing, cannot be pickled, and is itself when it is cloned. Fitted
+            attributes never refer to it.
+
+        Raises
+        ------
+        ValueError
+            If there are no members, or `X` and `y` differ in length.
+
+        Notes
+        -----
+        **Guarantee** (:ref:`thm-secret-sample`). Levels, deltas and risks of several
+        releases about the same members add up, for queries that were fixed before the
+        first of them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skparisk import SecretSample, SensitivitySampler
+        >>> X = np.random.default_rng(0).exponential(size=(400, 1))
+        >>> half = SecretSample(0.5).draw(X)
+        >>> mean = SensitivitySampler(np.mean, reference=half).fit(X)
+        >>> mean.release(X).shape, mean.n_records_
+        ((1,), 200)
+        """
+        drawn = _draw(self, X, noise_random_state)
+        if y is not None and len(y) != drawn.n_candidates:
+            raise ValueError(
+                "X and y must have the same number of records, got "
+                f"{drawn.n_candidates} and {len(y)}."
+            )
+        if noise_random_state is not None:
+            warn_caller(
+                f"noise_random_state={noise_random_state!r} makes the draw of the "
+                "secret sample repeatable, so that it can be found out who is used: "
+                "what is released is not private. Leave it None except in tests.",
+                PrivacyLeakWarning,
+            )
+        return drawn
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SecretSample):
+            return NotImplemented
+        return self.fraction == other.fraction
+
+    def __hash__(self) -> int:
+        return hash((SecretSample, self.fraction))
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __repr__(self) -> str:
+        return f"SecretSample({self.fraction!r})"
+
+
+class _Origin:
+    """What the pairs of a draw are known by: it holds nothing, a copy is itself."""
+
+    __slots__ = ()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+class SecretDraw:
+    """Who is used, of records that only those who give them know: in this process.
+
+    Made by :meth:`SecretSample.draw`. It has the numbers of the members, and hashes of
+    the records by which to know them again, but no record.
+    """
+
+    __slots__ = ("__weakref__", "_members", "_sample", "_seeded", "_sketch", "origin")
+
+    def __init__(
+        self,
+        sample: SecretSample,
+        members: NDArray[np.intp],
+        sketch: RecordSketch,
+        *,
+        seeded: bool,
+    ) -> None:
+        self._sample = sample
+        self._members = members
+        self._sketch = sketch
+        self._seeded = seeded
+        self.origin = _Origin()
+
+    @property
+    def sample(self) -> SecretSample:
+        """What was asked for."""
+        return self._sample
+
+    @property
+    def n_candidates(self) -> int:
+        """Records that members were drawn from."""
+        return self._sketch.n_rows
+
+    @property
+    def n_members(self) -> int:
+        """Records that are used."""
+        return len(self._members)
+
+    def check(self, X: Any) -> None:
+        """Refuse other records than were drawn from, or in another order."""
+        sketch = _sketch_of(X)
+        known = self._sketch
+        if (sketch.n_rows, sketch.ordered) != (known.n_rows, known.ordered):
+            raise ValueError(
+                "X must be the records that the secret sample was drawn from, in the "
+                "same order; it is something else. Draw from these records, or leave "
+                "out columns inside of a pipeline."
+            )
+
+    def take_members(
+        self, X: Records, y: NDArray[Any] | None
+    ) -> tuple[Records, NDArray[Any] | None]:
+        """Return those that are used, in random order."""
+        return take_rows(X, self._members), take_rows(y, self._members)
+
+    def reference(self, X: Records, y: NDArray[Any] | None) -> TableReference:
+        """Return what pairs are drawn from, for these records as a query has them."""
+        return _Candidates(X, y, self)
+
+    @contextmanager
+    def releasing(self) -> Iterator[bool]:
+        """Hold on to the records for a release, and tell if others were drawn before.
+
+        If it fails they are as they were.
+        """
+        if is_simulated():
+            yield False
+            return
+        others = _enter(self._sketch, self.origin)
+        try:
+            yield others
+        except BaseException:
+            _leave(self._sketch, self.origin)
+            raise
+
+    @property
+    def withheld(self) -> Withheld:
+        """What a certificate says."""
+        return Withheld(
+            f"drawn in secret from {self.n_candidates} records handed over",
+            n_candidates=self.n_candidates,
+            leaks=(),
+            void_reasons=(SEEDED_DRAW,) if self._seeded else (),
+            origin=self.origin,
+        )
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(
+            "The draw of a SecretSample cannot be pickled, because it knows who is "
+            "used. Before a fitted model is saved, take it out of the parameters: "
+            f"model.set_params(sensitivity__reference={self.sample!r}). In workers, "
+            "use joblib's threading backend."
+        )
+
+    def __repr__(self) -> str:
+        return "SecretDraw()"
+
+
+class _Candidates(TableReference):
+    """All records that members were drawn from: subsets of them, and swaps."""
+
+    def __init__(self, X: Records, y: NDArray[Any] | None, draw: SecretDraw) -> None:
+        super().__init__(X, y, sampling="subsample")
+        self._n_members = draw.n_members
+        self._withheld = draw.withheld
+
+    @property
+    def description(self) -> str:
+        return self._withheld.reference
+
+    @property
+    def for_new_people(self) -> None:
+        return None
+
+    @property
+    def withheld(self) -> Withheld:
+        return self._withheld
+
+    @property
+    def fixed_n_records(self) -> int:
+        return self._n_members
+
+    def bind(
+        self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
+    ) -> RecordSource:
+        if n_own == 1:
+            raise ValueError(
+                "relation must be 'replace-one' with a SecretSample, got 'add-remove': "
+                "the number of members is fixed, so that one joins only where another "
+                "leaves."
+            )
+        return super().bind(n_pairs, n_shared=n_shared, n_own=n_own, seed=seed)
+
+    def shortcomings(self, **about: Any) -> tuple[str, ...]:
+        """Return nothing: the records are the population."""
+        return ()
+
+
+def as_draw(reference: Any, X: Any, noise_random_state: Any) -> SecretDraw | None:
+    """Return who of some records is used, or None if all are.
+
+    A `SecretSample` is drawn now; with the seed of the noise, if it has one.
+    """
+    if isinstance(reference, SecretSample):
+        return _draw(reference, X, noise_random_state)
+    if isinstance(reference, SecretDraw):
+        reference.check(X)
+        return reference
+    return None
+
+
+def _draw(sample: SecretSample, X: Any, noise_random_state: Any) -> SecretDraw:
+    """Draw the members of a sample, from the secret source unless there is a seed."""
+    sketch = _sketch_of(X)
+    n_members = sample.n_members(sketch.n_rows)
+    state = noise_random_state
+    source = noise_source(state)
+    if isinstance(state, Integral):
+        source = np.random.default_rng([_DRAW, int(state)]).bytes
+    members = draw_ordered(sketch.n_rows, n_members, source)
+    return SecretDraw(sample, members, sketch, seeded=state is not None)
+
+
+def draw_ordered(n_rows: int, length: int, source: ByteSource) -> NDArray[np.intp]:
+    """Return different rows in random order, all such lists equally likely.
+
+    The order of random keys, which are drawn again if two are the same: given that
+    they differ, all orders are equally likely.
+    """
+    while True:
+        keys = np.frombuffer(source(8 * n_rows), dtype=np.uint64)
+        if len(np.unique(keys)) == n_rows:
+            return np.argsort(keys)[:length]
+
+
+def _sketch_of(X: Any) -> RecordSketch:
+    records = hide_values(as_records, X, "X")
+    if n_rows(records) < 2:
+        raise ValueError(
+            "A secret sample needs at least 2 records to draw from, got n_samples = "
+            f"{n_rows(records)}."
+        )
+    return RecordSketch.of(records)
+
+
+# Tables that members were drawn from and released, in this process, each with how many
+# releases there are of which draw. Hashes of rows, in memory alone.
+_known: dict[tuple[int, int], tuple[RecordSketch, Counter[object]]] = {}
+_lock = threading.Lock()
+
+
+def _enter(sketch: RecordSketch, origin: object) -> bool:
+    """Note a release, and tell if there are some of other draws of these records."""
+    key = (sketch.n_rows, sketch.ordered)
+    with _lock:
+        others = any(
+            known.overlaps(sketch) for known, of in _known.values() if {*of} - {origin}
+        )
+        _known.setdefault(key, (sketch, Counter()))[1][origin] += 1
+        while len(_known) > _MOST_KNOWN:
+            del _known[next(iter(_known))]
+    return others
+
+
+def _leave(sketch: RecordSketch, origin: object) -> None:
+    """Forget a release that failed."""
+    key = (sketch.n_rows, sketch.ordered)
+    with _lock:
+        if key in _known:
+            _, releases = _known[key]
+            releases[origin] -= 1
+            _known[key] = (sketch, +releases)
+            if not _known[key][1]:
+                del _known[key]

@@ -1,0 +1,101 @@
+"""What a schema certifies holds for records of the law that it declares."""
+
+import math
+
+import numpy as np
+import pytest
+from laws import assert_binomial_at_most, exceeds
+
+from skparisk import PrivateRidge, SchemaReference, SensitivitySampler
+from skparisk.calibration import Exchangeable
+from skparisk.queries import FunctionQuery, MeanQuery, RidgeQuery
+from skparisk.reference import CallableReference, TableReference
+from skparisk.sensitivity import sample_differences
+
+GAMMA, M, TRIALS = 0.2, 9, 3000
+SCHEMA = SchemaReference([(0, 1)])
+
+
+def spread(X):
+    """Depends on the shared records as well."""
+    return X.std()
+
+
+def certified(differences):
+    index = Exchangeable().order_index(M, GAMMA)
+    return np.sort(np.abs(differences[:M, 0]))[index - 1]
+
+
+def sampled(query, n_pairs, seed, reference=SCHEMA):
+    return sample_differences(
+        query,
+        reference,
+        n_pairs=n_pairs,
+        n_records=8,
+        n_features=1,
+        random_state=seed,
+    )
+
+
+def assert_exact(ratios):
+    """The 8th of 9 pairs has a risk of 0.2, neither more nor less."""
+    beyond = int((ratios > 1).sum())
+    assert_binomial_at_most(beyond, TRIALS, GAMMA)
+    assert not exceeds(TRIALS - beyond, TRIALS, 1 - GAMMA)  # and it is tight
+    assert exceeds(int((ratios > 0.9).sum()), TRIALS, GAMMA)
+
+
+def test_exact_for_new_records_among_the_simulated_ones():
+    found = [sampled(FunctionQuery(spread), M + 1, seed) for seed in range(TRIALS)]
+    assert_exact(np.array([abs(each[-1, 0]) / certified(each) for each in found]))
+
+
+def test_exact_for_new_databases_where_shared_records_do_not_matter():
+    rng = np.random.default_rng(0)
+    ratios = []
+    for seed in range(TRIALS):
+        one, other = rng.random((2, 8, 1))
+        other[1:] = one[1:]
+        move = abs(one.mean() - other.mean())
+        ratios.append(move / certified(sampled(MeanQuery(), M, seed)))
+    assert_exact(np.array(ratios))
+
+
+def test_a_split_table_is_exact_for_new_people_who_are_clipped_to_its_range():
+    """Of rows that are clipped as well; those of a range of their own would not be."""
+    rng, ratios = np.random.default_rng(1), []
+    query = FunctionQuery(lambda X: float((X.max() == X).sum() > 1) + 0.1 * X.mean())
+    for seed in range(TRIALS):
+        table = TableReference(rng.random((40, 1)), sampling="split", clip=True)
+        differences = sampled(query, M, seed, table)
+        source = table.bind(1, n_shared=7, n_own=0, seed=np.random.SeedSequence(0))
+        drawn = source.draw(0, 1, rng)
+        shared = drawn.pool.X[drawn.draw_shared()[0]]
+        people = table.domain.clip(rng.random((2, 1)))[0]
+        one, two = (query(np.vstack([shared, [person]]))[0] for person in people)
+        ratios.append(abs(one - two) / certified(differences))
+    assert_binomial_at_most(int((np.array(ratios) > 1).sum()), TRIALS, GAMMA)
+
+
+@pytest.mark.slow
+def test_the_risk_of_an_estimator_holds_for_databases_drawn_afresh():
+    schema = SchemaReference([(0, 1), (-1, 3), [0, 1]], target=(0, 2))
+    n_records, gamma, n_fresh = 40, 0.1, 4000
+    X, y = schema.sample(n_records, np.random.default_rng(0))
+    sampler = SensitivitySampler(
+        n_pairs=2000, calibration="pac", failure_prob=1e-4, reference=schema
+    )
+    model = PrivateRidge(gamma=gamma, sensitivity=sampler, random_state=0).fit(X, y)
+    fresh = sample_differences(
+        RidgeQuery(),
+        CallableReference(schema.sample),
+        n_pairs=n_fresh,
+        n_records=n_records,
+        n_features=3,
+        random_state=1,
+    )
+    losses = np.abs(fresh).sum(axis=1) / model.noise_scale_
+    assert_binomial_at_most(int((losses > model.epsilon_).sum()), n_fresh, gamma)
+    # Half of the noise is noticed.
+    assert exceeds(int((losses / 0.5 > model.epsilon_).sum()), n_fresh, gamma)
+    assert math.isclose(model.epsilon_, 1.0)

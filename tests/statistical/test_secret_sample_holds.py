@@ -1,0 +1,127 @@
+"""What is certified of a secret sample holds for those who are drawn, and not by luck.
+
+For all who know everything but one swap: their guesses are no better than is stated.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from laws import FALSE_ALARM, assert_binomial_at_most, exceeds
+
+from skparisk import SecretSample, SensitivitySampler
+from skparisk.queries import FunctionQuery
+
+GAMMA, EPSILON = 0.2, 1.0
+N_TRIALS = 2000
+HEAVY = np.random.default_rng(0).lognormal(sigma=1.5, size=(30, 2))
+
+
+def spread(X):
+    """Return one number, which depends on the shared records as well."""
+    return X[:, 0].std()
+
+
+def moments(X):
+    """Return six numbers, of which some hang together."""
+    return np.concatenate([X.mean(axis=0), X.std(axis=0), np.median(X, axis=0)])
+
+
+def calibrate(table, query, seed, n_pairs, **how):
+    """Return a draw from a table, and a sampler of its swaps."""
+    half = SecretSample(0.5).draw(table)
+    sampler = SensitivitySampler(
+        FunctionQuery(query),
+        epsilon=EPSILON,
+        gamma=GAMMA,
+        reference=half,
+        n_pairs=n_pairs,
+        random_state=seed,
+        **how,
+    )
+    return half, sampler.fit(table)
+
+
+def swap(table, half, rng):
+    """Return those who are used, and the same with one of them swapped for another."""
+    drawn = half.take_members(table, None)[0]
+    used = (table[:, None] == drawn).all(axis=2).any(axis=1)
+    other = drawn.copy()
+    other[rng.integers(len(drawn))] = table[rng.choice(np.flatnonzero(~used))]
+    return drawn, other
+
+
+@pytest.mark.parametrize("fresh_table", [False, True], ids=["given", "jointly"])
+@pytest.mark.parametrize("query", [spread, moments])
+def test_the_risk_over_swaps_is_exact(query, fresh_table):
+    """The 8th of 9 pairs has a risk of 0.2: given all records, and over these."""
+    rng = np.random.default_rng([1, fresh_table])
+    ratios, table = [], HEAVY
+    for seed in range(N_TRIALS):
+        if fresh_table:
+            table = rng.lognormal(sigma=1.5, size=(30, 2))
+        half, sampler = calibrate(table, query, seed, 9)
+        one, other = (query(X) for X in swap(table, half, rng))
+        ratios.append(np.abs(one - other).sum() / sampler.noise_scale_ / EPSILON)
+    ratios = np.array(ratios)
+    beyond = int((ratios > 1).sum())
+    assert sampler.risk_ == pytest.approx(0.2)
+    assert_binomial_at_most(beyond, N_TRIALS, sampler.risk_)
+    assert not exceeds(N_TRIALS - beyond, N_TRIALS, 1 - GAMMA)  # and it is tight
+    assert exceeds(int((ratios > 0.5).sum()), N_TRIALS, GAMMA)  # with half the noise
+
+
+class Game:
+    """Who is used is drawn anew each time; the scale of the noise is known to all.
+
+    The attacker knows all records, the code, the scale, and who was drawn but for one
+    swap, which is as likely as not.
+    """
+
+    def __init__(self, query):
+        self.query = query
+        _, self.sampler = calibrate(
+            HEAVY, query, 0, 999, calibration="pac", failure_prob=FALSE_ALARM
+        )
+
+    def play(self, noise=1.0):
+        """Return which guesses are right, and the least advantage of each.
+
+        `noise` is the share of the calibrated noise that is left of it.
+        """
+        rng = np.random.default_rng(3)
+        mechanism = self.sampler.mechanism_
+        scale = mechanism.noise_scale * noise
+        right, gains = [], []
+        for _ in range(N_TRIALS):
+            drawn, other = swap(HEAVY, SecretSample(0.5).draw(HEAVY), rng)
+            one, two = np.atleast_1d(self.query(drawn), self.query(other))
+            released = one + (mechanism.release(one) - one) * noise
+            ratio = np.abs(released - two) - np.abs(released - one)
+            right.append(ratio.sum() > 0)
+            # Of one output that is the advantage, of several less.
+            gains.append(-math.expm1(-np.abs(one - two).max() / (2 * scale)))
+        return int(np.sum(right)), float(np.mean(gains))
+
+
+@pytest.mark.parametrize("query", [spread, moments])
+def test_an_attacker_who_knows_all_but_one_swap_gains_no_more_than_is_stated(query):
+    """By the exact likelihood ratio; with less noise the same attacker gains more."""
+    game = Game(query)
+    # All but a share GAMMA of the swaps are within the level.
+    advantage = (1 - GAMMA) * -math.expm1(-EPSILON / 2) + GAMMA
+    stated = (1 + advantage) / 2
+    assert advantage < (1 - GAMMA) * math.tanh(EPSILON / 2) + GAMMA
+    right, gain = game.play()
+    assert gain <= advantage
+    assert_binomial_at_most(right, N_TRIALS, stated)
+    measured = game.sampler.certificate_.advantage.success().mean
+    assert measured < stated
+    assert_binomial_at_most(right, N_TRIALS, measured)
+    assert exceeds(right, N_TRIALS, 0.5)  # it is an attack
+    error = math.sqrt(stated * (1 - stated) / N_TRIALS)
+    noise = 1.0
+    while (1 + gain) / 2 <= stated + 5 * error:
+        noise /= 2
+        right, gain = game.play(noise)
+    assert exceeds(right, N_TRIALS, stated)

@@ -1,0 +1,282 @@
+"""Private records are moved to what is declared: silently, and without other change."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from skparisk.reference import Categories, Domain, Interval, Reference
+
+DAYS = tuple(np.datetime64(day, "us") for day in ("2020-01-02", "2020-01-03"))
+DOMAIN = Domain(
+    [
+        Interval(5.5, 50),
+        Interval(0, 1),
+        Categories(["x", "y"]),
+        Categories(["y", "x"]),
+        Interval(*DAYS),
+        Categories([False]),
+        Interval(0, 9),
+        Interval(0.15, 0.25),
+        Interval(300, 400),
+        None,
+    ]
+)
+WHEN = pd.date_range("2020-01-01", periods=3, tz="Europe/Vienna")
+
+
+def pandas_frame():
+    return pd.DataFrame(
+        {
+            "whole": [1, 100, 7],
+            "number": [0.5, np.nan, 9],
+            "text": ["x", "q", None],
+            "kind": pd.Categorical(["x", "q", None]),
+            "when": WHEN,
+            "flag": [True, False, True],
+            "nullable": pd.array([1, None, 70], dtype="Int64"),
+            "single": np.array([0.1, 0.2, 0.3], dtype=np.float32),
+            "small": np.array([1, 2, 3], dtype=np.uint8),
+            "free": [1, "a", None],
+        },
+        index=[4, 4, 7],
+    )
+
+
+def polars_frame():
+    return pl.DataFrame(
+        {
+            "whole": [1, 100, 7],
+            "number": [0.5, None, 9.0],
+            "text": ["x", "q", None],
+            "kind": pl.Series(["x", "q", None], dtype=pl.Enum(["q", "x"])),
+            "when": pl.Series(WHEN.to_pydatetime().tolist()),
+            "flag": [True, None, True],
+            "nullable": [1, None, 70],
+            "single": pl.Series([0.1, 0.2, 0.3], dtype=pl.Float32),
+            "small": pl.Series([1, 2, 3], dtype=pl.UInt8),
+            "free": pl.Series(["b", "a", None], dtype=pl.Categorical),
+        }
+    )
+
+
+MOVED = {
+    "whole": [6, 50, 7],
+    "number": [0.5, 0.5, 1],
+    "text": ["x", "x", "x"],
+    "kind": ["x", "y", "y"],
+    "flag": [False] * 3,
+    "nullable": [1, 4, 9],
+    "small": [300.0] * 3,
+}
+
+
+def test_columns_of_pandas_are_moved_in_their_types():
+    frame = pandas_frame()
+    moved, y = DOMAIN.clip(frame)
+    assert y is None
+    pd.testing.assert_frame_equal(frame, pandas_frame())
+    assert list(moved.columns) == list(frame.columns)
+    assert (moved.index == frame.index).all()
+    for name, values in MOVED.items():
+        assert moved[name].tolist() == values
+    assert moved["free"].tolist() == frame["free"].tolist()
+    assert moved["single"].between(np.float32(0.15), 0.25).all()
+    days = moved["when"].dt.tz_convert("UTC").dt.tz_localize(None)
+    assert [np.datetime64(day, "us") for day in days] == [
+        DAYS[0],
+        np.datetime64("2020-01-02"),
+        np.datetime64("2020-01-02T23:00"),
+    ]
+    same = moved.columns.difference(["kind", "small"])
+    assert (moved.dtypes[same] == frame.dtypes[same]).all()
+    # What a categorical column may hold is as declared, whatever it was before.
+    assert list(moved["kind"].cat.categories) == ["y", "x"]
+    # No number of its type is in the domain.
+    assert moved["small"].dtype == np.float64
+
+
+def test_columns_of_polars_are_moved_in_their_types():
+    frame = polars_frame()
+    moved, _ = DOMAIN.clip(frame)
+    assert frame.equals(polars_frame())
+    for name, values in MOVED.items():
+        assert moved[name].to_list() == values
+    assert moved["free"].to_list() == ["b", "a", None]
+    assert moved["when"].to_list()[0] == datetime.datetime(
+        2020, 1, 2, tzinfo=datetime.UTC
+    )
+    same = [name for name in frame.columns if name not in ("kind", "small")]
+    assert [moved[name].dtype for name in same] == [frame[name].dtype for name in same]
+    assert moved["kind"].dtype == pl.Enum(["y", "x"])
+
+
+def test_dates_without_a_zone_durations_and_decimals_are_moved():
+    hours = [np.timedelta64(hour, "h").astype("m8[us]") for hour in (1, 2)]
+    domain = Domain([Interval(*DAYS), Interval(*hours), Interval(1, 2)])
+    days = np.array(["2020-01-01", "2020-01-02T12", "NaT"], dtype="M8[us]")
+    times = np.array([0, 90, 500], dtype="m8[m]").astype("m8[us]")
+    half = DAYS[0] + np.timedelta64(12, "h")
+    expected = [DAYS[0], half, half]
+    frame, _ = domain.clip(pd.DataFrame({"a": days, "b": times, "c": [0, 1, 5]}))
+    assert frame["a"].to_numpy("M8[us]").tolist() == [d.item() for d in expected]
+    assert frame["b"].dt.total_seconds().tolist() == [3600, 5400, 7200]
+    amounts = pl.Series([None, "1.50", "7.25"]).cast(pl.Decimal(10, 2))
+    polars, _ = domain.clip(pl.DataFrame({"a": days, "b": times, "c": amounts}))
+    assert polars["a"].to_list() == [d.item() for d in expected]
+    assert polars["c"].to_list() == [1.5, 1.5, 2.0]
+    array, _ = Domain([Interval(*DAYS)]).clip(days[:, None])
+    assert array[:, 0].tolist() == [d.item() for d in expected]
+
+
+def test_arrays_are_moved_and_stay_what_they_are():
+    numbers = np.array([[1.0, 2.0], [np.nan, -1.0]])
+    moved, y = Domain([Interval(0, 4), Interval(0, 1, missing=True)], [None]).clip(
+        numbers, np.array([7.0, 8.0])
+    )
+    assert moved.tolist() == [[1.0, 1.0], [2.0, 0.0]]
+    assert y.tolist() == [7.0, 8.0]
+    mixed = np.array([["a", 1], [None, None], ["z", 9]], dtype=object)
+    moved, _ = Domain([Categories(["b", "a"]), Interval(2, 4)]).clip(mixed)
+    assert moved.tolist() == [["a", 2.0], ["b", 3.0], ["b", 4.0]]
+    texts = np.array(["free", "text"], dtype=object)
+    assert Domain([None]).clip(texts)[0] is texts
+
+
+def test_targets_are_moved():
+    domain = Domain([None], [Interval(0, 1), Interval(5, 6)])
+    _, y = domain.clip(np.zeros((2, 1)), np.array([[2.0, 0.0], [0.5, 5.5]]))
+    assert y.tolist() == [[1.0, 5.0], [0.5, 5.5]]
+    labels = np.array(["no", "maybe"], dtype=object)
+    _, y = Domain([None], [Categories(["yes", "no"])]).clip(np.zeros((2, 1)), labels)
+    assert y.tolist() == ["no", "yes"]
+    assert Domain([None]).clip(np.zeros((2, 1)), labels)[1] is labels
+
+
+def test_sparse_matrices_stay_sparse():
+    matrix = sparse.csr_array(np.array([[0.0, 5.0, 1.0], [-3.0, np.nan, np.nan]]))
+    domain = Domain([Interval(-1, 1), Interval(0, 2), Interval(0, 9, missing=True)])
+    moved, _ = domain.clip(matrix)
+    assert sparse.issparse(moved)
+    np.testing.assert_array_equal(moved.toarray(), [[0, 2, 1], [-1, 0, np.nan]])
+    assert matrix.max() != 2
+    assert Domain([None] * 3).clip(matrix)[0].nnz == matrix.nnz
+    with pytest.raises(ValueError, match="must have 0 in the range of each column"):
+        Domain([Interval(1, 2), None, None]).clip(matrix)
+
+
+@pytest.mark.parametrize("make", [pandas_frame, polars_frame])
+def test_the_range_of_a_table_leaves_the_table_as_it_is(make):
+    frame = make()
+    if make is pandas_frame:
+        frame = frame.drop(columns="free")
+    domain = Domain.of(frame)
+    moved, _ = domain.clip(frame)
+    assert moved.equals(frame) or pd.DataFrame(moved).equals(
+        frame.assign(kind=moved["kind"])
+    )
+
+
+def test_the_range_of_a_table_is_that_of_its_values():
+    frame = pd.DataFrame(
+        {
+            "text": ["b", "a", "b", None],
+            "flag": [True, True, True, True],
+            "mixed": [1, "a", 1, 2],
+            "amounts": [1.5, None, 2, 3],
+            "time": [datetime.time(1)] * 4,
+            "none": [None] * 4,
+        }
+    ).astype({"amounts": object})
+    assert Domain.of(frame, np.arange(4.0)) == Domain(
+        [
+            Categories(["b", "a", None], "b"),
+            Categories([True]),
+            Categories([1, 2, "a"]),
+            Interval(1.5, 3, missing=True),
+            None,
+            None,
+        ],
+        [Interval(0, 3)],
+    )
+    matrix = sparse.csr_array(np.array([[2.0, 0.0], [5.0, -1.0]]))
+    assert Domain.of(matrix) == Domain([Interval(0, 5), Interval(-1, 0)])
+    assert Domain.of(np.array(["a", "b"], dtype=object)) == Domain([None])
+
+
+@given(
+    values=st.lists(st.floats(allow_infinity=False), min_size=1),
+    ends=st.lists(st.floats(-1e300, 1e300), min_size=2, max_size=2),
+    kind=st.sampled_from(["f8", "f4", "i2", "u1"]),
+)
+@settings(derandomize=True, deadline=None, max_examples=40)
+def test_moved_numbers_are_inside_and_stay_there(values, ends, kind):
+    """Also where the type of a column has no number at an end."""
+    interval = Interval(*sorted(ends))
+    column = np.nan_to_num(np.array(values), nan=0.0).clip(-30, 30).astype(kind)
+    for frame in (pd.DataFrame({"a": column}), pl.DataFrame({"a": column})):
+        moved, _ = Domain([interval]).clip(frame)
+        numbers = moved["a"].to_numpy().astype(np.float64)
+        assert ((numbers >= interval.low) & (numbers <= interval.high)).all()
+        again, _ = Domain([interval]).clip(moved)
+        assert again.equals(moved)
+    before = column.astype(np.float64)
+    inside = (before >= interval.low) & (before <= interval.high)
+    assert (numbers[inside] == before[inside]).all()
+
+
+def test_boxes_are_known_where_all_is_numbers():
+    domain = Domain([Interval(-1, 2), Categories([True, 5])], [Interval(3, 4)])
+    assert domain.bounded
+    assert domain.box.tolist() == [[-1, 1], [2, 5]]
+    assert domain.target_box.tolist() == [[3], [4]]
+    for column in (None, Interval(0, 1, missing=True), Categories(["a", 1])):
+        assert Domain([Interval(0, 1), column]).box is None
+    assert not Domain([None]).bounded
+    assert Domain([None]).target_box is None
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Interval(2, 1), r"low <= high, got \(2, 1\)"),
+        (lambda: Interval(0, np.inf), "two finite ends"),
+        (lambda: Interval("a", "b"), "two finite ends"),
+        (lambda: Categories([]), "at least one text, number or boolean"),
+        (lambda: Categories([None]), "at least one text, number or boolean"),
+        (lambda: Categories([1, True]), "each only once"),
+        (lambda: Categories([[1], [2]]), "at least one text"),
+        (lambda: Categories(["a"], "b"), "default must be a category, got 'b'"),
+        (lambda: Domain([(0, 1)]), "columns of a Domain must be Interval, Categories"),
+    ],
+)
+def test_bad_domains_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_encoded_targets_keep_their_default():
+    domain = Domain([None], [Categories(["no", "yes"], "yes"), Interval(0, 1)])
+
+    def encode(labels):
+        return np.array([float(label == "yes") for label in labels])
+
+    assert domain.encoded(encode).targets == (Categories([0, 1], 1.0), Interval(0, 1))
+
+
+def test_a_reference_has_no_domain_unless_it_says_so():
+    class Anything(Reference):
+        description = "anything"
+
+    reference = Anything()
+    assert reference.domain is reference.targets is reference.whole is None
+    assert reference.numbers is reference.encoded(len) is reference
+
+
+def test_interval_of_dates_has_no_ends():
+    assert Interval(*DAYS).ends is None

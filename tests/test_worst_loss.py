@@ -1,0 +1,207 @@
+"""The largest loss outside the risk: never exceeded by any pair of the domain."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skparisk import (
+    Certificate,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateRidge,
+    SchemaReference,
+    SensitivitySampler,
+)
+from skparisk.calibration._moves import LargestMove, largest_loss
+from skparisk.certificate import Evidence
+from skparisk.laws import Exponential, Gaussian, Laplace
+from skparisk.mechanisms import DiagonalShape, IsotropicShape, fit_noise_shape
+from skparisk.queries import (
+    FunctionQuery,
+    LinearSVCQuery,
+    LogisticRegressionQuery,
+    MeanQuery,
+    RidgeQuery,
+)
+from skparisk.queries._base import RecordQuery
+from skparisk.reference import Domain, Interval, TableReference
+
+LOW, HIGH = np.array([-1.0, 0.0]), np.array([1.0, 3.0])
+BOX = [Interval(-1, 1), Interval(0, 3)]
+REGRESSION, CLASSES = Domain(BOX, [Interval(-2, 1)]), Domain(BOX)
+N = 6
+
+
+def corners(rng, n):
+    return np.where(rng.random((n, 2)) < 0.5, LOW, HIGH)
+
+
+def search(query, relation, targets, tries=150):
+    """Return differences of pairs of databases in the corners of the box."""
+    rng, found = np.random.default_rng(0), []
+    for _ in range(tries):
+        X = corners(rng, N)
+        if rng.random() < 0.5:  # all alike but for the one that changes
+            X[:] = X[0]
+        y = rng.choice(targets, N)
+        other, labels = X.copy(), y.copy()
+        other[-1], labels[-1] = corners(rng, 1)[0], rng.choice(targets)
+        if relation == "add-remove":
+            other, labels = X[:-1], y[:-1]
+        found.append(query(X, y) - query(other, labels))
+    return np.array(found)
+
+
+QUERIES = {
+    "mean": (MeanQuery(), CLASSES, (0.0,), 0.999),
+    "ridge": (RidgeQuery(2.0, fit_intercept=False), REGRESSION, (-2.0, 1.0), 0.1),
+    "logistic": (
+        LogisticRegressionQuery((0, 1), 0.2, fit_intercept=False),
+        CLASSES,
+        (0.0, 1.0),
+        0.1,
+    ),
+    "three classes": (
+        LogisticRegressionQuery((0, 1, 2), 0.2, fit_intercept=False),
+        CLASSES,
+        (0.0, 1.0, 2.0),
+        0.1,
+    ),
+    "svm": (
+        LinearSVCQuery((0, 1), C=0.05, loss="hinge", intercept_scaling=2.0),
+        CLASSES,
+        (0.0, 1.0),
+        0.2,
+    ),
+    "three machines": (
+        LinearSVCQuery((0, 1, 2), C=0.05, loss="hinge", fit_intercept=False),
+        CLASSES,
+        (0.0, 1.0, 2.0),
+        0.2,
+    ),
+}
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("name", QUERIES)
+def test_no_pair_in_the_box_moves_further(name, relation):
+    query, domain, targets, attained = QUERIES[name]
+    move = query.largest_move(domain, N, relation)
+    found = search(query, relation, targets)
+    assert (np.abs(found) <= move.outputs).all()
+    lengths = np.linalg.norm(found, axis=1)
+    assert lengths.max() <= move.l2
+    share = attained if relation == "replace-one" else 0.9 * attained / 2
+    assert lengths.max() >= share * move.l2
+    shapes = [
+        IsotropicShape(),
+        DiagonalShape(np.linspace(0.5, 3, found.shape[1])),
+        fit_noise_shape(
+            "whitened",
+            found + 0.01 * np.random.default_rng(1).normal(size=found.shape),
+            np.zeros(found.shape[1]),
+        ),
+    ]
+    for shape in shapes:
+        whitened = shape.whiten(found)
+        for order in (1, 2, math.inf):
+            norms = np.linalg.norm(whitened, ord=order, axis=1)
+            assert norms.max() <= move.norm(shape, order)
+
+
+def test_a_record_by_itself_moves_as_far_as_its_range():
+    move = RecordQuery().largest_move(CLASSES, 1, "replace-one")
+    np.testing.assert_allclose(move.outputs, HIGH - LOW)
+    assert move.norm(IsotropicShape(), 1) == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize(
+    ("query", "domain"),
+    [
+        (MeanQuery(), Domain([None, Interval(0, 1)])),
+        (FunctionQuery(np.mean), CLASSES),
+        (RidgeQuery(1.0), REGRESSION),
+        (RidgeQuery(0.0, fit_intercept=False), REGRESSION),
+        (RidgeQuery(1.0, fit_intercept=False), CLASSES),
+        (RidgeQuery(1e-12, fit_intercept=False), REGRESSION),
+        (RidgeQuery(1.0, fit_intercept=False), Domain([Interval(0, 0)], [BOX[0]])),
+        (LogisticRegressionQuery((0, 1)), CLASSES),
+        (LogisticRegressionQuery((0, 1), 1e15, fit_intercept=False), CLASSES),
+        (LinearSVCQuery((0, 1)), CLASSES),
+        (LinearSVCQuery((0, 1), C=1e15, loss="hinge"), CLASSES),
+    ],
+)
+def test_without_a_proof_nothing_is_said(query, domain):
+    assert query.largest_move(domain, N, "replace-one") is None
+
+
+def test_the_loss_is_that_of_a_law_with_a_bound():
+    move = LargestMove(np.array([1.0, 2.0]), 2.0)
+    shape = IsotropicShape()
+    loss = largest_loss(move, Laplace(), shape, 0.5, 1.0)
+    assert loss == pytest.approx(2 * math.sqrt(2) / 0.5, rel=1e-5)
+    assert loss > 2 * math.sqrt(2) / 0.5
+    assert largest_loss(move, Exponential(), shape, 0.5, 1.0) == pytest.approx(
+        2 / 0.5, rel=1e-5
+    )
+    assert largest_loss(move, Gaussian(), shape, 0.5, 1.0) is None
+    assert largest_loss(None, Laplace(), shape, 0.5, 1.0) is None
+    assert largest_loss(move, Laplace(), shape, 0.0, math.inf) is None
+    many = LargestMove(np.ones(3000), 1.0)
+    assert largest_loss(many, Laplace(), DiagonalShape(np.ones(3000)), 1.0, 1.0) is None
+
+
+def test_certificates_say_it():
+    schema = SchemaReference([(-1, 1), (0, 3)])
+    X = np.random.default_rng(0).random((50, 2))
+    parameters = {"n_pairs": 99, "random_state": 0}
+    for extra in (
+        {},
+        {"noise_shape": "whitened"},
+        {"randomness": "both"},
+        {"relation": "add-remove", "n_records": 50},
+    ):
+        sampler = SensitivitySampler(
+            MeanQuery(), reference=schema, **parameters, **extra
+        ).fit(X)
+        certificate = sampler.certificate_
+        worst = certificate.evidence.worst_loss
+        assert worst >= certificate.evidence.sensitivity / sampler.noise_scale_
+        assert "largest loss of any pair, also outside the risk" in str(certificate)
+        assert Certificate.from_dict(certificate.to_dict()) == certificate
+    l1 = 5 / 50
+    plain = SensitivitySampler(MeanQuery(), reference=schema, **parameters).fit(X)
+    worst = plain.certificate_.evidence.worst_loss
+    assert worst == pytest.approx(l1 / plain.noise_scale_, rel=1e-4)
+    assert worst >= l1 / plain.noise_scale_
+    half = plain.calibrate(epsilon=0.5).certificate_.evidence.worst_loss
+    assert half == pytest.approx(worst / 2, rel=1e-4)
+    table = TableReference(X, clip=True)
+    clipped = SensitivitySampler(MeanQuery(), reference=table, **parameters).fit(X + 2)
+    assert clipped.certificate_.evidence.worst_loss is not None
+    table = TableReference(X)
+    free = SensitivitySampler(MeanQuery(), reference=table, **parameters).fit(X + 2)
+    assert free.certificate_.evidence.worst_loss is None
+    assert "largest loss" not in str(free.certificate_)
+
+
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        (PrivateRidge(alpha=5.0, fit_intercept=False), (-1, 1)),
+        (PrivateLogisticRegression(C=0.1, fit_intercept=False), [0, 1]),
+        (PrivateLinearSVC(C=0.01, loss="hinge"), [0, 1]),
+    ],
+)
+def test_estimators_say_it(model, target):
+    schema = SchemaReference([(-1, 1), (0, 3)], target=target)
+    X, y = schema.sample(80, np.random.default_rng(0))
+    model.set_params(sensitivity__n_pairs=39, random_state=0)
+    model.fit(X, y, X_reference=schema)
+    assert model.certificate_.evidence.worst_loss >= 0.9
+
+
+def test_a_worst_loss_is_a_number_of_at_least_zero():
+    with pytest.raises(ValueError, match="worst_loss must be"):
+        Evidence(0.05, 1.0, 1.0, 5, 1, "declared", worst_loss=-1.0)
