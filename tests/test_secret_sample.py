@@ -161,7 +161,7 @@ def test_all_ordered_subsets_are_equally_likely():
     table = np.arange(4.0)[:, None]
     subsets = [*itertools.permutations(range(4), 2)]
     drawn = Counter(
-        tuple(_secret._draw_ordered(4, 2, os.urandom).tolist()) for _ in range(6000)
+        tuple(_secret.draw_ordered(4, 2, os.urandom).tolist()) for _ in range(6000)
     )
     assert_uniform(drawn, subsets)
     swaps = [
@@ -190,7 +190,7 @@ def test_equal_random_keys_are_drawn_again():
         assert n_bytes == drawn.nbytes
         return drawn.tobytes()
 
-    assert _secret._draw_ordered(3, 2, source).tolist() == [1, 2]
+    assert _secret.draw_ordered(3, 2, source).tolist() == [1, 2]
 
 
 # The handle

@@ -14,7 +14,6 @@ from skparisk.reference._synthesis import Axis, learn_copula
 from skparisk.sensitivity import sample_differences
 
 LEVEL = 1.0
-N_LEARNED = 12_000
 GAMMA = 0.05
 
 
@@ -30,9 +29,9 @@ class FastLaplace:
         )
 
 
-def laws_of(axes, columns, rng):
+def laws_of(axes, columns, rng, n_laws):
     """Learn from the same records many times."""
-    for _ in range(N_LEARNED):
+    for _ in range(n_laws):
         yield learn_copula(axes, columns, LEVEL, rng=rng, noise_random_state=rng)
 
 
@@ -48,7 +47,7 @@ def seen_of_counts(rng):
     seen = []
     for first in "ba":
         values = np.array([first, *"aaaaaaaaa"], dtype=object)
-        laws = laws_of(axes, [values], rng)
+        laws = laws_of(axes, [values], rng, 30_000)
         seen.append(sum(int(law.shares[0][1] > 0.35) for law in laws))
     return seen
 
@@ -61,7 +60,7 @@ def seen_of_signs(rng):
     seen = []
     for first in (0.05, 0.95):
         other[0] = first
-        laws = laws_of(axes, [one, other], rng)
+        laws = laws_of(axes, [one, other], rng, 10_000)
         seen.append(sum(int((law.factor @ law.factor.T)[0, 1] > 1e-9) for law in laws))
     return seen
 
