@@ -32,6 +32,7 @@ from skparisk._validate import (
 )
 from skparisk.calibration._known import find_known
 from skparisk.certificate import Certificate
+from skparisk.certificate._learning import Learning
 from skparisk.exceptions import (
     HeuristicGuaranteeWarning,
     IncompatibleError,
@@ -40,17 +41,19 @@ from skparisk.exceptions import (
     warn_private_reference,
 )
 from skparisk.laws._names import as_law
-from skparisk.ledger import spend
+from skparisk.ledger import spend, suspend_open
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query
 from skparisk.queries._base import answer_private
-from skparisk.reference import Reference, TableReference
+from skparisk.reference import LearnedReference, Reference, TableReference
 from skparisk.reference._base import is_reference
+from skparisk.reference._learned import refuse_learned_from
 from skparisk.reference._records import Records, as_targets, n_rows
 from skparisk.reference._secret import SecretDraw, as_draw
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._release import check_given
+from skparisk.sensitivity._sampler import claim_at_most
 
 __all__ = [
     "PrivateMixin",
@@ -91,6 +94,10 @@ class TrainingData:
         Whether pairs come from the private records, or from a table that has records
         in common with them.
 
+    charged : Certificate or None
+        What ledgers were charged for the release beforehand, as the reference was
+        learned from other records; None: nothing yet.
+
     draw : SecretDraw or None
         Who of them is used, if that was drawn in secret. Pairs are then swaps, and the
         table is only for what is public: classes and structure.
@@ -102,6 +109,7 @@ class TrainingData:
     table: Reference | None
     reference_is_private: bool
     draw: SecretDraw | None = None
+    charged: Certificate | None = None
 
     @property
     def n_records(self) -> int:
@@ -216,9 +224,15 @@ class PrivateMixin:
 
         Nothing of the private records is kept for it.
         """
+        recipe = _recipe(source, table)
+        if recipe is not None:
+            assert isinstance(source, SensitivitySampler)
+            return self._learn(source, recipe, features, targets, table)
         draw = _draw_members(source, X)
         if is_simulated():
             return TrainingData(X, features, targets, table, False, draw)
+        for each in (table, source):
+            refuse_learned_from(_learning(each), features, targets)
         own = RecordSketch.of(features, targets)
         known = None if table is None else table.sketch
         private = known is not None and own.overlaps(known)
@@ -266,9 +280,56 @@ class PrivateMixin:
         else:
             sampler = source
             self._fit_sampler(sampler, query, data, targets)
-        released = sampler._answer(features, targets, data.draw)
+        if data.charged is None:
+            released = sampler._answer(features, targets, data.draw)
+        else:
+            answer = sampler._ask(*sampler._as_asked(features, targets))
+            said = {*sampler.certificate_.provisos} - {*data.charged.provisos}
+            if said:
+                spend(Certificate(0.0, provisos=tuple(sorted(said))), note=str(query))
+            with suspend_open():
+                released = sampler._add_noise(answer)
         self._keep_claim(sampler.certificate_, sampler)
         return np.asarray(released)
+
+    def _learn(
+        self,
+        source: SensitivitySampler,
+        recipe: LearnedReference,
+        features: Records,
+        targets: NDArray[Any] | None,
+        table: Reference | None,
+    ) -> TrainingData:
+        """Learn the reference from a part of the records, and go on with the others.
+
+        Ledgers are charged for both before anything is drawn: for the larger level.
+        """
+        if table is not None and source.reference is not None:
+            raise ValueError(_ONE_REFERENCE)
+        names = getattr(self, "feature_names_in_", None)
+        recipe._check_records(features, targets, names)
+        learning = recipe._learning_of(n_rows(features))
+        n_others = n_rows(features) - learning.n_records
+        if source.n_records not in (None, n_others) or source.relation != "replace-one":
+            raise ValueError(
+                f"n_records must be None or {n_others}, and relation 'replace-one', "
+                "with a LearnedReference, because the records that are not learned "
+                f"from are split off beforehand; got {source.n_records!r} and "
+                f"{source.relation!r}."
+            )
+        source._check_learning(learning, source._terms)
+        claim = claim_at_most(
+            source,
+            self.epsilon,
+            self.gamma,
+            seeded=source.noise_random_state is not None,
+        )
+        charged = learning.cover(claim)
+        spend(charged, note=f"{type(self).__name__} with {recipe!r}")
+        split = recipe._learn_paid(features, targets, source.noise_random_state)
+        source.set_params(reference=None)
+        X, y = split._remaining(features, targets)
+        return TrainingData(X, X, y, split.reference, False, charged=charged)
 
     def _release_known(
         self,
@@ -354,8 +415,10 @@ class PrivateMixin:
         if draw is not None:  # who was drawn, and from whom, is no part of a model
             sampler.set_params(reference=draw.sample)
         if table is not None:
-            # The table is no part of a model; the sampled pairs stand for it.
-            sampler.set_params(reference=None, n_records=sampler.n_records_)
+            # The table is no part of a model; the sampled pairs stand for it. A law
+            # that was learned is public and nowhere else, and can be audited.
+            learned = None if data.charged is None else table
+            sampler.set_params(reference=learned, n_records=sampler.n_records_)
 
     def _keep_claim(
         self, certificate: Certificate, sampler: SensitivitySampler | None
@@ -393,6 +456,22 @@ class PrivateMixin:
         if tags.classifier_tags is not None:
             tags.classifier_tags.poor_score |= noisy
         return tags
+
+
+def _recipe(source: Any, table: Reference | None) -> LearnedReference | None:
+    """Return the reference that is to be learned, if pairs will come from one."""
+    if not isinstance(source, SensitivitySampler) or hasattr(source, "certificate_"):
+        return None
+    given = source.reference if table is None else table
+    return given if isinstance(given, LearnedReference) else None
+
+
+def _learning(known: Any) -> Learning | None:
+    """Return what the reference of a sampler, or one itself, was learned with."""
+    if isinstance(known, SensitivitySampler):
+        known = known.pairs_ if hasattr(known, "certificate_") else known.reference
+    learning: Learning | None = getattr(known, "learning", None)
+    return learning
 
 
 def _draw_members(source: SensitivitySource, X: Any) -> SecretDraw | None:

@@ -23,7 +23,12 @@ from skparisk.ledger import suspend_open
 from skparisk.neighbors import Database, sample_database
 from skparisk.queries import RecordQuery
 from skparisk.queries._base import as_query
-from skparisk.reference import Reference, as_reference
+from skparisk.reference import (
+    LearnedRecords,
+    LearnedReference,
+    Reference,
+    as_reference,
+)
 from skparisk.reference._base import Form
 from skparisk.reference._records import (
     Records,
@@ -127,6 +132,12 @@ class Audited:
                 "search has found."
             )
         _check_target(model, source)
+        learned = getattr(getattr(model, "sampler_", None), "reference", None)
+        if isinstance(learned, LearnedRecords) and (
+            table is None or isinstance(table, LearnedReference)
+        ):  # what was learned stands for what it was to be learned by
+            table, given = learned, {"X_reference": learned}
+            source = clone(source).set_params(reference=None)
         reference = source.reference
         if isinstance(reference, SecretSample | SecretDraw):
             raise ValueError(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.calibration._moves import LargestMove
+from skparisk.certificate._learning import Learning
 from skparisk.laws import Law
 from skparisk.laws._rows import row_norms
 from skparisk.mechanisms import IsotropicShape, NoiseShape
@@ -57,6 +58,9 @@ class SampledPairs:
     domain : Domain or None
         What records are moved to before the query is asked about them.
 
+    learning : Learning or None
+        What the reference was learned with, if other private records were used for it.
+
     largest_move : LargestMove or None
         The most that answers can be apart in the domain, where that is proven.
 
@@ -72,6 +76,7 @@ class SampledPairs:
     sketch: RecordSketch | None = None
     schema: Schema | None = None
     domain: Domain | None = None
+    learning: Learning | None = None
     largest_move: LargestMove | None = None
     provisos: tuple[str, ...] = ()
     withheld: Withheld | None = field(default=None, init=False)

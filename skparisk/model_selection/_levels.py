@@ -20,13 +20,12 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._private import PrivateMixin, samples_training_data
-from skparisk.calibration._rules import as_rule, rule_proviso
+from skparisk.calibration._rules import rule_proviso
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import DECLARED, SEEDED, law_proviso
 from skparisk.composition import compose_basic
 from skparisk.exceptions import IncompatibleError
 from skparisk.laws import Laplace
-from skparisk.laws._names import as_law
 from skparisk.model_selection._candidates import (
     configure,
     has_pairs,
@@ -34,7 +33,9 @@ from skparisk.model_selection._candidates import (
 )
 from skparisk.model_selection._splits import SPLITS_BY_VALUES, may_split_by_values
 from skparisk.preprocessing import RandomizedResponseTransformer
+from skparisk.reference import LearnedReference
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
+from skparisk.sensitivity._sampler import claim_at_most
 
 __all__ = [
     "Candidate",
@@ -221,6 +222,18 @@ def declared_certificate(estimator: Any) -> Certificate | None:
         for name in private
         for other, part in parts.items()
     )
+    samplers = [
+        parts[name]
+        if isinstance(parts[name], SensitivitySampler)
+        else own_sampler(parts[name])
+        for name in private
+    ]
+    # From how many records is learned depends on how many there are.
+    unclear |= any(
+        isinstance(sampler.reference, LearnedReference)
+        for sampler in samplers
+        if sampler is not None
+    )
     if unclear or not private:
         return None
     return compose_basic([_declared(parts[name]) for name in private])
@@ -297,22 +310,12 @@ def _declared(part: Any) -> Certificate:
         if isinstance(part.sensitivity, KnownSensitivity):
             return _declared_known(part, part.sensitivity)
     sampler = SensitivitySampler() if source is None else source
-    rule = as_rule(sampler.calibration, sampler.failure_prob)
-    if sampler.advantage is not None:
-        level, risk, over = 0.0, sampler.advantage, "both"
-    else:
-        level, over = part.epsilon, sampler.randomness
-        risk = _risk(part, sampler, rule)
-    return Certificate(
-        level,
-        0.0 if over == "both" else sampler.delta,
-        risk,
-        failure_prob=rule.failure_prob,
-        randomness=over,
-        relation=sampler.relation,
-        post_processed=sampler.advantage is not None,
-        void_reasons=_void_reasons(part, sampler),
-        provisos=(*rule_proviso(rule), *law_proviso(as_law(sampler.law).name)),
+    seeded = part.noise_random_state is not None
+    return claim_at_most(
+        sampler,
+        part.epsilon,
+        part.gamma,
+        seeded=seeded or sampler.noise_random_state is not None,
     )
 
 
@@ -340,14 +343,6 @@ def _declared_known(part: Any, known: KnownSensitivity) -> Certificate:
             *law_proviso(law.name),
         ),
     )
-
-
-def _risk(part: Any, sampler: SensitivitySampler, rule: Any) -> float:
-    """Return the risk over pairs; a rule of the caller's may certify a larger one."""
-    if isinstance(sampler.calibration, str):
-        return float(part.gamma)
-    index = rule.order_index(sampler.n_pairs, part.gamma)
-    return float(max(part.gamma, rule.certify_risk(sampler.n_pairs, index)))
 
 
 def _needs_reference(part: Any) -> bool:

@@ -16,6 +16,7 @@ from skparisk.model_selection._candidates import (
     own_sampler,
 )
 from skparisk.model_selection._levels import private_parts
+from skparisk.reference import LearnedReference
 from skparisk.reference._records import as_records
 from skparisk.reference._secret import SecretDraw, SecretSample
 from skparisk.reference._sketch import RecordSketch
@@ -31,6 +32,13 @@ def refuse_private_records(estimators: Sequence[Any], records: Records) -> None:
     """
     own = RecordSketch.of(hide_values(as_records, records.X, "X"))
     samplers = find_samplers(estimators)
+    if any(isinstance(sampler.reference, LearnedReference) for sampler in samplers):
+        raise ValueError(
+            "A SensitivitySampler of the estimator has a LearnedReference, which no "
+            "search takes: each fit would learn anew from other records. Choose on "
+            "public records, by simulate_scores, and fit once; or learn once, and "
+            "search among the records that remain."
+        )
     if any(isinstance(s.reference, SecretSample | SecretDraw) for s in samplers):
         raise ValueError(
             "A SensitivitySampler of the estimator has a SecretSample as its "

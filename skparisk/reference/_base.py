@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.certificate._claim import PRIVATE_REFERENCE
+from skparisk.certificate._learning import Learning
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import (
     Records,
@@ -213,6 +214,16 @@ class Reference(Protocol):
         It must leave the records of `bind` as they are, and must not depend on those in
         which the databases of a pair differ, unless the risk is over resamples of them.
         """
+        return None
+
+    @property
+    def learning(self) -> Learning | None:
+        """What it was learned with, if from private records that are not released."""
+        return None
+
+    @property
+    def usual_n_records(self) -> int | None:
+        """Records of a database where nothing else is asked for; None: those of `X`."""
         return None
 
     @property

@@ -290,8 +290,14 @@ class SchemaReference(Reference):
             draws all records of all databases afresh, which takes longer.
         """
         n_records = check_at_least(n_records, "n_records", 1)
-        X = self._contain([spec.draw(n_records, rng) for spec in self._specs])
-        return (X, self._draw_targets(n_records, rng)) if self._targets else X
+        specs = [*self._specs, *self._targets]
+        return self._assemble([spec.draw(n_records, rng) for spec in specs])
+
+    def _assemble(self, columns: Sequence[NDArray[Any]]) -> Any:
+        """Return columns of features and targets as records."""
+        n_features = len(self._specs)
+        X = self._contain(columns[:n_features])
+        return (X, self._as_targets(columns[n_features:])) if self._targets else X
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the same schema with what `encode` makes of its targets.
@@ -309,6 +315,14 @@ class SchemaReference(Reference):
         vars(other).update(vars(self))
         other._targets = [spec.encoded(encode) for spec in self._targets]
         other._domain = self._domain.encoded(encode)
+        other.__dict__.pop("schema", None)
+        return other
+
+    def _without_targets(self) -> Self:
+        """Return the same schema for features alone."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), _targets=[])
+        other._domain = Domain(self.domain.columns)
         other.__dict__.pop("schema", None)
         return other
 

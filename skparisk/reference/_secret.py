@@ -23,7 +23,7 @@ from skparisk.reference._records import Records, as_records, n_rows, take_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._table import TableReference
 
-__all__ = ["SecretDraw", "SecretSample", "as_draw"]
+__all__ = ["SecretDraw", "SecretSample", "as_draw", "draw_ordered"]
 
 # With it, one seed gives a draw and noise that have nothing to do with each other.
 _DRAW = 0x5EC4E7
@@ -368,11 +368,11 @@ def _draw(sample: SecretSample, X: Any, noise_random_state: Any) -> SecretDraw:
     source = noise_source(state)
     if isinstance(state, Integral):
         source = np.random.default_rng([_DRAW, int(state)]).bytes
-    members = _draw_ordered(sketch.n_rows, n_members, source)
+    members = draw_ordered(sketch.n_rows, n_members, source)
     return SecretDraw(sample, members, sketch, seeded=state is not None)
 
 
-def _draw_ordered(n_rows: int, length: int, source: ByteSource) -> NDArray[np.intp]:
+def draw_ordered(n_rows: int, length: int, source: ByteSource) -> NDArray[np.intp]:
     """Return different rows in random order, all such lists equally likely.
 
     The order of random keys, which are drawn again if two are the same: given that

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skparisk.reference._columns import Categories, Column, Interval
 
-__all__ = ["Spec"]
+__all__ = ["Spec", "array_of"]
 
 _ALLOWED = (
     "a tuple (low, high), a range of whole numbers, a list of categories, a mapping of "
@@ -86,8 +86,8 @@ class Spec:
         """Return categories, each with its share of the weights."""
         domain = Categories(tuple(values))
         shares = _shares(weights)
-        known = _array_of(domain.values)
-        classes = _array_of(domain.present)
+        known = array_of(domain.values)
+        classes = array_of(domain.present)
         return cls(partial(_chosen, known, shares), domain, classes)
 
     @classmethod
@@ -218,7 +218,7 @@ def _shares(weights: Sequence[Any]) -> NDArray[np.float64]:
     return values / total
 
 
-def _array_of(values: Sequence[Any]) -> NDArray[Any]:
+def array_of(values: Sequence[Any]) -> NDArray[Any]:
     """Return values as an array of numbers or booleans, or else of objects."""
     for kinds in ((bool, np.bool_), (Real,)):
         if all(isinstance(value, kinds) for value in values):

@@ -36,6 +36,7 @@ from skparisk.neighbors import check_n_records
 from skparisk.queries import Query, RecordQuery
 from skparisk.queries._base import answer_private
 from skparisk.reference._base import Withheld
+from skparisk.reference._learned import refuse_learned_from
 from skparisk.reference._records import (
     Records,
     Schema,
@@ -62,7 +63,9 @@ class ClaimOfPairs:
 
     def __init__(self, certificate: Certificate, pairs: SampledPairs) -> None:
         self.pairs = pairs
-        self._certificate = certificate
+        self._bare = self._certificate = certificate
+        if pairs.learning is not None:
+            self._certificate = pairs.learning.cover(certificate)
         self._said: Withheld | None = None
 
     @property
@@ -74,9 +77,18 @@ class ClaimOfPairs:
             self._said = withheld
         return self._certificate
 
+    @property
+    def charge(self) -> Certificate:
+        """What a release adds to a ledger: learning the reference is paid for."""
+        return self.certificate if self.pairs.learning is None else self._bare
+
     def __getstate__(self) -> dict[str, Any]:
-        certificate = self.certificate
-        return {"pairs": self.pairs, "_certificate": certificate, "_said": self._said}
+        return {
+            "pairs": self.pairs,
+            "_certificate": self.certificate,
+            "_bare": self.charge,
+            "_said": self._said,
+        }
 
 
 class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
@@ -180,7 +192,8 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         Raises
         ------
         ValueError
-            If the data or the answer are not finite numbers, or targets are missing.
+            If the data or the answer are not finite numbers, targets are missing, or
+            the data are records that the reference was learned from.
 
         IncompatibleError
             If the data have another number of records than was sampled for, the
@@ -233,6 +246,10 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             return self._answer_about(*draw.take_members(X, y))
 
     def _answer_about(self, X: Records, y: NDArray[Any] | None) -> Any:
+        return self._add_noise(self._ask(X, y))
+
+    def _ask(self, X: Records, y: NDArray[Any] | None) -> NDArray[np.float64]:
+        """Return the answer on private records, without noise."""
         check_n_records(n_rows(X), self.n_records_, str(self.certificate_.relation))
         answer = answer_private(self.query_, X, y)
         if len(answer) != self.n_outputs_:
@@ -240,7 +257,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
                 f"The query was sampled with {self.n_outputs_} outputs but returned a "
                 "different number of them on the private data."
             )
-        return self._add_noise(answer)
+        return answer
 
     def _as_asked(
         self, X: Records, y: NDArray[Any] | None
@@ -310,8 +327,11 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
 
     def _recognize(self, X: Records, y: Any) -> None:
         """Drop the pairs, with a warning, if private records are in their reference."""
+        if is_simulated():
+            return
+        refuse_learned_from(self.pairs_.learning, X, y)
         sketch = self.pairs_.sketch
-        if sketch is None or is_simulated():
+        if sketch is None:
             return
         if RecordSketch.of(X, y).overlaps(sketch):
             warn_private_reference()
@@ -333,7 +353,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         )
         return add(
             answers,
-            charges=[certificate],  # rows of records are different people's
+            charges=[self.claim_.charge],  # rows of records are different people's
             note=str(self.query_),
             noise_random_state=self.noise_random_state,
         )

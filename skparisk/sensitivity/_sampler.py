@@ -29,8 +29,11 @@ from skparisk._validate import (
 )
 from skparisk.calibration import Rule, SampledPairs, Target
 from skparisk.calibration._calibrate import find_noise
-from skparisk.calibration._rules import as_rule
+from skparisk.calibration._rules import as_rule, rule_proviso
 from skparisk.calibration._terms import Terms, agree
+from skparisk.certificate import Certificate
+from skparisk.certificate._claim import SEEDED, law_proviso
+from skparisk.certificate._learning import Learning
 from skparisk.exceptions import (
     CalibrationError,
     HeuristicGuaranteeWarning,
@@ -38,6 +41,7 @@ from skparisk.exceptions import (
     warn_caller,
 )
 from skparisk.laws import Law
+from skparisk.laws._names import as_law
 from skparisk.mechanisms import NoiseShape
 from skparisk.neighbors import n_own
 from skparisk.queries import Query, RecordQuery
@@ -54,7 +58,7 @@ from skparisk.reference._secret import SecretDraw
 from skparisk.sensitivity._parallel import check_repeatable, sample_pairs
 from skparisk.sensitivity._release import ClaimOfPairs, ReleaseMixin
 
-__all__ = ["SensitivitySampler"]
+__all__ = ["SensitivitySampler", "claim_at_most"]
 
 _RANDOMNESS = ("implicit", "both")
 
@@ -64,6 +68,34 @@ _PRIVATE_FAILURE = (
     "reason is not shown because it may reveal something about them; give a public "
     "reference."
 )
+
+
+def claim_at_most(
+    sampler: SensitivitySampler, epsilon: float, gamma: float, *, seeded: bool
+) -> Certificate:
+    """Return what a release will claim at most, by the parameters alone.
+
+    A rule of the caller's may certify a larger risk than was asked for.
+    """
+    rule = as_rule(sampler.calibration, sampler.failure_prob)
+    if sampler.advantage is not None:
+        level, risk, over = 0.0, sampler.advantage, "both"
+    else:
+        level, risk, over = epsilon, gamma, sampler.randomness
+        if not isinstance(sampler.calibration, str):
+            index = rule.order_index(sampler.n_pairs, gamma)
+            risk = max(gamma, rule.certify_risk(sampler.n_pairs, index))
+    return Certificate(
+        level,
+        0.0 if over == "both" else sampler.delta,
+        float(risk),
+        failure_prob=rule.failure_prob,
+        randomness=over,
+        relation=sampler.relation,
+        post_processed=sampler.advantage is not None,
+        void_reasons=(*([SEEDED] if seeded else []), *rule.void_reasons),
+        provisos=(*rule_proviso(rule), *law_proviso(as_law(sampler.law).name)),
+    )
 
 
 class SensitivitySampler(ReleaseMixin, BaseEstimator):
@@ -389,6 +421,7 @@ default="isotropic"
         )
         pairs.draw_seed = int.from_bytes(rng.bytes(16), "little")
         pairs.sketch, pairs.domain = reference.sketch, reference.domain
+        pairs.learning = reference.learning
         if pairs.domain is not None:
             pairs.largest_move = query.largest_move(
                 pairs.domain, n_records, self.relation
@@ -404,7 +437,8 @@ default="isotropic"
             n_outputs=pairs.n_outputs,
             gamma=terms.target.gamma,
         )
-        pairs.provisos = () if private else shortcomings
+        learned = () if reference.learning is None else reference.learning.provisos
+        pairs.provisos = () if private else (*shortcomings, *learned)
         try:
             self._calibrate(
                 pairs,
@@ -492,8 +526,19 @@ default="isotropic"
         )
         return other
 
+    @staticmethod
+    def _check_learning(learning: Learning, terms: Terms) -> None:
+        target = terms.target
+        learning.check_target(
+            randomness=target.randomness,
+            advantage=target.advantage,
+            chooses=terms.law.chooses,
+        )
+
     def _calibrate(self, pairs: SampledPairs, terms: Terms, **about: Any) -> None:
         """Set everything that follows from what was sampled."""
+        if pairs.learning is not None:
+            self._check_learning(pairs.learning, terms)
         self.mechanism_, certificate = find_noise(
             pairs,
             terms,
@@ -604,6 +649,7 @@ default="isotropic"
                 "n_records must be given with relation='add-remove', got None: the "
                 "number of private records is itself private."
             )
+        n_rows = reference.usual_n_records or n_rows
         return check_at_least(n_rows, "the number of records", least)
 
     def __sklearn_tags__(self) -> Tags:

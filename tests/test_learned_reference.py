@@ -1,0 +1,635 @@
+"""References that are learned from a part of the private records."""
+
+import copy
+import itertools
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from certificates import certificate
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from skparisk import (
+    BudgetExceededError,
+    CalibrationError,
+    Certificate,
+    IncompatibleError,
+    LearnedReference,
+    PrivacyLeakWarning,
+    PrivacyLedger,
+    PrivateEstimator,
+    PrivateGridSearchCV,
+    PrivateKernelDensity,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateRidge,
+    ReferenceWarning,
+    SchemaReference,
+    SensitivitySampler,
+    audit_reference,
+    search_certificate,
+)
+from skparisk.certificate._learning import Learning
+from skparisk.mechanisms import LaplaceMechanism
+from skparisk.queries import MeanQuery
+from skparisk.reference import Categories, Interval, LearnedRecords, TableReference
+from skparisk.reference._synthesis import (
+    Axis,
+    _shares,
+    count_bins,
+    histogram_sensitivity,
+    learn_copula,
+    share_levels,
+    sign_sensitivity,
+    tells_something,
+)
+
+RNG = np.random.default_rng(16)
+N = 500
+X = RNG.normal(size=(N, 2)).clip(-3, 3)
+Y = (X @ [1.0, -1.0] + RNG.normal(size=N)).clip(-5, 5)
+LABELS = np.where(Y > 0, "yes", "no")
+COLUMNS = [(-3.0, 3.0), (-3.0, 3.0)]
+SCHEMA = SchemaReference(COLUMNS, target=(-5.0, 5.0))
+LEARNED = LearnedReference(SCHEMA, epsilon=1.0)
+
+
+def sampler(reference=LEARNED, **parameters):
+    """Few pairs."""
+    return SensitivitySampler(reference=reference, **{"n_pairs": 39} | parameters)
+
+
+def fitted(reference=LEARNED, epsilon=1.0, **parameters):
+    """A model of the records above."""
+    source = sampler(reference, **parameters)
+    return PrivateRidge(epsilon=epsilon, random_state=0, sensitivity=source).fit(X, Y)
+
+
+# What the synthesizer is made of
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 4, 5])
+def test_one_record_moves_counts_and_products_by_their_sensitivity(n_columns):
+    """Over all neighbors: never more, and as much for the worst ones."""
+    records = [np.array(r) for r in itertools.product([-1.0, 1.0], repeat=n_columns)]
+    pairs = np.triu_indices(n_columns, 1)
+    moved, counted = [], []
+    for one, other in itertools.product(records, repeat=2):
+        products = np.outer(one, one)[pairs] - np.outer(other, other)[pairs]
+        moved.append(np.abs(products).sum())
+        counted.append(2 * np.count_nonzero(one != other))
+    assert max(moved) == sign_sensitivity(n_columns)
+    assert max(counted) == histogram_sensitivity(n_columns)
+
+
+@given(
+    n=st.integers(1, 10**6),
+    epsilon=st.floats(1e-6, 1e3),
+    n_columns=st.integers(1, 200),
+)
+def test_the_levels_of_the_parts_are_that_of_the_whole(n, epsilon, n_columns):
+    """Exactly; signs are left out where they would be lost."""
+    histograms, signs = share_levels(n, epsilon, n_columns)
+    assert histograms + signs == epsilon
+    assert signs in (0, histograms)
+    assert 4 <= count_bins(n, epsilon, n_columns) <= 64
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3])
+def test_the_synthesizer_charges_what_it_was_given(n_columns):
+    """Its mechanisms are charged by themselves, if a ledger is open."""
+    axes = [Axis.of(Interval(0.0, 1.0), None, 8)] * n_columns
+    columns = list(RNG.random((n_columns, 2000)))
+    with PrivacyLedger(10.0) as ledger:
+        learn_copula(axes, columns, 0.7, rng=np.random.default_rng(0))
+    assert ledger.spent.epsilon == 0.7
+    assert not ledger.spent.delta
+    assert not ledger.spent.risk
+
+
+@pytest.mark.parametrize(
+    ("column", "classes", "values"),
+    [
+        (Interval(-2.0, 3.0), None, [-2.0, -1.1, 0.0, 2.9, 3.0]),
+        (Interval(-2.0, 3.0, missing=True), None, [-2.0, np.nan, 3.0]),
+        (Interval(1.0, 1.0), None, [1.0, 1.0]),
+        (Interval(-1.7e308, 1.7e308), None, [-1.7e308, 0.0, 1.7e308]),
+        (Interval(18, 90), np.arange(90, 17, -1), [18.0, 19.0, 54.0, 90.0]),
+        (Interval(1, 3), np.arange(1, 4), [1.0, 2.0, 3.0]),
+        (Categories(["f", "m", None]), None, ["f", None, "m"]),
+        (Categories([1, 0, None]), None, [1.0, np.nan, 0.0]),
+        (Categories([True, False]), None, [True, False]),
+    ],
+)
+def test_positions_stand_for_values_of_the_same_bin(column, classes, values):
+    """Values come back within the width of a bin, categories as they were."""
+    axis = Axis.of(column, classes, 4)
+    kind = object if any(isinstance(v, str | None) for v in values) else None
+    given_ = np.array(values, dtype=kind)
+    rng = np.random.default_rng(0)
+    places = axis.place(given_, rng)
+    assert ((places >= 0) & (places < axis.n_counts)).all()
+    found = axis.values_at(places)
+    again = axis.place(found, rng)
+    if classes is not None:  # which may be in two bins
+        assert set(found) <= set(classes.tolist())
+        assert np.abs(again - places).max() < 1
+    elif column != Interval(1.0, 1.0):
+        assert (again.astype(int) == places.astype(int)).all()
+    if isinstance(column, Categories):
+        assert [None if v != v else v for v in found.tolist()] == [
+            None if v != v else v for v in values
+        ]
+
+
+@given(st.lists(st.floats(-500, 1500), min_size=1, max_size=20), st.floats(0.01, 50))
+def test_no_bin_is_left_out(noisy, least):
+    """However little of it there is: tails are rather too heavy."""
+    shares = _shares(np.array(noisy), 1000, least)
+    assert shares.min() > 0
+    assert shares.sum() == pytest.approx(1)
+
+
+def test_shares_without_noise_are_those_of_the_counts():
+    np.testing.assert_allclose(
+        _shares(np.array([600.0, 400, 0]), 1000, 0), [0.6, 0.4, 0]
+    )
+
+
+def test_without_noise_the_law_is_that_of_the_records():
+    """Marginals, and correlations of normal scores."""
+    rng = np.random.default_rng(0)
+    z = rng.multivariate_normal([0, 0], [[1, 0.7], [0.7, 1]], size=20_000)
+    records = np.column_stack([z.clip(-4, 4), z[:, 0] > 1])
+    schema = SchemaReference([(-4.0, 4.0)] * 2, target={0: 1, 1: 1})
+    law = LearnedReference(schema, epsilon=1e6)
+    drawn, y = law.learn(records[:, :2], records[:, 2]).reference.sample(20_000, rng)
+    np.testing.assert_allclose(drawn.std(axis=0), 1, atol=0.05)
+    assert np.corrcoef(drawn.T)[0, 1] == pytest.approx(0.7, abs=0.05)
+    assert y.mean() == pytest.approx((z[:, 0] > 1).mean(), abs=0.02)
+    assert drawn[y == 1, 0].mean() > drawn[y == 0, 0].mean() + 0.5
+
+
+def test_what_is_mostly_noise_is_a_warning_and_a_proviso():
+    few = LearnedReference(SCHEMA, epsilon=0.05)
+    with pytest.warns(ReferenceWarning, match="mostly noise"):
+        model = fitted(few)
+    assert any("mostly noise" in text for text in model.certificate_.provisos)
+    assert not tells_something(100, 0.05, 3)
+    assert tells_something(100, 1.0, 3)
+
+
+# What a release claims
+
+
+@pytest.mark.parametrize(("learned", "released"), [(0.5, 1.0), (1.0, 1.0), (2.0, 1.0)])
+@pytest.mark.parametrize("randomness", ["implicit", "both"])
+def test_the_level_is_the_larger_one(learned, released, randomness):
+    """Also of other levels, and of what an attacker gains."""
+    reference = LearnedReference(SCHEMA, epsilon=learned)
+    model = fitted(reference, released, randomness=randomness)
+    claim = model.certificate_
+    assert claim.epsilon == model.epsilon_ == max(learned, released)
+    assert claim.risk <= 0.05
+    assert claim.private
+    assert claim.loss is None
+    assert claim.risk_at(learned * 0.99) == 1
+    assert claim.evidence.n_records == N - N // 5
+    assert claim.advantage.mean >= np.tanh(learned / 2)
+    assert any("learned from 100 other records" in text for text in claim.provisos)
+    assert "learned by histograms and a copula" in claim.guarantee
+    assert model.sampler_.calibrate(epsilon=3.0).certificate_.epsilon == 3.0
+    assert model.sampler_.calibrate(epsilon=0.1).certificate_.epsilon == learned
+
+
+def test_the_larger_delta_is_claimed():
+    """Of a synthesizer of the caller's, and of Gaussian noise."""
+    reference = LearnedReference(SCHEMA, 1.0, 1e-3, synthesizer=uniform)
+    for delta in (1e-6, 1e-2):
+        model = fitted(reference, law="gaussian", delta=delta)
+        assert model.certificate_.delta == max(delta, 1e-3)
+    assert "(1, 0.001)-differential privacy" in str(model.certificate_)
+
+
+def test_learning_has_a_level():
+    with pytest.raises(ValueError, match=r"epsilon of the LearnedReference must be"):
+        Learning(np.inf, 0.0, 10)
+    bare = Learning(0.5, 1e-6, 10).cover(Certificate(0.25))
+    assert (bare.epsilon, bare.delta) == (0.5, 1e-6)
+
+
+# What ledgers are charged
+
+
+def entries(ledger):
+    """Return the levels that it was charged."""
+    return [entry.certificate.epsilon for entry in ledger.releases]
+
+
+def test_a_fit_is_charged_once_for_the_larger_level():
+    with PrivacyLedger(1.0, gamma=0.05) as ledger:
+        model = fitted(LearnedReference(SCHEMA, epsilon=1.0), epsilon=0.5)
+    assert model.epsilon_ == 1.0
+    assert entries(ledger) == [1.0]
+    assert ledger.spent.risk == pytest.approx(0.05)
+    assert {*model.certificate_.provisos} <= {*ledger.spent.provisos}
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_learned():
+    called = []
+
+    def synthesizer(*given):
+        called.append(given)
+
+    reference = LearnedReference(SCHEMA, 1.0, synthesizer=synthesizer)
+    with PrivacyLedger(0.9) as ledger, pytest.raises(BudgetExceededError):
+        fitted(reference, 0.5)
+    with PrivacyLedger(0.9), pytest.raises(BudgetExceededError):
+        reference.learn(X, Y)
+    assert not called
+    assert not entries(ledger)
+
+
+def test_learning_is_charged_though_the_release_fails():
+    """Its noise has been drawn by then."""
+    with PrivacyLedger(5.0) as ledger, pytest.raises(CalibrationError):
+        PrivateRidge(gamma=0.05, sensitivity=sampler(COARSE)).fit(X, Y)
+    assert entries(ledger) == [1.0]
+
+
+def test_releases_from_one_law_are_charged_by_themselves():
+    """And the learning when it is done; a shape of the caller's is told as well."""
+    with PrivacyLedger(5.0) as ledger:
+        split = LEARNED.learn(X, Y)
+        own = split.remaining(X, Y)
+        for _ in range(2):
+            model = PrivateRidge(epsilon=0.25, random_state=0)
+            model.set_params(sensitivity=sampler(split.reference)).fit(*own)
+            assert model.epsilon_ == 1.0
+    assert entries(ledger) == [1.0, 0.25, 0.25]
+
+
+def test_a_seed_voids_the_claim():
+    with pytest.warns(PrivacyLeakWarning, match="repeatable"):
+        one, two = (fitted(noise_random_state=3) for _ in range(2))
+    assert one.certificate_.void
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    with pytest.warns(PrivacyLeakWarning, match="repeatable"):
+        splits = [LEARNED.learn(X, Y, noise_random_state=3) for _ in range(2)]
+    one, two = (split.remaining(X) for split in splits)
+    np.testing.assert_array_equal(one, two)
+    state = np.random.default_rng(0)
+    with pytest.warns(PrivacyLeakWarning, match="repeatable"):
+        assert LEARNED.learn(X, Y, noise_random_state=state).reference
+
+
+# How records are split
+
+
+def test_records_are_split_at_random_by_position():
+    """Sorted records as well; what was learned from is not in the rest."""
+    rows = np.arange(1000.0)[:, None]
+    schema = SchemaReference([(0.0, 1000.0)])
+    taken = []
+
+    def synthesizer(X, y, schema, epsilon, delta):
+        taken.append(X[:, 0])
+        return lambda n, rng: rng.uniform(0, 1000, (n, 1))
+
+    reference = LearnedReference(schema, 1.0, synthesizer=synthesizer, fraction=0.3)
+    rest = [reference.learn(rows).remaining(rows)[:, 0] for _ in range(2)]
+    for learned, others in zip(taken, rest, strict=True):
+        assert sorted([*learned, *others]) == rows[:, 0].tolist()
+        assert len(learned) == 300
+        assert 400 < learned.mean() < 600
+    assert set(taken[0]) != set(taken[1])
+
+
+def test_records_that_were_learned_from_are_refused():
+    """By estimators and samplers, as long as the law is known in this process."""
+    split = LEARNED.learn(X, Y)
+    rest, _ = split.remaining(X, Y)
+    known = {tuple(row) for row in rest}
+    others = np.array([tuple(row) not in known for row in X])
+    with pytest.raises(ValueError, match="must not be those that"):
+        PrivateRidge(sensitivity=sampler(split.reference)).fit(X[others], Y[others])
+    with pytest.raises(ValueError, match="must not be those that"):
+        PrivateRidge(sensitivity=sampler(None)).fit(
+            X[others], Y[others], X_reference=split.reference
+        )
+    law = LearnedReference(SchemaReference(COLUMNS), 1.0).learn(X)
+    mean = SensitivitySampler(MeanQuery(), reference=law.reference, n_pairs=39).fit(X)
+    assert mean.n_records_ == 400
+    with pytest.raises(ValueError, match="must not be those that"):
+        mean.release(X)
+    with pytest.raises(ValueError, match="must not be those that"):
+        PrivateRidge(sensitivity=mean).fit(X, Y)
+    assert mean.release(law.remaining(X)).shape == (2,)
+
+
+def test_the_rest_is_of_the_records_that_were_split():
+    split = LEARNED.learn(X, Y)
+    with pytest.raises(ValueError, match="must be the 500 records that were split"):
+        split.remaining(X[1:], Y)
+    frame = split.remaining(pd.DataFrame(X))
+    assert frame.shape == (400, 2)
+    assert repr(split) == "LearnedSplit(400 of 500 records)"
+
+
+def test_nothing_of_the_records_stays():
+    """In models, laws and splits, or in what they are saved as."""
+    secret = np.full(2, 1.0625001234567)
+    records = np.vstack([X, np.tile(secret, (100, 1))])
+    y = np.append(Y, np.full(100, 2.71828182845))
+    split = LEARNED.learn(records, y)
+    source = sampler()
+    model = PrivateRidge(sensitivity=source, random_state=0).fit(records, y)
+    for saved in (split, split.reference, model, model.sampler_):
+        text = pickle.dumps(saved)
+        assert secret[:1].tobytes() not in text
+        assert y[-1:].tobytes() not in text
+    again = pickle.loads(pickle.dumps(model.sampler_))
+    assert again.certificate_ == model.certificate_
+    assert again.claim_.charge == model.sampler_.claim_.charge
+    assert source.reference is LEARNED
+
+
+# A synthesizer of the caller's
+
+
+class Uniform:
+    """Records that are drawn without a look at the private ones."""
+
+    def __init__(self, high=1.0):
+        self.high = high
+
+    def sample(self, n, rng):
+        return rng.uniform(-9, self.high, (n, 2)), rng.uniform(-5, 5, n)
+
+
+def uniform(X, y, schema, epsilon, delta):
+    """Return a synthesizer's law."""
+    return Uniform()
+
+
+class Still:
+    """The same record again and again: no difference to calibrate to."""
+
+    def sample(self, n, rng):
+        return np.ones((n, 2)), np.ones(n)
+
+
+COARSE = LearnedReference(SCHEMA, 1.0, synthesizer=lambda *_: Still())
+
+
+def test_a_synthesizer_is_given_clipped_records_and_its_level():
+    given_ = []
+
+    def synthesizer(*arguments):
+        given_.extend(arguments)
+        return Uniform().sample
+
+    wild = 10 * X
+    reference = LearnedReference(SCHEMA, 0.5, 1e-6, synthesizer=synthesizer)
+    split = reference.learn(wild, Y)
+    records, y, schema, epsilon, delta = given_
+    assert np.abs(records).max() <= 3
+    assert records.shape == (100, 2)
+    assert y.shape == (100,)
+    assert (epsilon, delta) == (0.5, 1e-6)
+    assert schema.domain == SCHEMA.domain
+    drawn, _ = split.reference.sample(50, np.random.default_rng(0))
+    assert drawn.min() == -3  # clipped as well
+    assert "given synthesizer" in split.reference.description
+    model = fitted(reference, law="gaussian", delta=1e-6)
+    assert any("is the caller's word" in text for text in model.certificate_.provisos)
+    assert "delta=1e-06" in repr(reference)
+
+
+def test_the_error_of_a_synthesizer_is_not_shown():
+    def fails(X, *_):
+        raise ValueError(f"secret {X[0, 0]}")
+
+    for wrong in (fails, lambda *_: 7):
+        reference = LearnedReference(SCHEMA, 1.0, synthesizer=wrong)
+        with pytest.raises(ValueError, match="The synthesizer failed") as error:
+            fitted(reference)
+        assert error.value.__context__ is None
+        assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda n, rng: rng.random((n, 2)),
+        lambda n, rng: (rng.random((n, 2)), rng.random(n - 1)),
+        lambda n, rng: (rng.random((n + 1, 2)), rng.random(n + 1)),
+    ],
+)
+def test_a_law_must_draw_what_it_is_asked_for(law):
+    reference = LearnedReference(SCHEMA, 1.0, synthesizer=lambda *_: law)
+    with pytest.raises(ValueError, match="was asked for"):
+        reference.learn(X, Y).reference.sample(10, np.random.default_rng(0))
+
+
+def test_a_law_must_have_the_columns_of_the_schema():
+    reference = LearnedReference(
+        SCHEMA,
+        1.0,
+        synthesizer=lambda *_: lambda n, rng: (rng.random((n, 3)), [0.0] * n),
+    )
+    with pytest.raises(IncompatibleError, match="numbers must be equal"):
+        fitted(reference)
+
+
+# Estimators and tables
+
+
+@pytest.mark.parametrize("estimator", [PrivateLogisticRegression, PrivateLinearSVC])
+def test_classifiers_have_the_declared_classes(estimator):
+    """Learned in one fit, or before."""
+    schema = SchemaReference(COLUMNS, target=["no", "yes", "maybe"])
+    reference = LearnedReference(schema, epsilon=2.0)
+    split = reference.learn(X, LABELS)
+    own = split.remaining(X, LABELS)
+    for model in (
+        estimator(sensitivity=sampler(reference)).fit(X, LABELS),
+        estimator(sensitivity=sampler(None)).fit(X, LABELS, X_reference=reference),
+        estimator(sensitivity=sampler(split.reference)).fit(*own),
+    ):
+        assert model.classes_.tolist() == ["maybe", "no", "yes"]
+        assert model.certificate_.private
+        assert set(model.predict(X)) <= {"maybe", "no", "yes"}
+
+
+def test_frames_have_their_structure_from_the_learned_law():
+    """Categories that are declared are known, whatever was drawn."""
+    frame = pd.DataFrame(
+        {
+            "age": RNG.integers(18, 91, N),
+            "sex": RNG.choice(["f", "m"], N),
+            "share": np.where(RNG.random(N) < 0.1, np.nan, RNG.random(N)),
+        }
+    )
+    schema = SchemaReference(
+        {"age": range(18, 91), "sex": ["f", "m", "x"], "share": (0.0, 1.0)},
+        target=(-5.0, 5.0),
+        missing={"share": 0.1},
+    )
+    law = LearnedReference(schema, 1.0).learn(frame, Y).reference
+    drawn, _ = law.sample(1000, np.random.default_rng(0))
+    assert drawn["age"].isin(range(18, 91)).all()
+    assert 0 < drawn["share"].isna().mean() < 1
+    assert set(law.whole.X["sex"]) == {"f", "m", "x"}
+    inner = make_pipeline(
+        make_column_transformer(
+            (OneHotEncoder(), ["sex"]), (StandardScaler(), ["age"])
+        ),
+        LinearRegression(),
+    )
+    model = PrivateEstimator(
+        inner, gamma=0.2, sensitivity=sampler(LearnedReference(schema, 1.0), n_pairs=9)
+    ).fit(frame, Y)
+    assert model.predict(frame).shape == (N,)
+    assert model.certificate_.private
+
+
+def test_what_takes_no_targets_learns_none():
+    """Also from a schema that has some."""
+    box = X / 6 + 0.5
+    schema = SchemaReference([(0.0, 1.0)] * 2, target=(0.0, 1.0))
+    model = PrivateKernelDensity(
+        0.2,
+        bounds=(0, 1),
+        lattice_size=3,
+        sensitivity=sampler(LearnedReference(schema, 1)),
+    ).fit(box)
+    assert isinstance(model.sampler_.reference, LearnedRecords)
+    assert not isinstance(
+        model.sampler_.reference.sample(3, np.random.default_rng(0)), tuple
+    )
+    assert model.sampler_.reference.whole.y is None
+
+
+def test_what_was_learned_is_audited():
+    audit_of = RNG.normal(size=(5000, 2)).clip(-3, 3)
+    y = (audit_of @ [1.0, -1.0] + RNG.normal(size=5000)).clip(-5, 5)
+    for model in (
+        fitted(),
+        PrivateRidge(random_state=0).fit(X, Y, X_reference=LEARNED),
+    ):
+        audit = audit_reference(model, audit_of, y, epsilon=1.0, random_state=0)
+        assert audit.upper <= 1
+        assert model.certificate_.evidence.audit is not None
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((7, 1.0), "schema must be a SchemaReference"),
+        ((SCHEMA, 0.0), "epsilon of the LearnedReference"),
+        ((SCHEMA, 1.0, -1), "delta of the LearnedReference"),
+        ((SCHEMA, 1.0, 1e-6), "delta must be 0 without a synthesizer"),
+        ((SCHEMA, 1.0, 0.0, 7), "synthesizer must be None or a callable"),
+        ((SCHEMA, 1.0, 0.0, Uniform), "synthesizer must be None or a callable"),
+        ((SCHEMA, 1.0, 0.0, None, 1.0), "fraction must be a number"),
+        ((SCHEMA, 1.0, 0.0, None, True), "fraction must be a number"),
+        (
+            (SchemaReference([lambda n, rng: rng.random(n)]), 1.0),
+            "must have a range or categories",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        LearnedReference(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_records": 500}, "n_records must be None or 400"),
+        ({"relation": "add-remove"}, "relation 'replace-one'"),
+    ],
+)
+def test_sizes_are_those_of_the_split(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        fitted(**parameters)
+
+
+def test_records_must_fit_the_schema():
+    with pytest.raises(IncompatibleError, match="numbers must be equal"):
+        PrivateRidge(sensitivity=sampler()).fit(X[:, :1], Y)
+    with pytest.raises(ValueError, match="schema of the LearnedReference declares 1"):
+        PrivateRidge(sensitivity=sampler()).fit(X, np.column_stack([Y, Y]))
+    with pytest.raises(ValueError, match="same number of records"):
+        LEARNED.learn(X, Y[1:])
+    with pytest.raises(ValueError, match="leaves none to learn from"):
+        PrivateRidge(sensitivity=sampler()).fit(X[:4], Y[:4])
+    with pytest.raises(ValueError, match="must be learned from private records"):
+        sampler().set_params(query=MeanQuery()).fit(X)
+    law = LEARNED.learn(X, Y).reference
+    with pytest.raises(ValueError, match="relation must be 'replace-one'"):
+        sampler(law, query=MeanQuery(), relation="add-remove", n_records=9).fit(X)
+
+
+def test_there_is_one_reference():
+    table = TableReference(X[:9], Y[:9])
+    with pytest.raises(ValueError, match="there can be only one reference"):
+        PrivateRidge(sensitivity=sampler(table)).fit(X, Y, X_reference=LEARNED)
+
+
+def test_a_delta_goes_with_what_certifies_one():
+    """And a level with what certifies a level, if it was learned before as well."""
+    reference = LearnedReference(SCHEMA, 1.0, 1e-6, synthesizer=uniform)
+    with pytest.raises(ValueError, match="delta of the LearnedReference must be 0"):
+        fitted(reference, randomness="both")
+    with pytest.raises(ValueError, match="advantage must be None"):
+        fitted(n_pairs=99, advantage=0.2)
+    split = LEARNED.learn(X, Y)
+    source = sampler(split.reference, n_pairs=99, advantage=0.2)
+    with pytest.raises(ValueError, match="advantage must be None"):
+        PrivateRidge(sensitivity=source).fit(*split.remaining(X, Y))
+
+
+def test_searches_take_none():
+    """Each fit would learn anew."""
+    model = PrivateRidge(sensitivity=sampler())
+    with pytest.raises(ValueError, match="LearnedReference, which no search takes"):
+        PrivateGridSearchCV(model, {"alpha": [1.0]}).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search = GridSearchCV(model, {"alpha": [1.0]}, cv=2).fit(X, Y)
+    with pytest.raises(IncompatibleError, match="search must wrap"):
+        search_certificate(search)
+
+
+def test_copies_are_the_same_reference():
+    """It is told what it is by its parameters, and not by records."""
+    assert clone(LEARNED) is copy.deepcopy(LEARNED) is LEARNED
+    assert repr(LEARNED).endswith("epsilon=1.0, fraction=0.2)")
+    assert LEARNED.description.startswith("a law that is learned")
+    law = LEARNED.learn(X, Y).reference
+    assert repr(law).startswith("LearnedRecords('drawn from a law")
+    assert LaplaceMechanism(1, 1).epsilon == 1
+
+
+def test_what_has_no_curve_or_gain_is_covered_as_well():
+    """A rule that certifies its own level alone, and a certificate made by hand."""
+    assert fitted(n_pairs=99, calibration="pac").epsilon_ == 1.0
+    claim = Learning(2.0, 0.0, 10).cover(certificate(curve=None))
+    assert claim.epsilon == 2.0
+    assert claim.evidence.advantage is None
+    assert claim.advantage.mean >= np.tanh(1.0)
