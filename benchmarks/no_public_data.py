@@ -2,14 +2,16 @@
 
 Claim: no cell that its audit calls "supported" has more pairs of real people beyond
 epsilon than gamma, by limits that hold at 95 % for all cells together; and every cell
-that does is called "contradicted" or "inconclusive".
+that does is called "contradicted" or "inconclusive"; the secret half is within gamma.
 
 Each repeat shuffles a population into test records, private records, records for the
 audit, and the rest, which an oracle has as its public table. Beside the oracle stand
-a table of 30 rows, a declared schema, a table of another population, and no reference
-at all. Real pairs are drawn from the private records, those of the audit and the test
+a table of 30 rows, a declared schema, a table of another population, a law that is
+learned from a fifth of the private records, a secret half of them, and no reference at
+all. Real pairs are drawn from the private records, those of the audit and the test
 records together, none of which any reference has seen; where private records are
-clipped, so are they. The audit spends epsilon = 1, on its own records.
+clipped, so are they; pairs of a secret half are swaps with the other half, which is
+what it is about. The audit spends epsilon = 1, on its own records.
 """
 
 from __future__ import annotations
@@ -29,11 +31,13 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
 from skparisk import (
+    LearnedReference,
     PrivacyLeakWarning,
     PrivateLogisticRegression,
     PrivateRidge,
     ReferenceWarning,
     SchemaReference,
+    SecretSample,
     SensitivitySampler,
     audit_reference,
 )
@@ -61,6 +65,8 @@ WAYS = (
     "schema",
     "elsewhere",
     "elsewhere, clipped",
+    "learned",
+    "secret half",
     "none",
 )
 
@@ -161,8 +167,13 @@ def make_reference(way: str, people: Population, rest: NDArray[np.intp]) -> Any:
     kind, _, clipped = way.partition(", ")
     if kind == "none":
         return None
+    if kind == "secret half":
+        return SecretSample(0.5)
+    schema = SchemaReference(people.ranges, target=people.target)
+    if kind == "learned":
+        return LearnedReference(schema, epsilon=EPSILONS[0])
     if kind == "schema":
-        return SchemaReference(people.ranges, target=people.target)
+        return schema
     rows = {
         "oracle": rest,
         "30 rows": rest[:N_FEW],
@@ -191,11 +202,12 @@ def run(problem: Problem, way: str, repeat: int) -> Cell | None:
             model.fit(people.X[parts.private], people.y[parts.private])
         except CalibrationError:
             return None
-        return measure(problem, model, reference, people, parts, repeat)
+        return measure(problem, way, model, reference, people, parts, repeat)
 
 
 def measure(
     problem: Problem,
+    way: str,
     model: Any,
     reference: Any,
     people: Population,
@@ -204,19 +216,22 @@ def measure(
 ) -> Cell:
     """Return what a fitted model is worth, and what its certificate is."""
     sampler = model.sampler_
-    X, y = clipped(people, parts.unseen, reference)
+    # Of a secret half, pairs are swaps with the other half.
+    secret = way == "secret half"
+    pool = parts.private if secret else parts.unseen
+    X, y = clipped(people, pool, reference)
     real = sample_differences(
         sampler.query_,
         TableReference(X, y, sampling="subsample"),
         n_pairs=N_REAL_PAIRS,
-        n_records=problem.n_records,
+        n_records=sampler.n_records_,
         n_features=X.shape[1],
         random_state=repeat,
     )
     beyond = float(np.mean(np.abs(real).sum(axis=1) > sampler.sensitivity_))
     noise = float(np.sqrt(np.diag(sampler.mechanism_.covariance()).mean()))
-    upper, verdict = math.nan, "leak"
-    if reference is not None:
+    upper, verdict = math.nan, "exact" if secret else "leak"
+    if not secret and reference is not None:
         audit = audit_reference(
             model,
             people.X[parts.audited],
@@ -225,7 +240,9 @@ def measure(
             n_blocks=problem.n_blocks,
         )
         upper, verdict = audit.upper, audit.verdict
-    answer = sampler.query_(*clipped(people, parts.private, reference))
+    # Any of the private records are as good as those that are released from.
+    used = parts.private[: sampler.n_records_]
+    answer = sampler.query_(*clipped(people, used, reference))
     errors = tuple(
         test_error(answer, sampler.sensitivity_, epsilon, people, parts.test)
         for epsilon in EPSILONS
@@ -236,7 +253,7 @@ def measure(
 def clipped(people: Population, rows: NDArray[np.intp], reference: Any) -> Any:
     """Return some records, clipped where the reference says to."""
     X, y = people.X[rows], people.y[rows]
-    domain = None if reference is None else reference.domain
+    domain = getattr(reference, "domain", None)
     return (X, y) if domain is None else domain.clip(X, y)
 
 
@@ -298,7 +315,8 @@ def main() -> int:
         print(f" {beyond.mean():>7.4f} {least:>8.4f} {upper:>6.3f}", end="")
         verdicts = Counter(cell.verdict for cell in repeats)
         print("  " + ", ".join(f"{n} {word}" for word, n in verdicts.most_common()))
-        held &= least <= GAMMA or 2 * verdicts["supported"] < len(repeats)
+        excused = way != "secret half" and 2 * verdicts["supported"] < len(repeats)
+        held &= least <= GAMMA or excused
     return 0 if held else 1
 
 

@@ -38,7 +38,7 @@ from skparisk.composition import compose_basic, compose_parallel
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries import MeanQuery, Query
 from skparisk.reference import CallableReference, SchemaReference, TableReference
-from skparisk.reference._base import RecordPool
+from skparisk.reference._base import RecordPool, Withheld
 
 N_BLOCKS, SIZE = 12, 25
 
@@ -421,7 +421,7 @@ def test_a_fitted_model_keeps_the_audit_on_its_certificate(name):
     assert found.release_records == after.evidence.n_records
     assert after == before.with_audit(found)
     # Pairs that turn out to be private have no reference that was audited.
-    sampler.pairs_.withhold()
+    sampler.pairs_.withhold(Withheld())
     assert sampler.certificate_.evidence.audit is None
 
 

@@ -37,6 +37,7 @@ from skparisk import (
     PrivateRidge,
     SecretSample,
     SensitivitySampler,
+    audit_reference,
 )
 from skparisk.certificate._claim import MEMBERSHIP, REDRAWN
 from skparisk.composition import compose_basic, group_privacy, transfer
@@ -409,6 +410,13 @@ def test_a_search_takes_no_secret_sample():
     scores = simulate_scores([model], X, y, n_records=60, cv=3, random_state=0)
     assert scores.shape == (1, 3)
     assert not _secret._known
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_there_is_nothing_to_audit(drawn):
+    model, y = make("ridge", SecretSample(0.5).draw(X) if drawn else None)
+    with pytest.raises(ValueError, match="its risk is exact: there is nothing to"):
+        audit_reference(model, X, y, epsilon=1.0)
 
 
 # What is public

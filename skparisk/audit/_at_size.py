@@ -38,6 +38,7 @@ from skparisk.reference._records import (
     frame_like,
     is_numbers,
 )
+from skparisk.reference._secret import SecretDraw, SecretSample
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._release import check_given
@@ -138,6 +139,12 @@ class Audited:
             table, given = learned, {"X_reference": learned}
             source = clone(source).set_params(reference=None)
         reference = source.reference
+        if isinstance(reference, SecretSample | SecretDraw):
+            raise ValueError(
+                "audited must have a reference that stands for people; a SecretSample "
+                "is drawn from the records themselves, and its risk is exact: there is "
+                "nothing to audit."
+            )
         if reference is not None and table is not None:
             raise ValueError(_ONE_REFERENCE)
         if reference is None and table is None:
