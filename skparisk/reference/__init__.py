@@ -18,11 +18,8 @@ from skparisk.reference._base import (
 )
 from skparisk.reference._columns import Categories, Interval
 from skparisk.reference._domain import Domain
-from skparisk.reference._learned import (
-    LearnedRecords,
-    LearnedReference,
-    LearnedSplit,
-)
+from skparisk.reference._learned import LearnedReference
+from skparisk.reference._learned_records import LearnedRecords, LearnedSplit
 from skparisk.reference._made import CallableReference, DensityReference
 from skparisk.reference._records import Schema
 from skparisk.reference._schema import SchemaReference

@@ -1,0 +1,224 @@
+"""Records of a law that was learned with noise, and those it was not learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk._silence import hide_values
+from skparisk._validate import check_at_least
+from skparisk.certificate._learning import Learning
+from skparisk.reference._base import RecordPool, RecordSource
+from skparisk.reference._records import (
+    Records,
+    Schema,
+    as_records,
+    as_targets,
+    concatenate,
+    n_rows,
+    take_rows,
+)
+from skparisk.reference._schema import SchemaReference
+from skparisk.reference._synthesis import tells_something
+
+__all__ = ["Law", "LearnedRecords", "LearnedSplit"]
+
+_ROWS_OF_WHOLE = 2048
+
+Law = Callable[[int, np.random.Generator], Any]
+_Targets = NDArray[Any] | None
+
+
+class LearnedRecords(SchemaReference):
+    """Records of a law that was learned with differential privacy, so it is public.
+
+    Made by :meth:`LearnedReference.learn`.
+    """
+
+    _law: Law
+    _learning: Learning
+    _n_others: int
+
+    @classmethod
+    def _of(
+        cls, schema: SchemaReference, law: Law, learning: Learning, n_others: int
+    ) -> Self:
+        made = object.__new__(cls)
+        vars(made).update(vars(schema))
+        made._law, made._learning, made._n_others = law, learning, n_others
+        return made
+
+    @property
+    def description(self) -> str:
+        given = bool(self._learning.rests_on)
+        how = "a given synthesizer" if given else "histograms and a copula"
+        return (
+            f"drawn from a law that was learned by {how}, with noise, from "
+            f"{self._learning.n_records} other records; private records are clipped to "
+            "a declared schema"
+        )
+
+    @property
+    def learning(self) -> Learning:
+        return self._learning
+
+    @property
+    def usual_n_records(self) -> int:
+        return self._n_others
+
+    @property
+    def whole(self) -> RecordPool:
+        """Records of the law, after some in which each declared category is."""
+        rng = np.random.default_rng(0)
+        X, y = self._records(self._n_values, rng)
+        drawn = self.sample(_ROWS_OF_WHOLE, rng)
+        more, targets = drawn if isinstance(drawn, tuple) else (drawn, None)
+        if targets is not None:
+            y = np.concatenate([y, targets])
+        return RecordPool(concatenate([X, more]), y)
+
+    def sample(self, n_records: int, rng: np.random.Generator) -> Any:
+        """Return records of the learned law.
+
+        Parameters
+        ----------
+        n_records : int
+            How many, >= 1.
+
+        rng : numpy.random.Generator
+            What they are drawn with.
+
+        Returns
+        -------
+        records : X or (X, y)
+            With targets where some were learned.
+
+        Raises
+        ------
+        ValueError, IncompatibleError
+            If a synthesizer of the caller's returns other records than were asked for.
+        """
+        n_records = check_at_least(n_records, "n_records", 1)
+        drawn = self._law(n_records, rng)
+        X, y = drawn if isinstance(drawn, tuple) else (drawn, None)
+        X = as_records(X, "X of the reference")
+        y = None if y is None else as_targets(y, "y of the reference")
+        if (y is None) != (not self._targets) or {n_records} != {
+            n_rows(X),
+            *([] if y is None else [len(y)]),
+        }:
+            raise ValueError(
+                f"The law that the synthesizer returned was asked for {n_records} "
+                f"records {'with' if self._targets else 'without'} targets, and "
+                f"returned {n_rows(X)} {'without' if y is None else 'with'} them."
+            )
+        self.check_schema(Schema.of(X))
+        X, y = self.domain.clip(X, y)
+        order = rng.permutation(n_records)  # it may have sorted them
+        X, y = take_rows(X, order), take_rows(y, order)
+        return X if y is None else (X, y)
+
+    def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
+        """Return the same law with what `encode` makes of its targets."""
+        other = super().encoded(encode)
+        other._law = partial(_draw_encoded, self._law, encode)
+        return other
+
+    def bind(
+        self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
+    ) -> RecordSource:
+        """Return a source of pairs, whose databases have as many records."""
+        if n_own == 1:
+            raise ValueError(
+                "relation must be 'replace-one' with a LearnedReference, got "
+                "'add-remove': the number of records is public where they are split."
+            )
+        return super().bind(n_pairs, n_shared=n_shared, n_own=n_own, seed=seed)
+
+    def shortcomings(self, **about: Any) -> tuple[str, ...]:
+        """Return that the law is hardly more than noise, if it is."""
+        learning = self._learning
+        n_columns = len(self._specs) + len(self._targets)
+        if learning.rests_on or tells_something(
+            learning.n_records, learning.epsilon, n_columns
+        ):
+            return ()
+        return (
+            f"{learning.n_records} records and a level of {learning.epsilon:g} are too "
+            f"few to learn {n_columns} columns from: the learned law is mostly noise, "
+            "and nearly uniform in the declared ranges.",
+        )
+
+    def __repr__(self) -> str:
+        return f"LearnedRecords({self.description!r})"
+
+
+class LearnedSplit:
+    """A learned reference, and which of the records were not learned from.
+
+    Made by :meth:`LearnedReference.learn`. It has positions of records, and no record.
+    """
+
+    def __init__(
+        self, reference: LearnedRecords, others: NDArray[np.intp], n_candidates: int
+    ) -> None:
+        self._reference = reference
+        self._others = others
+        self._n_candidates = n_candidates
+
+    @property
+    def reference(self) -> LearnedRecords:
+        """The learned reference: public, by post-processing."""
+        return self._reference
+
+    def remaining(self, X: Any, y: Any = None) -> Any:
+        """Return the records that were not learned from, in random order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_candidates, n_features)
+            All records, as they were given to `learn`.
+
+        y : array-like of shape (n_candidates,) or (n_candidates, n_targets), \
+default=None
+            Their targets.
+
+        Returns
+        -------
+        records : X or (X, y)
+
+        Raises
+        ------
+        ValueError
+            If they are not as many as were split.
+        """
+        records = hide_values(as_records, X, "X")
+        targets = None if y is None else hide_values(as_targets, y)
+        lengths = [n_rows(part) for part in (records, targets) if part is not None]
+        if set(lengths) != {self._n_candidates}:
+            raise ValueError(
+                f"X and y must be the {self._n_candidates} records that were split, in "
+                f"the same order; got {' and '.join(map(str, lengths))} records."
+            )
+        records, targets = self._remaining(records, targets)
+        return records if y is None else (records, targets)
+
+    def _remaining(self, X: Records, y: _Targets) -> tuple[Records, _Targets]:
+        return take_rows(X, self._others), take_rows(y, self._others)
+
+    def __repr__(self) -> str:
+        return f"LearnedSplit({len(self._others)} of {self._n_candidates} records)"
+
+
+def _draw_encoded(
+    law: Law,
+    encode: Callable[[NDArray[Any]], NDArray[Any]],
+    n_records: int,
+    rng: np.random.Generator,
+) -> Any:
+    X, y = law(n_records, rng)
+    return X, encode(y)
