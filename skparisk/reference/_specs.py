@@ -67,7 +67,8 @@ class Spec:
             if not declared:
                 raise ValueError(f"a range must not be empty, got {declared!r}.")
             # Not the least of all: there may be very many.
-            domain = Interval(*sorted((declared[0], declared[-1])))
+            low, high = sorted((declared[0], declared[-1]))
+            domain = Interval(low, high)
             few = len(declared) <= _MOST_LISTED
             classes = np.asarray(declared) if few else None
             return cls(partial(_whole, declared), domain, classes)
