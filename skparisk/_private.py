@@ -48,7 +48,7 @@ from skparisk.queries._base import answer_private
 from skparisk.reference import LearnedReference, Reference, TableReference
 from skparisk.reference._base import is_reference
 from skparisk.reference._learned import refuse_learned_from
-from skparisk.reference._records import Records, as_targets, n_rows
+from skparisk.reference._records import Records, Schema, as_targets, n_rows
 from skparisk.reference._secret import SecretDraw, as_draw
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
@@ -115,6 +115,18 @@ class TrainingData:
     def n_records(self) -> int:
         """How many records are answered about."""
         return n_rows(self.features) if self.draw is None else self.draw.n_members
+
+    def in_domain(self) -> tuple[Records, NDArray[Any] | None]:
+        """Return the records moved to the domain of the reference, if it has one.
+
+        A sensitivity that is declared may be known for that domain alone.
+        """
+        X, y = self.features, self.targets
+        if self.table is None or self.table.domain is None:
+            return X, y
+        self.table.check_schema(Schema.of(X))
+        y = None if y is None else hide_values(as_targets, y)
+        return hide_values(self.table.domain.clip, X, y)
 
 
 class PrivateMixin:
@@ -268,7 +280,7 @@ class PrivateMixin:
     ) -> NDArray[np.float64]:
         """Answer with noise for a sampled or a declared sensitivity; keep the claim."""
         if isinstance(source, KnownSensitivity):
-            return self._release_known(query, data.features, data.targets, source)
+            return self._release_known(query, *data.in_domain(), source)
         assert isinstance(source, SensitivitySampler)  # "bound" is released elsewhere
         features, targets = data.features, None
         if query.needs_y:

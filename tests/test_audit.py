@@ -1,5 +1,6 @@
 """The audit of a reference: what it counts, what it costs, what it refuses."""
 
+import functools
 import json
 import warnings
 
@@ -459,6 +460,9 @@ def test_an_audit_of_something_else_is_refused():
     elsewhere = ridge.fit(X[:200], Y[:200], X_reference=X[200:], y_reference=Y[200:])
     with pytest.raises(IncompatibleError, match="with reference='resampled from a"):
         elsewhere.certificate_.with_audit(found)
+    no_intercept = fitted_ridge(fit_intercept=False)
+    with pytest.raises(IncompatibleError, match="n_outputs=3, but the certificate"):
+        no_intercept.with_audit(found)
     small = ridge.fit(*table(20, 5)[:2], **PUBLIC).certificate_
     with pytest.raises(IncompatibleError, match="n_records=24, but the certificate is"):
         small.with_audit(found)
@@ -728,6 +732,20 @@ def test_another_reference_than_that_of_the_fit_is_refused():
     )
     with pytest.raises(IncompatibleError, match="but the certificate has epsilon=1"):
         audit_reference(ridge.set_params(epsilon=0.1), X, Y, **PUBLIC, **asked)
+
+
+def test_another_query_than_that_of_the_fit_is_refused():
+    ridge = PrivateRidge(**FEW_PAIRS).fit(*table(300, 5)[:2], **PUBLIC)
+    asked = {"epsilon": 1.0, "n_blocks": 12}
+    with pytest.raises(IncompatibleError, match="they were set after the fit"):
+        audit_reference(ridge.set_params(alpha=1e6), X, Y, **PUBLIC, **asked)
+    # A clone of a callable is not equal to it, and is the same query all the same.
+    sampler = SensitivitySampler(functools.partial(np.mean, axis=0), n_pairs=39)
+    sampler.set_params(reference=CallableReference(population)).fit(X)
+    audit_reference(sampler, X, **asked)
+    assert sampler.certificate_.evidence.audit is not None
+    with pytest.raises(IncompatibleError, match="they were set after the fit"):
+        audit_reference(sampler.set_params(query=MeanQuery()), X, **asked)
 
 
 def test_pairs_from_private_data_cannot_be_audited():

@@ -20,6 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skparisk import (
     IncompatibleError,
+    KnownSensitivity,
     PrivateEstimator,
     PrivateGridSearchCV,
     PrivateKernelDensity,
@@ -565,7 +566,48 @@ def test_references_that_lack_targets_are_refused():
     assert bound.fit(X, labels, X_reference=CLASSES).classes_.tolist() == ["no", "yes"]
 
 
+def test_booleans_of_a_frame_may_be_missing():
+    frame = pd.DataFrame({"owner": np.array([], dtype=bool)})
+    X = SchemaReference.from_frame(frame, missing={"owner": 0.5}).sample(99, rng_of())
+    assert 20 < X["owner"].isna().sum() < 80
+    assert {*X["owner"].dropna()} == {False, True}
+
+
+def test_whole_numbers_may_be_too_many_to_list():
+    schema = SchemaReference([range(10**12, 0, -1), range(7, 0, -3)])
+    X = schema.sample(99, rng_of())
+    assert {*X[:, 1]} == {1.0, 4.0, 7.0}
+    assert X[:, 0].max() > 10**11
+    assert schema.domain.box.tolist() == [[1.0, 1.0], [1e12, 7.0]]
+
+
+# A sensitivity that is declared
+
+
+@pytest.mark.parametrize("reference", ["schema", "table"])
+def test_records_are_clipped_for_a_declared_sensitivity_as_well(reference):
+    X, y = numbers(40), np.arange(40)
+    public = FLAT
+    if reference == "table":
+        public = TableReference([[0.0, 0.0], [1.0, 2.0]], [0.0, 5.0], clip=True)
+    known = KnownSensitivity(0.5)
+    model = PrivateRidge(epsilon=math.inf, sensitivity=known)
+    model.fit(X, y, X_reference=public)
+    expected = Ridge().fit(X.clip(0, [1, 2]), y.clip(0, 5))
+    np.testing.assert_allclose(model.coef_, expected.coef_)
+    with pytest.raises(IncompatibleError, match="has 2 features, but X has 1"):
+        model.fit(X[:, :1], y, X_reference=public)
+    np.testing.assert_allclose(model.fit(X, y).coef_, Ridge().fit(X, y).coef_)
+
+
 # Public features
+
+
+def test_other_targets_are_not_those_of_the_schema():
+    table = FLAT.with_records(numbers(9)).with_targets(np.arange(9.0))
+    assert table.domain is None
+    assert "schema" not in table.description
+    assert table.for_new_people != "not known: the targets of the table were made up"
 
 
 def test_public_features_get_targets_from_the_schema():

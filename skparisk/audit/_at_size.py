@@ -256,6 +256,15 @@ class Audited:
             return
         check_same_calibration(self.certificate, found.certificate)
         fitted = getattr(self.model, "sampler_", self.model)
+        # Of a sampler itself: a clone of a callable is not equal to it.
+        own = fitted is self.model
+        asked = as_query(fitted.query) if own else found.sampler.query_
+        if asked != fitted.query_:
+            raise IncompatibleError(
+                f"The fit is of {fitted.query_}, but what is audited asks {asked} with "
+                "other parameters: they were set after the fit. Fit again, or audit a "
+                "clone."
+            )
         one, two = (s.pairs_.sketch for s in (fitted, found.sampler))
         if one is not None and two is not None and not one.same_rows(two):
             raise IncompatibleError(

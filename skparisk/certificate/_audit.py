@@ -26,6 +26,7 @@ _OF_EVIDENCE = (
     "noise_shape",
     "calibration",
     "n_draws",
+    "n_outputs",
 )
 
 _SEEDED = "; its noise was drawn from a seed, so that the audit itself is NOT private"

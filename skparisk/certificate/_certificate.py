@@ -272,7 +272,9 @@ class Certificate(Claim):
         Parameters
         ----------
         audit : ReferenceAudit
-            Of :func:`~skparisk.audit.audit_reference`.
+            Of :func:`~skparisk.audit.audit_reference`. That it is about the same query
+            and the same public records cannot be checked here, as a certificate has
+            neither; `audit_reference` does that for what is fitted.
 
         Returns
         -------
@@ -284,8 +286,9 @@ class Certificate(Claim):
             If it is no audit, or this certificate has no evidence.
 
         IncompatibleError
-            If the audit is of another reference or target, or of databases that are
-            larger than those of this certificate.
+            If the audit is of a reference of another description, of another target or
+            number of outputs, or of databases that are larger than those of this
+            certificate.
         """
         audited = getattr(audit, "audited", None)
         if not isinstance(audited, Certificate):

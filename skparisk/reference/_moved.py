@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from skparisk.reference._columns import Categories, Column, Interval, clip_array
+from skparisk.reference._columns import (
+    Categories,
+    Column,
+    Interval,
+    clip_array,
+    holes_in,
+)
 from skparisk.reference._records import columns_of
 
 __all__ = ["clip_frame"]
@@ -43,10 +49,16 @@ def _clip_pandas(series: Any, column: Column) -> Any:
             return type(series)(moved, index=series.index)
         low, high, fill = ends
         return (series if column.missing else series.fillna(fill)).clip(low, high)
+    if isinstance(column, Interval) and dtype.kind == "b":
+        numbers = np.where(holes_in(values), np.nan, values).astype(np.float64)
+        return type(series)(clip_array(numbers, [column]), index=series.index)
     categorical = hasattr(series, "cat")
     moved = series.astype(object) if categorical else series
+    # With a row more that is always moved: else the type would tell if another was.
+    moved = moved.iloc[[*range(len(values)), 0]]
     for wrong, value in column.repairs(values):
-        moved = moved.mask(wrong, value)
+        moved = moved.mask(np.append(wrong, True), value)
+    moved = moved.iloc[:-1]
     if not categorical or not isinstance(column, Categories):
         return moved
     return moved.astype(type(dtype)(column.present, ordered=dtype.ordered))
@@ -99,4 +111,6 @@ def _ends_in(dtype: np.dtype[Any], interval: Interval) -> tuple[Any, Any, Any] |
     if low > high:
         return None
     fill = interval.fill if dtype.kind == "f" else math.floor(interval.fill)
-    return low, high, min(max(fill, low), high)
+    # As floats: the middle may be beyond the type.
+    ends = (float(low), float(high)) if dtype.kind == "f" else (low, high)
+    return low, high, min(max(fill, ends[0]), ends[1])

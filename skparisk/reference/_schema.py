@@ -69,7 +69,9 @@ class SchemaReference(Reference):
 
     missing : mapping of str or int to float, default=None
         Shares of the values of a column, by name or position, that are missing, in
-        [0, 1). Elsewhere a number that is missing becomes the middle of its range.
+        [0, 1). Elsewhere a number that is missing becomes the middle of its range; but
+        what takes only finite numbers refuses records with missing ones, and its error
+        tells that there are some. Infinite numbers are refused by all.
 
     container : {"pandas", "polars", "array"}, default=None
         What the records are in. None: a data frame of pandas where there are names, and

@@ -23,6 +23,10 @@ _ALLOWED = (
 )
 
 
+# More whole numbers are a range, and no classes.
+_MOST_LISTED = 2048
+
+
 @dataclass(frozen=True, eq=False)
 class Spec:
     """One column that is declared.
@@ -62,9 +66,12 @@ class Spec:
         if isinstance(declared, range):
             if not declared:
                 raise ValueError(f"a range must not be empty, got {declared!r}.")
-            domain = Interval(min(declared), max(declared))
-            whole = np.asarray(declared)
-            return cls(partial(_chosen, whole, None), domain, whole)
+            # Not the least of all: there may be very many.
+            low, high = sorted((declared[0], declared[-1]))
+            domain = Interval(low, high)
+            few = len(declared) <= _MOST_LISTED
+            classes = np.asarray(declared) if few else None
+            return cls(partial(_whole, declared), domain, classes)
         if isinstance(declared, tuple) and len(declared) == 2:
             domain = Interval(*declared)
             low, high = domain.low, domain.high
@@ -126,7 +133,9 @@ class Spec:
         elif isinstance(domain, Categories):
             domain = Categories((*domain.values, None), domain.default)
         draw = partial(_with_holes, self.draw, float(share))
-        return replace(self, draw=draw, domain=domain, classes=None)
+        # A plain type of booleans has no room for what is missing.
+        dtype = None if isinstance(self.dtype, np.dtype) else self.dtype
+        return replace(self, draw=draw, domain=domain, classes=None, dtype=dtype)
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the column with what `encode` makes of its values."""
@@ -137,9 +146,14 @@ class Spec:
         )
 
 
+def _whole(numbers: range, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    places = rng.integers(len(numbers), size=n)
+    return numbers.start + numbers.step * places
+
+
 def _chosen(
     values: NDArray[Any],
-    shares: NDArray[np.float64] | None,
+    shares: NDArray[np.float64],
     n: int,
     rng: np.random.Generator,
 ) -> NDArray[Any]:

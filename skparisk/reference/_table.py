@@ -227,6 +227,7 @@ class TableReference(Reference):
         other = self._with(RecordPool(self.pool.X, _check_targets(y, self.n_rows)))
         for name in ("sketch", "domain"):
             other.__dict__.pop(name, None)
+        other._note = ""
         return other
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
@@ -244,6 +245,7 @@ class TableReference(Reference):
         assert self.pool.y is not None
         other = self.with_targets(encode(self.pool.y))
         other.domain = None if self.domain is None else self.domain.encoded(encode)
+        other._note = self._note
         return other
 
     @property
