@@ -268,6 +268,7 @@ def test_noise_is_drawn_by_those_who_charge_only():
                 asking.add(path.relative_to(root).as_posix())
     assert asking == {"mechanisms/_noise.py"}
     assert importers == {
+        "audit/_audit.py",
         "laws/__init__.py",
         "laws/_gaussian.py",
         "laws/_laplace.py",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from skparisk._private import PrivateMixin
-from skparisk._secure_noise import noise_source
+from skparisk._secure_noise import noise_source, sample_discrete_laplace
 from skparisk._silence import hide_values
 from skparisk._validate import check_n_jobs, check_probability, check_random_state
 from skparisk.audit._at_size import Audited
@@ -200,7 +200,8 @@ def audit_reference(
     blocks = cut_blocks(database, n_blocks, n_records + 1, cuts)
     count = count_exceeding(BlockJudge.of(calibrated.sampler), blocks, n_jobs)
     spend(cost, note=f"audit of a reference in {n_blocks} blocks")
-    noisy_count = count + noise.sample(source)
+    drawn = sample_discrete_laplace(noise.scale, 1, source, divisor=noise.divisor)
+    noisy_count = count + int(drawn[0])
     limits = risk_limits(noisy_count, n_blocks, noise=noise, confidence=confidence)
     audit = ReferenceAudit(
         n_records,

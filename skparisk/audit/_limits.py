@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincc
 
-from skparisk._secure_noise import ByteSource, sample_discrete_laplace
 from skparisk._validate import check_at_least, check_positive, check_probability
 
 __all__ = [
@@ -62,11 +61,6 @@ class CountNoise(NamedTuple):
     def level(self) -> float:
         """Privacy level of the noise: the exact one, as a float."""
         return self.divisor / self.scale
-
-    def sample(self, source: ByteSource) -> int:
-        """Draw from it exactly."""
-        drawn = sample_discrete_laplace(self.scale, 1, source, divisor=self.divisor)
-        return int(drawn[0])
 
     def cdf(self, z: int) -> float:
         """Return the probability of at most `z`."""
