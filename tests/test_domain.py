@@ -175,6 +175,9 @@ def test_targets_are_moved():
     _, y = Domain([None], [Categories(["yes", "no"])]).clip(np.zeros((2, 1)), labels)
     assert y.tolist() == ["no", "yes"]
     assert Domain([None]).clip(np.zeros((2, 1)), labels)[1] is labels
+    both = Domain([None], [Interval(0, 1)] * 2)
+    with pytest.raises(ValueError, match="has 2 targets, but y has 1"):
+        both.clip(np.zeros((2, 1)), np.zeros(2))
 
 
 def test_sparse_matrices_stay_sparse():

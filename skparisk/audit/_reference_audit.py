@@ -116,7 +116,8 @@ class ReferenceAudit(MeasuredRisk):
             f"place of another, the true risk of exceeding the level "
             f"{ceil_text(self.audited.epsilon)} is at most {high} (confidence "
             f"{confidence}) and at least {low} (confidence {confidence}), measured on "
-            f"{self.n_blocks} blocks. Neighboring databases were {target.reference}.",
+            f"{self.n_blocks} blocks. Records of neighboring databases: "
+            f"{target.reference}.",
             self._about_the_release(),
             "That rests on the caller's word: the records of the audit are like those "
             "of the release, and were used for nothing else.",

@@ -158,6 +158,11 @@ class Domain:
 
         y : ndarray or None
             The same of targets.
+
+        Raises
+        ------
+        ValueError
+            If there are more or fewer targets than the domain has.
         """
         container = container_of(X)
         if container == "frame":
@@ -167,6 +172,12 @@ class Domain:
         elif container == "array":
             X = clip_array(X, self.columns)
         if y is not None and self.targets:
+            n_targets = 1 if y.ndim == 1 else y.shape[1]
+            if n_targets != len(self.targets):
+                raise ValueError(
+                    f"The reference has {len(self.targets)} targets, but y has "
+                    f"{n_targets}, and the numbers must be equal."
+                )
             y = clip_array(y, self.targets)
         return X, y
 
