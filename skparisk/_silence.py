@@ -75,8 +75,9 @@ def hide_values(check: Callable[..., Any], *data: Any, **parameters: Any) -> Any
     """
     try:
         return check(*data, **parameters)
-    except (TypeError, ValueError) as error:
-        kind = ValueError if isinstance(error, ValueError) else TypeError
+    except (ArithmeticError, TypeError, ValueError) as error:
+        # Whole numbers that no float can hold are bad values as others are.
+        kind = TypeError if isinstance(error, TypeError) else ValueError
         message = str(error)
     # Raised outside, so that the error does not come along.
     told = message.partition("\n")[0].partition(": ")[0]

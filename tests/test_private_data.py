@@ -76,3 +76,9 @@ def test_messages_of_scikit_learn_still_say_what_is_wrong():
         with pytest.raises(ValueError, match=told) as caught:
             validate_private(Ridge(), X, dtype=np.float64)
         assert "91234" not in str(caught.value)
+
+
+def test_numbers_that_no_float_holds_are_refused_as_others_are():
+    X = np.array([[0.5], [10**400]], dtype=object)
+    with pytest.raises(ValueError, match="int too large to convert to float"):
+        hide_values(np.asarray, X, dtype=np.float64)
