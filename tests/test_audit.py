@@ -438,6 +438,21 @@ def fitted_ridge(**parameters):
     return ridge.fit(*table(300, 5)[:2], **PUBLIC).certificate_
 
 
+def test_a_second_audit_is_refused_before_it_is_charged():
+    """The better of several would have no confidence."""
+    ridge = PrivateRidge(**FEW_PAIRS).fit(*table(300, 5)[:2], **PUBLIC)
+    first = audit_reference(ridge, X, Y, epsilon=40.0, n_blocks=N_BLOCKS, **PUBLIC)
+    with (
+        PrivacyLedger(100.0) as ledger,
+        pytest.raises(IncompatibleError, match="has an audit already: limits that are"),
+    ):
+        audit_reference(ridge, X, Y, epsilon=40.0, n_blocks=N_BLOCKS, **PUBLIC)
+    assert ledger.spent.epsilon == 0
+    with pytest.raises(IncompatibleError, match="has an audit already"):
+        ridge.certificate_.with_audit(first)
+    assert ridge.certificate_.evidence.audit == first.measured
+
+
 def test_an_audit_of_something_else_is_refused():
     found = audit("ridge")
     assert fitted_ridge().with_audit(found).evidence.audit == found.measured

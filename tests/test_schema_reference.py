@@ -100,7 +100,7 @@ def test_callables_are_put_in_random_order_and_not_clipped_to():
     rising = sum(one < other for one, other in first)
     assert stats.binomtest(rising, 200).pvalue > 1e-6
     assert not schema.domain.bounded
-    assert "but for 1 column is of no declared range" in schema.description
+    assert "but for 1 column of no known range" in schema.description
     assert schema.domain.columns[0] is None
     texts = SchemaReference({"t": lambda n, rng: np.array(["a"] * n), "b": (0, 1)})
     assert texts.schema.kinds == ("text", "number")

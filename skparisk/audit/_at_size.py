@@ -17,7 +17,7 @@ from skparisk._private import PrivateMixin, reference_table
 from skparisk._simulated import simulated
 from skparisk._validate import check_epsilon, check_probability
 from skparisk.certificate import Certificate
-from skparisk.certificate._audit import check_same_calibration
+from skparisk.certificate._audit import check_same_calibration, refuse_second_audit
 from skparisk.exceptions import IncompatibleError
 from skparisk.ledger import suspend_open
 from skparisk.neighbors import Database, sample_database
@@ -271,6 +271,7 @@ class Audited:
                 "X_reference must be the records that it was fitted with, but they "
                 "are others."
             )
+        refuse_second_audit(self.certificate)
 
 
 def _own_sampler(model: PrivateMixin) -> SensitivitySampler:

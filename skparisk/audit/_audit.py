@@ -125,7 +125,8 @@ def audit_reference(
         If the noise cannot be calibrated for databases of that size.
 
     IncompatibleError
-        If the reference, or what is asked for, is not that of the fit; if its pairs
+        If it has been audited already, as the better of two audits would be no audit;
+        if the reference, or what is asked for, is not that of the fit; if its pairs
         came from private data; or if `X` has other columns.
 
     BudgetExceededError

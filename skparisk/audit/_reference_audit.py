@@ -134,8 +134,8 @@ class ReferenceAudit(MeasuredRisk):
         if known is not None:
             release = f"databases of {known} records, which the release is about,"
         return (
-            f"That it is the same at {release} is evidence, not proof. Penalties were "
-            "scaled down with the number of records."
+            f"That it is the same at {release} is evidence, not proof. Penalties, "
+            "where there are any, were scaled down with the number of records."
             if known is not None
             else f"That it is the same at {release} is evidence, not proof."
         )

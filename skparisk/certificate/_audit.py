@@ -15,7 +15,7 @@ from skparisk._validate import (
 from skparisk.certificate._rounding import ceil_text, check_range, floor_text
 from skparisk.exceptions import IncompatibleError
 
-__all__ = ["MeasuredRisk", "check_same_calibration"]
+__all__ = ["MeasuredRisk", "check_same_calibration", "refuse_second_audit"]
 
 # What an audited calibration has in common with that of a release.
 _OF_CLAIM = ("epsilon", "delta", "failure_prob", "randomness", "relation")
@@ -154,4 +154,14 @@ def check_same_calibration(certificate: Any, audited: Any) -> None:
         raise IncompatibleError(
             f"The audit is of databases of n_records={other.n_records}, but the "
             f"certificate is about {own.n_records}: there must be at least as many."
+        )
+
+
+def refuse_second_audit(certificate: Any) -> None:
+    """Raise IncompatibleError if there is an audit: the better of two is none."""
+    if certificate.require_evidence().audit is not None:
+        raise IncompatibleError(
+            "The certificate has an audit already: limits that are chosen among those "
+            "of several audits do not hold with their confidence. Fit again with what "
+            "was learned, on records of which none was in the first."
         )

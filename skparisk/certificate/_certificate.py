@@ -16,7 +16,7 @@ from skparisk.certificate import _document as document
 from skparisk.certificate import _words as words
 from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._attackers import advantage_of
-from skparisk.certificate._audit import check_same_calibration
+from skparisk.certificate._audit import check_same_calibration, refuse_second_audit
 from skparisk.certificate._claim import (
     MEMBERSHIP,
     PRIVATE_CLASSES,
@@ -286,7 +286,8 @@ class Certificate(Claim):
             If it is no audit, or this certificate has no evidence.
 
         IncompatibleError
-            If the audit is of a reference of another description, of another target or
+            If it has been audited already, or the audit is of a reference of another
+            description, of another target or
             number of outputs, or of databases that are larger than those of this
             certificate.
         """
@@ -299,6 +300,7 @@ class Certificate(Claim):
                 "audited: give it the audit before it is composed."
             )
         check_same_calibration(self, audited)
+        refuse_second_audit(self)
         evidence = dataclasses.replace(self.evidence, audit=audit.measured)
         return dataclasses.replace(self, evidence=evidence)
 

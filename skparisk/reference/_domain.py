@@ -86,6 +86,14 @@ class Domain:
         """The same of targets; None where there are none."""
         return _box(self.targets)
 
+    @property
+    def exceptions(self) -> str:
+        """What a certificate says of columns that nothing is clipped to; or nothing."""
+        n_free = [*self.columns, *self.targets].count(None)
+        if not n_free:
+            return ""
+        return f", but for {n_free} column{'s' * (n_free > 1)} of no known range"
+
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the domain of targets that are numbered.
 

@@ -270,7 +270,11 @@ class SchemaReference(Reference):
         seed = check_at_least(random_state, "random_state", 0)
         y = self._draw_targets(n_rows(records), np.random.default_rng(seed))
         table = TableReference(self.domain.clip(records)[0], y, sampling)
-        note = "; targets are drawn from a declared schema" + _clipped(self.domain)
+        note = (
+            "; targets are drawn from a declared schema"
+            + ", to which private records are clipped"
+            + self.domain.exceptions
+        )
         table._declare(self.domain, RecordSketch.of(records), note)
         return table
 
@@ -334,7 +338,7 @@ class SchemaReference(Reference):
         return (
             "the differing ones drawn from a declared schema of "
             f"{len(self._specs)} column{plural}, the others from simulated records of "
-            f"it{_clipped(self.domain)}"
+            f"it, to which private records are clipped{self.domain.exceptions}"
         )
 
     @property
@@ -449,15 +453,3 @@ def _split_targets(specs: dict[Any, Spec], target: Any) -> tuple[list[Spec], boo
         if spec.domain is not None and spec.domain.missing:
             raise ValueError("A target must not be missing in any record.")
     return found, not several
-
-
-def _clipped(domain: Domain) -> str:
-    """Return what a certificate says of clipping."""
-    free = [*domain.columns, *domain.targets].count(None)
-    if not free:
-        return ", to which private records are clipped"
-    are = "column is" if free == 1 else "columns are"
-    return (
-        f", to which private records are clipped, but for {free} {are} of no declared "
-        "range"
-    )

@@ -292,6 +292,7 @@ class TableReference(Reference):
         if self.domain is not None and not self._note:
             of = "that half" if self.sampling == "split" else "the table"
             words += f"; private records are clipped to the range of {of}"
+            words += self.domain.exceptions
         return words
 
     @property
