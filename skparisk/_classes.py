@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from skparisk._private import PrivateMixin, SensitivitySource
+from skparisk._private import PrivateMixin
 from skparisk._silence import silenced
+from skparisk._training_data import SensitivitySource
 from skparisk.certificate._claim import PRIVATE_CLASSES
 from skparisk.exceptions import warn_private_classes
 from skparisk.reference import Domain, Reference

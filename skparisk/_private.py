@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +15,20 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 
 from skparisk._callers import (
-    refuse_reference_in_other_units,
     refuse_resampling_ensembles,
 )
 from skparisk._secure_noise import noise_source
 from skparisk._silence import hide_values
 from skparisk._simulated import is_simulated
+from skparisk._training_data import (
+    SensitivitySource,
+    TrainingData,
+    draw_members,
+    has_records_of,
+    learning_of,
+    recipe_of,
+    samples_training_data,
+)
 from skparisk._validate import (
     check_at_least,
     check_epsilon,
@@ -32,7 +39,6 @@ from skparisk._validate import (
 )
 from skparisk.calibration._known import find_known
 from skparisk.certificate import Certificate
-from skparisk.certificate._learning import Learning
 from skparisk.exceptions import (
     HeuristicGuaranteeWarning,
     IncompatibleError,
@@ -45,88 +51,20 @@ from skparisk.ledger import spend, suspend_open
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query
 from skparisk.queries._base import answer_private
-from skparisk.reference import LearnedReference, Reference, TableReference
-from skparisk.reference._base import is_reference
+from skparisk.reference import LearnedReference, Reference
 from skparisk.reference._learned import refuse_learned_from
-from skparisk.reference._records import Records, Schema, as_targets, n_rows
-from skparisk.reference._secret import SecretDraw, as_draw
+from skparisk.reference._records import Records, as_targets, n_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._release import check_given
 from skparisk.sensitivity._sampler import claim_at_most
 
-__all__ = [
-    "PrivateMixin",
-    "SensitivitySource",
-    "TrainingData",
-    "has_records_of",
-    "reference_table",
-    "samples_training_data",
-]
+__all__ = ["PrivateMixin"]
 
 _ONE_REFERENCE = (
     "X_reference must be None if the SensitivitySampler has a reference or has already "
     "been fitted: there can be only one reference."
 )
-
-SensitivitySource: TypeAlias = SensitivitySampler | KnownSensitivity | str
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingData:
-    """What `fit` was given, checked, and what is known about its reference.
-
-    Parameters
-    ----------
-    X : array-like
-        Private records, which may have names of columns.
-
-    features : ndarray, sparse matrix or data frame
-        The same, as they are kept: numbers where the estimator wants these.
-
-    targets : ndarray or None
-        Their targets.
-
-    table : Reference or None
-        The reference that `fit` was given.
-
-    reference_is_private : bool
-        Whether pairs come from the private records, or from a table that has records
-        in common with them.
-
-    charged : Certificate or None
-        What ledgers were charged for the release beforehand, as the reference was
-        learned from other records; None: nothing yet.
-
-    draw : SecretDraw or None
-        Who of them is used, if that was drawn in secret. Pairs are then swaps, and the
-        table is only for what is public: classes and structure.
-    """
-
-    X: Any
-    features: Records
-    targets: NDArray[Any] | None
-    table: Reference | None
-    reference_is_private: bool
-    draw: SecretDraw | None = None
-    charged: Certificate | None = None
-
-    @property
-    def n_records(self) -> int:
-        """How many records are answered about."""
-        return n_rows(self.features) if self.draw is None else self.draw.n_members
-
-    def in_domain(self) -> tuple[Records, NDArray[Any] | None]:
-        """Return the records moved to the domain of the reference, if it has one.
-
-        A sensitivity that is declared may be known for that domain alone.
-        """
-        X, y = self.features, self.targets
-        if self.table is None or self.table.domain is None:
-            return X, y
-        self.table.check_schema(Schema.of(X))
-        y = None if y is None else hide_values(as_targets, y)
-        return hide_values(self.table.domain.clip, X, y)
 
 
 class PrivateMixin:
@@ -236,15 +174,15 @@ class PrivateMixin:
 
         Nothing of the private records is kept for it.
         """
-        recipe = _recipe(source, table)
+        recipe = recipe_of(source, table)
         if recipe is not None:
             assert isinstance(source, SensitivitySampler)
             return self._learn(source, recipe, features, targets, table)
-        draw = _draw_members(source, X)
+        draw = draw_members(source, X)
         if is_simulated():
             return TrainingData(X, features, targets, table, False, draw)
         for each in (table, source):
-            refuse_learned_from(_learning(each), features, targets)
+            refuse_learned_from(learning_of(each), features, targets)
         own = RecordSketch.of(features, targets)
         known = None if table is None else table.sketch
         private = known is not None and own.overlaps(known)
@@ -468,78 +406,3 @@ class PrivateMixin:
         if tags.classifier_tags is not None:
             tags.classifier_tags.poor_score |= noisy
         return tags
-
-
-def _recipe(source: Any, table: Reference | None) -> LearnedReference | None:
-    """Return the reference that is to be learned, if pairs will come from one."""
-    if not isinstance(source, SensitivitySampler) or hasattr(source, "certificate_"):
-        return None
-    given = source.reference if table is None else table
-    return given if isinstance(given, LearnedReference) else None
-
-
-def _learning(known: Any) -> Learning | None:
-    """Return what the reference of a sampler, or one itself, was learned with."""
-    if isinstance(known, SensitivitySampler):
-        known = known.pairs_ if hasattr(known, "certificate_") else known.reference
-    learning: Learning | None = getattr(known, "learning", None)
-    return learning
-
-
-def _draw_members(source: SensitivitySource, X: Any) -> SecretDraw | None:
-    """Return who of the private records is used, if a sampler says it is secret."""
-    if not isinstance(source, SensitivitySampler) or hasattr(source, "certificate_"):
-        return None
-    return as_draw(source.reference, X, source.noise_random_state)
-
-
-def samples_training_data(source: SensitivitySource) -> bool:
-    """Tell if pairs will be sampled from the data that are fitted, but for a table."""
-    return (
-        isinstance(source, SensitivitySampler)
-        and source.reference is None
-        and not hasattr(source, "certificate_")
-    )
-
-
-def reference_table(
-    X: Any, y: Any, *, needs_y: bool = True, any_table: bool = False
-) -> Reference | None:
-    """Return the reference that `fit` was given, with its targets, if any.
-
-    Finite numbers alone, unless it may be any table, which may have labels as well.
-    """
-    if X is None and y is None:
-        return None
-    refuse_reference_in_other_units()
-    reference: Reference
-    if is_reference(X):
-        if y is not None:
-            raise ValueError(
-                f"y_reference must be None if X_reference is a {type(X).__name__}, "
-                "which has its targets with it."
-            )
-        reference = X
-    elif X is None or (y is None and needs_y):
-        raise ValueError("X_reference and y_reference must be given together.")
-    else:
-        reference = TableReference(X, y)
-    if needs_y and reference.targets is None:
-        raise ValueError(
-            f"The {type(reference).__name__} must have targets, but it has none."
-        )
-    if any_table:
-        return reference
-    if reference.targets is not None and reference.targets.dtype == object:
-        raise ValueError("y_reference must be numbers, but it holds labels.")
-    return reference.numbers
-
-
-def has_records_of(sampler: SensitivitySampler, own: RecordSketch) -> bool:
-    """Tell if the reference of a sampler has private records, before or after a fit."""
-    if hasattr(sampler, "certificate_"):
-        pairs = sampler.pairs_
-        known = None if pairs is None else pairs.sketch
-    else:
-        known = getattr(sampler.reference, "sketch", None)
-    return known is not None and own.overlaps(known)

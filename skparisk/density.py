@@ -14,8 +14,9 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._fitted import forget_fit
-from skparisk._private import PrivateMixin, reference_table
+from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
+from skparisk._training_data import reference_table
 from skparisk._validate import check_at_least, check_random_state
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.queries import DensityQuery

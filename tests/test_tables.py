@@ -26,8 +26,8 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk._private import reference_table
 from skparisk._private_data import validate_private_records, validate_records
+from skparisk._training_data import reference_table
 from skparisk.exceptions import IncompatibleError
 from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.neighbors import bind_pairs, draw_pairs, sample_database

@@ -13,8 +13,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 
 from skparisk._classes import PublicClasses
-from skparisk._private import PrivateMixin, reference_table
+from skparisk._private import PrivateMixin
 from skparisk._simulated import simulated
+from skparisk._training_data import reference_table
 from skparisk._validate import check_epsilon, check_probability
 from skparisk.certificate import Certificate
 from skparisk.certificate._audit import check_same_calibration, refuse_second_audit

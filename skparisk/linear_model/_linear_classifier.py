@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._classes import PublicClasses, tell_classes
 from skparisk._fitted import forget_fit
-from skparisk._private import PrivateMixin, reference_table
+from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
+from skparisk._training_data import reference_table
 from skparisk._validate import check_positive
 from skparisk.queries import Query
 from skparisk.queries._together import Floats

@@ -11,9 +11,10 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._fitted import forget_fit
-from skparisk._private import PrivateMixin, reference_table
+from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._silence import hide_values
+from skparisk._training_data import reference_table
 from skparisk._validate import check_flag, check_positive
 from skparisk.exceptions import IncompatibleError
 from skparisk.linear_model._bounds import (

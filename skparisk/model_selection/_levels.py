@@ -19,7 +19,8 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk._private import PrivateMixin, samples_training_data
+from skparisk._private import PrivateMixin
+from skparisk._training_data import samples_training_data
 from skparisk.calibration._rules import rule_proviso
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import DECLARED, SEEDED, law_proviso

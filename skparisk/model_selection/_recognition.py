@@ -8,8 +8,8 @@ from typing import Any
 from sklearn.pipeline import make_pipeline
 
 from skparisk._fitted_parts import refuse_frozen_on
-from skparisk._private import has_records_of
 from skparisk._silence import hide_values
+from skparisk._training_data import has_records_of
 from skparisk.model_selection._candidates import (
     Records,
     leading_frozen_steps,

@@ -21,14 +21,10 @@ from skparisk._fitted_parts import (
     refuse_frozen_on,
     warn_fitted_parts,
 )
-from skparisk._private import (
-    PrivateMixin,
-    SensitivitySource,
-    TrainingData,
-    reference_table,
-)
+from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private_records
 from skparisk._silence import hide_values
+from skparisk._training_data import SensitivitySource, TrainingData, reference_table
 from skparisk._validate import check_at_least, check_random_state
 from skparisk.exceptions import IncompatibleError, ReferenceWarning, warn_caller
 from skparisk.queries import EstimatorQuery
