@@ -155,6 +155,7 @@ def prepared(model, y, public, X=X):
 # The count
 
 
+@pytest.mark.sampled(5)
 @every_model
 @pytest.mark.parametrize("extreme", [1e3, 1e12])
 def test_one_record_moves_the_count_by_one_at_most(name, extreme):
@@ -270,6 +271,7 @@ def test_an_audit_is_exact_but_for_its_noise(name):
     assert found.audited.evidence.n_records == SIZE - 1
 
 
+@pytest.mark.slow
 def test_the_result_does_not_depend_on_the_workers():
     assert audit("ridge", n_jobs=2) == audit("ridge")
 

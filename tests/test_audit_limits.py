@@ -60,6 +60,7 @@ def test_each_limit_holds_with_its_confidence(cell):
         ).all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
 @pytest.mark.parametrize("confidence", [0.9, 0.95])
 def test_limits_are_tight(epsilon, confidence):

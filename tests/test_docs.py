@@ -127,12 +127,18 @@ def test_theorems_that_docstrings_refer_to_exist():
     assert named
 
 
-# Half a minute of fits.
-LONG = pytest.param("docs/tutorial.rst", marks=pytest.mark.slow)
-SHORT = [page for page in TEXTS if "/gallery/" not in page and page not in LONG.values]
+# Many fits.
+LONG = ("docs/no_public_data.rst", "docs/tutorial.rst")
 
 
-@pytest.mark.parametrize("page", [*SHORT, LONG])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] * (page in LONG))
+        for page in TEXTS
+        if "/gallery/" not in page
+    ],
+)
 def test_examples_of_a_page_run(page):
     """Those of the gallery run in `test_gallery`."""
     flags = doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF

@@ -14,7 +14,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from skparisk import PrivateEstimator, PrivateLogisticRegression, PrivateRidge
+from skparisk import (
+    PrivateEstimator,
+    PrivateLogisticRegression,
+    PrivateRidge,
+    SensitivitySampler,
+)
 from skparisk.audit._at_size import Audited
 from skparisk.queries import (
     AttributeReader,
@@ -118,7 +123,8 @@ def test_an_audit_weighs_penalties_against_as_many_records_fewer(model, y, weigh
     rng = np.random.default_rng(1)
     X_public = rng.normal(size=(300, 3))
     y_public = np.resize(y, 300)
-    model.set_params(gamma=0.3, random_state=0).fit(
+    few = SensitivitySampler(n_pairs=9)
+    model.set_params(gamma=0.3, random_state=0, sensitivity=few).fit(
         X, y, X_reference=X_public, y_reference=y_public
     )
     audited = Audited.of(model, X_public, y_public)
@@ -129,7 +135,8 @@ def test_an_audit_weighs_penalties_against_as_many_records_fewer(model, y, weigh
 
 
 def test_what_has_no_penalty_is_calibrated_once():
-    model = PrivateEstimator(StandardScaler(), gamma=0.3, random_state=0)
+    few = SensitivitySampler(n_pairs=9, random_state=0)
+    model = PrivateEstimator(StandardScaler(), gamma=0.3, sensitivity=few)
     model.fit(X, X_reference=RNG.normal(size=(300, 3)))
     query = model.sampler_.query_
     assert query.resized(0.5) == query

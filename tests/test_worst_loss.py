@@ -83,6 +83,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("name", QUERIES)
 def test_no_pair_in_the_box_moves_further(name, relation):
