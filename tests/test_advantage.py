@@ -134,6 +134,7 @@ def apart(probabilities, distance):
     return np.append(probabilities, none), np.append(none, probabilities)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("scale", [1, 2, 7, 40])
 @pytest.mark.parametrize("distance", [1, 2, 3, 8, 25])
 @every_law

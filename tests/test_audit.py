@@ -626,6 +626,7 @@ ANY = SensitivitySampler(MeanQuery(), n_pairs=39)
 OWN = SensitivitySampler(MeanQuery(), n_pairs=39, reference=TableReference(X_PUBLIC))
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("audited", "changes", "message"),
     [

@@ -78,6 +78,7 @@ def test_numpy_numbers_become_plain():
     assert hash(numpy) == hash(certificate(risk=0.5))
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -27,6 +27,7 @@ def strict_json(document):
     return json.loads(json.dumps(document, allow_nan=False))
 
 
+@pytest.mark.sampled(20)
 @every_case
 @pytest.mark.parametrize("curve", [False, True])
 def test_documents_are_plain_and_return(given_, curve):

@@ -140,6 +140,7 @@ RELEASES = {
 }
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_release_is_charged_what_it_guarantees(name):
     release, cost = RELEASES[name]
@@ -154,6 +155,7 @@ def test_a_release_is_charged_what_it_guarantees(name):
     assert spent.void == expected.void
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("name", RELEASES)
 def test_a_refused_release_draws_no_noise(name, monkeypatch):
     release, cost = RELEASES[name]

@@ -162,6 +162,7 @@ def test_large_levels_do_not_overflow(name):
         assert together.epsilon >= level
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("releases", ["0.1", {"epsilon": 0.1}, 0.1, [None], [(1, 2)]])
 def test_what_is_no_list_of_releases_is_refused(name, releases):

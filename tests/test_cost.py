@@ -571,6 +571,7 @@ ERRORS = {
 }
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("expected", ERRORS)
 def test_parameters_out_of_range_are_refused(expected):
     refuses(ERRORS[expected], expected)

@@ -148,6 +148,7 @@ def as_fractions(row):
 # Against other algorithms
 
 
+@pytest.mark.sampled(20)
 @by_law
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 0.5, 1.0, 8.0])
 @pytest.mark.parametrize("n_outputs", [1, 2, 6, 20, 64])
@@ -162,6 +163,7 @@ def test_critical_scales_are_those_of_bisection(law, n_outputs, epsilon):
     assert np.count_nonzero(side > 0) > 60
 
 
+@pytest.mark.sampled(20)
 @by_law
 @pytest.mark.parametrize("scale", [1e-2, 0.3, 1.0, 5.0, 1e4])
 @pytest.mark.parametrize("n_outputs", [1, 2, 6, 64])
@@ -175,6 +177,7 @@ def test_peak_losses_are_the_largest_of_all_turning_points(law, n_outputs, scale
     assert np.all(np.abs(peaks - expected) <= rounding + of_oracle)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 1e-3, 0.5, 3.0, 1e6])
 @pytest.mark.parametrize("n_outputs", [1, 2, 7, 40])
 def test_laplace_critical_scales_in_exact_arithmetic(n_outputs, epsilon):

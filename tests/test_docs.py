@@ -89,6 +89,7 @@ def test_a_name_that_leads_nowhere_is_noticed():
     assert not is_there("skparisq.SensitivitySampler")
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("page", TEXTS)
 def test_objects_that_a_page_refers_to_exist(page):
     roles = r":(?:attr|class|func|mod|meth):`~?(?:[^`<]*<)?([\w.]+)>?`"
@@ -96,6 +97,7 @@ def test_objects_that_a_page_refers_to_exist(page):
     assert not missing
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("page", TEXTS)
 def test_pages_and_theorems_that_a_page_refers_to_exist(page):
     text = TEXTS[page]
@@ -108,6 +110,7 @@ def test_pages_and_theorems_that_a_page_refers_to_exist(page):
     assert all((folder / f"{name}.rst").is_file() for name in kept)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("page", TEXTS)
 def test_tests_that_a_page_refers_to_exist(page):
     text = TEXTS[page]
@@ -131,6 +134,7 @@ def test_theorems_that_docstrings_refer_to_exist():
 LONG = ("docs/no_public_data.rst", "docs/tutorial.rst")
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     "page",
     [
@@ -227,6 +231,7 @@ def test_public_members_are_in_the_reference():
                 assert name in entry.target.__doc__
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     "file", sorted((ROOT / "skparisk").rglob("*.py")), ids=lambda file: file.stem
 )

@@ -235,6 +235,7 @@ def test_shift_is_safe_and_tight(inverse, law, epsilon, target):
     assert inverse(epsilon, target) == shift
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(("inverse", "law"), INVERSES)
 @pytest.mark.parametrize("epsilon", EXTREME_LEVELS)
 @pytest.mark.parametrize("target", EXTREME_TARGETS)
@@ -432,6 +433,7 @@ def test_inverses_return_floats():
     assert gaussian_delta_epsilon(0.1, []).shape == (0,)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -248,6 +248,7 @@ BAD_PARAMETERS = [
 ]
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(("parameters", "given", "message"), BAD_PARAMETERS)
 @each_shell
 def test_bad_configurations_are_refused(shell, parameters, given, message):

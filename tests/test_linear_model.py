@@ -511,6 +511,7 @@ def test_shows_as_html():
     assert "PrivateRidge" in PrivateRidge()._repr_html_()
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("parameters", "fit_parameters", "error", "message"),
     [

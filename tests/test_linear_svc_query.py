@@ -169,6 +169,7 @@ CASES = (
 )
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e5])
 @pytest.mark.parametrize("case", CASES)

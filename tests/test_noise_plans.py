@@ -75,6 +75,7 @@ def test_fitted_attributes_are_the_documented_ones(name):
         assert not pairs.flags.writeable
 
 
+@pytest.mark.sampled(20)
 @every_plan
 def test_certificate_says_what_was_done(name):
     s, plan = fitted(name), DEFAULT_PLAN | PLANS[name]
@@ -115,6 +116,7 @@ def test_certificate_says_what_was_done(name):
         assert c.risk_at(EPSILON / 3) >= c.risk_at(EPSILON) >= c.risk_at(EPSILON * 3)
 
 
+@pytest.mark.sampled(20)
 @every_plan
 def test_releases_and_survives_pickling_json_and_cloning(name):
     s = fitted(name)
@@ -195,6 +197,7 @@ SHIFTS = {
 }
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     "name", [name for name, plan in PLANS.items() if plan["randomness"] == "implicit"]
 )

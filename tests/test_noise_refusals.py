@@ -134,6 +134,7 @@ def never(*_):
     raise AssertionError("drawn")
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(("plan", "message"), REFUSALS)
 def test_plans_that_make_no_sense_are_refused_before_anything_is_drawn(plan, message):
     reference = CallableReference(never)
@@ -145,6 +146,7 @@ def test_plans_that_make_no_sense_are_refused_before_anything_is_drawn(plan, mes
             PrivateRidge(sensitivity=sampler).fit(PRIVATE, PRIVATE_TARGETS)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(("plan", "message"), REFUSALS)
 def test_plans_that_make_no_sense_are_refused_by_calibrate(plan, message):
     sampler = switch(isotropic(), **plan)

@@ -260,6 +260,7 @@ def test_first_half_of_the_pairs_makes_the_shape_and_only_that(name):
     )
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("name", SHAPED_PLANS)
 def test_second_half_of_the_pairs_calibrates_and_does_not_shape(name):
     s = fitted(name)
@@ -353,6 +354,7 @@ def test_too_few_pairs_for_a_shape_are_refused_by_calibrate_too():
     sampler.calibrate(gamma=0.1)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("n_outputs", [1, 3])
 @pytest.mark.parametrize("shape", NOISE_SHAPES)
 @pytest.mark.parametrize(

@@ -607,6 +607,7 @@ def test_inputs_are_not_changed():
     assert noise.tolist() == [1.0, math.inf]
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -203,6 +203,7 @@ def subsets(n_rows, size, length, rng, n_own=2):
     return drawn.reshape(size, length), own
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("n_own", [0, 1, 2, 5])
 @pytest.mark.parametrize("n_rows", [14, 400, 3000, 20_000])
 @pytest.mark.parametrize("length", [1, 4, 9, 300, 700])

@@ -246,6 +246,7 @@ def test_well_conditioned_pairs_are_not_refitted(
         assert plain == pytest.approx(accurate, rel=0, abs=BELOW * abs(plain).max())
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("alpha", [0.0, 1.0, (1e-3, 1.0, 10.0)])
 @pytest.mark.parametrize("n_rows", [300, 1300])
@@ -449,6 +450,7 @@ def test_differences_called_twice_are_the_same():
 # Ridge: the answer
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("n_targets", ["vector", "column", "three"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("alpha", [0.0, 1.0, np.float64(2.0), 3])

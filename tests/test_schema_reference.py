@@ -329,6 +329,7 @@ def test_bad_files_are_refused(tmp_path, text, message):
         SchemaReference.from_toml(path)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("columns", "parameters", "message"),
     [

@@ -140,6 +140,7 @@ BAD = {
 }
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("selection", "name", "value"),
     [(kind, *case) for kind in SELECTIONS for case in COMMON]

@@ -167,6 +167,7 @@ def test_an_unseeded_source_does_not_repeat(law):
 # Uniform integers
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("width", "upper"),
     [(1, upper) for upper in range(2, 257)]

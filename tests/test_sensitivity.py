@@ -552,6 +552,7 @@ def fitted(**parameters):
     return SensitivitySampler(**parameters).fit(PUBLIC)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

@@ -58,6 +58,7 @@ class Unclonable(RegressorMixin, BaseEstimator):
         self.names = list(names)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("estimator", "parameters", "reference", "error", "message"),
     [

@@ -85,6 +85,7 @@ def test_a_file_that_is_cut_off_is_noticed(filed):
         assert filed.read_bytes() == content[:length]
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
@@ -207,6 +208,7 @@ def set_in(number, **entries):
     return lambda documents: documents[number].update(entries)
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("change", "message"),
     [

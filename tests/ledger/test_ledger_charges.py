@@ -206,6 +206,7 @@ def test_a_budget_out_of_range_is_refused(tmp_path, budget, options, message):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     "share",
     [*(Fraction(k, 30) for k in range(1, 30)), np.longdouble(2) / 3, np.float32(0.1)],
