@@ -45,7 +45,7 @@ def wrapped(**parameters):
     ]
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(30)
 @parametrize_with_checks(
     [
         PrivateRidge(noise_random_state=0),

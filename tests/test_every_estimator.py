@@ -111,7 +111,7 @@ def outcome(kind):
         return Outcome(*names, error=error)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 @pytest.mark.filterwarnings("ignore")
 def test_estimator_is_served_or_refused_for_a_reason(kind):

@@ -267,6 +267,7 @@ def test_law_composes_exactly_and_by_its_class_alone():
     assert compose_exact([again] * 30, delta=1e-6) == exact
 
 
+@pytest.mark.slow
 def test_profile_of_the_law_is_that_of_its_density():
     z = np.linspace(-60, 60, 2_000_001)
     for shift in (0.3, 1.0, 4.0):

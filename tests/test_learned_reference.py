@@ -520,6 +520,7 @@ def test_what_takes_no_targets_learns_none():
     assert model.sampler_.reference.whole.y is None
 
 
+@pytest.mark.slow
 def test_what_was_learned_is_audited():
     audit_of = RNG.normal(size=(5000, 2)).clip(-3, 3)
     y = (audit_of @ [1.0, -1.0] + RNG.normal(size=5000)).clip(-5, 5)

@@ -299,7 +299,7 @@ CHEAP = {"sensitivity": SensitivitySampler(n_pairs=4), "gamma": 0.2}
 UNIT = {"sensitivity": "bound", "x_norm": 1.0}
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(30)
 @leaks
 @skips
 @parametrize_with_checks(

@@ -347,7 +347,7 @@ def test_what_is_not_certified_is_not_released(monkeypatch, loss):
 UNPROVEN = {"hinge": (62, 97, 98), "squared_hinge": (97,)}
 
 
-@pytest.mark.sampled(60)
+@pytest.mark.sampled(30)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("seed", range(100))
 def test_answer_minimizes_at_any_weight_and_any_scales_of_columns(seed, loss):

@@ -122,6 +122,7 @@ def test_without_noise_it_is_the_plain_fit_with_the_same_public_steps(turned):
     assert_same(model.score(turned(FRAME), ANSWER), plain.score(turned(FRAME), ANSWER))
 
 
+@pytest.mark.slow
 def test_categories_that_only_private_records_have_are_unknown():
     strange = FRAME.assign(city=["Xanadu", *FRAME["city"][1:]])
     model = private(PIPE, epsilon=np.inf).fit(strange, ANSWER, **REFERENCE)
@@ -306,6 +307,7 @@ def test_records_that_a_function_makes_are_a_reference():
     assert np.isfinite(model.predict(FRAME)).all()
 
 
+@pytest.mark.slow
 def test_labels_may_be_in_the_table_of_the_sampler():
     sampler = clone(CHEAP).set_params(reference=TABLE)
     model = private(PIPE, sensitivity=sampler).fit(FRAME, ANSWER)
@@ -497,6 +499,7 @@ def test_weights_and_partial_fits_are_refused_with_the_reason():
     assert "each call would be a release" in str(refused.value.__cause__)
 
 
+@pytest.mark.slow
 def test_warm_starts_change_nothing():
     warm = StackingClassifier([("a", LogisticRegression(warm_start=True))], cv=2)
     model = private(warm, epsilon=np.inf)
@@ -513,6 +516,7 @@ def test_sampler_alone_takes_frames():
     assert sampler.fit(PUBLIC).n_records_ == 200
 
 
+@pytest.mark.slow
 def test_new_people_are_not_promised_what_public_steps_do_not_know():
     with_steps = private(PIPE).fit(FRAME, ANSWER, **REFERENCE).certificate_
     assert with_steps.evidence.for_new_people.startswith("not known: they may have")
