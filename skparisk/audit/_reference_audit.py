@@ -130,14 +130,12 @@ class ReferenceAudit(MeasuredRisk):
         known = self.release_records
         if known == self.n_records:
             return f"The release is about databases of {known} records, too."
-        release = "larger databases"
-        if known is not None:
-            release = f"databases of {known} records, which the release is about,"
+        if known is None:
+            return "That it is the same at larger databases is evidence, not proof."
         return (
-            f"That it is the same at {release} is evidence, not proof. Penalties, "
-            "where there are any, were scaled down with the number of records."
-            if known is not None
-            else f"That it is the same at {release} is evidence, not proof."
+            f"That it is the same at databases of {known} records, which the release "
+            "is about, is evidence, not proof. Penalties, where there are any, were "
+            "scaled down with the number of records."
         )
 
     def __str__(self) -> str:

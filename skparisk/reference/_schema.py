@@ -271,9 +271,8 @@ class SchemaReference(Reference):
         y = self._draw_targets(n_rows(records), np.random.default_rng(seed))
         table = TableReference(self.domain.clip(records)[0], y, sampling)
         note = (
-            "; targets are drawn from a declared schema"
-            + ", to which private records are clipped"
-            + self.domain.exceptions
+            "; targets are drawn from a declared schema, to which private records "
+            f"are clipped{self.domain.exceptions}"
         )
         table._declare(self.domain, RecordSketch.of(records), note)
         return table
