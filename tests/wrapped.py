@@ -129,7 +129,8 @@ def fractions(values):
     numbers = np.asarray(values, dtype=np.float64).ravel()
     numbers = numbers[np.isfinite(numbers)]
     small = np.where(np.abs(numbers) < 1, numbers, np.pi)
-    numbers = numbers[80 * small != np.round(80 * small)]  # no shares of records
+    # No shares of records, and no thirds, which a projected release of classes may be.
+    numbers = numbers[240 * small != np.round(240 * small)]
     return set(numbers[numbers != np.round(numbers)].tolist())
 
 
