@@ -64,6 +64,9 @@ class SampledPairs:
     largest_move : LargestMove or None
         The most that answers can be apart in the domain, where that is proven.
 
+    answer : ndarray of shape (n_outputs,) or None
+        What the query answers on a database of the reference, if it does.
+
     provisos : tuple of str
         What a guarantee that comes from them rests on.
     """
@@ -78,6 +81,7 @@ class SampledPairs:
     domain: Domain | None = None
     learning: Learning | None = None
     largest_move: LargestMove | None = None
+    answer: NDArray[np.float64] | None = None
     provisos: tuple[str, ...] = ()
     withheld: Withheld | None = field(default=None, init=False)
 
@@ -134,7 +138,8 @@ class SampledPairs:
         empty = np.empty((0, self.differences.shape[1]))
         self.differences, self.errors, self.rounding = empty, None, empty.sum(axis=0)
         self.failure, self.draw_seed, self.sketch = None, 0, None
-        self.domain, self.largest_move, self.provisos = None, None, ()
+        self.domain, self.largest_move, self.answer = None, None, None
+        self.provisos = ()
         self.withheld = withheld
 
     def add_leak(self, leak: str) -> None:

@@ -13,10 +13,10 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from skparisk._validate import check_choice
 from skparisk.laws._names import is_named, is_ours
+from skparisk.mechanisms._moments import LARGEST_CONDITION, second_moments
 
 __all__ = [
     "NOISE_SHAPES",
@@ -36,10 +36,10 @@ NOISE_SHAPES = ("isotropic", "diagonal", "whitened")
 # Python's whole numbers in an array, and the exponent: numbers * 2**exponent.
 Dyadic: TypeAlias = tuple[NDArray[np.object_], int]
 
-# Of the standardized second moments: what rounding may be multiplied by, squared.
-_LARGEST_CONDITION = 1e8
-# Against the output that moves most: what moves less is next to constant.
-_SMALLEST_SHARE = 2.0**-50
+# Of the mean weight: what weighs less would get noise without end.
+_LEAST_WEIGHT = 1e-4
+# Condition number from which on a matrix has no inverse in floating point.
+_SINGULAR = 1e12
 
 
 @runtime_checkable
@@ -137,13 +137,13 @@ class DiagonalShape:
 
 @dataclass(frozen=True, eq=False)
 class WhitenedShape:
-    """Noise whose covariance is in proportion to that of the differences.
+    """Noise whose covariance is a matrix times a number.
 
     Parameters
     ----------
     factor : ndarray of shape (n_outputs, n_outputs)
-        Lower triangular L: noise of covariance L L' times a number. Invertible, in
-        units of the outputs.
+        L: noise of covariance L L' times a number. Invertible, in units of the
+        outputs.
     """
 
     factor: NDArray[np.float64]
@@ -154,22 +154,13 @@ class WhitenedShape:
     def __post_init__(self) -> None:
         factor = _frozen(self.factor)
         square = factor.ndim == 2 and len(factor) == factor.shape[1]
-        lower = square and np.isfinite(factor).all() and not np.triu(factor, 1).any()
-        if not lower or not _has_inverses(np.abs(np.diag(factor))):
+        if not square or not np.isfinite(factor).all():
             raise ValueError(
-                "factor must be of shape (n_outputs, n_outputs), lower triangular and "
-                "invertible, of finite numbers; got another one, of shape "
-                f"{factor.shape}."
+                "factor must be of shape (n_outputs, n_outputs), of finite numbers; "
+                f"got another one, of shape {factor.shape}."
             )
-        units = np.abs(factor).max(axis=1)
-        unitless = factor / units[:, None]  # no overflow between far units
-        inverse = solve_triangular(unitless, np.eye(len(units)), lower=True)
-        with np.errstate(over="ignore"):
-            inverse = inverse / units
-        if not np.isfinite(inverse).all():
-            raise ValueError("factor must be invertible, without an overflow.")
         object.__setattr__(self, "factor", factor)
-        object.__setattr__(self, "_inverse", _frozen(inverse))
+        object.__setattr__(self, "_inverse", _frozen(_inverse(factor)))
 
     @property
     def n_outputs(self) -> int:
@@ -195,6 +186,7 @@ def fit_noise_shape(
     name: str,
     differences: NDArray[np.float64],
     errors: NDArray[np.float64] | None = None,
+    weights: NDArray[np.float64] | None = None,
 ) -> NoiseShape:
     """Return the shape of noise that fits how answers differ on public pairs.
 
@@ -239,33 +231,20 @@ def fit_noise_shape(
     check_choice(name, "noise_shape", NOISE_SHAPES)
     if name == "isotropic":
         return IsotropicShape()
-    sizes = np.abs(differences)
-    largest = sizes.max(axis=0)
-    moves = (sizes > (0.0 if errors is None else errors)).any(axis=0)
-    constant = np.flatnonzero(~moves | (largest < _SMALLEST_SHARE * largest.max()))
-    if constant.size:
-        raise ValueError(
-            f"noise_shape={name!r} needs outputs that differ between neighbors, but "
-            f"output {constant[0]} is the same, or nearly so, on all "
-            f"{len(differences)} pairs that the shape is taken from ({constant.size} "
-            "such outputs). Use noise_shape='isotropic', or leave these outputs, such "
-            "as those of a constant feature, out of the query."
-        )
-    standard = differences / largest  # no overflow in squares
-    scales = np.sqrt(np.mean(standard**2, axis=0)) * largest
-    if name == "diagonal":
+    moments = second_moments(differences, errors)
+    moved = moments.scales[moments.scales > 0]
+    if not moved.size:
+        return IsotropicShape()  # for which the sensitivity is 0
+    # What has no scale gets one of the size of the others'.
+    scales = np.where(moments.scales > 0, moments.scales, np.median(moved))
+    if name == "diagonal" or moments.correlations is None:
         return DiagonalShape(scales)
-    from sklearn.covariance import ledoit_wolf
-
-    moments, _ = ledoit_wolf(differences / scales, assume_centered=True)
-    eigenvalues = np.linalg.eigvalsh(moments)
-    if not eigenvalues[0] * _LARGEST_CONDITION > eigenvalues[-1]:
-        raise ValueError(
-            "noise_shape='whitened' needs outputs none of which is determined by the "
-            f"others, but some are on the {len(differences)} pairs that the shape is "
-            "taken from. Use noise_shape='diagonal' or 'isotropic', or more pairs."
-        )
-    return WhitenedShape(scales[:, None] * np.linalg.cholesky(moments))
+    shape = moments.correlations
+    if weights is not None:
+        shape = _weighed(shape, scales[:, None] * weights * scales)
+    values, vectors = np.linalg.eigh(shape)
+    values = np.maximum(values, values[-1] / LARGEST_CONDITION)
+    return WhitenedShape(scales[:, None] * vectors * np.sqrt(values))
 
 
 def as_shape(shape: Any) -> str | NoiseShape:
@@ -290,6 +269,35 @@ def check_n_outputs(shape: NoiseShape, n_outputs: int) -> None:
             f"noise_shape must be for {n_outputs} outputs, as the query has, got one "
             f"for {size}."
         )
+
+
+def _weighed(
+    moments: NDArray[np.float64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the covariance of the noise that weighs least, for these moments.
+
+    The M of least tr(weights M) at the same tr(moments M^-1): their geometric mean,
+    with the inverse of the weights.
+    """
+    values, vectors = np.linalg.eigh(weights)
+    values = np.maximum(values, _LEAST_WEIGHT * values.mean())
+    root = (vectors * np.sqrt(values)) @ vectors.T
+    inverse = (vectors / np.sqrt(values)) @ vectors.T
+    squares, axes = np.linalg.eigh(root @ moments @ root)
+    half = (axes * np.sqrt(np.maximum(squares, 0.0))) @ axes.T
+    return inverse @ half @ inverse
+
+
+def _inverse(factor: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the inverse of a matrix with rows in far units, or say it has none."""
+    units = np.abs(factor).max(axis=1, initial=0.0)
+    with np.errstate(all="ignore"):
+        unitless = factor / units[:, None]  # no overflow between far units
+        if np.isfinite(unitless).all() and np.linalg.cond(unitless) < _SINGULAR:
+            inverse = np.linalg.inv(unitless) / units
+            if np.isfinite(inverse).all():
+                return inverse
+    raise ValueError("factor must be invertible, without an overflow.")
 
 
 def _frozen(values: Any) -> NDArray[np.float64]:

@@ -303,15 +303,16 @@ def check_repeatable(
     form: Form,
     entropy: bytes,
     private: bool,
-) -> Schema:
+) -> tuple[Schema, NDArray[np.float64] | None]:
     """Refuse a query that answers the same database differently when asked twice.
 
-    Returns the columns of the sampled records, as they are given to it.
+    Returns the columns of the sampled records, as they are given to it, and the answer.
     It is asked about a sampled database; about another if it has no answer to one. If
     it has none to several, the last reason is shown, unless the reference is private.
     """
     root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
     failure: Exception | None = None
+    answer: NDArray[np.float64] | None = None
     for seed in root.spawn(MOST_ASKED):
         database = sample_database(reference, n_records, seed, form)
         if query.needs_y and database[1] is None:
@@ -333,7 +334,7 @@ def check_repeatable(
         if not private:  # else it is said without a reason where pairs are drawn
             assert failure is not None
             raise failure
-    return Schema.of(database[0])
+    return Schema.of(database[0]), answer
 
 
 def _ask(query: Query, database: Database) -> NDArray[np.float64]:

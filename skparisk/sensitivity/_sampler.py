@@ -398,7 +398,7 @@ default="isotropic"
         form: Form = "array" if schema.container == "array" else "given"
         form = form if query.any_table else "numbers"
         rng = check_random_state(self.random_state, "random_state")
-        drawn = check_repeatable(
+        drawn, answer = check_repeatable(
             query,
             reference,
             n_records=n_records,
@@ -422,6 +422,7 @@ default="isotropic"
         pairs.draw_seed = int.from_bytes(rng.bytes(16), "little")
         pairs.sketch, pairs.domain = reference.sketch, reference.domain
         pairs.learning = reference.learning
+        pairs.answer = answer
         if pairs.domain is not None:
             pairs.largest_move = query.largest_move(
                 pairs.domain, n_records, self.relation

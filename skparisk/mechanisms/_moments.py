@@ -1,0 +1,60 @@
+"""Second moments of how answers differ on pairs, from few pairs as well."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Moments", "second_moments"]
+
+# Of standardized moments, largest over smallest: what rounding is multiplied by, squared.
+LARGEST_CONDITION = 1e8
+# Against the output that moves most: what moves less is next to constant.
+_SMALLEST_SHARE = 2.0**-50
+
+
+class Moments(NamedTuple):
+    """Second moments: root mean squares, 0 without a move, and correlations.
+
+    Correlations are those of an identity for an output that does not move, and None if
+    there are more outputs than pairs.
+    """
+
+    scales: NDArray[np.float64]
+    correlations: NDArray[np.float64] | None
+
+    def matrix(self) -> NDArray[np.float64]:
+        """Return the second moments, of shape (n_outputs, n_outputs)."""
+        if self.correlations is None:
+            return np.diag(self.scales**2)
+        return self.scales[:, None] * self.correlations * self.scales
+
+
+def second_moments(
+    differences: NDArray[np.float64], errors: NDArray[np.float64] | None = None
+) -> Moments:
+    """Estimate second moments, not centered, shrunk by the rule of Ledoit and Wolf.
+
+    An output that differs by no more than `errors`, or than 2**-50 of the one that
+    moves most, does not move.
+    """
+    sizes = np.abs(differences)
+    largest = sizes.max(axis=0)
+    moves = (sizes > (0.0 if errors is None else errors)).any(axis=0)
+    moves &= largest >= _SMALLEST_SHARE * largest.max()
+    standard = differences[:, moves] / largest[moves]  # no overflow in squares
+    scales = np.zeros(len(largest))
+    scales[moves] = np.sqrt(np.mean(standard**2, axis=0)) * largest[moves]
+    if len(differences) < len(largest):
+        return Moments(scales, None)
+    correlations = np.eye(len(largest))
+    if moves.any():
+        from sklearn.covariance import ledoit_wolf
+
+        shrunk, _ = ledoit_wolf(
+            differences[:, moves] / scales[moves], assume_centered=True
+        )
+        correlations[np.ix_(moves, moves)] = shrunk
+    return Moments(scales, correlations)
