@@ -201,7 +201,8 @@ def _complete_quantiles(estimator: Any, released: Numbers) -> Attributes:
 
 
 def _complete_spline(estimator: Any, released: Numbers) -> Attributes:
-    return {"_t": np.sort(released["_t"])} if "_t" in released else {}
+    # In scipy of 2024 and before, the knots have no underscore.
+    return {name: np.sort(released[name]) for name in ("_t", "t") if name in released}
 
 
 def _keep_positive(*names: str) -> Callable[[Any, Numbers], Attributes]:
