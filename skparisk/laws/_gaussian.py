@@ -117,7 +117,7 @@ class Gaussian(Law):
         return gaussian_delta(epsilon, shift)
 
     def trade_off(self, false_positive_rate: ArrayLike, shift: ArrayLike) -> Any:
-        # A test that looks at nothing has its rate; ndtri may be infinite for tiny ones.
+        # Guessing has its own rate; for tiny rates ndtri may be infinite.
         known = ndtr(ndtri(false_positive_rate) + shift)
         return np.maximum(known, false_positive_rate)
 
