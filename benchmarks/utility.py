@@ -14,8 +14,8 @@ mechanism needs them, are those of the public records, so that nothing is spent 
 Standardized columns are so by the public records. The figures are medians over repeats
 of R2, accuracy, or inertia over that of one center, on the test records.
 
-Peers are in `_peers.py`, and are checked before anything else. diffprivlib may need an
-environment of its own; its Python is given as --diffprivlib.
+Splits are in `_splits.py`, and peers in `_peers.py`, which are checked before anything
+else. diffprivlib may need an environment of its own: its Python is --diffprivlib.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import argparse
 import json
 import math
 import subprocess
+import sys
 import tempfile
 import warnings
 from collections import Counter
@@ -34,13 +35,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from _peers import AdaSSP, ObjectivePerturbation, check_peers
+from _splits import PROBLEMS, PUBLIC, Cell, Split, make_split
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import StandardScaler
 
 from skparisk import (
     PrivateEstimator,
@@ -49,131 +47,14 @@ from skparisk import (
     ReferenceWarning,
     SensitivitySampler,
 )
-from skparisk.datasets import load_census
-
-Floats = NDArray[np.float64]
 
 GAMMA = 0.05
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
-PUBLIC = ("a third", "30 rows", "shifted")
-N_FEW = 30
-# Rows are clipped to this quantile of the public norms, where a mechanism needs one.
-NORM_QUANTILE = 0.75
-
-
-class Problem(NamedTuple):
-    """Data, what is learned, the feature that shifts, and records for a repeat."""
-
-    load: Callable[[], tuple[Floats, NDArray[Any]]]
-    kind: str
-    shift: int
-    n_records: int | None = None
-
-
-def diabetes() -> tuple[Floats, Floats]:
-    return load_diabetes(return_X_y=True, scaled=False)
-
-
-def wine() -> tuple[Floats, NDArray[Any]]:
-    return load_wine(return_X_y=True)
-
-
-def breast_cancer() -> tuple[Floats, NDArray[Any]]:
-    return load_breast_cancer(return_X_y=True)
-
-
-def digits() -> tuple[Floats, NDArray[Any]]:
-    """Return pixels, some of which are always empty, and whether a digit is odd."""
-    X, y = load_digits(return_X_y=True)
-    return X, y % 2
-
-
-def census() -> tuple[Floats, Floats]:
-    """Return collinear columns, and the logarithm of the weekly income."""
-    X, y = load_census(return_X_y=True)
-    return X, np.log(y)
-
-
-PROBLEMS = {
-    "diabetes": Problem(diabetes, "regressor", 2),  # body mass index
-    "breast cancer": Problem(breast_cancer, "classifier", 1),  # texture
-    "wine": Problem(wine, "classifier", 2),  # ash
-    "digits": Problem(digits, "classifier", 36, n_records=600),  # a middle pixel
-    "census": Problem(census, "regressor", 0, n_records=3000),  # age
-    "k-means, wine": Problem(wine, "clusterer", 2),
-}
-
-
-class Cell(NamedTuple):
-    """What is learned, and beside which public records."""
-
-    problem: str
-    public: str
-    raw: bool
-
-
-class Split(NamedTuple):
-    """Public, private and test records of a repeat, and their public norm."""
-
-    kind: str
-    X_public: Floats
-    y_public: NDArray[Any]
-    X: Floats
-    y: NDArray[Any]
-    X_test: Floats
-    y_test: NDArray[Any]
-    x_norm: float
-
-    @property
-    def reference(self) -> dict[str, Any]:
-        if self.kind == "clusterer":
-            return {"X_reference": self.X_public}
-        return {"X_reference": self.X_public, "y_reference": self.y_public}
-
-    @property
-    def y_bounds(self) -> tuple[float, float]:
-        return float(self.y_public.min()), float(self.y_public.max())
-
-
-def make_split(cell: Cell, repeat: int) -> Split:
-    """Return the records of a repeat; each class is among them all."""
-    problem = PROBLEMS[cell.problem]
-    X, y = problem.load()
-    strata = None if problem.kind == "regressor" else y
-    rows = np.arange(len(X))
-
-    def cut(rows: NDArray[np.intp], size: int) -> list[NDArray[np.intp]]:
-        among = None if strata is None else strata[rows]
-        return train_test_split(
-            rows, train_size=size, stratify=among, random_state=repeat
-        )
-
-    if problem.n_records is not None:
-        rows = cut(rows, problem.n_records)[0]
-    third = len(rows) // 3
-    if cell.public == "shifted":
-        # Ties are broken by chance.
-        rows = np.random.default_rng(repeat).permutation(rows)
-        rows = rows[np.argsort(X[rows, problem.shift], kind="stable")]
-        public, others = rows[:third], rows[third:]
-    else:
-        public, others = cut(rows, third)
-    if cell.public == "30 rows":
-        public = cut(public, N_FEW)[0]
-    private, test = cut(others, third)
-    if not cell.raw:
-        X = StandardScaler().fit(X[public]).transform(X)
-        if problem.kind == "regressor":
-            y = (y - y[public].mean()) / y[public].std()
-    x_norm = float(np.quantile(np.linalg.norm(X[public], axis=1), NORM_QUANTILE))
-    parts = [values[part] for part in (public, private, test) for values in (X, y)]
-    return Split(problem.kind, *parts, x_norm)
-
 
 PLAIN: dict[str, Any] = {
     "regressor": Ridge(),
     "classifier": LogisticRegression(max_iter=10000),
-    "clusterer": KMeans(3, n_init=10, random_state=0),
+    "clusterer": KMeans(3, random_state=0),
 }
 
 
@@ -265,12 +146,25 @@ CONTESTANTS = {
 THIRD_ONLY = ("both", "both, Gaussian")
 
 
+def takes_part(name: str, cell: Cell) -> bool:
+    """Return whether a contestant is fitted here for a cell."""
+    contestant = CONTESTANTS[name]
+    if cell.public != PUBLIC[0] and name in THIRD_ONLY:
+        return False
+    kind = PROBLEMS[cell.problem].kind
+    return contestant.fit is not None and kind in contestant.kinds
+
+
 class Outcome(NamedTuple):
     """Score of a model on the test records; why there is none; if it warned."""
 
     score: float
     refusal: str = ""
     warned: bool = False
+
+
+Task = tuple[Cell, str, float]
+Found = dict[Task, list[Outcome]]
 
 
 def outcome(cell: Cell, name: str, epsilon: float, repeat: int) -> Outcome:
@@ -300,7 +194,7 @@ def score(model: Any, split: Split) -> float:
 
 def diffprivlib_scores(
     python: str, cells: list[Cell], epsilons: list[float], repeats: int
-) -> dict[tuple[Cell, str, float], list[Outcome]]:
+) -> Found:
     """Return what diffprivlib's models are worth, run by another Python."""
     with tempfile.TemporaryDirectory() as directory:
         for (place, cell), repeat in product(enumerate(cells), range(repeats)):
@@ -310,7 +204,7 @@ def diffprivlib_scores(
         command = [python, str(child), directory, *map(str, epsilons)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     scores = json.loads(done.stdout)
-    found = {}
+    found: Found = {}
     for (place, cell), (column, epsilon) in product(
         enumerate(cells), enumerate(epsilons)
     ):
@@ -333,81 +227,84 @@ FLOORS = {
 }
 KMEANS_LIMIT = 1.75
 # A combined release may be so far below the better of its two parts.
-COMBINED_SLACK = 0.02
+SLACK = 0.02
 # It is above the public records from this level on, where these are few or shifted.
 COMBINED_FROM = 1.0
 # Errors on raw columns may be larger than those on standardized ones by this factor.
 RAW_FACTOR = 1.1
 
-Medians = dict[tuple[Cell, str, float], float]
-
 
 class Claim(NamedTuple):
-    """A figure and the least that it should be."""
+    """A figure, and what it should at least be, or at most."""
 
     text: str
     figure: float
-    least: float
+    limit: float
+    most: bool = False
+
+    @property
+    def holds(self) -> bool:
+        return self.figure <= self.limit if self.most else self.figure >= self.limit
 
 
-def claims(medians: Medians) -> Iterator[Claim]:
+def claims(medians: dict[Task, float]) -> Iterator[Claim]:
     """Return what is claimed of the figures that there are, each with its limit."""
     for (cell, name, epsilon), figure in medians.items():
-        where = f"{cell.problem}, {cell.public}, epsilon = {epsilon:g}: {name}"
-        usual = cell.public == PUBLIC[0] and epsilon == 1.0
-        floor = FLOORS.get((cell.problem, name))
-        if usual and not cell.raw and floor is not None:
-            yield Claim(where, figure, floor)
+        columns = ", raw columns" if cell.raw else ""
+        text = f"{cell.problem}, {cell.public}{columns}, epsilon {epsilon:g}: {name}"
         clusters = PROBLEMS[cell.problem].kind == "clusterer"
+        usual = cell.public == PUBLIC[0] and epsilon == 1.0
         if usual and clusters and name == "default":
-            columns = "raw" if cell.raw else "standardized"
-            yield Claim(f"{where}, {columns}: -inertia", -figure, -KMEANS_LIMIT)
-        if usual and cell.raw and not clusters and name == "default":
-            other = medians.get((cell._replace(raw=False), name, epsilon))
-            if other is not None:
-                least = 1 - RAW_FACTOR * (1 - other)
-                yield Claim(f"{where}, raw columns", figure, least)
-        if name == "combined" and not clusters and not cell.raw:
-            parts = [medians.get((cell, part, epsilon)) for part in PARTS]
-            if None in parts:
-                continue
-            least = max(parts) - COMBINED_SLACK
-            yield Claim(f"{where}, against the better part", figure, least)
+            yield Claim(text, figure, KMEANS_LIMIT, most=True)
+        if usual and not cell.raw and (cell.problem, name) in FLOORS:
+            yield Claim(text, figure, FLOORS[cell.problem, name])
+        standardized = (cell._replace(raw=False), name, epsilon)
+        if cell.raw and not clusters and name == "default" and standardized in medians:
+            limit = RAW_FACTOR * (1 - medians[standardized])
+            text += ", error against standardized"
+            yield Claim(text, 1 - figure, limit, most=True)
+        parts = [(cell, part, epsilon) for part in ("default", "public only")]
+        if (
+            name == "combined"
+            and not clusters
+            and all(part in medians for part in parts)
+        ):
+            private, public = (medians[part] for part in parts)
+            yield Claim(f"{text}, better part", figure, max(private, public) - SLACK)
             if cell.public != PUBLIC[0] and epsilon >= COMBINED_FROM:
-                yield Claim(f"{where}, against public only", figure, parts[1])
+                yield Claim(f"{text}, public only", figure, public)
 
 
-PARTS = ("default", "public only")
+def print_cell(cell: Cell, found: Found, epsilons: list[float]) -> None:
+    """Print the medians of a cell, and how many fits warned or were refused."""
+    columns = "raw" if cell.raw else "standardized"
+    print(f"\n{cell.problem}, public: {cell.public}, {columns} columns")
+    print(f"{'':18}", *(f"{epsilon:>8g}" for epsilon in epsilons), " promise")
+    for name in dict.fromkeys(name for where, name, _ in found if where == cell):
+        rows = [found.get((cell, name, epsilon), []) for epsilon in epsilons]
+        figures = [shown(median(row)) if row else f"{'':8}" for row in rows]
+        warned = sum(each.warned for row in rows for each in row)
+        note = f"; {warned} warned of the reference" if warned else ""
+        print(f"{name:18}", *figures, f" {CONTESTANTS[name].promise}{note}")
+        refusals = Counter(each.refusal for row in rows for each in row)
+        for text, n in refusals.items():
+            if text:
+                print(f"{'':18} {n} refused: {text[:150]}")
+    sys.stdout.flush()
 
 
-def print_table(
-    found: dict[tuple[Cell, str, float], list[Outcome]], epsilons: list[float]
-) -> None:
-    """Print medians by cell, and how many of the fits warned or were refused."""
-    for cell in dict.fromkeys(cell for cell, _, _ in found):
-        columns = "raw" if cell.raw else "standardized"
-        print(f"\n{cell.problem}, public: {cell.public}, {columns} columns")
-        print(f"{'':18}", *(f"{epsilon:>8g}" for epsilon in epsilons), " promise")
-        for name in dict.fromkeys(name for where, name, _ in found if where == cell):
-            print(f"{name:18}", end="")
-            rows = [found.get((cell, name, epsilon), []) for epsilon in epsilons]
-            for row in rows:
-                text = f"{median(row):8.3f}" if row else f"{'':8}"
-                print("", text, end="")
-            print("  " + CONTESTANTS[name].promise, end="")
-            warned = sum(each.warned for row in rows for each in row)
-            print(f"; {warned} warned of the reference" if warned else "")
-            for text, n in Counter(
-                each.refusal for row in rows for each in row
-            ).items():
-                if text:
-                    print(f"{'':18} {n} refused: {text[:150]}")
+def shown(figure: float) -> str:
+    """Return a figure in eight places; what is worse than useless is not told apart."""
+    if math.isnan(figure):
+        return " refused"
+    if abs(figure) < 100:
+        return f"{figure:8.3f}"
+    return "   < -99" if figure < 0 else "    > 99"
 
 
 def median(row: list[Outcome]) -> float:
-    """Return the median score; refusals are below all."""
-    scores = [-math.inf if math.isnan(each.score) else each.score for each in row]
-    return float(np.median(scores))
+    """Return the median score; NaN, with which no claim holds, if any was refused."""
+    return float(np.median([each.score for each in row]))
 
 
 def main() -> int:
@@ -434,38 +331,33 @@ def main() -> int:
     cells = [Cell(*each, False) for each in product(problems, publics)]
     # Units matter to the shape of the noise, which no other public records tell of.
     raw = [Cell(name, PUBLIC[0], True) for name in problems if PUBLIC[0] in publics]
-    tasks = [
-        (cell, name, epsilon)
-        for cell, name, epsilon in product(
-            [*cells, *raw], arguments.contestant, epsilons
-        )
-        if CONTESTANTS[name].fit is not None
-        and PROBLEMS[cell.problem].kind in CONTESTANTS[name].kinds
-        and not (cell.public != PUBLIC[0] and name in THIRD_ONLY)
-        and not (cell.raw and epsilon != 1.0)
-    ]
-    outcomes = Parallel(n_jobs=arguments.n_jobs)(
-        delayed(outcome)(*task, repeat) for task in tasks for repeat in range(repeats)
-    )
-    found = {
-        task: outcomes[place * repeats : (place + 1) * repeats]
-        for place, task in enumerate(tasks)
-    }
+    found: Found = {}
     if "diffprivlib" in arguments.contestant:
         if arguments.diffprivlib is None:
             print("diffprivlib is skipped: no --diffprivlib PYTHON is given")
         else:
             python = arguments.diffprivlib
-            found |= diffprivlib_scores(python, cells, epsilons, repeats)
+            found = diffprivlib_scores(python, cells, epsilons, repeats)
     print(f"medians over {repeats} repeats; columns are epsilon")
-    print_table(found, epsilons)
+    for cell in [*cells, *raw]:
+        levels = [1.0] if cell.raw else epsilons
+        names = [name for name in arguments.contestant if takes_part(name, cell)]
+        tasks = [(cell, *each) for each in product(names, levels)]
+        outcomes = Parallel(n_jobs=arguments.n_jobs)(
+            delayed(outcome)(*task, repeat)
+            for task in tasks
+            for repeat in range(repeats)
+        )
+        for place, task in enumerate(tasks):
+            found[task] = outcomes[place * repeats : (place + 1) * repeats]
+        print_cell(cell, found, levels)
     held = True
-    print(f"\n{'claim':72} {'found':>8} {'least':>8}")
+    print(f"\n{'claim':84} {'found':>8}")
     for claim in claims({task: median(row) for task, row in found.items()}):
-        holds = claim.figure >= claim.least
-        held &= holds
-        words = "" if holds else "  DOES NOT HOLD"
-        print(f"{claim.text:72} {claim.figure:8.3f} {claim.least:8.3f}{words}")
+        held &= claim.holds
+        side = "at most " if claim.most else "at least"
+        words = "" if claim.holds else "  DOES NOT HOLD"
+        print(f"{claim.text:84} {shown(claim.figure)} {side} {claim.limit:.3f}{words}")
     return 0 if held else 1
 
 
