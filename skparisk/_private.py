@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from skparisk._callers import (
     refuse_resampling_ensembles,
+)
+from skparisk._hints import (
+    FAR,
+    advise,
+    distance,
+    hint_in_html,
+    noise_deviations,
+    noise_to_spread,
+    shown_hint,
 )
 from skparisk._secure_noise import noise_source
 from skparisk._silence import hide_values
@@ -42,6 +52,7 @@ from skparisk.certificate import Certificate
 from skparisk.exceptions import (
     HeuristicGuaranteeWarning,
     IncompatibleError,
+    ReferenceWarning,
     warn_caller,
     warn_if_seeded,
     warn_private_reference,
@@ -64,6 +75,10 @@ __all__ = ["PrivateMixin"]
 _ONE_REFERENCE = (
     "X_reference must be None if the SensitivitySampler has a reference or has already "
     "been fitted: there can be only one reference."
+)
+_IF_FAR = (
+    "Give records and reference the same columns and units, behind the same scaler; "
+    "see with audit_reference whether the reference describes these people."
 )
 
 
@@ -240,7 +255,11 @@ class PrivateMixin:
             with suspend_open():
                 released = sampler._add_noise(answer)
         self._keep_claim(sampler.certificate_, sampler)
-        return np.asarray(released)
+        released = np.asarray(released)
+        if not is_simulated() and distance(sampler, released) > 1:
+            warn_caller(f"{FAR} {_IF_FAR}", ReferenceWarning)
+            self._add_to_claim(provisos=(FAR,), note="a release far from its reference")
+        return released
 
     def _learn(
         self,
@@ -384,6 +403,40 @@ class PrivateMixin:
         self.sensitivity_ = evidence.sensitivity
         self.noise_scale_ = evidence.noise_scale
         self.noise_epsilon_ = certificate.noise_epsilon
+        self.noise_to_spread_ = noise_to_spread(sampler)
+
+    @property
+    def hint_(self) -> str:
+        """How large the noise is, and what would help; "" if nothing is to be said."""
+        check_is_fitted(self, "certificate_")
+        return advise(self)
+
+    def _noise_deviations(self) -> NDArray[np.float64]:
+        """Return about how large the noise of each output is, or that of all."""
+        if self.sampler_ is None:
+            return np.array([self.noise_scale_])
+        return noise_deviations(self.sampler_)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        # scikit-learn breaks the lines of those alone that have its own repr.
+        kind = type(self)
+        plain = type(kind.__name__, (kind,), {"__repr__": BaseEstimator.__repr__})
+        twin: Any = object.__new__(plain)
+        vars(twin).update(vars(self))
+        shown = BaseEstimator.__repr__(twin, N_CHAR_MAX)
+        line = shown_hint(self)
+        return f"{shown}\n# {line}" if line else shown
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        show = super()._repr_html_  # type: ignore[misc]
+        return lambda: show() + hint_in_html(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] += hint_in_html(self)
+        return bundle
 
     def _add_to_claim(
         self, *, leaks: tuple[str, ...] = (), provisos: tuple[str, ...] = (), note: str

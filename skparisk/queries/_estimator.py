@@ -108,6 +108,9 @@ class EstimatorQuery(Query):
     template : object, default=None
         What the released numbers are put into. It knows nothing of private records.
 
+    ranges : object, default=None
+        Where the released numbers can be, as public records tell.
+
     Examples
     --------
     >>> import numpy as np
@@ -128,6 +131,7 @@ class EstimatorQuery(Query):
     anchor: Numbers | None = None
     asked: Any = None
     template: Any = None
+    ranges: Any = None
 
     @property
     def needs_y(self) -> bool:

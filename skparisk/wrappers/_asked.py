@@ -27,6 +27,7 @@ from skparisk.reference._sketch import RecordSketch
 from skparisk.wrappers._methods import releases_predictions
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import freeze_structure
+from skparisk.wrappers._ranges import find_ranges
 from skparisk.wrappers._recipes import find_recipe
 from skparisk.wrappers._served import serve
 from skparisk.wrappers._template import Template
@@ -45,8 +46,8 @@ def make_query(
     align = _check_align(model, estimator)
     if releases_predictions(model):
         points = _check_points(model, estimator, features)
-        fitted, template = next(public.fits(estimator)), None
-        prepared = estimator
+        prepared, template = estimator, None
+        fits = list(public.fits(prepared))
         reader: Reader = PredictionReader(model.release, points)
     else:
         if model.X_public is not None or model.surrogate is not None:
@@ -63,9 +64,9 @@ def make_query(
         else:
             AttributeReader(names)(fits[0])  # says what is no number
             template = Template.of(fits, public.points, names, public_steps, known)
-        fitted, reader = fits[0], AttributeReader(template.places)
-    numbers = _read_public(reader, fitted)
-    public.check_repeatable(prepared, fitted, reader)
+        reader = AttributeReader(template.places)
+    numbers = _read_public(reader, fits[0])
+    public.check_repeatable(prepared, fits[0], reader)
     # Whether it can be served is found out before anything is released.
     serve(model, reader, numbers, template, labels)
     return EstimatorQuery(
@@ -78,6 +79,7 @@ def make_query(
         anchor=_as_anchor(numbers, public) if _anchored(model, align) else None,
         asked=estimator,
         template=template,
+        ranges=find_ranges(prepared, public, reader, fits),
     )
 
 

@@ -263,14 +263,20 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         wrapped = [part for part in (estimator, self.surrogate) if part is not None]
         frozen = find_fitted_parts(self).frozen
         refuse_frozen_on(frozen, wrapped, features, targets)
-        self.schema_, query = self._find_query(source, estimator, data, labels)
+        self.schema_, query, public = self._find_query(source, estimator, data, labels)
         released = self._release(source, query, data)
         # A fitted sampler has a query of its own, with its shapes and its anchor.
         asked: Any = query if self.sampler_ is None else self.sampler_.query_
         self.template_ = asked.template
-        self.estimator_ = serve(
-            self, asked.reader, asked.split(released), asked.template, labels
-        )
+        numbers = asked.split(released)
+        if math.isfinite(self.epsilon) and asked.ranges is not None:
+            numbers = asked.ranges.clip(numbers)
+            if public is not None:
+                noise = np.broadcast_to(self._noise_deviations(), released.shape)
+                numbers = asked.ranges.bring_among(
+                    numbers, public.whole[0], asked.split(noise)
+                )
+        self.estimator_ = serve(self, asked.reader, numbers, asked.template, labels)
         self._tell_public_steps()
         if labels is not None:
             self.classes_ = labels.labels
@@ -311,10 +317,11 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         estimator: Any,
         data: TrainingData,
         labels: PublicClasses | None,
-    ) -> tuple[Schema, EstimatorQuery]:
+    ) -> tuple[Schema, EstimatorQuery, PublicRecords | None]:
         """Return what is asked of each database, and the columns of these.
 
-        It is found on records that are public.
+        It is found on records that are public, which come third, and which nobody has
+        where pairs were sampled before.
         """
         sampler = source if isinstance(source, SensitivitySampler) else None
         known = getattr(sampler, "query_", None)
@@ -322,11 +329,12 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             assert sampler is not None
             schema = sampler.pairs_.schema
             assert schema is not None  # that of the reference, never of `X`
-            return schema, ask_again(self, estimator, known, labels, data.features)
+            again = ask_again(self, estimator, known, labels, data.features)
+            return schema, again, None
         with one_blas_thread():
             public = self._find_public(sampler, estimator, data, labels)
             query = make_query(self, estimator, public, labels, data.features)
-        return public.schema, query
+        return public.schema, query, public
 
     def _find_public(
         self,

@@ -77,13 +77,14 @@ def _complete_bernoulli_nb(estimator: Any, released: Numbers) -> Attributes:
 def _complete_min_max_scaler(estimator: Any, released: Numbers) -> Attributes:
     if not {"data_min_", "data_max_"} <= released.keys():
         return {}
-    low, high = released["data_min_"], released["data_max_"]
+    low, high = np.sort([released["data_min_"], released["data_max_"]], axis=0)
     width = high - low
     # As scikit-learn does for a feature that is constant.
     width = np.where(width < 10 * np.finfo(np.float64).eps, 1.0, width)
     least, most = estimator.feature_range
     scale = (most - least) / width
-    return {"data_range_": width, "scale_": scale, "min_": least - low * scale}
+    ends = {"data_min_": low, "data_max_": high}
+    return {**ends, "data_range_": width, "scale_": scale, "min_": least - low * scale}
 
 
 def _complete_mixture(estimator: Any, released: Numbers) -> Attributes:

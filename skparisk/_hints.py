@@ -1,0 +1,155 @@
+"""How large the noise of a release is, and what would help; from public things alone.
+
+All of it follows from sampled pairs of a public reference, the noise, parameters and
+what was released.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from skparisk.calibration._spread import sampling_moments
+from skparisk.mechanisms import AdditiveNoise
+from skparisk.sensitivity import SensitivitySampler
+
+__all__ = ["FAR", "advise", "distance", "noise_deviations", "noise_to_spread"]
+
+FAR = (
+    "What was released is further from what the reference predicts than noise and "
+    "chance explain: the reference may be in other units than the records, or of other "
+    "people, and then the risk says nothing about these records."
+)
+# Rows of the identity that are mapped together.
+_BLOCK = 256
+# Noise that adds less than a tenth to the variance there is without it.
+_SMALL = 0.3
+# Of all outputs together: how often noise and chance would be taken for a far reference.
+_FALSE_ALARM = 5e-3
+_FEW_OUTPUTS = 20
+
+
+def noise_deviations(sampler: SensitivitySampler) -> NDArray[np.float64]:
+    """Return the standard deviation of the noise of each output."""
+    noise = _noise_of(sampler)
+    size = noise.n_outputs
+    squares = np.zeros(size)
+    for start in range(0, size, _BLOCK):
+        rows = np.eye(min(_BLOCK, size - start), size, start)
+        squares += (noise.shape.color(rows) ** 2).sum(axis=0)
+    return np.asarray(noise.noise_scale * noise.law.deviation * np.sqrt(squares))
+
+
+def _noise_of(sampler: SensitivitySampler) -> AdditiveNoise:
+    assert isinstance(sampler.mechanism_, AdditiveNoise)  # as estimators demand
+    return sampler.mechanism_
+
+
+def noise_to_spread(sampler: SensitivitySampler | None) -> float:
+    """Return how large the noise is against the spread of answers between samples.
+
+    Root mean square over the outputs that differ at all; NaN where no pairs are known.
+    """
+    if sampler is None or sampler.pairs_.withheld is not None:
+        return math.nan
+    relation = str(sampler.certificate_.relation)
+    spread = sampling_moments(sampler.pairs_, sampler.n_records_, relation).scales
+    moves = spread > 0
+    if not moves.any():
+        return math.nan
+    ratios = noise_deviations(sampler)[moves] / spread[moves]
+    return float(np.sqrt(np.mean(ratios**2)))
+
+
+def distance(sampler: SensitivitySampler, released: NDArray[np.float64]) -> float:
+    """Return how far a release is from a table's answer: above 1 is too far for chance.
+
+    The largest coordinate of the noise's shape decides, against what is rare: of the
+    noise; of two samples of people, the private one and the one that was drawn; and of
+    the table itself. 0 where there is no table to compare with.
+    """
+    pairs, noise = sampler.pairs_, _noise_of(sampler)
+    if pairs.answer is None or pairs.sketch is None or not noise.steps:
+        return 0.0
+    answered = pairs.differences[pairs.answered]
+    changed = 2 if str(sampler.certificate_.relation) == "replace-one" else 1
+    n_records = sampler.n_records_
+    samples = 2 + n_records / pairs.sketch.n_rows
+    squares = np.mean(noise.shape.whiten(answered) ** 2, axis=0)
+    spread = np.sqrt(squares * n_records / changed * samples)
+    off = noise.shape.whiten((released - pairs.answer)[None])[0]
+    share = _FALSE_ALARM / len(off)
+    # Laplace noise, whose tails are the heavier; answers are about normal.
+    rare_noise = noise.noise_scale * noise.law.deviation * -math.log(share) / 2**0.5
+    rare = np.hypot(rare_noise, spread * norm.isf(share / 2))
+    return float(np.abs(off / rare).max())
+
+
+def advise(model: Any) -> str:
+    """Return what to say of a private estimator that is fitted; "" if nothing."""
+    ratio = model.noise_to_spread_
+    said = []
+    compared = getattr(model, "reference_comparison_", None)
+    if compared is not None and compared.public_only > compared.private:
+        said.append(
+            f"The public records alone score better ({compared.public_only:.3g}) than "
+            f"what was released ({compared.private:.3g})."
+        )
+    if ratio > _SMALL:
+        n_records = model.certificate_.require_evidence().n_records
+        said.append(
+            f"The noise is {ratio:.2g} times the spread that the released numbers have "
+            f"between samples of {n_records} people."
+        )
+        wanted = float(f"{n_records * ratio**2:.1g}")
+        more = [
+            f"more records (about {wanted:,.0f} for noise of the size of the spread)"
+        ]
+        more = more * (ratio > 1) + [*_remedies(model)]
+        said.append(f"What helps: {'; '.join(more)}.")
+    return " ".join(said)
+
+
+def shown_hint(model: Any) -> str:
+    """Return the line of a representation: the first sentence, and where to read on."""
+    hint = advise(model) if hasattr(model, "noise_to_spread_") else ""
+    first, more, _ = hint.partition(". ")
+    return f"{first}: see hint_" if more else first
+
+
+def hint_in_html(model: Any) -> str:
+    """Return the same as a paragraph, or nothing."""
+    line = shown_hint(model)
+    return f"<p>{html.escape(line)}</p>" if line else ""
+
+
+def _remedies(model: Any) -> list[str]:
+    """Return parameters that would lessen the noise, as they are to be set."""
+    found = []
+    for name, value in sorted(model.get_params().items()):
+        last = name.rpartition("__")[2]
+        number = isinstance(value, Real) and not isinstance(value, bool)
+        if last in ("alpha", "C") and number:
+            found.append(f"a {'larger' if last == 'alpha' else 'smaller'} {name}")
+    sampler = model.sampler_
+    noise = _noise_of(sampler)
+    laplace = noise.law.name == "laplace"
+    several = sampler.n_outputs_ > 1
+    if sampler.randomness == "implicit":
+        law = ', law="gaussian"' if laplace and several else ""
+        found.append(f'SensitivitySampler(randomness="both"{law}), which promises less')
+    elif laplace and several:
+        found.append('SensitivitySampler(law="gaussian")')
+    if noise.shape.name == "isotropic" and several:
+        found.append('SensitivitySampler(noise_shape="whitened")')
+    if sampler.n_outputs_ > _FEW_OUTPUTS:
+        found.append(f"fewer released numbers than {sampler.n_outputs_}")
+    if getattr(model, "combine", "reference") is None:
+        found.append('combine="reference"')
+    return found
