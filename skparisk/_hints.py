@@ -30,8 +30,12 @@ FAR = (
 _BLOCK = 256
 # Noise that adds less than a tenth to the variance there is without it.
 _SMALL = 0.3
-# Of all outputs together: how often noise and chance would be taken for a far reference.
+# How often chance would be taken for a far reference, over all outputs together.
 _FALSE_ALARM = 5e-3
+# Fewer do not tell how far answers spread.
+_LEAST_PAIRS = 50
+# What the spread of fits to few records may be larger than the jackknife says.
+_SPREAD_SLACK = 1.5
 _FEW_OUTPUTS = 20
 
 
@@ -75,7 +79,9 @@ def distance(sampler: SensitivitySampler, released: NDArray[np.float64]) -> floa
     the table itself. 0 where there is no table to compare with.
     """
     pairs, noise = sampler.pairs_, _noise_of(sampler)
-    if pairs.answer is None or pairs.sketch is None or not noise.steps:
+    if pairs.answer is None or pairs.sketch is None:
+        return 0.0
+    if not noise.steps or len(pairs) < _LEAST_PAIRS:
         return 0.0
     answered = pairs.differences[pairs.answered]
     changed = 2 if str(sampler.certificate_.relation) == "replace-one" else 1
@@ -87,8 +93,8 @@ def distance(sampler: SensitivitySampler, released: NDArray[np.float64]) -> floa
     share = _FALSE_ALARM / len(off)
     # Laplace noise, whose tails are the heavier; answers are about normal.
     rare_noise = noise.noise_scale * noise.law.deviation * -math.log(share) / 2**0.5
-    rare = np.hypot(rare_noise, spread * norm.isf(share / 2))
-    return float(np.abs(off / rare).max())
+    rare_spread = _SPREAD_SLACK * spread * norm.isf(share / 2)
+    return float(np.abs(off / np.hypot(rare_noise, rare_spread)).max())
 
 
 def advise(model: Any) -> str:

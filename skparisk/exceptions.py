@@ -100,7 +100,7 @@ class PrivacyLeakWarning(UserWarning):
 
 
 class ReferenceWarning(UserWarning):
-    """A reference cannot carry the claim that is asked of it."""
+    """A reference cannot carry the claim, or is far from what was released."""
 
 
 class HeuristicGuaranteeWarning(UserWarning):

@@ -60,6 +60,7 @@ FITTED = {
     "sensitivity_",
     "noise_scale_",
     "noise_epsilon_",
+    "noise_to_spread_",
     "certificate_",
     "sampler_",
 }

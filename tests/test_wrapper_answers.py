@@ -226,7 +226,8 @@ def test_numbers_out_of_their_range_are_mended_and_the_others_stay():
     assert nothing["scale_"].tolist() == [1.0, 1.0]
     limits = {"data_min_": np.array([0.0, 3.0]), "data_max_": np.array([2.0, 1.0])}
     ranges = complete(MinMaxScaler(), limits)
-    assert ranges["data_range_"].tolist() == [2.0, 1.0]
+    assert ranges["data_min_"].tolist() == [0.0, 1.0]
+    assert ranges["data_range_"].tolist() == [2.0, 2.0]
     below = {"feature_log_prob_": np.array([-1.0, 0.5])}
     mended = complete(BernoulliNB(), below)["feature_log_prob_"]
     assert mended[0] == -1.0

@@ -70,6 +70,7 @@ FITTED = {
     "sensitivity_",
     "noise_scale_",
     "noise_epsilon_",
+    "noise_to_spread_",
     "certificate_",
     "sampler_",
 }

@@ -71,7 +71,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         Released intercept; 0.0 without one.
 
     epsilon_, gamma_, risk_, confidence_ : float
-    sensitivity_, noise_scale_, noise_epsilon_ : float
+    sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
     certificate_, sampler_, n_features_in_, feature_names_in_ : objects
         The claim, the noise and the data: :ref:`private-attributes`.
 

@@ -136,13 +136,17 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         Of classifiers.
 
     epsilon_, gamma_, risk_, confidence_ : float
-    sensitivity_, noise_scale_, noise_epsilon_ : float
+    sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
     certificate_, sampler_, n_features_in_, feature_names_in_ : objects
         The claim, the noise and the data: :ref:`private-attributes`.
 
     Notes
     -----
     **Guarantee**. That of all private estimators: :ref:`private-parameters`.
+
+    What is released of means, variances and shares is clipped to the range that the
+    reference tells of, which is post-processing (:ref:`thm-fitted-attributes`); it is
+    biased where private records reach further than the reference.
 
     Methods that need more numbers than were released say so. A private database
     without one of the classes is answered with zeros, and an error while fitting the
@@ -269,6 +273,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         asked: Any = query if self.sampler_ is None else self.sampler_.query_
         self.template_ = asked.template
         numbers = asked.split(released)
+        # A sampler that was fitted by itself for predictions has no ranges.
         if math.isfinite(self.epsilon) and asked.ranges is not None:
             numbers = asked.ranges.clip(numbers)
             if public is not None:

@@ -1,0 +1,229 @@
+"""How large the noise is, what would help, and when a reference is far away."""
+
+import math
+import pickle
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.utils import estimator_html_repr
+
+from skparisk import (
+    PrivacyLeakWarning,
+    PrivateLogisticRegression,
+    PrivateRidge,
+    ReferenceWarning,
+    SensitivitySampler,
+)
+from skparisk._hints import FAR, distance, noise_deviations
+from skparisk.reference import SchemaReference, TableReference
+
+RNG = np.random.default_rng(0)
+
+
+def make_data(n_records, units=1.0):
+    X = RNG.normal(size=(n_records, 3))
+    y = X @ [3.0, -1.0, 0.5] + RNG.normal(size=n_records)
+    return X * units, y
+
+
+X, Y = make_data(200)
+X_PUBLIC, Y_PUBLIC = make_data(300)
+PUBLIC = {"X_reference": X_PUBLIC, "y_reference": Y_PUBLIC}
+SHAPES = ["isotropic", "diagonal", "whitened"]
+
+
+def ridge(shape="isotropic", n_pairs=200, **parameters):
+    how = {
+        key: parameters.pop(key) for key in ("randomness", "law") if key in parameters
+    }
+    sampler = SensitivitySampler(n_pairs=n_pairs, noise_shape=shape, **how)
+    return PrivateRidge(sensitivity=sampler, random_state=0, **parameters)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_noise_is_as_large_as_its_covariance_says(shape):
+    sampler = ridge(shape).fit(X, Y, **PUBLIC).sampler_
+    expected = np.sqrt(np.diag(sampler.mechanism_.covariance()))
+    np.testing.assert_allclose(noise_deviations(sampler), expected)
+
+
+def test_spread_is_that_of_fits_to_other_people():
+    """Checked against fits to fresh samples of a large population."""
+    model = ridge().fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
+    query = model.sampler_.query_
+    answers = np.array([query(*make_data(200)) for _ in range(400)])
+    noise = noise_deviations(model.sampler_)
+    expected = np.sqrt(np.mean((noise / answers.std(axis=0)) ** 2))
+    assert model.noise_to_spread_ == pytest.approx(expected, rel=0.2)
+
+
+def test_the_size_of_the_noise_has_no_unit():
+    units = np.array([1.0, 1e3, 1e-3])
+    plain, scaled = (
+        ridge("diagonal", alpha=1e-9).fit(
+            X * by, Y, X_reference=X_PUBLIC * by, y_reference=Y_PUBLIC
+        )
+        for by in (1.0, units)
+    )
+    assert scaled.noise_to_spread_ == pytest.approx(plain.noise_to_spread_, rel=0.01)
+
+
+def test_hint_says_what_would_help():
+    hint = ridge(epsilon=0.5).fit(X, Y, **PUBLIC).hint_
+    assert "times the spread" in hint
+    assert "of 200 people" in hint
+    for remedy in ("more records", "larger alpha", "both", "gaussian", "whitened"):
+        assert remedy in hint
+    better = ridge("whitened", randomness="both", epsilon=0.1).fit(X, Y, **PUBLIC).hint_
+    assert 'law="gaussian"' in better
+    assert "both" not in better
+    assert "whitened" not in better
+    best = {"randomness": "both", "law": "gaussian", "epsilon": 0.02}
+    best = ridge("whitened", **best).fit(X, Y, **PUBLIC).hint_
+    assert "SensitivitySampler" not in best
+
+
+def test_hint_of_classifiers_and_of_many_outputs():
+    wide, wide_public = RNG.normal(size=(60, 21)), RNG.normal(size=(400, 21))
+    model = PrivateLogisticRegression(C=2.0, random_state=0)
+    model.set_params(sensitivity__n_pairs=60)
+    model.fit(
+        wide, wide[:, 0] > 0, X_reference=wide_public, y_reference=wide_public[:, 0] > 0
+    )
+    assert "smaller C" in model.hint_
+    assert "fewer released numbers than 22" in model.hint_
+
+
+def test_public_records_that_do_better_come_first():
+    model = ridge(epsilon=0.5).fit(X, Y, **PUBLIC)
+    model.reference_comparison_ = SimpleNamespace(private=0.2, public_only=0.5)
+    assert model.hint_.startswith("The public records alone score better (0.5)")
+    assert "score better" in repr(model)
+    model.reference_comparison_ = SimpleNamespace(private=0.6, public_only=0.5)
+    assert model.hint_.startswith("The noise")
+    model.combine = None
+    assert 'combine="reference"' in model.hint_
+
+
+@pytest.mark.parametrize("epsilon", [200.0, np.inf])
+def test_little_noise_is_not_worth_a_hint(epsilon):
+    model = ridge(epsilon=epsilon).fit(X, Y, **PUBLIC)
+    assert model.hint_ == ""
+    assert 0 <= model.noise_to_spread_ < 0.3
+    assert repr(model) == repr(clone(model))
+
+
+@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
+def test_nothing_is_said_where_nothing_is_known():
+    known = PrivateRidge(sensitivity=0.5).fit(X, Y)
+    own = ridge().fit(X, Y)  # pairs of private records are not told of
+    for model in (known, own):
+        assert math.isnan(model.noise_to_spread_)
+        assert model.hint_ == ""
+    with pytest.raises(AttributeError, match="not fitted"):
+        _ = PrivateRidge().hint_
+
+
+def test_outputs_that_never_differ_have_no_spread():
+    zeros = np.zeros((300, 1))
+    sampler = SensitivitySampler(n_pairs=40, epsilon=np.inf)
+    model = PrivateRidge(
+        epsilon=np.inf, fit_intercept=False, sensitivity=sampler, random_state=0
+    )
+    model.fit(zeros[:200], Y, X_reference=zeros, y_reference=Y_PUBLIC)
+    assert math.isnan(model.noise_to_spread_)
+
+
+def test_one_line_of_the_representation_is_the_hint():
+    model = ridge(epsilon=0.5)
+    plain = repr(model)
+    assert plain == repr(clone(model))
+    assert "\n#" not in plain
+    model.fit(X, Y, **PUBLIC)
+    shown = repr(model)
+    assert shown.startswith(f"{plain}\n# The noise is ")
+    assert shown.endswith(": see hint_")
+    assert repr(pickle.loads(pickle.dumps(model))) == shown
+    for html in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):
+        assert html.endswith(": see hint_</p>")
+    assert "<p>The noise" not in estimator_html_repr(clone(model))
+    with config_context(display="text"):
+        assert "text/html" not in model._repr_mimebundle_()
+        assert not hasattr(model, "_repr_html_")
+
+
+# References that are far
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_honest_references_hardly_ever_warn(shape, epsilon):
+    """At most one in a hundred, over samples of people and draws of the noise."""
+    sampler = ridge(shape, epsilon=epsilon).fit(X, Y, **PUBLIC).sampler_
+    n_draws = 200
+    answers = (sampler._ask(*make_data(200)) for _ in range(n_draws))
+    far = [distance(sampler, sampler.mechanism_.release(a)) > 1 for a in answers]
+    assert sum(far) <= 0.01 * n_draws + 2
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("what", ["other units", "other people"])
+def test_references_that_are_far_warn(shape, what):
+    public = {**PUBLIC, "X_reference": 100 * X_PUBLIC}
+    if what == "other people":
+        public = {**PUBLIC, "y_reference": Y_PUBLIC - 6 * X_PUBLIC[:, 0]}
+    with pytest.warns(ReferenceWarning, match="other units .* audit_reference"):
+        model = ridge(shape, epsilon=10.0).fit(X, Y, **public)
+    assert FAR in model.certificate_.provisos
+    assert FAR not in model.sampler_.certificate_.provisos
+
+
+def test_the_warning_is_about_the_release_alone():
+    """What is far without noise, and near with it, does not warn."""
+    public = {**PUBLIC, "y_reference": Y_PUBLIC - 6 * X_PUBLIC[:, 0]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = ridge(epsilon=1e-3).fit(X, Y, **public)
+    sampler = model.sampler_
+    answer = sampler.pairs_.answer
+    assert distance(sampler, answer) == 0
+    noise = noise_deviations(sampler)
+    assert distance(sampler, answer + 99 * noise) > 1
+    assert 2 * distance(sampler, answer + noise) == pytest.approx(
+        distance(sampler, answer + 2 * noise)
+    )
+
+
+@pytest.mark.parametrize("how", ["few pairs", "schema", "add-remove"])
+def test_what_cannot_be_compared_does_not_warn(how):
+    far = Y_PUBLIC - 60 * X_PUBLIC[:, 0]
+    if how == "few pairs":
+        model, public = ridge(n_pairs=40), {**PUBLIC, "y_reference": far}
+    elif how == "schema":
+        box = SchemaReference([(-5.0, 5.0)] * 3, target=(-90.0, 90.0))
+        model, public = ridge(epsilon=10.0), {"X_reference": box}
+    else:  # compared, and honest
+        model, public = ridge(epsilon=10.0), PUBLIC
+        model.set_params(sensitivity__relation="add-remove")
+        model.set_params(sensitivity__n_records=200)
+    model.fit(X, Y, **public)
+    assert FAR not in model.certificate_.provisos
+
+
+def test_a_sampler_that_was_fitted_before_is_compared_as_well():
+    far = TableReference(X_PUBLIC, Y_PUBLIC - 6 * X_PUBLIC[:, 0])
+    sampler = clone(ridge("whitened").sensitivity).set_params(reference=far)
+    with pytest.warns(ReferenceWarning, match="further"):
+        first = PrivateRidge(epsilon=10.0, sensitivity=sampler).fit(X, Y)
+    with pytest.warns(ReferenceWarning, match="further"):
+        PrivateRidge(epsilon=10.0, sensitivity=first.sampler_).fit(X, Y)
+
+
+def test_noise_that_is_seeded_is_told_of_as_before():
+    with pytest.warns(PrivacyLeakWarning, match="noise_random_state"):
+        model = ridge(noise_random_state=0).fit(X, Y, **PUBLIC)
+    assert model.noise_to_spread_ > 0
