@@ -55,7 +55,7 @@ def test_spread_is_that_of_fits_to_other_people():
     """Checked against fits to fresh samples of a large population."""
     model = ridge().fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
     query = model.sampler_.query_
-    answers = np.array([query(*make_data(200)) for _ in range(400)])
+    answers = np.array([query(*make_data(200)) for _ in range(200)])
     noise = noise_deviations(model.sampler_)
     expected = np.sqrt(np.mean((noise / answers.std(axis=0)) ** 2))
     assert model.noise_to_spread_ == pytest.approx(expected, rel=0.2)
@@ -162,12 +162,12 @@ def test_one_line_of_the_representation_is_the_hint():
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_honest_references_hardly_ever_warn(shape, epsilon):
-    """At most one in a hundred, over samples of people and draws of the noise."""
+    """One in a hundred, over samples of people and the noise; more are a failure."""
     sampler = ridge(shape, epsilon=epsilon).fit(X, Y, **PUBLIC).sampler_
-    n_draws = 200
+    n_draws = 100
     answers = (sampler._ask(*make_data(200)) for _ in range(n_draws))
     far = [distance(sampler, sampler.mechanism_.release(a)) > 1 for a in answers]
-    assert sum(far) <= 0.01 * n_draws + 2
+    assert sum(far) <= 3
 
 
 @pytest.mark.parametrize("shape", SHAPES)

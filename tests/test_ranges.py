@@ -8,6 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.covariance import EmpiricalCovariance
 from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA, FactorAnalysis
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Lasso, Ridge
 from sklearn.naive_bayes import GaussianNB
@@ -175,6 +176,18 @@ def test_an_estimator_that_refuses_moved_records_has_no_range():
             return super().fit(X, y)
 
     assert ranges_of(Strict(), ("mean_",)).bounds == {}
+
+
+def test_what_is_not_there_or_no_number_has_no_range():
+    assert ranges_of(StandardScaler(), ("other_",)).bounds == {}
+    texts = TableReference(pd.DataFrame({"a": ["x", "y"] * 80}), Y_PUBLIC)
+    assert ranges_of(DummyRegressor(), ("constant_",), texts).bounds == {}
+
+
+def test_a_known_sensitivity_clips_to_the_reference_as_well():
+    model = private(StandardScaler(), sensitivity=1e6).fit(X, X_reference=X_PUBLIC)
+    assert (model.estimator_.mean_ >= LOW).all()
+    assert (model.estimator_.mean_ <= HIGH).all()
 
 
 def test_little_noise_leaves_means_where_they_are():
