@@ -74,7 +74,7 @@ def test_fitted_pairs_serve_every_target(shell):
 
 @each_shell
 def test_fitted_pairs_in_a_search_are_frozen(shell):
-    query = shell._make_query((0, 1))
+    query = shell._make_query((0, 1), shell.C)
     sampler = clone(FEW).set_params(query=query, n_records=50, random_state=0)
     sampler.fit(X_PUBLIC, Y_PUBLIC)
     model = make(shell, sensitivity=FrozenEstimator(sampler))
