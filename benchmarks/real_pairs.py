@@ -112,7 +112,7 @@ PROBLEMS = {
     "ridge, diabetes": Problem(diabetes, RidgeQuery(1.0), 150, (30, 60, 100, 200)),
     # Its penalty is chosen on the same table.
     "chosen penalty, diabetes": Problem(
-        diabetes, PrivateRidge("auto"), 150, (30, 60, 100, 200)
+        diabetes, PrivateRidge(), 150, (30, 60, 100, 200)
     ),
     "logistic, breast cancer": Problem(
         breast_cancer, LogisticRegressionQuery((0, 1), C=0.1), 189, (30, 60, 100, 189)

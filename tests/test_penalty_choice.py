@@ -303,11 +303,18 @@ def test_several_targets_and_classes(model, y):
     assert np.ndim(fitted.penalty_choice_.chosen) == 0
 
 
-def test_schema_is_something_to_choose_on():
+def test_schemas_and_laws_are_something_to_choose_on():
     model = clone(RIDGE).fit(*OWN, X_reference=BOX)
     assert model.penalty_choice_ is not None
     on_sampler = clone(RIDGE).set_params(sensitivity__reference=BOX).fit(*OWN)
     assert on_sampler.alpha_ == model.alpha_
+
+    def law(n_records, rng):
+        drawn = rng.normal(size=(n_records, 3))
+        return drawn, drawn[:, 0] + rng.normal(size=n_records)
+
+    model = clone(RIDGE).set_params(sensitivity__reference=law).fit(*OWN)
+    assert model.penalty_choice_.scores.max() > 0
     without = SensitivitySampler(reference=SchemaReference([(-3, 3)] * 3))
     with pytest.raises(ValueError, match="targets"):
         PrivateRidge(sensitivity=without).fit(*OWN)
@@ -400,11 +407,17 @@ def test_searches_and_pipelines_pass_it_on():
     assert private.best_params_["alpha"] in grid["alpha"]
 
 
-def test_same_score_as_ridge_on_plain_folds():
-    """Without noise: the penalty of a record is that of the whole database."""
-    fold = _Fold(RecordPool(X[:60], Y[:60]), np.arange(40), np.arange(40, 60), True)
-    answer = RidgeQuery(6.0).resized(40 / 120)(fold.X, fold.y)
-    ridge = Ridge(2.0).fit(X[:40], Y[:40])
-    error = np.mean((ridge.predict(X[40:60]) - Y[40:60]) ** 2)
-    expected = 1 - error / Y[:60].var()
-    assert fold.score(answer, np.zeros((4, 4)), None, None) == pytest.approx(expected)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("y", [Y[:60], X[:60] ** 2 + 1.0], ids=["one", "three"])
+def test_folds_are_fitted_by_ridge_with_the_penalty_of_each_record(y, fit_intercept):
+    fold = _Fold(RecordPool(X[:60] + 2.0, y), np.arange(40), np.arange(40, 60), True)
+    for alpha in (6.0, 0.1):
+        query = RidgeQuery(alpha, fit_intercept).resized(40 / 120)
+        ridge = Ridge(alpha / 3, fit_intercept=fit_intercept).fit(fold.X, fold.y)
+        parts = [ridge.coef_.ravel(), np.ravel(ridge.intercept_)]
+        expected = np.concatenate(parts if fit_intercept else parts[:1])
+        answer = fold.solve(query)
+        np.testing.assert_allclose(answer, expected, rtol=1e-9)
+        error = np.mean(np.square(ridge.predict(X[40:60] + 2.0) - y[40:]), axis=0)
+        score = fold.score(answer, np.zeros((len(answer),) * 2), None, None)
+        assert score == pytest.approx(1 - np.mean(error / y.var(axis=0)))

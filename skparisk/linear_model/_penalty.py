@@ -19,7 +19,7 @@ from skparisk.calibration._terms import Terms
 from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.neighbors import sample_database
-from skparisk.queries import Query
+from skparisk.queries import Query, RidgeQuery
 from skparisk.queries._together import Floats
 from skparisk.reference import LearnedReference, Reference, SecretSample, as_reference
 from skparisk.reference._base import RecordPool
@@ -304,6 +304,8 @@ class _Chooser:
         # With the penalty for each record that it will have.
         assert self._n_records is not None
         sized = query.resized(len(fold.X) / self._n_records)
+        if isinstance(sized, RidgeQuery):
+            return fold.solve(sized)
         return np.asarray(sized(fold.X, fold.y), dtype=np.float64)
 
     def _noise(self, query: Query) -> AdditiveNoise | None:
@@ -368,6 +370,23 @@ class _Fold:
         if regress:
             self._spread = np.maximum(np.var(pool.y, axis=0).ravel(), 2.0**-1000)
             self._weights: Floats | None = None
+            self._spectrum: Any = None
+
+    def solve(self, query: RidgeQuery) -> Floats:
+        """Return coefficients and intercepts of a ridge, for one after another."""
+        if self._spectrum is None:
+            X, y = self.X, np.reshape(np.asarray(self.y), (len(self.X), -1))
+            means = np.zeros(X.shape[1]), np.zeros(y.shape[1])
+            if query.fit_intercept:
+                means = X.mean(axis=0), y.mean(axis=0)
+            X, y = X - means[0], y - means[1]
+            sizes, axes = np.linalg.eigh(X.T @ X)
+            self._spectrum = sizes.clip(min=0), axes, axes.T @ (X.T @ y), means
+        sizes, axes, moments, (center, level) = self._spectrum
+        (alpha,) = np.atleast_1d(query.alpha)
+        coef = (axes @ (moments / (sizes + alpha)[:, None])).T
+        intercepts = level - coef @ center if query.fit_intercept else []
+        return np.concatenate([coef.ravel(), intercepts])
 
     def score(
         self,
