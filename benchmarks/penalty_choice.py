@@ -1,9 +1,10 @@
 """Time of a fit whose penalty is chosen, against one whose penalty is given.
 
 Claim: on one core, fits of `PrivateRidge` and `PrivateLogisticRegression` that choose
-their penalty take at most 3 times the processor time of those that are given the chosen one, with
-about 150 and 1 000 records (8 features, 1 000 pairs). Rounds of the two alternate, and
-the ratio is the median over rounds, so that the speed of the machine cancels.
+their penalty take at most 3 times the processor time of those that are given the
+chosen one, with 150 and 1 000 records (8 features, 1 000 pairs). Rounds of the two
+alternate, and the ratio is the median over rounds, so that the speed of the machine
+cancels.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skparisk import (
+    IncompatibleError,
     KnownSensitivity,
     LearnedReference,
     PrivacyLeakWarning,
@@ -21,6 +22,7 @@ from skparisk import (
     SchemaReference,
     SecretSample,
     SensitivitySampler,
+    audit_reference,
 )
 from skparisk.linear_model._penalty import _agree, _climb, _Fold, _places, _Tried
 from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
@@ -421,3 +423,15 @@ def test_folds_are_fitted_by_ridge_with_the_penalty_of_each_record(y, fit_interc
         error = np.mean(np.square(ridge.predict(X[40:60] + 2.0) - y[40:]), axis=0)
         score = fold.score(answer, np.zeros((len(answer),) * 2), None, None)
         assert score == pytest.approx(1 - np.mean(error / y.var(axis=0)))
+
+
+def test_audit_is_of_the_penalty_that_was_chosen():
+    own = RNG.normal(size=(1200, 3))
+    people = own, own @ [2.0, -1.0, 0.0] + RNG.normal(size=1200)
+    fitted = fit(RIDGE, gamma=0.2)
+    audit = audit_reference(fitted, *people, epsilon=1.0, **PUBLIC)
+    assert audit.release_records == 120
+    assert audit.n_records < 120
+    fitted.set_params(alpha=2 * fitted.alpha_)
+    with pytest.raises(IncompatibleError, match="other parameters"):
+        audit_reference(fitted, *people, epsilon=1.0, **PUBLIC)
