@@ -27,13 +27,19 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from skparisk import PrivateEstimator, ReferenceWarning, SensitivitySampler
+from skparisk import (
+    PrivateEstimator,
+    PrivateRidge,
+    ReferenceWarning,
+    SensitivitySampler,
+)
 from skparisk.datasets import load_census
 from skparisk.exceptions import CalibrationError
 from skparisk.queries import LogisticRegressionQuery, Query, RidgeQuery
@@ -50,7 +56,7 @@ class Problem(NamedTuple):
     """What is released of which data, at so many records, from tables of so many."""
 
     load: Callable[[], tuple[Any, NDArray[np.float64]]]
-    released: Any  # a query, or an estimator
+    released: Any  # a query, a private estimator, or another
     n_records: int
     table_sizes: tuple[int, ...]
     n_pairs: int = 1000
@@ -104,6 +110,10 @@ PIPELINE = make_pipeline(
 PROBLEMS = {
     "ridge, census": Problem(census, RidgeQuery(1.0), 300, (30, 60, 100, 200)),
     "ridge, diabetes": Problem(diabetes, RidgeQuery(1.0), 150, (30, 60, 100, 200)),
+    # Its penalty is chosen on the same table.
+    "chosen penalty, diabetes": Problem(
+        diabetes, PrivateRidge(), 150, (30, 60, 100, 200)
+    ),
     "logistic, breast cancer": Problem(
         breast_cancer, LogisticRegressionQuery((0, 1), C=0.1), 189, (30, 60, 100, 189)
     ),
@@ -127,9 +137,11 @@ def calibrated(
     if isinstance(problem.released, Query):
         sampler.set_params(query=problem.released, reference=public)
         return sampler.fit(*private)
-    model = PrivateEstimator(
-        problem.released, gamma=max(GAMMAS), sensitivity=sampler, random_state=repeat
-    )
+    if isinstance(problem.released, PrivateRidge):
+        model = clone(problem.released)
+    else:
+        model = PrivateEstimator(problem.released)
+    model.set_params(gamma=max(GAMMAS), sensitivity=sampler, random_state=repeat)
     return model.fit(*private, X_reference=public).sampler_
 
 

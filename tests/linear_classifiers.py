@@ -27,9 +27,9 @@ X, Y = make_data(100)
 X_PUBLIC, Y_PUBLIC = make_data(150, seed=1)
 PUBLIC = {"X_reference": X_PUBLIC, "y_reference": Y_PUBLIC}
 FEW = SensitivitySampler(n_pairs=19)
-LOGISTIC = PrivateLogisticRegression(sensitivity=FEW, random_state=0)
-SQUARED = PrivateLinearSVC(sensitivity=FEW, random_state=0)
-HINGE = PrivateLinearSVC(loss="hinge", sensitivity=FEW, random_state=0)
+LOGISTIC = PrivateLogisticRegression(1.0, sensitivity=FEW, random_state=0)
+SQUARED = PrivateLinearSVC(1.0, sensitivity=FEW, random_state=0)
+HINGE = PrivateLinearSVC(1.0, loss="hinge", sensitivity=FEW, random_state=0)
 SHELLS = {"logistic": LOGISTIC, "squared hinge": SQUARED, "hinge": HINGE}
 each_shell = pytest.mark.parametrize("shell", SHELLS.values(), ids=SHELLS)
 classes_2_3 = pytest.mark.parametrize("n_classes", [2, 3])

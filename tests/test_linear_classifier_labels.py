@@ -71,7 +71,7 @@ def test_booleans_stand_for_two_of_three_declared_numbers():
 
 
 def fitted_sampler(shell, n_classes):
-    query = shell._make_query(tuple(range(n_classes)))
+    query = shell._make_query(tuple(range(n_classes)), shell.C)
     sampler = clone(FEW).set_params(query=query, n_records=100, random_state=0)
     return sampler.fit(*make_data(150, n_classes, seed=1))
 

@@ -84,7 +84,7 @@ def test_the_sampled_sensitivity_is_that_of_the_sampler(shell, n_classes):
     X, y = make_data(100, n_classes)
     _, public = ways(shell, n_classes)["sampled"]
     model = make(shell, epsilon=0.7, gamma=0.1, C=0.5).fit(X, y, **public)
-    query = shell._make_query(tuple(range(n_classes)))
+    query = shell._make_query(tuple(range(n_classes)), shell.C)
     query = type(query)(**vars(query) | {"C": 0.5})
     sampler = SensitivitySampler(query, n_records=100, n_pairs=19, random_state=0)
     sampler.set_params(epsilon=0.7, gamma=0.1).fit(*public.values())
@@ -113,7 +113,9 @@ def test_noise_differs_each_time_and_repeats_only_with_a_warning(shell, way):
 def test_infinite_epsilon_is_the_answer_of_the_query(shell, way):
     parameters, reference = ways(shell)[way]
     model = make(shell, epsilon=np.inf, **parameters).fit(X, Y, **reference)
-    np.testing.assert_array_equal(numbers_of(model), shell._make_query((0, 1))(X, Y))
+    np.testing.assert_array_equal(
+        numbers_of(model), shell._make_query((0, 1), shell.C)(X, Y)
+    )
     assert not model.certificate_.private
 
 
@@ -225,7 +227,7 @@ def numbers_in(document):
 
 def exact_statistics(shell):
     twin = scikit_learn(shell, X, Y)
-    query = shell._make_query((0.0, 1.0))
+    query = shell._make_query((0.0, 1.0), shell.C)
     scores = exact(shell).fit(X, Y).decision_function(X)
     fitted = {name: value for name, value in vars(twin).items() if name[-1] == "_"}
     floats = {k: v for k, v in fitted.items() if np.asarray(v).dtype.kind == "f"}
@@ -260,7 +262,7 @@ def test_without_a_reference_it_warns_and_keeps_no_sampled_difference(shell):
     with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
         model.fit(X, Y)
     numbers = numbers_in(pickle.dumps(model))
-    query = shell._make_query((0, 1))
+    query = shell._make_query((0, 1), shell.C)
     sampler = clone(FEW).set_params(query=query, random_state=0).fit(X, Y)
     assert sampler.sensitivity_ == model.sensitivity_  # the very same pairs
     assert not numbers & set(sampler.differences_.ravel().tolist()) - {0.0}
@@ -277,7 +279,7 @@ def test_without_a_reference_it_warns_and_keeps_no_sampled_difference(shell):
 def test_training_data_given_as_the_reference_are_noticed(shell, where):
     model, reference = make(shell), {"X_reference": X.tolist(), "y_reference": Y}
     if where == "fitted sampler":
-        query = shell._make_query((0, 1))
+        query = shell._make_query((0, 1), shell.C)
         sampler = clone(FEW).set_params(query=query).fit(X.copy(), Y)
         for given in (sampler, FrozenEstimator(sampler)):
             with pytest.raises(ValueError, match="whose reference shares records"):

@@ -52,6 +52,8 @@ PARAMETERS = set(PrivateRidge().get_params(deep=False))
 FITTED = {
     "coef_",
     "intercept_",
+    "alpha_",
+    "penalty_choice_",
     "n_features_in_",
     "epsilon_",
     "gamma_",
@@ -99,7 +101,8 @@ def test_fitted_attributes_are_the_documented_ones(way):
 
 
 def test_sampled_sensitivity_is_that_of_the_sampler():
-    model = PrivateRidge(epsilon=0.7, gamma=0.1, random_state=0).fit(X, Y, **PUBLIC)
+    model = PrivateRidge(1.0, epsilon=0.7, gamma=0.1, random_state=0)
+    model.fit(X, Y, **PUBLIC)
     sampler = SensitivitySampler(RidgeQuery(), n_records=200, random_state=0)
     sampler.set_params(epsilon=0.7, gamma=0.1).fit(X_PUBLIC, Y_PUBLIC)
     assert model.certificate_ == sampler.certificate_

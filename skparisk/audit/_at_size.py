@@ -239,6 +239,10 @@ class Audited:
         sampler: SensitivitySampler = clone(self.sampler)
         sampler.set_params(n_records=n_records, noise_random_state=None)
         model = clone(self.model).set_params(sensitivity=sampler)
+        for name in ("alpha", "C"):  # what was chosen for more records is not again
+            value = getattr(model, name, 0.0)
+            if (value is None or isinstance(value, str)) and self.certificate:
+                model.set_params(**{name: getattr(self.model, f"{name}_")})
         if is_classifier(model) and model.classes is None and not self.given:
             # Else they would be those of the drawn records, with a warning.
             model.set_params(classes=getattr(self.model, "classes_", np.unique(y)))

@@ -2,6 +2,7 @@
 
 from skparisk.linear_model._linear_classifier import PrivateLinearClassifier
 from skparisk.linear_model._logistic import PrivateLogisticRegression
+from skparisk.linear_model._penalty import PenaltyChoice
 from skparisk.linear_model._ridge import PrivateRidge
 from skparisk.queries._bounds import (
     logistic_sensitivity_bound,
@@ -9,6 +10,7 @@ from skparisk.queries._bounds import (
 )
 
 __all__ = [
+    "PenaltyChoice",
     "PrivateLinearClassifier",
     "PrivateLogisticRegression",
     "PrivateRidge",

@@ -16,6 +16,7 @@ from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._training_data import reference_table
 from skparisk._validate import check_positive
+from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.queries import Query
 from skparisk.queries._together import Floats
 from skparisk.reference import Reference, TableReference
@@ -29,13 +30,14 @@ _NORM_ROUNDING = 2.0**-40
 class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC):
     """Fit a query whose answer is coefficients and intercepts, and predict by them."""
 
+    C: Any
     fit_intercept: Any
     x_norm: Any
     classes: Any
 
     @abstractmethod
-    def _make_query(self, classes: tuple[float, ...]) -> Query:
-        """Return the query, with its parameters checked."""
+    def _make_query(self, classes: tuple[float, ...], C: Any) -> Query:
+        """Return the query with a penalty, and its parameters checked."""
 
     @abstractmethod
     def _release_bounded(self, query: Any, X: Floats, y: Floats) -> Floats:
@@ -71,13 +73,16 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         features, given = validate_private(self, X, y, dtype=np.float64)
         table = reference_table(X_reference, y_reference, any_table=True)
         labels = PublicClasses.find(self.classes, table, y_reference, source, given)
-        query = self._make_query(labels.numbers)
+        asked = AskedPenalty.of(self.C, "C", source, table, self.epsilon)
+        query: Any = self._make_query(labels.numbers, asked.value)
         targets = labels.encode_private(given)
         if table is not None:
             table = labels.encode_reference(table, y_reference).numbers
         labels.encode_sampler(source)
         data = self._recognize(source, X, features, targets, table)
         labels = labels.of_reference(data.reference_is_private)
+        query, self.penalty_choice_ = asked.settle(query, source, data)
+        self.C_ = query.C
         if isinstance(source, str):
             self._check_within(table)
             released = self._release_bounded(query, features, targets)

@@ -25,9 +25,12 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Weight of the losses, > 0, as in `LogisticRegression`: the penalty is the
-        smaller, the larger it is.
+    C : float, "auto" or None, default=None
+        Weight of the losses, > 0, as in `LogisticRegression`: the larger it is, the
+        smaller is the penalty. "auto": the one with which simulated releases on the
+        public reference do best, which costs nothing (:ref:`choice-of-penalty`). None:
+        as "auto" where there is a public reference to choose on and `epsilon` is
+        finite; that of a fitted sampler; else 1.0, as in `LogisticRegression`.
 
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
@@ -52,6 +55,12 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     coef_, intercept_, classes_ : ndarray
         Released coefficients, of shape (n_rows, n_features), released intercepts, zeros
         without one, and the classes; n_rows is 1 for two classes, else n_classes.
+
+    C_ : float
+        The weight that was used.
+
+    penalty_choice_ : PenaltyChoice or None
+        What was compared to choose it, if it was chosen.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
@@ -79,7 +88,7 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float | str | None = None,
         *,
         epsilon: float = 1.0,
         gamma: float = 0.05,
@@ -138,8 +147,10 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
             scores = np.column_stack([np.zeros_like(scores), scores])
         return log_softmax(scores, axis=1)
 
-    def _make_query(self, classes: tuple[float, ...]) -> LogisticRegressionQuery:
-        return LogisticRegressionQuery(classes, self.C, self.fit_intercept)
+    def _make_query(
+        self, classes: tuple[float, ...], C: Any
+    ) -> LogisticRegressionQuery:
+        return LogisticRegressionQuery(classes, C, self.fit_intercept)
 
     def _release_bounded(self, query: Any, X: Floats, y: Floats) -> Floats:
         X, query, sensitivity = bounded_logistic_problem(query, X, self.x_norm)

@@ -22,6 +22,7 @@ from skparisk.linear_model._bounds import (
     check_y_bounds,
     split_intercepts,
 )
+from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.queries import RidgeQuery
 from skparisk.queries._together import Floats
 from skparisk.sensitivity import KnownSensitivity
@@ -38,8 +39,11 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
     Parameters
     ----------
-    alpha : float or array-like of shape (n_targets,), default=1.0
-        Penalty, >= 0, as in `Ridge`.
+    alpha : float, array-like of shape (n_targets,), "auto" or None, default=None
+        Penalty, >= 0, as in `Ridge`. "auto": the one with which simulated releases on
+        the public reference do best, which costs nothing (:ref:`choice-of-penalty`).
+        None: as "auto" where there is a public reference to choose on and `epsilon` is
+        finite; that of a fitted sampler; else 1.0, as in `Ridge`.
 
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
@@ -70,6 +74,12 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
     intercept_ : float or ndarray of shape (n_targets,)
         Released intercept; 0.0 without one.
 
+    alpha_ : float or tuple of float
+        The penalty that was used.
+
+    penalty_choice_ : PenaltyChoice or None
+        What was compared to choose it, if it was chosen.
+
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
     certificate_, sampler_, n_features_in_, feature_names_in_ : objects
@@ -93,7 +103,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
     def __init__(
         self,
-        alpha: Any = 1.0,
+        alpha: Any = None,
         *,
         epsilon: float = 1.0,
         gamma: float = 0.05,
@@ -149,8 +159,9 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             check_positive(self.x_norm, "x_norm")
             check_y_bounds(self.y_bounds)
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
-        query = RidgeQuery(self.alpha, fit_intercept=fit_intercept)
         table = reference_table(X_reference, y_reference)
+        asked = AskedPenalty.of(self.alpha, "alpha", source, table, self.epsilon)
+        query = RidgeQuery(asked.value, fit_intercept=fit_intercept)
         features, targets = validate_private(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
         )
@@ -162,6 +173,8 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
                 f"{_n_targets(targets)}: the numbers must be equal."
             )
         data = self._recognize(source, X, features, targets, table)
+        query, self.penalty_choice_ = asked.settle(query, source, data)
+        self.alpha_ = query.alpha
         if isinstance(source, str):
             released = self._release_bounded(query, features, targets)
         else:

@@ -22,9 +22,12 @@ class PrivateLinearSVC(PrivateLinearClassifier):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Weight of the losses, > 0, as in `LinearSVC`: the penalty is the smaller, the
-        larger it is.
+    C : float, "auto" or None, default=None
+        Weight of the losses, > 0, as in `LinearSVC`: the larger it is, the
+        smaller is the penalty. "auto": the one with which simulated releases on the
+        public reference do best, which costs nothing (:ref:`choice-of-penalty`). None:
+        as "auto" where there is a public reference to choose on and `epsilon` is
+        finite; that of a fitted sampler; else 1.0, as in `LinearSVC`.
 
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
         Loss of a record that is not beyond the margin.
@@ -56,6 +59,12 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         Released coefficients, of shape (n_rows, n_features), released intercepts, zeros
         without one, and the classes; n_rows is 1 for two classes, else n_classes.
 
+    C_ : float
+        The weight that was used.
+
+    penalty_choice_ : PenaltyChoice or None
+        What was compared to choose it, if it was chosen.
+
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
     certificate_, sampler_, n_features_in_, feature_names_in_ : objects
@@ -81,7 +90,7 @@ class PrivateLinearSVC(PrivateLinearClassifier):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float | str | None = None,
         *,
         loss: str = "squared_hinge",
         epsilon: float = 1.0,
@@ -110,10 +119,10 @@ class PrivateLinearSVC(PrivateLinearClassifier):
         self.noise_random_state = noise_random_state
         self.verbose = verbose
 
-    def _make_query(self, classes: tuple[float, ...]) -> LinearSVCQuery:
+    def _make_query(self, classes: tuple[float, ...], C: Any) -> LinearSVCQuery:
         return LinearSVCQuery(
             classes,
-            C=self.C,
+            C=C,
             loss=self.loss,
             fit_intercept=self.fit_intercept,
             intercept_scaling=self.intercept_scaling,

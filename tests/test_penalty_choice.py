@@ -1,0 +1,437 @@
+"""Penalties that are chosen by simulated releases on public records."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skparisk import (
+    IncompatibleError,
+    KnownSensitivity,
+    LearnedReference,
+    PrivacyLeakWarning,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateRidge,
+    SchemaReference,
+    SecretSample,
+    SensitivitySampler,
+    audit_reference,
+)
+from skparisk.linear_model._penalty import _agree, _climb, _Fold, _places, _Tried
+from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
+from skparisk.queries import RidgeQuery
+from skparisk.reference import TableReference
+from skparisk.reference._base import RecordPool
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(240, 3))
+Y = X @ [2.0, -1.0, 0.0] + RNG.normal(size=240)
+LABELS = (Y > 0) * 1.0
+PUBLIC = {"X_reference": X[:120], "y_reference": Y[:120]}
+OWN = X[120:], Y[120:]
+BOX = SchemaReference([(-3, 3)] * 3, target=(-9.0, 9.0))
+LEARNED = LearnedReference(BOX, epsilon=0.5)
+FEW = SensitivitySampler(n_pairs=100)
+RIDGE = PrivateRidge(sensitivity=FEW, random_state=0)
+MODELS = {
+    "alpha": (RIDGE, Y),
+    "C": (PrivateLogisticRegression(sensitivity=FEW, random_state=0), LABELS),
+}
+each_model = pytest.mark.parametrize("name", MODELS)
+
+
+def fit(model, y=Y, **changed):
+    model = clone(model).set_params(**changed)
+    return model.fit(X[120:], y[120:], X_reference=X[:120], y_reference=y[:120])
+
+
+@each_model
+def test_what_was_compared_is_kept_and_what_was_chosen_is_released(name):
+    model, y = MODELS[name]
+    fitted = fit(model, y)
+    choice = fitted.penalty_choice_
+    chosen = getattr(fitted, f"{name}_")
+    assert chosen == choice.chosen == getattr(fitted.sampler_.query_, name)
+    assert getattr(fitted, name) is None
+    assert (np.diff(choice.candidates) > 0).all()
+    assert choice.candidates.shape == choice.scores.shape == choice.noise.shape
+    best = choice.candidates[choice.scores.argmax()]
+    assert best / 11 < chosen < best * 11
+    # More penalty is less noise, up to that of intercepts.
+    most, *_, least = choice.noise[:: 1 if name == "C" else -1]
+    assert most < least
+    assert repr(choice).startswith("PenaltyChoice(")
+    assert len(repr(choice)) < 60
+
+
+@each_model
+def test_choice_is_that_of_the_reference_and_the_seed_alone(name):
+    model, y = MODELS[name]
+    first = fit(model, y).penalty_choice_
+    other = clone(model).set_params(n_jobs=2, **{name: "auto"})
+    # Other private records, as many.
+    other.fit(-X[120:], y[:119:-1], X_reference=X[:120], y_reference=y[:120])
+    np.testing.assert_array_equal(first.candidates, other.penalty_choice_.candidates)
+    np.testing.assert_array_equal(first.scores, other.penalty_choice_.scores)
+    assert first.chosen == other.penalty_choice_.chosen
+    assert fit(model, y, random_state=1).penalty_choice_.chosen != first.chosen
+
+
+def test_pairs_of_the_choice_are_not_those_that_calibrate(monkeypatch):
+    """Nor do they change them: a choice only draws before."""
+    from skparisk.linear_model import _penalty
+
+    seen = []
+
+    def spy(*args, **kwargs):
+        seen.append(sample(*args, **kwargs))
+        return seen[-1]
+
+    sample = _penalty.sample_pairs
+    monkeypatch.setattr(_penalty, "sample_pairs", spy)
+    fitted = fit(RIDGE)
+    own = set(fitted.sampler_.differences_.ravel().tolist())
+    fixed = fit(RIDGE, alpha=fitted.alpha_)
+    assert set(fixed.sampler_.differences_.ravel().tolist()) == own
+    query = fitted.sampler_.query_
+    again = sample(
+        query,
+        TableReference(*PUBLIC.values()),
+        n_pairs=len(seen[0].differences),
+        n_records=120,
+        schema=fitted.sampler_.pairs_.schema,
+        form="numbers",
+        relation="replace-one",
+        n_jobs=None,
+        random_state=0,
+        verbose=0,
+    )
+    assert not own & set(again.differences.ravel().tolist())
+    assert fixed.certificate_ == fitted.certificate_
+    # All candidates are compared on the same pairs: those without a move are the same.
+    assert len({each.differences.shape for each in seen}) == 1
+
+
+def test_more_noise_wants_more_penalty():
+    chosen = [fit(RIDGE, epsilon=epsilon).alpha_ for epsilon in (0.3, 3.0, 100.0)]
+    assert chosen == sorted(chosen, reverse=True)
+    assert chosen[0] > 20 * chosen[-1]
+
+
+def test_without_noise_it_is_what_cross_validation_finds():
+    model = fit(RIDGE, alpha="auto", epsilon=np.inf)
+    assert model.alpha_ < 3
+    assert (model.penalty_choice_.noise == 0).all()
+    assert fit(RIDGE, epsilon=np.inf).alpha_ == 1.0
+
+
+@pytest.mark.slow
+def test_choice_does_as_well_as_the_best_in_hindsight():
+    """And a penalty a hundred times as large, or as small, does not."""
+    data, target = load_diabetes(return_X_y=True)
+    data = data / data.std(axis=0)
+    target = (target - target.mean()) / target.std()
+
+    def error(fitted, train):
+        """Return the expected error of a release, exactly."""
+        test = np.setdiff1d(np.arange(len(data)), train)
+        answer = fitted.sampler_.query_(data[train], target[train])
+        Z = np.column_stack([data[test], np.ones(len(test))])
+        noise = np.vdot(Z.T @ Z / len(Z), fitted.sampler_.mechanism_.covariance())
+        return np.mean((Z @ answer - target[test]) ** 2) + noise
+
+    found = []
+    for seed in range(4):
+        order = np.random.default_rng(seed).permutation(len(data))
+        public, train = order[:147], order[147:294]
+
+        def fitted(alpha, public=public, train=train):
+            return PrivateRidge(
+                alpha,
+                sensitivity=SensitivitySampler(noise_shape="whitened"),
+                random_state=0,
+            ).fit(
+                data[train],
+                target[train],
+                X_reference=data[public],
+                y_reference=target[public],
+            )
+
+        alphas = ["auto", 1.0, 10.0, 30.0, 100.0, 300.0, 10000.0]
+        found.append([error(fitted(alpha), train) for alpha in alphas])
+    auto, *others = np.mean(found, axis=0)
+    assert auto < min(others) + 0.03
+    assert min(others[0], others[-1]) > auto + 0.1
+
+
+@pytest.mark.parametrize("sampling", ["split", "disjoint"])
+def test_rows_that_calibrate_once_are_not_looked_at(sampling):
+    rows = RNG.normal(size=(400, 3)), RNG.normal(size=400)
+    table = TableReference(*rows, sampling=sampling)
+    n_records = 9
+    sampler = SensitivitySampler(n_pairs=39)
+    model = PrivateRidge(sensitivity=sampler, gamma=0.1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X[:n_records], Y[:n_records], X_reference=table)
+    assert (model.alpha_, model.penalty_choice_) == (1.0, None)
+    with pytest.raises(ValueError, match=f"sampling='{sampling}'"):
+        clone(model).set_params(alpha="auto").fit(
+            X[:n_records], Y[:n_records], X_reference=table
+        )
+
+
+REFUSED = {
+    "known": ({"sensitivity": 0.5}, {}, "known sensitivity"),
+    "known law": (
+        {"sensitivity": KnownSensitivity(1.0)},
+        {},
+        "known sensitivity",
+    ),
+    "bound": (
+        {"sensitivity": "bound", "x_norm": 1.0, "y_bounds": (-1.0, 1.0)},
+        {},
+        "known sensitivity",
+    ),
+    "secret": (
+        {"sensitivity": SensitivitySampler(reference=SecretSample())},
+        {},
+        "SecretSample",
+    ),
+    "none": ({}, {}, "there is none"),
+    "learned": (
+        {},
+        {"X_reference": LEARNED},
+        "learned from private records",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", REFUSED)
+@pytest.mark.filterwarnings("ignore::skparisk.PrivacyLeakWarning")
+def test_auto_is_refused_without_public_records_and_none_is_the_usual(way):
+    parameters, reference, message = REFUSED[way]
+    model = PrivateRidge("auto", random_state=0).set_params(**parameters)
+    with pytest.raises(ValueError, match=r"alpha must be a number.*'auto'") as error:
+        model.fit(*OWN, **reference)
+    assert message in str(error.value)
+    assert not hasattr(model, "coef_")
+    model.set_params(alpha=None).fit(*OWN, **reference)
+    assert (model.alpha_, model.penalty_choice_) == (1.0, None)
+
+
+def test_fitted_sampler_has_its_penalty():
+    first = fit(RIDGE)
+    again = PrivateRidge(sensitivity=first.sampler_).fit(*OWN)
+    assert again.alpha_ == first.alpha_
+    assert again.penalty_choice_ is None
+    with pytest.raises(ValueError, match="the one that it was fitted with"):
+        PrivateRidge("auto", sensitivity=first.sampler_).fit(*OWN)
+
+
+def test_reference_that_turns_out_to_be_private_chooses_nothing():
+    public = {"X_reference": OWN[0], "y_reference": OWN[1]}
+    with (
+        pytest.warns(PrivacyLeakWarning),
+        pytest.raises(ValueError, match="this one shares records with the training"),
+    ):
+        clone(RIDGE).set_params(alpha="auto").fit(*OWN, **public)
+    with pytest.warns(PrivacyLeakWarning):
+        model = clone(RIDGE).fit(*OWN, **public)
+    assert (model.alpha_, model.penalty_choice_) == (1.0, None)
+
+
+@pytest.mark.parametrize("value", ["Auto", "1.0", True, -1.0])
+def test_other_values_are_refused(value):
+    with pytest.raises(ValueError, match="alpha must be"):
+        fit(RIDGE, alpha=value)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        {"law": "gaussian", "randomness": "both", "noise_shape": "whitened"},
+        {"noise_shape": "diagonal", "n_pairs": 200},
+        {"n_pairs": 600, "calibration": "dkw", "gamma": 0.2},
+        {"n_pairs": 300, "calibration": "pac"},
+        {"n_pairs": 1100, "gamma": 0.001},
+        {"n_pairs": 300, "advantage": 0.005},
+        {"relation": "add-remove", "n_records": 120},
+    ],
+    ids=lambda sampler: ",".join(sampler),
+)
+def test_noise_is_as_the_sampler_says(sampler):
+    gamma = sampler.pop("gamma", 0.05)
+    made = clone(FEW).set_params(**sampler)
+    model = fit(RIDGE, sensitivity=made, gamma=gamma)
+    assert np.isfinite(model.penalty_choice_.scores).all()
+    # Twice as few pairs, or ten times, say nearly what all of them do.
+    expected = np.sqrt(np.diag(model.sampler_.mechanism_.covariance()).mean())
+    logs = np.log(model.penalty_choice_.candidates)
+    noise = np.exp(
+        np.interp(np.log(model.alpha_), logs, np.log(model.penalty_choice_.noise))
+    )
+    assert expected / 2.5 < noise < expected * 2.5
+
+
+def test_size_is_private_with_add_remove():
+    """So nothing is chosen by it, and what it is refused for is said as ever."""
+    sampler = SensitivitySampler(relation="add-remove", n_pairs=100)
+    with pytest.raises(ValueError, match="n_records must be given"):
+        fit(RIDGE, sensitivity=sampler)
+
+
+@pytest.mark.parametrize(
+    ("model", "y"),
+    [
+        (RIDGE, np.column_stack([Y, 100 * X[:, 1] + RNG.normal(size=240)])),
+        (PrivateLogisticRegression(sensitivity=FEW), np.digitize(Y, [-1, 1])),
+        (PrivateLinearSVC(sensitivity=FEW), np.digitize(Y, [-1, 1])),
+        (PrivateLinearSVC(sensitivity=FEW, fit_intercept=False), LABELS),
+        (PrivateLogisticRegression(sensitivity=FEW), np.where(LABELS, "yes", "no")),
+    ],
+    ids=["targets", "classes", "machines", "no intercept", "texts"],
+)
+def test_several_targets_and_classes(model, y):
+    fitted = fit(model, y, random_state=0)
+    assert fitted.penalty_choice_.scores.max() > 0.5
+    assert np.ndim(fitted.penalty_choice_.chosen) == 0
+
+
+def test_schemas_and_laws_are_something_to_choose_on():
+    model = clone(RIDGE).fit(*OWN, X_reference=BOX)
+    assert model.penalty_choice_ is not None
+    on_sampler = clone(RIDGE).set_params(sensitivity__reference=BOX).fit(*OWN)
+    assert on_sampler.alpha_ == model.alpha_
+
+    def law(n_records, rng):
+        drawn = rng.normal(size=(n_records, 3))
+        return drawn, drawn[:, 0] + rng.normal(size=n_records)
+
+    model = clone(RIDGE).set_params(sensitivity__reference=law).fit(*OWN)
+    assert model.penalty_choice_.scores.max() > 0
+    without = SensitivitySampler(reference=SchemaReference([(-3, 3)] * 3))
+    with pytest.raises(ValueError, match="targets"):
+        PrivateRidge(sensitivity=without).fit(*OWN)
+
+
+def test_units_of_all_columns_change_nothing_but_the_penalty():
+    model = fit(RIDGE)
+    scaled = clone(RIDGE).fit(
+        1e3 * OWN[0], OWN[1], X_reference=1e3 * X[:120], y_reference=Y[:120]
+    )
+    # Not to the last digit: intercepts are in no units of columns.
+    assert scaled.alpha_ == pytest.approx(1e6 * model.alpha_, rel=0.5)
+
+
+def test_columns_of_many_units_widen_what_is_tried():
+    units = np.array([1.0, 100.0, 1e-3])
+    least, most = _places(X * units, fit_intercept=True)
+    assert (least, most) == pytest.approx((-4, 5), abs=0.2)
+    assert _places(np.ones((5, 2)), fit_intercept=True) == (-4, 1)
+    assert _places(np.ones((5, 2)), fit_intercept=False) == (-4, 1)
+    assert all(map(np.isfinite, _places(X * 1e200, fit_intercept=True)))
+
+
+@pytest.mark.parametrize("top", [-4.0, -3.2, -0.6, 0.8, 1.7])
+@pytest.mark.parametrize("least", [-4.0, -13.0])
+def test_search_finds_the_top_of_a_hill(top, least):
+    tried = _climb(lambda place: (-((place - top) ** 2), 1.0), least, 1.0)
+    assert tried.vertex() == pytest.approx(top, abs=0.01 if top > -4 else 1)
+    assert len(tried) <= 12
+
+
+def test_of_equals_the_largest_penalty_is_taken():
+    tried = _climb(lambda place: (0.5, 1.0), -4.0, 1.0)
+    assert tried.best() == 1.0
+    assert tried.vertex() == 1.0
+    refused = _Tried({0.0: (0.5, 1.0), 1.0: (1.0, 1.0), -1.0: (-np.inf, np.inf)})
+    assert refused.vertex() == 1.0
+    assert _Tried({0.0: (1.0, 1.0), 1.0: (0.5, 1.0), -1.0: (-np.inf, 1)}).vertex() == 0
+
+
+def test_few_pairs_are_stretched_to_a_small_risk():
+    terms, excess = _agree(SensitivitySampler(gamma=0.05), 250)
+    assert (terms.target.gamma, excess) == (0.05, 1.0)
+    terms, excess = _agree(SensitivitySampler(gamma=0.001), 250)
+    assert 1 / 251 <= terms.target.gamma < 1.25 / 251
+    assert excess == np.log(0.001) / np.log(terms.target.gamma) > 1
+    terms, excess = _agree(SensitivitySampler(calibration="dkw", gamma=0.05), 60)
+    assert terms.target.gamma > 0.2
+
+
+@pytest.mark.parametrize("n_targets", [1, 3])
+def test_expected_score_is_the_mean_over_draws_of_the_noise(n_targets):
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=(60, n_targets)) * [1.0, 10.0, 0.1][:n_targets]
+    fold = _Fold(RecordPool(X[:60], y), np.arange(40), np.arange(40, 60), regress=True)
+    answer = RidgeQuery(2.0)(fold.X, fold.y)
+    factor = rng.normal(size=(len(answer), len(answer))) / 10
+    draws = rng.normal(size=(20_000, len(answer))) @ factor
+    coef, intercept = np.split(answer + draws, [3 * n_targets], axis=1)
+    predicted = coef.reshape(-1, n_targets, 3) @ X[40:60].T + intercept[:, :, None]
+    errors = np.square(predicted - y[40:].T).mean(axis=2) / y.var(axis=0)
+    expected = 1 - errors.mean()
+    assert fold.score(answer, factor.T @ factor, None, None) == pytest.approx(
+        expected, abs=5 * errors.mean(axis=1).std() / np.sqrt(20_000)
+    )
+
+
+def test_penalty_that_no_noise_is_enough_for_is_not_chosen():
+    """Here for none of them: the fit says why, as it would have with a number."""
+    rare = np.zeros(120)
+    rare[:2] = 1.0
+    with pytest.raises(ValueError, match="pairs"):
+        PrivateLogisticRegression(sensitivity=FEW, random_state=0).fit(
+            X[120:], LABELS[120:], X_reference=X[:120], y_reference=rare
+        )
+
+
+def test_searches_and_pipelines_pass_it_on():
+    table = TableReference(*PUBLIC.values())
+    on_sampler = clone(RIDGE).set_params(sensitivity__reference=table)
+    grid = {"alpha": [0.1, "auto", 10.0]}
+    search = GridSearchCV(clone(on_sampler), grid, cv=2).fit(*OWN)
+    assert set(search.cv_results_["param_alpha"]) == {0.1, "auto", 10.0}
+    piped = make_pipeline(FunctionTransformer(), clone(on_sampler))
+    assert piped.fit(*OWN)[-1].penalty_choice_ is not None
+    private = PrivateGridSearchCV(
+        clone(RIDGE), grid, selection=ReferenceSelection(cv=2), random_state=0
+    )
+    private.fit(*OWN, X_reference=table)
+    assert private.best_params_["alpha"] in grid["alpha"]
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("y", [Y[:60], X[:60] ** 2 + 1.0], ids=["one", "three"])
+def test_folds_are_fitted_by_ridge_with_the_penalty_of_each_record(y, fit_intercept):
+    fold = _Fold(RecordPool(X[:60] + 2.0, y), np.arange(40), np.arange(40, 60), True)
+    for alpha in (6.0, 0.1):
+        query = RidgeQuery(alpha, fit_intercept).resized(40 / 120)
+        ridge = Ridge(alpha / 3, fit_intercept=fit_intercept).fit(fold.X, fold.y)
+        parts = [ridge.coef_.ravel(), np.ravel(ridge.intercept_)]
+        expected = np.concatenate(parts if fit_intercept else parts[:1])
+        answer = fold.solve(query)
+        np.testing.assert_allclose(answer, expected, rtol=1e-9)
+        error = np.mean(np.square(ridge.predict(X[40:60] + 2.0) - y[40:]), axis=0)
+        score = fold.score(answer, np.zeros((len(answer),) * 2), None, None)
+        assert score == pytest.approx(1 - np.mean(error / y.var(axis=0)))
+
+
+def test_audit_is_of_the_penalty_that_was_chosen():
+    own = RNG.normal(size=(1200, 3))
+    people = own, own @ [2.0, -1.0, 0.0] + RNG.normal(size=1200)
+    fitted = fit(RIDGE, gamma=0.2)
+    audit = audit_reference(fitted, *people, epsilon=1.0, **PUBLIC)
+    assert audit.release_records == 120
+    assert audit.n_records < 120
+    fitted.set_params(alpha=2 * fitted.alpha_)
+    with pytest.raises(IncompatibleError, match="other parameters"):
+        audit_reference(fitted, *people, epsilon=1.0, **PUBLIC)
