@@ -24,7 +24,8 @@ from skparisk import (
     SensitivitySampler,
     audit_reference,
 )
-from skparisk.linear_model._penalty import _agree, _climb, _Fold, _places, _Tried
+from skparisk.linear_model._penalty_choice import _agree, _Fold
+from skparisk.linear_model._penalty_climb import Tried, climb, first_places
 from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
 from skparisk.queries import RidgeQuery
 from skparisk.reference import TableReference
@@ -86,7 +87,7 @@ def test_choice_is_that_of_the_reference_and_the_seed_alone(name):
 
 def test_pairs_of_the_choice_are_not_those_that_calibrate(monkeypatch):
     """Nor do they change them: a choice only draws before."""
-    from skparisk.linear_model import _penalty
+    from skparisk.linear_model import _penalty_choice
 
     seen = []
 
@@ -94,8 +95,8 @@ def test_pairs_of_the_choice_are_not_those_that_calibrate(monkeypatch):
         seen.append(sample(*args, **kwargs))
         return seen[-1]
 
-    sample = _penalty.sample_pairs
-    monkeypatch.setattr(_penalty, "sample_pairs", spy)
+    sample = _penalty_choice.sample_pairs
+    monkeypatch.setattr(_penalty_choice, "sample_pairs", spy)
     fitted = fit(RIDGE)
     own = set(fitted.sampler_.differences_.ravel().tolist())
     fixed = fit(RIDGE, alpha=fitted.alpha_)
@@ -333,28 +334,28 @@ def test_units_of_all_columns_change_nothing_but_the_penalty():
 
 def test_columns_of_many_units_widen_what_is_tried():
     units = np.array([1.0, 100.0, 1e-3])
-    least, most = _places(X * units, fit_intercept=True)
+    least, most = first_places(X * units, fit_intercept=True)
     assert (least, most) == pytest.approx((-4, 5), abs=0.2)
-    assert _places(np.ones((5, 2)), fit_intercept=True) == (-4, 1)
-    assert _places(np.ones((5, 2)), fit_intercept=False) == (-4, 1)
-    assert all(map(np.isfinite, _places(X * 1e200, fit_intercept=True)))
+    assert first_places(np.ones((5, 2)), fit_intercept=True) == (-4, 1)
+    assert first_places(np.ones((5, 2)), fit_intercept=False) == (-4, 1)
+    assert all(map(np.isfinite, first_places(X * 1e200, fit_intercept=True)))
 
 
 @pytest.mark.parametrize("top", [-4.0, -3.2, -0.6, 0.8, 1.7])
 @pytest.mark.parametrize("least", [-4.0, -13.0])
 def test_search_finds_the_top_of_a_hill(top, least):
-    tried = _climb(lambda place: (-((place - top) ** 2), 1.0), least, 1.0)
+    tried = climb(lambda place: (-((place - top) ** 2), 1.0), least, 1.0)
     assert tried.vertex() == pytest.approx(top, abs=0.01 if top > -4 else 1)
     assert len(tried) <= 12
 
 
 def test_of_equals_the_largest_penalty_is_taken():
-    tried = _climb(lambda place: (0.5, 1.0), -4.0, 1.0)
+    tried = climb(lambda place: (0.5, 1.0), -4.0, 1.0)
     assert tried.best() == 1.0
     assert tried.vertex() == 1.0
-    refused = _Tried({0.0: (0.5, 1.0), 1.0: (1.0, 1.0), -1.0: (-np.inf, np.inf)})
+    refused = Tried({0.0: (0.5, 1.0), 1.0: (1.0, 1.0), -1.0: (-np.inf, np.inf)})
     assert refused.vertex() == 1.0
-    assert _Tried({0.0: (1.0, 1.0), 1.0: (0.5, 1.0), -1.0: (-np.inf, 1)}).vertex() == 0
+    assert Tried({0.0: (1.0, 1.0), 1.0: (0.5, 1.0), -1.0: (-np.inf, 1)}).vertex() == 0
 
 
 def test_few_pairs_are_stretched_to_a_small_risk():

@@ -1,102 +1,26 @@
-"""The penalty of a linear model, chosen by simulated releases on public records."""
+"""What a private linear model is asked to do about its penalty."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
-import numpy as np
-from sklearn.base import clone
-
-from skparisk._secure_noise import noise_source
 from skparisk._training_data import SensitivitySource, TrainingData
-from skparisk._validate import check_random_state
-from skparisk.calibration import SampledPairs
-from skparisk.calibration._calibrate import find_noise
-from skparisk.calibration._terms import Terms
-from skparisk.exceptions import CalibrationError
-from skparisk.mechanisms import AdditiveNoise
-from skparisk.neighbors import sample_database
-from skparisk.queries import Query, RidgeQuery
-from skparisk.queries._together import Floats
+from skparisk.linear_model._penalty_choice import (
+    USUAL_PENALTY,
+    PenaltyChoice,
+    PenaltyChooser,
+)
+from skparisk.queries import Query
 from skparisk.reference import LearnedReference, Reference, SecretSample, as_reference
-from skparisk.reference._base import RecordPool
-from skparisk.reference._records import Schema
 from skparisk.reference._secret import SecretDraw
 from skparisk.reference._table import TableReference
 from skparisk.sensitivity import SensitivitySampler
-from skparisk.sensitivity._parallel import sample_pairs
 
-__all__ = ["AskedPenalty", "PenaltyChoice"]
+__all__ = ["AskedPenalty"]
 
 _Query = TypeVar("_Query", bound=Query)
-
-# What scikit-learn has for all three of them.
-_USUAL = 1.0
-# For each record, in mean squares of a column: from where nothing is lost to it, to
-# where little but the intercept is left.
-_LEAST, _MOST = 1e-4, 10.0
-# Steps from there to there, of a decade at the least; and to larger ones, where that
-# helps. Smaller ones than two that were worse are not tried: they get more noise, and
-# take the longest to fit.
-_LONGEST, _LARGER = 6, 2
-_FOLDS = 5
-# Each of about six candidates gets this share of the pairs of a fit.
-_SHARE_OF_PAIRS, _FEWEST_PAIRS, _MOST_PAIRS = 8, 24, 1000
-_DRAWS = 64
-_STEPS = 2**20
-# Records that are drawn from a law, and of a table that are fitted or scored in a fold.
-_DRAWN, _MOST_FITTED, _MOST_SCORED = 1000, 5000, 1000
-
-
-@dataclass(frozen=True, eq=False)
-class PenaltyChoice:
-    """Which penalties were compared on public records, and how they did.
-
-    Of a model with ``alpha="auto"`` or ``C="auto"``, and of one with None for which a
-    penalty was chosen. All of it is public.
-
-    Parameters
-    ----------
-    chosen : float
-        Where the score is best, which the model was fitted with: between candidates, by
-        a parabola.
-
-    candidates : ndarray of shape (n_candidates,)
-        Values of `alpha`, or of `C`, in increasing order.
-
-    scores : ndarray of shape (n_candidates,)
-        Expected score of the release on public records that were held out: R2 over the
-        noise, as `score` has it (which is below its median), or accuracy averaged over
-        draws of the noise. -inf where no noise could be calibrated.
-
-    noise : ndarray of shape (n_candidates,)
-        Standard deviation of the noise of a released number, root mean square over all
-        of them, for so few pairs. Infinite where none could be calibrated.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from skparisk import PrivateRidge
-    >>> X, y = load_diabetes(return_X_y=True, scaled=False)
-    >>> public = {"X_reference": X[::2], "y_reference": y[::2]}
-    >>> model = PrivateRidge(random_state=0).fit(X[1::2], y[1::2], **public)
-    >>> model.penalty_choice_.chosen == model.alpha_
-    True
-    >>> len(model.penalty_choice_.scores) == len(model.penalty_choice_.candidates)
-    True
-    """
-
-    chosen: float
-    candidates: Floats
-    scores: Floats
-    noise: Floats
-
-    def __repr__(self) -> str:
-        n, best = len(self.candidates), self.scores.max()
-        return f"PenaltyChoice({self.chosen:g} of {n}, score {best:.3f})"
 
 
 @dataclass(frozen=True)
@@ -129,14 +53,14 @@ class AskedPenalty:
         reason = _why_not(source, table)
         if reason is None:
             chosen = explicit or not math.isinf(epsilon)
-            return cls(name, _USUAL, chosen, optional=not explicit)
+            return cls(name, USUAL_PENALTY, chosen, optional=not explicit)
         if explicit:
             raise ValueError(
                 f"{name} must be a number or None, got 'auto', which is chosen on a "
                 f"public reference: {reason}."
             )
         query = getattr(source, "query_", None)  # of a sampler that is fitted
-        return cls(name, getattr(query, name, _USUAL))
+        return cls(name, getattr(query, name, USUAL_PENALTY))
 
     def settle(
         self, query: _Query, source: SensitivitySource, data: TrainingData
@@ -153,7 +77,7 @@ class AskedPenalty:
         assert isinstance(source, SensitivitySampler)
         # The number of records is all that is known of the private ones.
         given = source.reference if data.table is None else data.table
-        chooser = _Chooser(source, as_reference(given), data.n_records)
+        chooser = PenaltyChooser(source, as_reference(given), data.n_records)
         choice = chooser.choose(lambda penalty: self._with(query, penalty), self.name)
         if choice is None:
             return query, None
@@ -185,331 +109,3 @@ def _why_not(source: SensitivitySource, table: Reference | None) -> str | None:
             f"{given.sampling!r}, so use sampling='leave-out', or give a number"
         )
     return None
-
-
-class _Chooser:
-    """Releases that are simulated with candidates for a penalty.
-
-    Each is calibrated to few pairs, which are the same for all candidates, and never
-    those that calibrate the release: a penalty that does well on a few pairs would make
-    these look smaller than a fresh one.
-    """
-
-    def __init__(
-        self, source: SensitivitySampler, reference: Reference, n_private: int
-    ) -> None:
-        # With "add-remove" the number of private records is private itself.
-        n_records = source.n_records
-        if n_records is None and source.relation == "replace-one":
-            n_records = n_private
-        self._n_records = n_records
-        self._source, self._reference = source, reference
-        rng = check_random_state(source.random_state, "random_state")
-        entropy = int.from_bytes(rng.bytes(16), "little")
-        # Two words, where the sampling of pairs that calibrate has one: other streams.
-        seeds = np.random.SeedSequence([entropy, 1]).spawn(4)
-        self._pairs_seed, self._noise_seed = (
-            int(seed.generate_state(1)[0]) for seed in seeds[:2]
-        )
-        self._rng = np.random.default_rng(seeds[2])
-        self._database_seed = seeds[3]
-
-    def choose(
-        self, query_of: Callable[[float], Query], name: str
-    ) -> PenaltyChoice | None:
-        """Return the best of several penalties, or None if none can be released."""
-        pool = self._public_records()
-        if self._n_records is None or pool.y is None:
-            return None  # said where pairs are drawn
-        n_records = self._n_records
-        self._prepare(pool, query_of(_USUAL))
-
-        def penalty(place: float) -> float:
-            strength = 10**place * n_records
-            return float(f"{strength if name == 'alpha' else 1 / strength:.3g}")
-
-        tried = _climb(
-            lambda place: self._score(query_of(penalty(place))),
-            *_places(pool.X, self._fit_intercept),
-        )
-        if tried.score(tried.best()) == -math.inf:
-            return None
-        order = sorted(tried, key=penalty)
-        scores, noise = np.array([tried[place] for place in order]).T
-        return PenaltyChoice(
-            penalty(tried.vertex()),
-            np.array([penalty(place) for place in order]),
-            scores,
-            noise,
-        )
-
-    def _public_records(self) -> RecordPool:
-        """Return all records of a table, or some of a law."""
-        if self._reference.whole is not None:
-            return self._reference.whole.numbers
-        drawn = sample_database(self._reference, _DRAWN, self._database_seed, "numbers")
-        return RecordPool(*drawn)
-
-    def _prepare(self, pool: RecordPool, query: Query) -> None:
-        """Find what all candidates share: terms, folds and draws of the noise."""
-        source = self._source
-        given: Any = source.n_pairs
-        given = given if not isinstance(given, str) else _SHARE_OF_PAIRS * 125
-        self._n_pairs = int(
-            np.clip(given // _SHARE_OF_PAIRS, _FEWEST_PAIRS, _MOST_PAIRS)
-        )
-        self._terms, self._excess = _agree(source, 2 * self._n_pairs)
-        self._classes = getattr(query, "classes", None)
-        self._fit_intercept = bool(getattr(query, "fit_intercept", True))
-        self._folds = [
-            _Fold(pool, train, test, self._classes is None)
-            for train, test in self._splits(pool)
-        ]
-        self._standard: Floats | None = None
-
-    def _splits(self, pool: RecordPool) -> list[tuple[Any, Any]]:
-        """Return rows to fit and rows to score, with all classes among both."""
-        assert pool.y is not None
-        order = self._rng.permutation(pool.n_rows)
-        if self._classes is not None:
-            order = order[np.argsort(pool.y[order], kind="stable")]
-        fold = np.arange(len(order)) % _FOLDS
-        splits = []
-        for number in range(min(_FOLDS, len(order))):
-            rows = [
-                self._rng.permutation(order[part])
-                for part in (fold != number, fold == number)
-            ]
-            assert self._n_records is not None
-            n_train = min(self._n_records, _MOST_FITTED)
-            splits.append((rows[0][:n_train], rows[1][:_MOST_SCORED]))
-        return splits
-
-    def _score(self, query: Query) -> tuple[float, float]:
-        """Return the expected score of a release, and the size of its noise."""
-        noise = self._noise(query)
-        if noise is None:
-            return -math.inf, math.inf
-        covariance = noise.covariance() * self._excess**2
-        size = math.sqrt(np.trace(covariance) / len(covariance))
-        draws = None if self._classes is None else self._draws(noise)
-        scores = [
-            fold.score(self._answer(query, fold), covariance, draws, self._classes)
-            for fold in self._folds
-        ]
-        score = float(np.mean(scores))
-        return (score if math.isfinite(score) else -math.inf), size
-
-    def _answer(self, query: Query, fold: _Fold) -> Floats:
-        # With the penalty for each record that it will have.
-        assert self._n_records is not None
-        sized = query.resized(len(fold.X) / self._n_records)
-        if isinstance(sized, RidgeQuery):
-            return fold.solve(sized)
-        return np.asarray(sized(fold.X, fold.y), dtype=np.float64)
-
-    def _noise(self, query: Query) -> AdditiveNoise | None:
-        """Return the noise that few pairs ask for, or None if it is infinite."""
-        source = self._source
-        assert self._n_records is not None
-        try:
-            pairs = sample_pairs(
-                query,
-                self._reference,
-                n_pairs=self._n_pairs,
-                n_records=self._n_records,
-                schema=Schema.of_width(self._folds[0].X.shape[1]),
-                form="numbers",
-                relation=source.relation,
-                n_jobs=source.n_jobs,
-                random_state=self._pairs_seed,
-                verbose=0,
-            )
-            # Twice the same pairs: a shape that is learned on half of so few would be
-            # far from the one of all, and these calibrate nothing that is released.
-            twice = SampledPairs(
-                np.tile(pairs.differences, (2, 1)),
-                None if pairs.errors is None else np.tile(pairs.errors, (2, 1)),
-                pairs.rounding,
-                pairs.failure,
-                draw_seed=self._noise_seed,
-            )
-            noise, _ = find_noise(
-                twice,
-                self._terms,
-                n_records=self._n_records,
-                relation=source.relation,
-                reference=None,
-                for_new_people=None,
-                provisos=(),
-                seeded=False,
-            )
-        except CalibrationError:
-            return None  # it would be refused, so it is not chosen
-        assert isinstance(noise, AdditiveNoise)
-        return noise
-
-    def _draws(self, noise: AdditiveNoise) -> Floats:
-        """Return noise, made of the same numbers for all candidates."""
-        if self._standard is None:
-            drawn = noise.law.sample(
-                _STEPS, _DRAWS * noise.n_outputs, noise_source(self._noise_seed)
-            )
-            self._standard = drawn.reshape(_DRAWS, -1) / _STEPS
-        scale = noise.noise_scale * self._excess
-        return np.asarray(noise.shape.color(self._standard * scale))
-
-
-class _Fold:
-    """Public records that are fitted, and others that are scored."""
-
-    def __init__(self, pool: RecordPool, train: Any, test: Any, regress: bool) -> None:
-        self.X, self.y = pool.take(train)
-        self._X, self._y = pool.take(test)
-        assert pool.y is not None
-        if regress:
-            self._spread = np.maximum(np.var(pool.y, axis=0).ravel(), 2.0**-1000)
-            self._weights: Floats | None = None
-            self._spectrum: Any = None
-
-    def solve(self, query: RidgeQuery) -> Floats:
-        """Return coefficients and intercepts of a ridge, for one after another."""
-        if self._spectrum is None:
-            X, y = self.X, np.reshape(np.asarray(self.y), (len(self.X), -1))
-            means = np.zeros(X.shape[1]), np.zeros(y.shape[1])
-            if query.fit_intercept:
-                means = X.mean(axis=0), y.mean(axis=0)
-            X, y = X - means[0], y - means[1]
-            sizes, axes = np.linalg.eigh(X.T @ X)
-            self._spectrum = sizes.clip(min=0), axes, axes.T @ (X.T @ y), means
-        sizes, axes, moments, (center, level) = self._spectrum
-        (alpha,) = np.atleast_1d(query.alpha)
-        coef = (axes @ (moments / (sizes + alpha)[:, None])).T
-        intercepts = level - coef @ center if query.fit_intercept else []
-        return np.concatenate([coef.ravel(), intercepts])
-
-    def score(
-        self,
-        answer: Floats,
-        covariance: Floats,
-        draws: Floats | None,
-        classes: tuple[float, ...] | None,
-    ) -> float:
-        """Return the expected score: R2 without draws of the noise, else accuracy."""
-        assert self._y is not None
-        if draws is None:
-            return self._r2(answer, covariance)
-        assert classes is not None
-        n_problems = 1 if len(classes) == 2 else len(classes)
-        scores = self._linear(answer + draws, n_problems)
-        codes = scores.argmax(axis=1) if n_problems > 1 else (scores[:, 0] > 0) * 1
-        return float(np.mean(np.asarray(classes)[codes] == self._y))
-
-    def _r2(self, answer: Floats, covariance: Floats) -> float:
-        """Without draws: the noise adds its variance at each record to the error."""
-        if self._weights is None:
-            # What an output adds to each prediction, in deviations of its target.
-            shares = self._linear(np.eye(len(answer)), len(self._spread))
-            shares = (shares / np.sqrt(self._spread)[:, None]).reshape(len(answer), -1)
-            self._weights = shares @ shares.T / shares.shape[1]
-        predicted = self._linear(answer[None], len(self._spread))[0]
-        targets = np.reshape(np.asarray(self._y), (len(self._X), -1)).T
-        errors = np.square(targets - predicted)
-        error = np.mean(errors.mean(axis=1) / self._spread)
-        return float(1 - error - np.vdot(self._weights, covariance))
-
-    def _linear(self, answers: Floats, n_problems: int) -> Floats:
-        """Return what answers predict, of shape (n_answers, n_problems, n_rows)."""
-        n_coef = self._X.shape[1] * n_problems
-        coef = answers[:, :n_coef].reshape(len(answers), n_problems, -1)
-        scores = np.asarray(coef @ self._X.T)
-        if answers.shape[1] > n_coef:
-            scores += answers[:, n_coef:, None]
-        return scores
-
-
-class _Tried(dict[float, tuple[float, float]]):
-    """Scores and noise of penalties, by their logarithm for each record."""
-
-    def best(self) -> float:
-        """Return the best; of equals the largest, which has the least noise."""
-        return max(self, key=lambda place: (self[place][0], place))
-
-    def score(self, place: float) -> float:
-        return self[place][0]
-
-    def vertex(self) -> float:
-        """Return where a parabola through the best and its neighbors has its top."""
-        best = self.best()
-        places = sorted(self)
-        around = places[max(places.index(best) - 1, 0) : places.index(best) + 2]
-        scores = [self.score(place) for place in around]
-        if len(around) < 3 or not np.isfinite(scores).all():
-            return best
-        low, middle, high = scores
-        bend = low - 2 * middle + high
-        step = (around[2] - around[0]) / 2
-        return best + step * (low - high) / (2 * bend) if bend < 0 else best
-
-
-def _climb(
-    score: Callable[[float], tuple[float, float]], least: float, most: float
-) -> _Tried:
-    """Try penalties from the largest on, and then around the best of them."""
-    step = max(1.0, (most - least) / _LONGEST)
-    tried, place = _Tried(), most
-    while place > least - step / 2 and (not tried or tried.best() - place < 1.5 * step):
-        tried[place] = score(place)
-        place -= step
-    for _ in range(_LARGER):
-        top, below = sorted(tried, reverse=True)[:2]
-        if not tried.score(top) > tried.score(below):
-            break
-        tried[top + step] = score(top + step)
-    while step > 1:
-        step /= 2
-        best = tried.best()
-        for place in (best + step, best - step):
-            tried[place] = score(place)
-    return tried
-
-
-def _places(X: Floats, fit_intercept: bool) -> tuple[float, float]:
-    """Return logarithms of the least and the most that is tried for each record.
-
-    On the scale of a middle column at the least, of the largest one at the most: a
-    penalty by which columns of small units would matter is none for the others.
-    """
-    with np.errstate(all="ignore"):
-        squares = X.var(axis=0) if fit_intercept else np.square(X).mean(axis=0)
-    squares = squares[squares > 0].clip(1e-100, 1e100)
-    middle, largest = (np.median(squares), squares.max()) if squares.size else (1, 1)
-    return math.log10(_LEAST * middle), math.log10(_MOST * largest)
-
-
-def _agree(source: SensitivitySampler, n_pairs: int) -> tuple[Terms, float]:
-    """Return terms that few pairs can keep, and by what to enlarge their noise.
-
-    For a risk that they cannot certify the largest that they can, as if the distances
-    had the tail of an exponential law; an advantage is nearly in inverse proportion to
-    the noise.
-    """
-    eased = clone(source)
-    asked, excess = eased.gamma, 1.0
-    if eased.advantage is not None:
-        asked = eased.advantage
-    name = "gamma" if eased.advantage is None else "advantage"
-    eased_to = asked
-    while True:
-        try:
-            terms = eased.set_params(**{name: eased_to})._agree(n_pairs)
-            break
-        except CalibrationError:
-            eased_to = 1 - (1 - eased_to) * 0.8 if eased_to > 0.2 else eased_to * 1.25
-    if eased_to != asked:
-        excess = (
-            math.log(asked) / math.log(eased_to)
-            if name == "gamma"
-            else eased_to / asked
-        )
-    return terms, excess
