@@ -242,7 +242,8 @@ class Audited:
         for name in ("alpha", "C"):  # what was chosen for more records is not again
             value = getattr(model, name, 0.0)
             if (value is None or isinstance(value, str)) and self.certificate:
-                model.set_params(**{name: getattr(self.model, f"{name}_")})
+                chosen = self.model.penalty_choice_ or getattr(self.model, f"{name}_")
+                model.set_params(**{name: chosen})
         if is_classifier(model) and model.classes is None and not self.given:
             # Else they would be those of the drawn records, with a warning.
             model.set_params(classes=getattr(self.model, "classes_", np.unique(y)))

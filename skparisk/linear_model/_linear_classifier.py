@@ -19,6 +19,7 @@ from skparisk._validate import check_positive
 from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.queries import Query
 from skparisk.queries._together import Floats
+from skparisk.queries._units import penalty_of
 from skparisk.reference import Reference, TableReference
 
 __all__ = ["PrivateLinearClassifier"]
@@ -82,7 +83,7 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         data = self._recognize(source, X, features, targets, table)
         labels = labels.of_reference(data.reference_is_private)
         query, self.penalty_choice_ = asked.settle(query, source, data)
-        self.C_ = query.C
+        self.C_ = penalty_of(query)
         if isinstance(source, str):
             self._check_within(table)
             released = self._release_bounded(query, features, targets)

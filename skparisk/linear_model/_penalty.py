@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any, Self
 
 from skparisk._training_data import SensitivitySource, TrainingData
 from skparisk.linear_model._penalty_choice import (
@@ -12,7 +12,7 @@ from skparisk.linear_model._penalty_choice import (
     PenaltyChoice,
     PenaltyChooser,
 )
-from skparisk.queries import Query
+from skparisk.queries._units import LinearQuery, UnitsQuery, in_units
 from skparisk.reference import LearnedReference, Reference, SecretSample, as_reference
 from skparisk.reference._secret import SecretDraw
 from skparisk.reference._table import TableReference
@@ -20,20 +20,20 @@ from skparisk.sensitivity import SensitivitySampler
 
 __all__ = ["AskedPenalty"]
 
-_Query = TypeVar("_Query", bound=Query)
-
 
 @dataclass(frozen=True)
 class AskedPenalty:
     """What a penalty is, or that it is to be chosen from public records.
 
-    `value` is used where nothing is `chosen`. "auto" was asked for if that must not be.
+    `value` is used where nothing is `chosen`, with the units of what was chosen before.
+    "auto" was asked for if the choice is not optional.
     """
 
     name: str
     value: Any
     chosen: bool = False
     optional: bool = True
+    units: tuple[float, ...] | None = None
 
     @classmethod
     def of(
@@ -45,9 +45,14 @@ class AskedPenalty:
         epsilon: float,
     ) -> Self:
         """Return what a parameter asks for; "auto" is refused where that cannot be."""
+        if isinstance(value, PenaltyChoice):
+            return cls(name, value.chosen, units=value.units)
         explicit = isinstance(value, str)
         if explicit and value != "auto":
-            raise ValueError(f"{name} must be None, 'auto' or a number, got {value!r}.")
+            raise ValueError(
+                f"{name} must be None, 'auto', a number or a PenaltyChoice, got "
+                f"{value!r}."
+            )
         if value is not None and not explicit:
             return cls(name, value)
         reason = _why_not(source, table)
@@ -60,14 +65,20 @@ class AskedPenalty:
                 f"public reference: {reason}."
             )
         query = getattr(source, "query_", None)  # of a sampler that is fitted
+        if isinstance(query, UnitsQuery):
+            return cls(name, query.penalty, units=query.units)
         return cls(name, getattr(query, name, USUAL_PENALTY))
 
     def settle(
-        self, query: _Query, source: SensitivitySource, data: TrainingData
-    ) -> tuple[_Query, PenaltyChoice | None]:
-        """Return the query with its penalty, and what was compared, if anything was."""
+        self, query: LinearQuery, source: SensitivitySource, data: TrainingData
+    ) -> tuple[Any, PenaltyChoice | None]:
+        """Return the query with its penalty, and what was compared, if anything was.
+
+        A penalty that is chosen is for columns in units of their size in the reference.
+        """
         if not self.chosen or (data.reference_is_private and self.optional):
-            return query, None
+            self._check_width(data.features.shape[1])
+            return in_units(query, self.units), None
         if data.reference_is_private:
             raise ValueError(
                 f"{self.name} must be a number or None, got 'auto', which is chosen on "
@@ -77,14 +88,16 @@ class AskedPenalty:
         assert isinstance(source, SensitivitySampler)
         # The number of records is all that is known of the private ones.
         given = source.reference if data.table is None else data.table
-        chooser = PenaltyChooser(source, as_reference(given), data.n_records)
-        choice = chooser.choose(lambda penalty: self._with(query, penalty), self.name)
-        if choice is None:
-            return query, None
-        return self._with(query, choice.chosen), choice
+        chooser = PenaltyChooser(source, as_reference(given), data.n_records, query)
+        choice = chooser.choose()
+        return query if choice is None else chooser.query(choice.chosen), choice
 
-    def _with(self, query: _Query, penalty: float) -> _Query:
-        return replace(query, **{self.name: penalty})  # type: ignore[type-var]
+    def _check_width(self, n_features: int) -> None:
+        if self.units is not None and len(self.units) != n_features:
+            raise ValueError(
+                f"{self.name} must be for {n_features} features, as X has, got a "
+                f"choice for {len(self.units)}."
+            )
 
 
 def _why_not(source: SensitivitySource, table: Reference | None) -> str | None:

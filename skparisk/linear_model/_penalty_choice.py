@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +15,18 @@ from skparisk.calibration import SampledPairs
 from skparisk.calibration._calibrate import find_noise
 from skparisk.calibration._terms import Terms
 from skparisk.exceptions import CalibrationError
-from skparisk.linear_model._penalty_climb import climb, first_places
+from skparisk.linear_model._penalty_climb import climb
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.neighbors import sample_database
 from skparisk.queries import Query, RidgeQuery
 from skparisk.queries._together import Floats
+from skparisk.queries._units import (
+    LinearQuery,
+    UnitsQuery,
+    in_units,
+    units_of,
+    with_penalty,
+)
 from skparisk.reference import Reference
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import Schema
@@ -45,13 +51,19 @@ class PenaltyChoice:
     """Which penalties were compared on public records, and how they did.
 
     Of a model with ``alpha="auto"`` or ``C="auto"``, and of one with None for which a
-    penalty was chosen. All of it is public.
+    penalty was chosen. All of it is public. Given as `alpha` or `C`, it is the penalty
+    of other fits.
 
     Parameters
     ----------
     chosen : float
         Where the score is best, which the model was fitted with: between candidates, by
         a parabola.
+
+    units : tuple of float
+        For each column the power of 2 next to its standard deviation in the reference
+        (root mean square without an intercept): what is penalized is the coefficient
+        times this, so that the units of the data do not matter.
 
     candidates : ndarray of shape (n_candidates,)
         Values of `alpha`, or of `C`, in increasing order.
@@ -79,6 +91,7 @@ class PenaltyChoice:
     """
 
     chosen: float
+    units: tuple[float, ...]
     candidates: Floats
     scores: Floats
     noise: Floats
@@ -97,14 +110,18 @@ class PenaltyChooser:
     """
 
     def __init__(
-        self, source: SensitivitySampler, reference: Reference, n_private: int
+        self,
+        source: SensitivitySampler,
+        reference: Reference,
+        n_private: int,
+        query: LinearQuery,
     ) -> None:
         # With "add-remove" the number of private records is private itself.
         n_records = source.n_records
         if n_records is None and source.relation == "replace-one":
             n_records = n_private
         self._n_records = n_records
-        self._source, self._reference = source, reference
+        self._source, self._reference, self._query = source, reference, query
         rng = check_random_state(source.random_state, "random_state")
         entropy = int.from_bytes(rng.bytes(16), "little")
         # Two words, where the sampling of pairs that calibrate has one: other streams.
@@ -115,30 +132,32 @@ class PenaltyChooser:
         self._rng = np.random.default_rng(seeds[2])
         self._database_seed = seeds[3]
 
-    def choose(
-        self, query_of: Callable[[float], Query], name: str
-    ) -> PenaltyChoice | None:
+    def query(self, penalty: float) -> LinearQuery | UnitsQuery:
+        """Return the query with a penalty, for columns in units of their size."""
+        return in_units(with_penalty(self._query, penalty), self._units)
+
+    def choose(self) -> PenaltyChoice | None:
         """Return the best of several penalties, or None if none can be released."""
         pool = self._public_records()
         if self._n_records is None or pool.y is None:
             return None  # said where pairs are drawn
         n_records = self._n_records
-        self._prepare(pool, query_of(USUAL_PENALTY))
+        self._units = units_of(pool.X, fit_intercept=self._query.fit_intercept)
+        self._prepare(pool)
+        weighs_losses = not isinstance(self._query, RidgeQuery)
 
         def penalty(place: float) -> float:
             strength = 10**place * n_records
-            return float(f"{strength if name == 'alpha' else 1 / strength:.3g}")
+            return float(f"{1 / strength if weighs_losses else strength:.3g}")
 
-        tried = climb(
-            lambda place: self._score(query_of(penalty(place))),
-            *first_places(pool.X, self._fit_intercept),
-        )
+        tried = climb(lambda place: self._score(penalty(place)))
         if tried.score(tried.best()) == -math.inf:
             return None
         order = sorted(tried, key=penalty)
         scores, noise = np.array([tried[place] for place in order]).T
         return PenaltyChoice(
             penalty(tried.vertex()),
+            self._units,
             np.array([penalty(place) for place in order]),
             scores,
             noise,
@@ -151,7 +170,7 @@ class PenaltyChooser:
         drawn = sample_database(self._reference, _DRAWN, self._database_seed, "numbers")
         return RecordPool(*drawn)
 
-    def _prepare(self, pool: RecordPool, query: Query) -> None:
+    def _prepare(self, pool: RecordPool) -> None:
         """Find what all candidates share: terms, folds and draws of the noise."""
         source = self._source
         given: Any = source.n_pairs
@@ -160,8 +179,7 @@ class PenaltyChooser:
             np.clip(given // _SHARE_OF_PAIRS, _FEWEST_PAIRS, _MOST_PAIRS)
         )
         self._terms, self._excess = _agree(source, 2 * self._n_pairs)
-        self._classes = getattr(query, "classes", None)
-        self._fit_intercept = bool(getattr(query, "fit_intercept", True))
+        self._classes = getattr(self._query, "classes", None)
         self._folds = [
             _Fold(pool, train, test, self._classes is None)
             for train, test in self._splits(pool)
@@ -186,28 +204,30 @@ class PenaltyChooser:
             splits.append((rows[0][:n_train], rows[1][:_MOST_SCORED]))
         return splits
 
-    def _score(self, query: Query) -> tuple[float, float]:
+    def _score(self, penalty: float) -> tuple[float, float]:
         """Return the expected score of a release, and the size of its noise."""
-        noise = self._noise(query)
+        noise = self._noise(self.query(penalty))
         if noise is None:
             return -math.inf, math.inf
         covariance = noise.covariance() * self._excess**2
         size = math.sqrt(np.trace(covariance) / len(covariance))
         draws = None if self._classes is None else self._draws(noise)
         scores = [
-            fold.score(self._answer(query, fold), covariance, draws, self._classes)
+            fold.score(self._answer(penalty, fold), covariance, draws, self._classes)
             for fold in self._folds
         ]
         score = float(np.mean(scores))
         return (score if math.isfinite(score) else -math.inf), size
 
-    def _answer(self, query: Query, fold: _Fold) -> Floats:
+    def _answer(self, penalty: float, fold: _Fold) -> Floats:
         # With the penalty for each record that it will have.
         assert self._n_records is not None
-        sized = query.resized(len(fold.X) / self._n_records)
+        share = len(fold.X) / self._n_records
+        sized = with_penalty(self._query, penalty).resized(share)
         if isinstance(sized, RidgeQuery):
-            return fold.solve(sized)
-        return np.asarray(sized(fold.X, fold.y), dtype=np.float64)
+            return fold.solve(sized, np.array(self._units))
+        asked = in_units(sized, self._units)
+        return np.asarray(asked(fold.X, fold.y), dtype=np.float64)
 
     def _noise(self, query: Query) -> AdditiveNoise | None:
         """Return the noise that few pairs ask for, or None if it is infinite."""
@@ -273,10 +293,10 @@ class _Fold:
             self._weights: Floats | None = None
             self._spectrum: Any = None
 
-    def solve(self, query: RidgeQuery) -> Floats:
+    def solve(self, query: RidgeQuery, units: Floats) -> Floats:
         """Return coefficients and intercepts of a ridge, for one after another."""
         if self._spectrum is None:
-            X, y = self.X, np.reshape(np.asarray(self.y), (len(self.X), -1))
+            X, y = self.X / units, np.reshape(np.asarray(self.y), (len(self.X), -1))
             means = np.zeros(X.shape[1]), np.zeros(y.shape[1])
             if query.fit_intercept:
                 means = X.mean(axis=0), y.mean(axis=0)
@@ -287,6 +307,7 @@ class _Fold:
         (alpha,) = np.atleast_1d(query.alpha)
         coef = (axes @ (moments / (sizes + alpha)[:, None])).T
         intercepts = level - coef @ center if query.fit_intercept else []
+        coef = coef / units
         return np.concatenate([coef.ravel(), intercepts])
 
     def score(

@@ -25,6 +25,7 @@ from skparisk.linear_model._bounds import (
 from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.queries import RidgeQuery
 from skparisk.queries._together import Floats
+from skparisk.queries._units import penalty_of
 from skparisk.sensitivity import KnownSensitivity
 
 __all__ = ["PrivateRidge"]
@@ -174,7 +175,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             )
         data = self._recognize(source, X, features, targets, table)
         query, self.penalty_choice_ = asked.settle(query, source, data)
-        self.alpha_ = query.alpha
+        self.alpha_ = penalty_of(query)
         if isinstance(source, str):
             released = self._release_bounded(query, features, targets)
         else:

@@ -25,6 +25,7 @@ from skparisk.queries._estimator import (
 from skparisk.queries._linear_svc import LinearSVCQuery
 from skparisk.queries._logistic import LogisticRegressionQuery
 from skparisk.queries._ridge import RidgeQuery
+from skparisk.queries._units import UnitsQuery
 
 __all__ = [
     "AttributeReader",
@@ -40,5 +41,6 @@ __all__ = [
     "Reader",
     "RecordQuery",
     "RidgeQuery",
+    "UnitsQuery",
     "kernel_density_sensitivity_bound",
 ]
