@@ -24,6 +24,7 @@ from skparisk.laws._grid import GRID_SHARE
 from skparisk.laws._names import NORMS, is_ours
 from skparisk.mechanisms import (
     AdditiveNoise,
+    DiagonalShape,
     ExponentialChoice,
     IsotropicShape,
     NoiseShape,
@@ -48,8 +49,6 @@ _GIVEN_SHAPE = (
     "The shape of the noise was supplied by the caller, who says that it does not "
     "depend on the private data."
 )
-# More do not make the shape better, and take memory.
-_MOST_SHAPE_PAIRS = 2**16
 # Outputs over the level, for which the grid is next to nothing.
 _FINE_GRID = 2.0**30
 # A noise scale that is too small for a fine grid.
@@ -87,9 +86,11 @@ def calibrate(
 default="laplace"
         Law of the noise, and so the norm in which answers are apart.
 
-    shape : {"isotropic", "diagonal", "whitened"} or NoiseShape, default="isotropic"
-        How much noise each direction of the answer gets. The last two names take half
-        of the pairs to learn it (65 536 at the most).
+    shape : {"isotropic", "diagonal", "whitened", "auto"} or NoiseShape, \
+default="isotropic"
+        How much noise each direction of the answer gets. "diagonal" and "whitened" take
+        half of the pairs to learn it (2048 at the most); "auto" is as for
+        :class:`~skparisk.SensitivitySampler`.
 
     rule : {"exchangeable", "pac", "dkw"} or Rule, default="exchangeable"
         Which order statistic of the pairs is used.
@@ -175,12 +176,13 @@ def find_noise(
     seeded: bool,
 ) -> tuple[Noise, Certificate]:
     """Do what `calibrate` does, on terms that have been agreed."""
+    terms = terms.settled(pairs.n_outputs)
     target, law, rule = terms.target, terms.law, terms.rule
     if not isinstance(terms.shape, str):
         check_n_outputs(terms.shape, pairs.n_outputs)
     ours = isinstance(terms.shape, str) or type(terms.shape) is IsotropicShape
     given_shape = () if ours else (_GIVEN_SHAPE,)
-    shape = _fit_shape(terms, pairs.take(slice(terms.n_shape_pairs)))
+    shape = _fit_shape(terms, pairs)
     move, pairs = pairs.largest_move, pairs.take(slice(terms.n_shape_pairs, None))
     distances = norms_of_pairs(pairs, shape, law)
     sensitivity = float(
@@ -211,7 +213,7 @@ def find_noise(
         n_draws=terms.n_draws,
         n_unanswered=int(np.count_nonzero(~pairs.answered)),
         noise_shape=shape.name,
-        n_shape_pairs=(shape.name != "isotropic" and terms.n_shape_pairs) or None,
+        n_shape_pairs=terms.n_shape_pairs or None,
         reference=reference,
         for_new_people=for_new_people,
         advantage=measure_advantage(
@@ -313,17 +315,14 @@ def _fit_shape(terms: Terms, pairs: SampledPairs) -> NoiseShape:
     """Return the shape of the noise, from pairs that calibrate nothing."""
     if not isinstance(terms.shape, str):
         return terms.shape
-    if terms.shape == "isotropic" or math.isinf(terms.target.epsilon):
+    if not terms.n_shape_pairs:
         return IsotropicShape()
-    answered = np.flatnonzero(pairs.answered)
-    if not answered.size:
-        raise CalibrationError(
-            "None of the sampled pairs that the shape of the noise is taken from could "
-            f"be answered: {pairs.failure}.",
-            target=terms.target.gamma,
-            best=1.0,
-        )
-    if answered.size < len(pairs):
-        errors = None if pairs.errors is None else pairs.errors[answered]
-        pairs = SampledPairs(pairs.differences[answered], errors, pairs.rounding)
-    return fit_noise_shape(terms.shape, pairs.differences, pairs.floor(slice(None)))
+    answered = np.flatnonzero(pairs.answered[: terms.n_shape_pairs])
+    if not answered.size:  # more are missing than a risk allows, if that is not near 1
+        return DiagonalShape(np.ones(pairs.n_outputs))
+    return fit_noise_shape(
+        terms.shape,
+        pairs.differences[answered],
+        pairs.floor(answered),
+        pairs.weights,
+    )
