@@ -11,6 +11,8 @@ __all__ = ["Moments", "second_moments", "shrunk_moments"]
 
 # Against the output that moves most: what moves less is next to constant.
 _SMALLEST_SHARE = 2.0**-50
+# What moves less has no inverse.
+_LEAST_MOVE = 2.0**-960
 
 
 class Moments(NamedTuple):
@@ -35,13 +37,13 @@ def second_moments(
 ) -> Moments:
     """Estimate second moments, not centered, shrunk by the rule of Ledoit and Wolf.
 
-    An output that differs by no more than `errors`, or than 2**-50 of the one that
-    moves most, does not move.
+    An output that differs by no more than `errors`, than 2**-50 of the one that moves
+    most, or than 2**-960, does not move.
     """
     sizes = np.abs(differences)
     largest = sizes.max(axis=0)
     moves = (sizes > (0.0 if errors is None else errors)).any(axis=0)
-    moves &= largest >= _SMALLEST_SHARE * largest.max()
+    moves &= largest >= max(_SMALLEST_SHARE * largest.max(), _LEAST_MOVE)
     standard = differences[:, moves] / largest[moves]  # no overflow in squares
     scales = np.zeros(len(largest))
     scales[moves] = np.sqrt(np.mean(standard**2, axis=0)) * largest[moves]

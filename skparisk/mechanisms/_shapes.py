@@ -40,8 +40,8 @@ Dyadic: TypeAlias = tuple[NDArray[np.object_], int]
 # moments as these weigh them, from which the noise is the fourth root. Rounding is
 # multiplied by sqrt(1e8), or by sqrt(1e6) times 1e4**(1 / 4).
 _CONDITION, _WEIGHTS_CONDITION, _WEIGHED_CONDITION = 1e8, 1e6, 1e4
-# Scales beyond that have no squares or inverses.
-_LEAST_SCALE, _LARGEST_SCALE = 2.0**-900, 2.0**900
+# Scales beyond that are multiplied beyond the largest float.
+_LARGEST_SCALE = 2.0**900
 # Condition number from which on a matrix has no inverse in floating point.
 _SINGULAR = 1e12
 
@@ -247,7 +247,7 @@ def fit_noise_shape(
         return DiagonalShape(np.ones(len(moves)))
     # What has no scale gets one of the size of the others'.
     scales = np.where(moves, moments.scales, np.median(moments.scales[moves]))
-    scales = scales.clip(_LEAST_SCALE, _LARGEST_SCALE)
+    scales = np.minimum(scales, _LARGEST_SCALE)
     if name == "diagonal" or moments.correlations is None:
         return DiagonalShape(scales)
     chosen = np.ix_(moves, moves)
@@ -257,9 +257,10 @@ def fit_noise_shape(
         part = vectors * np.sqrt(values)
     else:
         part = _least_cost(differences[:, moves] / scales[moves], costs)
-    # As large as a row of the others, which is between their singular values.
-    factor = np.median(np.linalg.norm(part, axis=1)) * np.eye(len(scales))
-    factor[chosen] = part
+    # Rows about 1, as is that of an output which does not move: a number between the
+    # singular values of the others.
+    factor = np.eye(len(scales))
+    factor[chosen] = part / np.median(np.linalg.norm(part, axis=1))
     return WhitenedShape(scales[:, None] * factor)
 
 
