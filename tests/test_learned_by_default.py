@@ -45,23 +45,21 @@ def make_terms(
 @pytest.mark.parametrize(
     ("arguments", "n_outputs", "expected"),
     [
-        ({}, 3, ("whitened", 1000, 500)),
-        ({}, 500, ("whitened", 1000, 500)),
-        ({}, 501, ("diagonal", 1000, 500)),
+        ({}, 3, ("auto", 1000, 500)),
         ({}, 1, ("isotropic", 1000, 0)),
         ({"law": "exponential"}, 3, ("isotropic", 1000, 0)),
         ({"epsilon": np.inf}, 3, ("isotropic", 1000, 0)),
         ({"rule": DandekarTheorem5(0.02)}, 3, ("isotropic", 1000, 0)),
-        ({"n_pairs": 10_000}, 3, ("whitened", 10_000, 2048)),
-        ({"n_pairs": 40}, 3, ("whitened", 40, 20)),
+        ({"n_pairs": 10_000}, 3, ("auto", 10_000, 2048)),
+        ({"n_pairs": 40}, 3, ("auto", 40, 20)),
         ({"n_pairs": 36}, 3, ("isotropic", 36, 0)),  # for which 19 are to be left
         ({"n_pairs": 31, "gamma": 0.1}, 3, ("isotropic", 31, 0)),
-        ({"n_pairs": 70, "gamma": 0.025}, 3, ("whitened", 70, 17)),  # 39 left, or more
-        ({"gamma": 0.001}, 3, ("whitened", 7043, 2048)),
+        ({"n_pairs": 70, "gamma": 0.025}, 3, ("auto", 70, 17)),  # 39 left, or more
+        ({"gamma": 0.001}, 3, ("auto", 7043, 2048)),
         ({"gamma": 0.001}, 1, ("isotropic", 7043, 0)),
         ({"gamma": 0.001, "epsilon": np.inf}, 1, ("isotropic", 4995, 0)),
-        ({"gamma": 0.01, "rule": PAC(0.01)}, 3, ("whitened", 4343, 2048)),
-        ({"advantage": 0.002}, 3, ("whitened", 4550, 2048)),
+        ({"gamma": 0.01, "rule": PAC(0.01)}, 3, ("auto", 4343, 2048)),
+        ({"advantage": 0.002}, 3, ("auto", 4548, 2048)),
         ({"gamma": 0.002, "randomness": "both", "law": "gaussian"}, 3, None),
     ],
 )
@@ -69,7 +67,7 @@ def test_what_is_sampled_and_what_for(arguments, n_outputs, expected):
     terms = make_terms(**arguments).settled(n_outputs)
     found = terms.shape, terms.n_pairs, terms.n_shape_pairs
     if expected is None:  # exact risks take one pair more or less
-        expected = ("whitened", pytest.approx(5 * 500 + 2048, abs=5), 2048)
+        expected = ("auto", pytest.approx(5 * 500 + 2048, abs=5), 2048)
     assert found == expected
     assert terms.n_calibrating == terms.n_pairs - terms.n_shape_pairs
     assert terms.settled(n_outputs) == terms
@@ -114,7 +112,7 @@ def test_rule_that_no_number_of_pairs_pleases_is_an_error():
     with pytest.raises(CalibrationError, match="not from 1000 pairs"):
         make_terms(rule=OnlySome())
     assert make_terms(101, rule=OnlySome()).settled(2).n_shape_pairs == 50
-    assert make_terms(201, rule=OnlySome()).settled(2).n_shape_pairs == 50
+    assert make_terms(399, rule=OnlySome()).settled(2).n_shape_pairs == 49
 
 
 def test_too_few_pairs_are_told_how_many_it_takes():
@@ -183,7 +181,7 @@ def test_default_is_the_same_noise_in_all_units(sampler):
             (other, np.column_stack([moved, np.ones(len(X))])),
         )
     ]
-    np.testing.assert_allclose(variances[0], variances[1], rtol=1e-3)
+    np.testing.assert_allclose(variances[0], variances[1], rtol=0.05)
 
 
 LABELS = np.arange(400) % 3.0
@@ -217,7 +215,7 @@ def test_weights_are_what_errors_do_to_predictions(name):
     if query.fit_intercept:
         scores += error[3 * k :]
     cost = np.mean(np.sum(scores**2, axis=1))
-    assert error @ weights @ error == pytest.approx(cost, rel=1e-3)
+    assert error @ weights @ error == pytest.approx(cost, rel=3e-3)
     np.testing.assert_allclose(weights, weights.T)
 
 
@@ -289,15 +287,16 @@ def test_constant_and_rare_columns_fit():
         model.fit(frame[::2], Y[::2], X_reference=frame[1::2], y_reference=Y[1::2])
         assert np.isfinite(model.predict(frame)).all()
         evidence = model.certificate_.require_evidence()
-        assert evidence.noise_shape == ("whitened" if shape == "auto" else shape)
+        assert shape in ("auto", evidence.noise_shape)
+        assert evidence.n_shape_pairs == 30
 
 
 @pytest.mark.parametrize("shape", ["auto", "diagonal", "whitened"])
 def test_empty_pixels_fit(shape):
-    """More outputs than pairs to learn from are diagonal; three pixels are empty."""
-    digits, labels = load_digits(return_X_y=True)
-    sampler = SensitivitySampler(noise_shape=shape, n_pairs=100, random_state=0)
-    model = PrivateLogisticRegression(C=1e-3, epsilon=100.0, sensitivity=sampler)
+    """More outputs than pairs to learn from are diagonal; some pixels are empty."""
+    digits, labels = load_digits(n_class=2, return_X_y=True)
+    sampler = SensitivitySampler(noise_shape=shape, n_pairs=60, random_state=0)
+    model = PrivateLogisticRegression(C=1e-3, sensitivity=sampler)
     public = {"X_reference": digits[::2], "y_reference": labels[::2]}
     model.fit(digits[1::2], labels[1::2], **public)
     assert model.certificate_.require_evidence().noise_shape == "diagonal"
@@ -321,7 +320,9 @@ def test_probabilities_of_a_forest_fit():
             ),
         )
         model.fit(X[::2], labels[::2], X_reference=X[1::2], y_reference=labels[1::2])
-        assert model.certificate_.require_evidence().noise_shape == "whitened"
+        evidence = model.certificate_.require_evidence()
+        assert shape in ("auto", evidence.noise_shape)
+        assert evidence.n_shape_pairs == 20
 
 
 def test_small_risks_fit_without_a_keyword():
@@ -345,3 +346,39 @@ def test_pairs_that_tell_of_no_shape_leave_the_others_to_calibrate(moved):
     assert noise.noise_scale == plain.noise_scale
     evidence = certificate.require_evidence()
     assert (evidence.noise_shape, evidence.n_shape_pairs) == ("diagonal", 20)
+
+
+def histogram(X):
+    return np.histogram(X, bins=np.linspace(-3, 3, 12))[0].astype(float)
+
+
+def test_shape_that_costs_more_than_it_brings_is_not_taken():
+    """Counts move two at a time; what is correlated, all together."""
+    records = np.random.default_rng(0).uniform(-3, 3, size=(500, 1))
+    counts, whitened = (
+        SensitivitySampler(histogram, noise_shape=shape, random_state=0).fit(records)
+        for shape in ("auto", "whitened")
+    )
+    assert counts.certificate_.require_evidence().noise_shape == "diagonal"
+    noises = [np.trace(s.mechanism_.covariance()) for s in (counts, whitened)]
+    assert noises[0] < 0.5 * noises[1]
+    together = np.random.default_rng(0).normal(size=(1000, 1)) * np.ones(4)
+    together += 0.1 * np.random.default_rng(1).normal(size=(1000, 4))
+    _, certificate = calibrate(together, Target(1.0), shape="auto", n_records=9)
+    assert certificate.require_evidence().noise_shape == "whitened"
+
+
+def test_choice_is_by_pairs_that_do_not_calibrate():
+    """Nor does the choice depend on the units, however far they are."""
+    differences = np.random.default_rng(0).laplace(size=(1000, 3)) @ np.array(
+        [[1.0, 1.0, 0.0], [0.0, 0.1, 0.0], [0.0, 0.0, 1.0]]
+    )
+    others = differences.copy()
+    others[500:] = np.random.default_rng(1).normal(size=(500, 3))
+    for units in (np.ones(3), np.array([1e-9, 1.0, 1e3]), np.full(3, 1e307)):
+        noise, other = (
+            calibrate(d * units, Target(1.0), shape="auto", n_records=9)[0]
+            for d in (differences / 100, others / 100)
+        )
+        assert noise.shape.name == other.shape.name == "whitened"
+        np.testing.assert_array_equal(noise.shape.factor, other.shape.factor)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skparisk._validate import check_random_state, check_relation
 from skparisk.calibration._attackers import measure_advantage
@@ -21,6 +21,7 @@ from skparisk.exceptions import CalibrationError
 from skparisk.laws import Law
 from skparisk.laws._grid import GRID_SHARE
 from skparisk.laws._names import NORMS, is_ours
+from skparisk.laws._rows import row_norms
 from skparisk.mechanisms import (
     AdditiveNoise,
     DiagonalShape,
@@ -317,11 +318,36 @@ def _fit_shape(terms: Terms, pairs: SampledPairs) -> NoiseShape:
     if not terms.n_shape_pairs:
         return IsotropicShape()
     answered = np.flatnonzero(pairs.answered[: terms.n_shape_pairs])
-    if not answered.size:  # more are missing than a risk allows, if that is not near 1
+    if answered.size < 2:  # more are missing than a risk allows, if that is not near 1
         return DiagonalShape(np.ones(pairs.n_outputs))
-    return fit_noise_shape(
-        terms.shape,
-        pairs.differences[answered],
-        pairs.floor(answered),
-        pairs.weights,
-    )
+    differences, floor = pairs.differences[answered], pairs.floor(answered)
+    name = terms.shape
+    if name == "auto":
+        name = _cheapest(terms, differences, pairs.weights)
+    return fit_noise_shape(name, differences, floor, pairs.weights)
+
+
+def _cheapest(
+    terms: Terms,
+    differences: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+) -> str:
+    """Return the shape with which noise costs least, learned from half of these pairs.
+
+    It is tried on the other half, where no weights are known in the outputs' own
+    scales: moves of few outputs at a time, as those of counts, are longer in
+    coordinates that mix them.
+    """
+    n_outputs, half = differences.shape[1], len(differences) // 2
+    scales = fit_noise_shape("diagonal", differences).color(np.ones((1, n_outputs)))[0]
+    units = scales / scales.max()
+    prices = np.diag(1 / units**2) if weights is None else weights
+    costs = {}
+    with np.errstate(all="ignore"):
+        for name in ("whitened", "diagonal"):
+            shape = fit_noise_shape(name, differences[:half], weights=weights)
+            lengths = row_norms(shape.whiten(differences[half:]), terms.law.norm)
+            longest = np.quantile(lengths, 1 - terms.target.gamma)
+            factor = shape.color(np.eye(n_outputs)) / scales.max()
+            costs[name] = longest**2 * np.sum((factor @ prices) * factor)
+    return min(costs, key=costs.__getitem__)

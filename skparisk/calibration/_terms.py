@@ -55,13 +55,12 @@ class Terms(NamedTuple):
         return self.n_pairs - self.n_shape_pairs
 
     def settled(self, n_outputs: int) -> Self:
-        """Return the terms for so many outputs, by which "auto" is another shape."""
+        """Return the terms for so many outputs, with pairs for "auto" to learn from."""
         if self.shape != "auto":
             return self
         if n_outputs > 1 and _may_learn(self.target, self.law, self.rule):
             for learned in self._learned():
-                enough = n_outputs <= learned.n_shape_pairs
-                return learned._replace(shape="whitened" if enough else "diagonal")
+                return learned
         return self._replace(shape="isotropic")
 
     def certified(self) -> float:
