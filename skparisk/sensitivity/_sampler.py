@@ -158,9 +158,10 @@ default="auto"
         How much noise each direction of the answer gets: the same for all outputs; in
         proportion to how far each output moves; or as their covariance is (that is
         "diagonal" with more outputs than pairs to learn from), and where the query
-        knows what outputs are for, so that predictions suffer least. The last two take half of the pairs to learn that (2048 at the most). "auto" is
-        "whitened" or "diagonal", whichever brings more by the pairs that it is learned
-        from, and "isotropic" for one output, a choice, no noise, a rule of
+        knows what outputs are for, so that predictions suffer least. The last two take
+        half of the pairs to learn that (2048 at the most). "auto" is "whitened" or
+        "diagonal", whichever brings more by the pairs that it is learned from, and
+        "isotropic" for one output, a choice, no noise, a rule of
         :mod:`skparisk.papers`, and where `gamma` leaves fewer than 16 pairs. The
         certificate names the shape. One that is given must not depend on the private
         data.
