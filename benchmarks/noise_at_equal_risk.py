@@ -71,6 +71,7 @@ def compare(problem: Problem) -> bool:
         RidgeQuery(problem.alpha),
         gamma=problem.gamma,
         reference=TableReference(X, y),
+        noise_shape="isotropic",
         n_pairs=N_PAIRS,
         random_state=0,
     ).fit(X, y)

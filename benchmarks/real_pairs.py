@@ -2,7 +2,8 @@
 
 Claim: with the default sampling of a table ("leave-out"), no cell has more pairs of new
 people beyond epsilon than gamma, by limits that hold at 95 % for all cells together.
-Beside it the plain bootstrap and "split", which is exact for two new people.
+Beside it the plain bootstrap and "split", which is exact for two new people. The noise has
+the default shape, which half of the pairs are for, and for linear models weights.
 
 Each repeat shuffles the data, takes the first rows as the public table, calibrates on
 them, and draws real pairs from the other rows, which no table has seen: databases of n
@@ -165,26 +166,25 @@ def share_beyond(
         except CalibrationError:
             return [np.nan] * len(GAMMAS)
     assert sampler.certificate_.private
-    real = np.abs(
-        sample_differences(
-            sampler.query_,
-            TableReference(take_rows(X, others), y[others], sampling="subsample"),
-            n_pairs=problem.n_real_pairs,
-            n_records=problem.n_records,
-            n_features=X.shape[1],
-            random_state=repeat,
-        )
-    ).sum(axis=1)
+    real = sample_differences(
+        sampler.query_,
+        TableReference(take_rows(X, others), y[others], sampling="subsample"),
+        n_pairs=problem.n_real_pairs,
+        n_records=problem.n_records,
+        n_features=X.shape[1],
+        random_state=repeat,
+    )
     shares = []
     for gamma in GAMMAS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReferenceWarning)
             try:
-                scale = sampler.calibrate(gamma=gamma).noise_scale_
+                noise = sampler.calibrate(gamma=gamma).mechanism_
             except CalibrationError:
                 shares.append(np.nan)
                 continue
-        shares.append(float(np.mean(real > scale)))
+        lengths = np.abs(noise.shape.whiten(real)).sum(axis=1)
+        shares.append(float(np.mean(lengths > noise.noise_scale)))
     return shares
 
 

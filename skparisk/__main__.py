@@ -76,6 +76,7 @@ def run(options: argparse.Namespace, figure_class: Any) -> None:
         epsilon=options.epsilon[0],
         gamma=options.gamma[0],
         failure_prob=_demo.FAILURE_PROB,
+        noise_shape="isotropic",  # so that sensitivities are in dollars
         n_records=_demo.N_TRAIN,
         n_pairs=options.n_pairs,
         n_jobs=options.n_jobs,

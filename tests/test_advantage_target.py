@@ -398,10 +398,9 @@ def test_displays_take_it():
 
 @pytest.mark.parametrize("asked", [{"advantage": ASKED}, {}])
 def test_pairs_from_private_data_show_no_measured_numbers(asked):
+    sampled = SensitivitySampler(noise_shape="isotropic", n_pairs=99, **asked)
     with pytest.warns(PrivacyLeakWarning):
-        ridge = PrivateRidge(sensitivity=SensitivitySampler(n_pairs=99, **asked)).fit(
-            X, Y
-        )
+        ridge = PrivateRidge(sensitivity=sampled).fit(X, Y)
     claim = ridge.certificate_
     assert claim.evidence.advantage is None
     assert claim.to_dict()["evidence"]["advantage"] is None

@@ -338,7 +338,7 @@ def test_databases_that_fail_are_counted_and_the_reason_is_said():
     assert 0.5 < caught.value.best <= 1
     rare = Y_PUBLIC - np.sort(Y_PUBLIC)[-1] - 1
     rare[Y_PUBLIC.max() == Y_PUBLIC] = 1.0
-    sampler = SensitivitySampler(n_pairs=400, random_state=0)
+    sampler = SensitivitySampler(noise_shape="isotropic", n_pairs=400, random_state=0)
     model.set_params(sensitivity=sampler)
     model.fit(X, Y - 9, X_reference=X_PUBLIC, y_reference=rare)
     n_infinite = int(np.isinf(model.sampler_.differences_[:, 0]).sum())

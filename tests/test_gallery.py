@@ -151,6 +151,7 @@ def test_sampled_sensitivity_of_extreme_records_is_the_stated_one(
     sampler = SensitivitySampler(
         query,
         gamma=0.1,
+        noise_shape="isotropic",
         n_pairs=200,
         n_records=10,
         relation=relation,

@@ -199,11 +199,12 @@ def test_pickle_holds_no_exact_statistic_of_the_private_data(way):
 
 
 def test_without_reference_it_warns_and_keeps_no_sampled_difference():
-    model = PrivateRidge(random_state=0)
+    diagonal = SensitivitySampler(noise_shape="diagonal")  # weighed by no records
+    model = PrivateRidge(sensitivity=diagonal, random_state=0)
     with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
         model.fit(X, Y)
     numbers = numbers_in(pickle.dumps(model))
-    sampler = SensitivitySampler(RidgeQuery(), random_state=0).fit(X, Y)
+    sampler = diagonal.set_params(query=RidgeQuery(), random_state=0).fit(X, Y)
     assert sampler.sensitivity_ == model.sensitivity_  # the very same pairs
     assert not numbers.intersection(sampler.differences_.ravel().tolist())
     others = set(sampler.sensitivities_.tolist()) - {model.sensitivity_}
@@ -426,10 +427,11 @@ def test_rounding_of_ridge_itself_is_sampled_too(offset, scale, alpha):
     rng = np.random.default_rng(0)
     features = rng.normal(size=(300, 2)) * [1.0, scale] + offset
     targets = features[:, 0]
-    sampler = SensitivitySampler(RidgeQuery(alpha), n_pairs=99, random_state=0)
+    alike = {"noise_shape": "isotropic"}
+    sampler = SensitivitySampler(RidgeQuery(alpha), n_pairs=99, random_state=0, **alike)
     sampler.fit(features, targets)
     plain = SensitivitySampler(
-        lambda X, y: RidgeQuery(alpha)(X, y), n_pairs=99, random_state=0
+        lambda X, y: RidgeQuery(alpha)(X, y), n_pairs=99, random_state=0, **alike
     ).fit(features, targets)
     assert sampler.sensitivity_ >= plain.sensitivity_ * (1 - 1e-6)
 

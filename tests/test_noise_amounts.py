@@ -174,6 +174,7 @@ def test_search_over_plans():
 
 @pytest.mark.parametrize("plan", [{}, {"randomness": "both"}, SHAPED])
 def test_pairs_from_private_data_are_dropped_with_a_warning(plan):
+    plan = plan | {"noise_shape": "diagonal"}  # which is weighed by no records
     model = PrivateRidge(sensitivity=SensitivitySampler(**plan), random_state=0)
     with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
         model.fit(PRIVATE, PRIVATE_TARGETS)

@@ -75,7 +75,7 @@ REFUSALS = [
     ),
     (
         {"noise_shape": "round"},
-        "noise_shape must be one of 'isotropic', 'diagonal', 'whitened'; got 'round'",
+        "noise_shape must be one of 'isotropic', .*'whitened', 'auto'; got 'round'",
     ),
     ({"noise_shape": None}, "noise_shape must be one of 'isotropic', .*; got None"),
     (

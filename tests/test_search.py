@@ -209,7 +209,8 @@ def test_search_is_part_of_a_pipeline_with_routing():
 
 @pytest.mark.parametrize("selection", SELECTIONS)
 def test_pipelines_give_each_candidate_the_reference_in_its_units(selection):
-    ridge = PrivateRidge(sensitivity=CHEAP)
+    in_units = clone(CHEAP).set_params(noise_shape="isotropic")
+    ridge = PrivateRidge(sensitivity=in_units)
     scaler = FrozenEstimator(StandardScaler().fit(1000 * X_PUBLIC))
     search = private_search(
         make_pipeline(scaler, ridge),

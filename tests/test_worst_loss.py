@@ -172,7 +172,9 @@ def test_certificates_say_it():
         assert "largest loss of any pair, also outside the risk" in str(certificate)
         assert Certificate.from_dict(certificate.to_dict()) == certificate
     l1 = 5 / 50
-    plain = SensitivitySampler(MeanQuery(), reference=schema, **parameters).fit(X)
+    plain = SensitivitySampler(
+        MeanQuery(), reference=schema, noise_shape="isotropic", **parameters
+    ).fit(X)
     worst = plain.certificate_.evidence.worst_loss
     assert worst == pytest.approx(l1 / plain.noise_scale_, rel=1e-4)
     assert worst >= l1 / plain.noise_scale_

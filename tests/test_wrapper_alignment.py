@@ -110,7 +110,9 @@ def test_without_alignment_the_sensitivity_is_larger(estimator, name):
     found = {}
     for align in ("auto", None):
         model = private(estimator, (name,), align=align, gamma=0.05)
-        model.set_params(sensitivity=SensitivitySampler(n_pairs=49))
+        model.set_params(
+            sensitivity=SensitivitySampler(noise_shape="isotropic", n_pairs=49)
+        )
         model.fit(records[:20], X_reference=records[20:])
         found[align] = model.sensitivity_
     assert found["auto"] < 0.8 * found[None]

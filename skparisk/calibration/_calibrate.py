@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skparisk._validate import check_random_state, check_relation
 from skparisk.calibration._attackers import measure_advantage
@@ -22,8 +21,10 @@ from skparisk.exceptions import CalibrationError
 from skparisk.laws import Law
 from skparisk.laws._grid import GRID_SHARE
 from skparisk.laws._names import NORMS, is_ours
+from skparisk.laws._rows import row_norms
 from skparisk.mechanisms import (
     AdditiveNoise,
+    DiagonalShape,
     ExponentialChoice,
     IsotropicShape,
     NoiseShape,
@@ -48,8 +49,6 @@ _GIVEN_SHAPE = (
     "The shape of the noise was supplied by the caller, who says that it does not "
     "depend on the private data."
 )
-# More do not make the shape better, and take memory.
-_MOST_SHAPE_PAIRS = 2**16
 # Outputs over the level, for which the grid is next to nothing.
 _FINE_GRID = 2.0**30
 # A noise scale that is too small for a fine grid.
@@ -87,9 +86,11 @@ def calibrate(
 default="laplace"
         Law of the noise, and so the norm in which answers are apart.
 
-    shape : {"isotropic", "diagonal", "whitened"} or NoiseShape, default="isotropic"
-        How much noise each direction of the answer gets. The last two names take half
-        of the pairs to learn it (65 536 at the most).
+    shape : {"isotropic", "diagonal", "whitened", "auto"} or NoiseShape, \
+default="isotropic"
+        How much noise each direction of the answer gets. "diagonal" and "whitened" take
+        half of the pairs to learn it (2048 at the most); "auto" is as for
+        :class:`~skparisk.SensitivitySampler`.
 
     rule : {"exchangeable", "pac", "dkw"} or Rule, default="exchangeable"
         Which order statistic of the pairs is used.
@@ -175,12 +176,13 @@ def find_noise(
     seeded: bool,
 ) -> tuple[Noise, Certificate]:
     """Do what `calibrate` does, on terms that have been agreed."""
+    terms = terms.settled(pairs.n_outputs)
     target, law, rule = terms.target, terms.law, terms.rule
     if not isinstance(terms.shape, str):
         check_n_outputs(terms.shape, pairs.n_outputs)
     ours = isinstance(terms.shape, str) or type(terms.shape) is IsotropicShape
     given_shape = () if ours else (_GIVEN_SHAPE,)
-    shape = _fit_shape(terms, pairs.take(slice(terms.n_shape_pairs)))
+    shape = _fit_shape(terms, pairs)
     move, pairs = pairs.largest_move, pairs.take(slice(terms.n_shape_pairs, None))
     distances = norms_of_pairs(pairs, shape, law)
     sensitivity = float(
@@ -211,7 +213,7 @@ def find_noise(
         n_draws=terms.n_draws,
         n_unanswered=int(np.count_nonzero(~pairs.answered)),
         noise_shape=shape.name,
-        n_shape_pairs=(shape.name != "isotropic" and terms.n_shape_pairs) or None,
+        n_shape_pairs=terms.n_shape_pairs or None,
         reference=reference,
         for_new_people=for_new_people,
         advantage=measure_advantage(
@@ -313,17 +315,39 @@ def _fit_shape(terms: Terms, pairs: SampledPairs) -> NoiseShape:
     """Return the shape of the noise, from pairs that calibrate nothing."""
     if not isinstance(terms.shape, str):
         return terms.shape
-    if terms.shape == "isotropic" or math.isinf(terms.target.epsilon):
+    if not terms.n_shape_pairs:
         return IsotropicShape()
-    answered = np.flatnonzero(pairs.answered)
-    if not answered.size:
-        raise CalibrationError(
-            "None of the sampled pairs that the shape of the noise is taken from could "
-            f"be answered: {pairs.failure}.",
-            target=terms.target.gamma,
-            best=1.0,
-        )
-    if answered.size < len(pairs):
-        errors = None if pairs.errors is None else pairs.errors[answered]
-        pairs = SampledPairs(pairs.differences[answered], errors, pairs.rounding)
-    return fit_noise_shape(terms.shape, pairs.differences, pairs.floor(slice(None)))
+    answered = np.flatnonzero(pairs.answered[: terms.n_shape_pairs])
+    if answered.size < 2:  # more are missing than a risk allows, if that is not near 1
+        return DiagonalShape(np.ones(pairs.n_outputs))
+    differences, floor = pairs.differences[answered], pairs.floor(answered)
+    name = terms.shape
+    if name == "auto":
+        name = _cheapest(terms, differences, pairs.weights)
+    return fit_noise_shape(name, differences, floor, pairs.weights)
+
+
+def _cheapest(
+    terms: Terms,
+    differences: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+) -> str:
+    """Return the shape with which noise costs least, learned from half of these pairs.
+
+    It is tried on the other half, where no weights are known in the outputs' own
+    scales: moves of few outputs at a time, as those of counts, are longer in
+    coordinates that mix them.
+    """
+    n_outputs, half = differences.shape[1], len(differences) // 2
+    scales = fit_noise_shape("diagonal", differences).color(np.ones((1, n_outputs)))[0]
+    units = scales / scales.max()
+    prices = np.diag(1 / units**2) if weights is None else weights
+    costs = {}
+    with np.errstate(all="ignore"):
+        for name in ("whitened", "diagonal"):
+            shape = fit_noise_shape(name, differences[:half], weights=weights)
+            lengths = row_norms(shape.whiten(differences[half:]), terms.law.norm)
+            longest = np.quantile(lengths, 1 - terms.target.gamma)
+            factor = shape.color(np.eye(n_outputs)) / scales.max()
+            costs[name] = longest**2 * np.sum((factor @ prices) * factor)
+    return min(costs, key=costs.__getitem__)

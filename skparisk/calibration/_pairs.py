@@ -67,6 +67,9 @@ class SampledPairs:
     answer : ndarray of shape (n_outputs,) or None
         What the query answers on a database of the reference, if it does.
 
+    weights : ndarray of shape (n_outputs, n_outputs) or None
+        How much errors of the outputs weigh in what these are for, if that is known.
+
     provisos : tuple of str
         What a guarantee that comes from them rests on.
     """
@@ -82,6 +85,7 @@ class SampledPairs:
     learning: Learning | None = None
     largest_move: LargestMove | None = None
     answer: NDArray[np.float64] | None = None
+    weights: NDArray[np.float64] | None = None
     provisos: tuple[str, ...] = ()
     withheld: Withheld | None = field(default=None, init=False)
 
@@ -112,7 +116,7 @@ class SampledPairs:
         """Which pairs have answers on both databases."""
         return np.isfinite(self.differences[:, 0])
 
-    def floor(self, pairs: slice) -> NDArray[np.float64]:
+    def floor(self, pairs: slice | NDArray[np.intp]) -> NDArray[np.float64]:
         """Return what is rounding if an output of a pair differs by no more."""
         if self.errors is None:
             return self.rounding
@@ -138,8 +142,8 @@ class SampledPairs:
         empty = np.empty((0, self.differences.shape[1]))
         self.differences, self.errors, self.rounding = empty, None, empty.sum(axis=0)
         self.failure, self.draw_seed, self.sketch = None, 0, None
-        self.domain, self.largest_move, self.answer = None, None, None
-        self.provisos = ()
+        self.domain, self.largest_move = None, None
+        self.answer, self.weights, self.provisos = None, None, ()
         self.withheld = withheld
 
     def add_leak(self, leak: str) -> None:

@@ -18,8 +18,6 @@ def sampling_moments(pairs: SampledPairs, n_records: int, relation: str) -> Mome
     goes by one of them. At the number of records that the pairs were sampled with.
     """
     answered = np.flatnonzero(pairs.answered)
-    errors = None if pairs.errors is None else pairs.errors[answered]
-    floor = pairs.rounding if errors is None else np.maximum(errors, pairs.rounding)
-    moments = second_moments(pairs.differences[answered], floor)
+    moments = second_moments(pairs.differences[answered], pairs.floor(answered))
     changed = 2 if relation == "replace-one" else 1
     return moments._replace(scales=moments.scales * np.sqrt(n_records / changed))

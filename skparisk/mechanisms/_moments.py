@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Moments", "second_moments"]
+__all__ = ["Moments", "second_moments", "shrunk_moments"]
 
-# Of standardized moments, largest over smallest: what rounding is multiplied by, squared.
-LARGEST_CONDITION = 1e8
 # Against the output that moves most: what moves less is next to constant.
 _SMALLEST_SHARE = 2.0**-50
+# What moves less has no inverse.
+_LEAST_MOVE = 2.0**-960
 
 
 class Moments(NamedTuple):
@@ -37,13 +37,13 @@ def second_moments(
 ) -> Moments:
     """Estimate second moments, not centered, shrunk by the rule of Ledoit and Wolf.
 
-    An output that differs by no more than `errors`, or than 2**-50 of the one that
-    moves most, does not move.
+    An output that differs by no more than `errors`, than 2**-50 of the one that moves
+    most, or than 2**-960, does not move.
     """
     sizes = np.abs(differences)
     largest = sizes.max(axis=0)
     moves = (sizes > (0.0 if errors is None else errors)).any(axis=0)
-    moves &= largest >= _SMALLEST_SHARE * largest.max()
+    moves &= largest >= max(_SMALLEST_SHARE * largest.max(), _LEAST_MOVE)
     standard = differences[:, moves] / largest[moves]  # no overflow in squares
     scales = np.zeros(len(largest))
     scales[moves] = np.sqrt(np.mean(standard**2, axis=0)) * largest[moves]
@@ -51,10 +51,22 @@ def second_moments(
         return Moments(scales, None)
     correlations = np.eye(len(largest))
     if moves.any():
-        from sklearn.covariance import ledoit_wolf
-
-        shrunk, _ = ledoit_wolf(
-            differences[:, moves] / scales[moves], assume_centered=True
-        )
+        shrunk = shrunk_moments(differences[:, moves] / scales[moves])
         correlations[np.ix_(moves, moves)] = shrunk
     return Moments(scales, correlations)
+
+
+def shrunk_moments(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return second moments of rows, not centered, by the rule of Ledoit and Wolf.
+
+    Shrunk toward a multiple of the identity, so that any rotation of the rows is one of
+    these; of the size of 1, as squares must not overflow.
+    """
+    n_rows, n_columns = values.shape
+    moments = values.T @ values / n_rows
+    mean = np.trace(moments) / n_columns
+    size = np.sum(moments**2)
+    spread = size - n_columns * mean**2
+    error = (np.mean(np.sum(values**2, axis=1) ** 2) - size) / n_rows
+    share = min(1.0, max(error, 0.0) / spread) if spread > 0 else 0.0
+    return (1 - share) * moments + share * mean * np.eye(n_columns)

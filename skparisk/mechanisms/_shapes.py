@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from skparisk._validate import check_choice
 from skparisk.laws._names import is_named, is_ours
-from skparisk.mechanisms._moments import LARGEST_CONDITION, second_moments
+from skparisk.mechanisms._moments import second_moments, shrunk_moments
 
 __all__ = [
     "NOISE_SHAPES",
@@ -36,8 +36,12 @@ NOISE_SHAPES = ("isotropic", "diagonal", "whitened")
 # Python's whole numbers in an array, and the exponent: numbers * 2**exponent.
 Dyadic: TypeAlias = tuple[NDArray[np.object_], int]
 
-# Of the mean weight: what weighs less would get noise without end.
-_LEAST_WEIGHT = 1e-4
+# Eigenvalues of standardized moments, the largest over the smallest; of weights, and of
+# moments as these weigh them, from which the noise is the fourth root. Rounding is
+# multiplied by sqrt(1e8), or by sqrt(1e6) times 1e4**(1 / 4).
+_CONDITION, _WEIGHTS_CONDITION, _WEIGHED_CONDITION = 1e8, 1e6, 1e4
+# Scales beyond that are multiplied beyond the largest float.
+_LARGEST_SCALE = 2.0**900
 # Condition number from which on a matrix has no inverse in floating point.
 _SINGULAR = 1e12
 
@@ -195,25 +199,31 @@ def fit_noise_shape(
     name : {"isotropic", "diagonal", "whitened"}
         The same for all outputs; in proportion to the root mean square of each
         output; or with their second moments, which are shrunk by Ledoit and Wolf's
-        rule so that few pairs do.
+        rule so that few pairs do. "whitened" is "diagonal" where there are more outputs
+        than pairs.
 
     differences : ndarray of shape (n_pairs, n_outputs)
-        Answer on the first database minus answer on the second. Not used for
+        Answer on the first database minus answer on the second, finite. Not used for
         "isotropic". Pairs that calibrate the noise must not be among these.
 
     errors : ndarray of shape (n_pairs, n_outputs), default=None
         The most that each difference may be off, by rounding. None: not at all.
 
+    weights : ndarray of shape (n_outputs, n_outputs), default=None
+        How much an error in the outputs weighs in what these are for: the error e costs
+        e' weights e. Symmetric, without negative eigenvalues; only for "whitened",
+        which then costs least (:ref:`thm-noise-shape`). None: not known.
+
     Returns
     -------
     shape : NoiseShape
+        An output that never moves, by more than rounding and 2**-50 of the one that
+        moves most, gets noise of the usual size of the others.
 
     Raises
     ------
     ValueError
-        If the name is unknown, an output is the same on all pairs (it has no scale),
-        up to rounding or to 2**-50 of the one that moves most, or some outputs
-        determine another.
+        If the name is unknown.
 
     Notes
     -----
@@ -232,19 +242,26 @@ def fit_noise_shape(
     if name == "isotropic":
         return IsotropicShape()
     moments = second_moments(differences, errors)
-    moved = moments.scales[moments.scales > 0]
-    if not moved.size:
-        return IsotropicShape()  # for which the sensitivity is 0
+    moves = moments.scales > 0
+    if not moves.any():
+        return DiagonalShape(np.ones(len(moves)))
     # What has no scale gets one of the size of the others'.
-    scales = np.where(moments.scales > 0, moments.scales, np.median(moved))
+    scales = np.where(moves, moments.scales, np.median(moments.scales[moves]))
+    scales = np.minimum(scales, _LARGEST_SCALE)
     if name == "diagonal" or moments.correlations is None:
         return DiagonalShape(scales)
-    shape = moments.correlations
-    if weights is not None:
-        shape = _weighed(shape, scales[:, None] * weights * scales)
-    values, vectors = np.linalg.eigh(shape)
-    values = np.maximum(values, values[-1] / LARGEST_CONDITION)
-    return WhitenedShape(scales[:, None] * vectors * np.sqrt(values))
+    chosen = np.ix_(moves, moves)
+    costs = None if weights is None else _standardized(weights, scales)[chosen]
+    if costs is None or not np.trace(costs) > 0:
+        values, vectors = _eigen(moments.correlations[chosen], _CONDITION)
+        part = vectors * np.sqrt(values)
+    else:
+        part = _least_cost(differences[:, moves] / scales[moves], costs)
+    # Rows about 1, as is that of an output which does not move: a number between the
+    # singular values of the others.
+    factor = np.eye(len(scales))
+    factor[chosen] = part / np.median(np.linalg.norm(part, axis=1))
+    return WhitenedShape(scales[:, None] * factor)
 
 
 def as_shape(shape: Any) -> str | NoiseShape:
@@ -252,13 +269,13 @@ def as_shape(shape: Any) -> str | NoiseShape:
     if not isinstance(shape, str | type) and isinstance(shape, NoiseShape):
         if not is_named(shape):
             raise ValueError(f"noise_shape must have a name, got {shape.name!r}.")
-        if shape.name in NOISE_SHAPES and not is_ours(shape):
+        if shape.name in (*NOISE_SHAPES, "auto") and not is_ours(shape):
             raise ValueError(
                 f"noise_shape must not be one of your own named {shape.name!r}, which "
                 "certificates use for one of skparisk's; give it another name."
             )
         return shape
-    return check_choice(shape, "noise_shape", NOISE_SHAPES)
+    return check_choice(shape, "noise_shape", (*NOISE_SHAPES, "auto"))
 
 
 def check_n_outputs(shape: NoiseShape, n_outputs: int) -> None:
@@ -271,21 +288,37 @@ def check_n_outputs(shape: NoiseShape, n_outputs: int) -> None:
         )
 
 
-def _weighed(
-    moments: NDArray[np.float64], weights: NDArray[np.float64]
+def _least_cost(
+    differences: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the covariance of the noise that weighs least, for these moments.
+    """Return the factor L of the noise that costs least, for how these outputs move.
 
-    The M of least tr(weights M) at the same tr(moments M^-1): their geometric mean,
-    with the inverse of the weights.
+    M = L L' is that of least tr(weights M) at the same tr(moments M^-1): the geometric
+    mean of the moments and the inverse of the weights. Of all its factors that in whose
+    coordinates nothing is correlated, for laws that are not the same in all directions.
     """
-    values, vectors = np.linalg.eigh(weights)
-    values = np.maximum(values, _LEAST_WEIGHT * values.mean())
+    values, vectors = _eigen(weights, _WEIGHTS_CONDITION)
     root = (vectors * np.sqrt(values)) @ vectors.T
     inverse = (vectors / np.sqrt(values)) @ vectors.T
-    squares, axes = np.linalg.eigh(root @ moments @ root)
-    half = (axes * np.sqrt(np.maximum(squares, 0.0))) @ axes.T
-    return inverse @ half @ inverse
+    # In the coordinates of what outputs are for: the same for all units of theirs.
+    squares, axes = _eigen(shrunk_moments(differences @ root), _WEIGHED_CONDITION)
+    return (inverse @ axes) * np.sqrt(np.sqrt(squares))
+
+
+def _standardized(
+    weights: NDArray[np.float64], scales: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return weights of outputs over their scales, times any number."""
+    units = scales / scales.max()
+    return units[:, None] * (weights / (np.abs(weights).max() or 1.0)) * units
+
+
+def _eigen(
+    matrix: NDArray[np.float64], condition: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return eigenvalues, with a floor, and eigenvectors."""
+    values, vectors = np.linalg.eigh(matrix)
+    return np.maximum(values, values[-1] / condition), vectors
 
 
 def _inverse(factor: NDArray[np.float64]) -> NDArray[np.float64]:

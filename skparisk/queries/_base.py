@@ -101,6 +101,16 @@ class Query:
         """
         return None
 
+    def output_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
+        """Return how much an error in the answer weighs in what it is for.
+
+        For the public records X of a database, as the query is given them: a matrix W,
+        of shape (n_outputs, n_outputs), by which an error e costs e' W e, such as the
+        mean square of what it does to predictions at these records. Noise is shaped by
+        it, which no guarantee rests on. None: not known.
+        """
+        return None
+
     def detached(self) -> Query:
         """Return a query that shares nothing which an answer might change."""
         return self

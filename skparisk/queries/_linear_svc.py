@@ -30,6 +30,7 @@ from skparisk.queries._linear_svc_solver import (
     solve_squared_hinge,
 )
 from skparisk.queries._together import Floats, outward_differences, products_pay
+from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 
@@ -175,6 +176,9 @@ class LinearSVCQuery(Query):
 
     def resized(self, share: float) -> LinearSVCQuery:
         return replace(self, C=self.C / share)
+
+    def output_weights(self, X: Any, n_outputs: int) -> Floats | None:
+        return prediction_weights(X, n_outputs, fit_intercept=self.fit_intercept)
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         codes = pool_codes(pool, self.classes)

@@ -22,6 +22,7 @@ from skparisk.queries._labels import (
 from skparisk.queries._logistic_pool import CLOSE, PoolSolver
 from skparisk.queries._logistic_solver import minimizer, released
 from skparisk.queries._together import outward_differences
+from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 
@@ -128,6 +129,9 @@ class LogisticRegressionQuery(Query):
         if bound is None:
             return None
         return LargestMove(np.full(self._n_outputs(box.shape[1]), bound), bound)
+
+    def output_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
+        return prediction_weights(X, n_outputs, fit_intercept=self.fit_intercept)
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         codes = pool_codes(pool, self.classes)

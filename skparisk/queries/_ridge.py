@@ -22,6 +22,7 @@ from skparisk.queries._together import (
     products_pay,
     symmetric,
 )
+from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 
@@ -113,6 +114,9 @@ class RidgeQuery(Query):
             return None
         outputs = np.repeat(bounds, box.shape[1])
         return LargestMove(outputs, float(np.linalg.norm(bounds)))
+
+    def output_weights(self, X: Any, n_outputs: int) -> Floats | None:
+        return prediction_weights(X, n_outputs, fit_intercept=self.fit_intercept)
 
     def check_targets(self, y: Floats) -> None:
         """Raise ValueError unless there is one penalty, or one for each target."""

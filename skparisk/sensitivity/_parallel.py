@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -22,6 +22,7 @@ from skparisk._validate import (
     check_relation,
 )
 from skparisk.calibration import SampledPairs
+from skparisk.calibration._terms import MOST_SHAPE_PAIRS
 from skparisk.exceptions import CalibrationError
 from skparisk.neighbors import (
     Database,
@@ -32,7 +33,7 @@ from skparisk.neighbors import (
 )
 from skparisk.queries import PairDifferences, Query
 from skparisk.queries._base import same_but_for
-from skparisk.reference import RecordSource, Reference
+from skparisk.reference import RecordSource, Reference, TableReference
 from skparisk.reference._base import Form
 from skparisk.reference._records import Schema, copy_records
 
@@ -295,6 +296,18 @@ def _without_nan(block: PairDifferences) -> PairDifferences:
     return PairDifferences(values, errors, block.rounding, failure)
 
 
+class Asked(NamedTuple):
+    """What a query was asked about a database of a reference, and its answer.
+
+    The columns of the records, as they were given to it; its answer, if it had one; and
+    what errors in this weigh, if that is known.
+    """
+
+    schema: Schema
+    answer: NDArray[np.float64] | None
+    weights: NDArray[np.float64] | None
+
+
 def check_repeatable(
     query: Query,
     reference: Reference,
@@ -303,16 +316,15 @@ def check_repeatable(
     form: Form,
     entropy: bytes,
     private: bool,
-) -> tuple[Schema, NDArray[np.float64] | None]:
+) -> Asked:
     """Refuse a query that answers the same database differently when asked twice.
 
-    Returns the columns of the sampled records, as they are given to it, and the answer.
     It is asked about a sampled database; about another if it has no answer to one. If
     it has none to several, the last reason is shown, unless the reference is private.
     """
     root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
     failure: Exception | None = None
-    answer: NDArray[np.float64] | None = None
+    answer = weights = None
     for seed in root.spawn(MOST_ASKED):
         database = sample_database(reference, n_records, seed, form)
         if query.needs_y and database[1] is None:
@@ -324,6 +336,8 @@ def check_repeatable(
             failure = error
             continue
         if same_but_for(_SAME, again, answer):
+            if not private:
+                weights = _find_weights(query, reference, database[0], answer.size)
             break
         raise ValueError(
             f"The query {query} gives different answers on the same database when it "
@@ -334,7 +348,26 @@ def check_repeatable(
         if not private:  # else it is said without a reason where pairs are drawn
             assert failure is not None
             raise failure
-    return Schema.of(database[0]), answer
+    return Asked(Schema.of(database[0]), answer, weights)
+
+
+def _find_weights(
+    query: Query, reference: Reference, X: Any, n_outputs: int
+) -> NDArray[np.float64] | None:
+    """Return what errors of the outputs weigh, by a query that knows it."""
+    once = isinstance(reference, TableReference) and reference.whole is None
+    if once or n_outputs > MOST_SHAPE_PAIRS:  # records serve for one thing each
+        return None
+    given = query.output_weights(copy_records(X), n_outputs)
+    if given is None:
+        return None
+    weights = np.asarray(given, dtype=np.float64)
+    if weights.shape != (n_outputs, n_outputs) or not np.isfinite(weights).all():
+        raise ValueError(
+            f"output_weights of the query {query} must return None or finite numbers "
+            f"of shape {(n_outputs, n_outputs)}, got shape {weights.shape}."
+        )
+    return (weights + weights.T) / 2
 
 
 def _ask(query: Query, database: Database) -> NDArray[np.float64]:

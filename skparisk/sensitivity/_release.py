@@ -116,6 +116,11 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         return self.certificate_.require_evidence()
 
     @property
+    def n_pairs_(self) -> int:
+        """Pairs that were sampled."""
+        return (self._evidence.n_pairs or 0) + (self._evidence.n_shape_pairs or 0)
+
+    @property
     def n_records_(self) -> int:
         """Records of a database."""
         return self._evidence.n_records
@@ -158,8 +163,8 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     @property
     def sensitivities_(self) -> NDArray[np.float64]:
         """Norms of the pairs that calibrate, in the coordinates of the noise."""
-        evidence = self._evidence
-        pairs = self._kept_pairs().take(slice(evidence.n_shape_pairs or 0, None))
+        n_others = self._evidence.n_shape_pairs or 0
+        pairs = self._kept_pairs().take(slice(n_others, None))
         shape = getattr(self.mechanism_, "shape", IsotropicShape())
         law = getattr(self.mechanism_, "law", Exponential())
         return norms_of_pairs(pairs, shape, law)

@@ -83,8 +83,8 @@ def claim_at_most(
     else:
         level, risk, over = epsilon, gamma, sampler.randomness
         if not isinstance(sampler.calibration, str):
-            index = rule.order_index(sampler.n_pairs, gamma)
-            risk = max(gamma, rule.certify_risk(sampler.n_pairs, index))
+            asked = copy.copy(sampler).set_params(epsilon=epsilon, gamma=gamma)
+            risk = max(gamma, asked._check_parameters().certified())
     return Certificate(
         level,
         0.0 if over == "both" else sampler.delta,
@@ -153,12 +153,18 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         largest difference of a score, and `release` chooses a candidate. A law of one's
         own is a :class:`~skparisk.laws.Law`.
 
-    noise_shape : {"isotropic", "diagonal", "whitened"} or NoiseShape, \
-default="isotropic"
-        How much noise each direction of the answer gets: the same for all outputs, in
-        proportion to how far each output moves, or as their covariance is. The last
-        two take half of the pairs to learn that (65 536 at the most). A shape that is
-        given must not depend on the private data.
+    noise_shape : {"auto", "isotropic", "diagonal", "whitened"} or NoiseShape, \
+default="auto"
+        How much noise each direction of the answer gets: the same for all outputs; in
+        proportion to how far each output moves; or as their covariance is (that is
+        "diagonal" with more outputs than pairs to learn from), and where the query
+        knows what outputs are for, so that predictions suffer least. The last two take
+        half of the pairs to learn that (2048 at the most). "auto" is "whitened" or
+        "diagonal", whichever brings more by the pairs that it is learned from, and
+        "isotropic" for one output, a choice, no noise, a rule of
+        :mod:`skparisk.papers`, and where `gamma` leaves fewer than 16 pairs. The
+        certificate names the shape. One that is given must not depend on the private
+        data.
 
     n_draws : int, default=None
         For "both": draws of the noise for each pair. More than one take time, and
@@ -193,9 +199,11 @@ default="isotropic"
         record less are answered, and any other size is refused, so that the size is
         public but for that one record.
 
-    n_pairs : int, default=1000
+    n_pairs : int or "auto", default="auto"
         Sampled pairs. More pairs mean a risk closer to `gamma`, so less noise;
-        see :func:`~skparisk.calibration.required_pairs` for the least.
+        see :func:`~skparisk.calibration.required_pairs` for the least. "auto": 1000 at
+        the usual targets; else five times the fewest that `calibration` needs, and
+        those that the shape is learned from.
 
     n_jobs : int, default=None
         Workers of joblib. The result does not depend on it.
@@ -253,6 +261,9 @@ default="isotropic"
     query_ : Query
         What was sampled.
 
+    n_pairs_ : int
+        Pairs that were sampled.
+
     n_records_, n_outputs_, n_features_in_ : int
         Records, released numbers and features of a database.
 
@@ -291,14 +302,14 @@ default="isotropic"
         delta: float = 0.0,
         randomness: str = "implicit",
         law: str | Law = "laplace",
-        noise_shape: str | NoiseShape = "isotropic",
+        noise_shape: str | NoiseShape = "auto",
         n_draws: int | None = None,
         calibration: str | Rule = "exchangeable",
         failure_prob: float = 0.05,
         reference: Any = None,
         n_records: int | None = None,
         relation: str = "replace-one",
-        n_pairs: int = 1000,
+        n_pairs: int | str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         noise_random_state: Any = None,
@@ -398,7 +409,7 @@ default="isotropic"
         form: Form = "array" if schema.container == "array" else "given"
         form = form if query.any_table else "numbers"
         rng = check_random_state(self.random_state, "random_state")
-        drawn, answer = check_repeatable(
+        asked = check_repeatable(
             query,
             reference,
             n_records=n_records,
@@ -409,7 +420,7 @@ default="isotropic"
         pairs = sample_pairs(
             query,
             reference,
-            n_pairs=int(self.n_pairs),
+            n_pairs=terms.n_pairs,
             n_records=n_records,
             schema=schema,
             form=form,
@@ -422,12 +433,13 @@ default="isotropic"
         pairs.draw_seed = int.from_bytes(rng.bytes(16), "little")
         pairs.sketch, pairs.domain = reference.sketch, reference.domain
         pairs.learning = reference.learning
-        pairs.answer = answer
+        pairs.answer, pairs.weights = asked.answer, asked.weights
         if pairs.domain is not None:
             pairs.largest_move = query.largest_move(
                 pairs.domain, n_records, self.relation
             )
         # What columns hold is as the reference says: `X` may be private.
+        drawn = asked.schema
         known = drawn if reference.schema is None else reference.schema
         pairs.schema = dataclasses.replace(
             schema, container=drawn.container, kinds=known.kinds
@@ -590,7 +602,7 @@ default="isotropic"
             )
         return Target.of_advantage(self.advantage, self.gamma)
 
-    def _agree(self, n_pairs: int) -> Terms:
+    def _agree(self, n_pairs: int | str) -> Terms:
         """Return what is asked for and how, checked."""
         return agree(
             n_pairs,
@@ -607,7 +619,7 @@ default="isotropic"
         check_random_state(self.random_state, "random_state")
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
-        return self._agree(check_at_least(self.n_pairs, "n_pairs", 1))
+        return self._agree(self.n_pairs)
 
     def _check_records_alone(self, law: Law) -> None:
         """Refuse what makes no sense for records by themselves."""

@@ -95,9 +95,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
     sensitivity : SensitivitySampler, float or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`. Numbers of
-        different sizes are released with less noise by a sampler with
-        ``noise_shape="whitened"``.
+        Where the sensitivity comes from: :ref:`private-parameters`.
 
     align : callable, "auto" or None, default="auto"
         For fits that are defined up to sign or order: ``align(numbers, anchor)`` is

@@ -1,0 +1,41 @@
+"""How much errors in coefficients and intercepts weigh in predictions."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk.mechanisms._moments import shrunk_moments
+
+__all__ = ["prediction_weights"]
+
+
+def prediction_weights(
+    X: NDArray[np.float64], n_outputs: int, *, fit_intercept: bool
+) -> NDArray[np.float64] | None:
+    """Return the mean square, over records X, of what an error does to predictions.
+
+    A quadratic form, of shape (n_outputs, n_outputs): for coefficients of one
+    prediction after the other, and then intercepts. Deviations of features from their
+    means are shrunk by Ledoit and Wolf's rule, in their own units: a direction in which
+    so few records do not differ is one in which others may. None if squares overflow.
+    """
+    n_features = X.shape[1]
+    means = X.mean(axis=0)
+    with np.errstate(all="ignore"):
+        spreads = X.std(axis=0)
+        deviations = (X - means) / np.where(spreads > 0, spreads, 1.0)
+        features = spreads[:, None] * shrunk_moments(deviations) * spreads
+        features += np.outer(means, means)
+        if not np.isfinite(features).all():
+            return None
+    size = n_features + fit_intercept
+    each = np.ones((size, size))
+    each[:n_features, :n_features] = features
+    if fit_intercept:
+        each[:n_features, -1] = each[-1, :n_features] = means
+    n_predictions = n_outputs // size
+    places = np.arange(n_outputs).reshape(n_predictions, size)
+    coefs, intercepts = places[:, :n_features], places[:, n_features:]
+    order = np.concatenate([coefs.ravel(), intercepts.ravel()])
+    return np.kron(np.eye(n_predictions), each)[np.ix_(order, order)]
