@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Iterator
 from functools import cached_property
@@ -103,6 +104,13 @@ class NeighborPairs:
 
     def __len__(self) -> int:
         return len(self.changed)
+
+    def of_pool(self, pool: RecordPool) -> Self:
+        """Return the same pairs of a pool whose records were converted, row by row."""
+        assert self._shared is not None  # drawn once, for both
+        other = copy.copy(self)
+        other.pool = pool
+        return other
 
     @cached_property
     def _shared(self) -> NDArray[Any]:

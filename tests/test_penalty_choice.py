@@ -25,7 +25,7 @@ from skparisk import (
     audit_reference,
 )
 from skparisk.linear_model._penalty_choice import _agree, _Fold
-from skparisk.linear_model._penalty_climb import Tried, climb, first_places
+from skparisk.linear_model._penalty_climb import Tried, climb
 from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
 from skparisk.queries import RidgeQuery
 from skparisk.reference import TableReference
@@ -323,34 +323,43 @@ def test_schemas_and_laws_are_something_to_choose_on():
         PrivateRidge(sensitivity=without).fit(*OWN)
 
 
-def test_units_of_all_columns_change_nothing_but_the_penalty():
-    model = fit(RIDGE)
-    scaled = clone(RIDGE).fit(
-        1e3 * OWN[0], OWN[1], X_reference=1e3 * X[:120], y_reference=Y[:120]
+@pytest.mark.filterwarnings("ignore:noise_random_state=")
+def test_units_of_columns_change_nothing():
+    """A penalty that is chosen is for units of their size, so a power of 2 is exact."""
+    units = 2.0 ** np.array([0, 10, -7])
+    seeded = clone(RIDGE).set_params(noise_random_state=3)
+    model = fit(seeded)
+    scaled = clone(seeded).fit(
+        units * OWN[0], OWN[1], X_reference=units * X[:120], y_reference=Y[:120]
     )
-    # Not to the last digit: intercepts are in no units of columns.
-    assert scaled.alpha_ == pytest.approx(1e6 * model.alpha_, rel=0.5)
+    assert scaled.alpha_ == model.alpha_
+    np.testing.assert_allclose(scaled.coef_ * units, model.coef_, rtol=1e-3)
 
 
-def test_columns_of_many_units_widen_what_is_tried():
-    units = np.array([1.0, 100.0, 1e-3])
-    least, most = first_places(X * units, fit_intercept=True)
-    assert (least, most) == pytest.approx((-4, 5), abs=0.2)
-    assert first_places(np.ones((5, 2)), fit_intercept=True) == (-4, 1)
-    assert first_places(np.ones((5, 2)), fit_intercept=False) == (-4, 1)
-    assert all(map(np.isfinite, first_places(X * 1e200, fit_intercept=True)))
+def test_a_choice_is_the_penalty_of_other_fits():
+    units = np.array([1.0, 1024.0, 2.0**-7])
+    public = {"X_reference": units * X[:120], "y_reference": Y[:120]}
+    model = clone(RIDGE).fit(units * OWN[0], OWN[1], **public)
+    choice = model.penalty_choice_
+    other = clone(RIDGE).set_params(alpha=choice).fit(units * OWN[0], OWN[1], **public)
+    assert other.sampler_.query_ == model.sampler_.query_
+    assert other.penalty_choice_ is None
+    assert other.alpha_ == choice.chosen
+    again = clone(RIDGE).set_params(sensitivity=model.sampler_)
+    assert again.fit(units * OWN[0], OWN[1]).alpha_ == choice.chosen
+    with pytest.raises(ValueError, match=r"alpha must be for 2 features, .* for 3\."):
+        other.fit(OWN[0][:, :2], OWN[1], X_reference=X[:120, :2], y_reference=Y[:120])
 
 
 @pytest.mark.parametrize("top", [-4.0, -3.2, -0.6, 0.8, 1.7])
-@pytest.mark.parametrize("least", [-4.0, -13.0])
-def test_search_finds_the_top_of_a_hill(top, least):
-    tried = climb(lambda place: (-((place - top) ** 2), 1.0), least, 1.0)
+def test_search_finds_the_top_of_a_hill(top):
+    tried = climb(lambda place: (-((place - top) ** 2), 1.0))
     assert tried.vertex() == pytest.approx(top, abs=0.01 if top > -4 else 1)
     assert len(tried) <= 12
 
 
 def test_of_equals_the_largest_penalty_is_taken():
-    tried = climb(lambda place: (0.5, 1.0), -4.0, 1.0)
+    tried = climb(lambda place: (0.5, 1.0))
     assert tried.best() == 1.0
     assert tried.vertex() == 1.0
     refused = Tried({0.0: (0.5, 1.0), 1.0: (1.0, 1.0), -1.0: (-np.inf, np.inf)})
@@ -419,7 +428,7 @@ def test_folds_are_fitted_by_ridge_with_the_penalty_of_each_record(y, fit_interc
         ridge = Ridge(alpha / 3, fit_intercept=fit_intercept).fit(fold.X, fold.y)
         parts = [ridge.coef_.ravel(), np.ravel(ridge.intercept_)]
         expected = np.concatenate(parts if fit_intercept else parts[:1])
-        answer = fold.solve(query)
+        answer = fold.solve(query, np.ones(3))
         np.testing.assert_allclose(answer, expected, rtol=1e-9)
         error = np.mean(np.square(ridge.predict(X[40:60] + 2.0) - y[40:]), axis=0)
         score = fold.score(answer, np.zeros((len(answer),) * 2), None, None)

@@ -254,6 +254,7 @@ class PenaltyChooser:
                 pairs.rounding,
                 pairs.failure,
                 draw_seed=self._noise_seed,
+                weights=query.output_weights(self._folds[0].X, pairs.n_outputs),
             )
             noise, _ = find_noise(
                 twice,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -101,9 +100,7 @@ class UnitsQuery(Query):
         differences = self.query.on_pool(converted, n_records)
 
         def returned(pairs: NeighborPairs) -> PairDifferences:
-            known = copy.copy(pairs)
-            known.pool = converted
-            found = differences(known)
+            found = differences(pairs.of_pool(converted))
             errors, rounding = (
                 None if each is None else self._returned(each)
                 for each in (found.errors, found.rounding)
