@@ -145,7 +145,7 @@ def test_one_line_of_the_representation_is_the_hint():
     assert "\n#" not in plain
     model.fit(X, Y, **PUBLIC)
     shown = repr(model)
-    assert shown.startswith(f"{plain}\n# The noise is ")
+    assert shown.startswith(f"{plain}\n# The public records alone score better ")
     assert shown.endswith(": see hint_")
     assert repr(pickle.loads(pickle.dumps(model))) == shown
     for html in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):

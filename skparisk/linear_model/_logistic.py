@@ -44,6 +44,10 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     x_norm : float, default=None
         For "bound": largest l2 norm of a row of features, > 0.
 
+    combine : "reference" or None, default=None
+        "reference": what was released is weighed with a fit on the public records, at
+        no cost: :ref:`private-parameters`.
+
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
 
@@ -52,6 +56,9 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     coef_, intercept_, classes_ : ndarray
         Released coefficients, of shape (n_rows, n_features), released intercepts, zeros
         without one, and the classes; n_rows is 1 for two classes, else n_classes.
+
+    released_, private_weight_, reference_shift_, reference_comparison_ : objects
+        What was released, and public records beside it: :ref:`private-attributes`.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
@@ -87,6 +94,7 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         sensitivity: Any = None,
         x_norm: float | None = None,
         classes: Any = None,
+        combine: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         noise_random_state: Any = None,
@@ -99,6 +107,7 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         self.sensitivity = sensitivity
         self.x_norm = x_norm
         self.classes = classes
+        self.combine = combine
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.noise_random_state = noise_random_state
