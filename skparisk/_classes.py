@@ -148,6 +148,10 @@ class PublicClasses:
         places = [index.get(label, self.unknown) for label in given.tolist()]
         return np.asarray(self.numbers)[places]
 
+    def decode(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return the labels that numbers of the reference stand for."""
+        return self.labels[np.searchsorted(self.numbers, numbers)]
+
     def encode(self, labels: Any, name: str) -> NDArray[np.float64]:
         """Return the numbers that stand for labels; they are not told in an error."""
         given = _as_labels(labels, name)

@@ -102,7 +102,8 @@ def advise(model: Any) -> str:
     ratio = model.noise_to_spread_
     said = []
     compared = getattr(model, "reference_comparison_", None)
-    if compared is not None and compared.public_only > compared.private:
+    weighed = getattr(model, "combine", None) is not None
+    if compared and not weighed and compared.public_only > compared.private:
         said.append(
             f"The public records alone score better ({compared.public_only:.3g}) than "
             f"what was released ({compared.private:.3g})."
@@ -152,10 +153,10 @@ def _remedies(model: Any) -> list[str]:
         found.append(f'SensitivitySampler(randomness="both"{law}), which promises less')
     elif laplace and several:
         found.append('SensitivitySampler(law="gaussian")')
-    if noise.shape.name == "isotropic" and several:
-        found.append('SensitivitySampler(noise_shape="whitened")')
+    if sampler.noise_shape == "isotropic" and several:
+        found.append('SensitivitySampler(noise_shape="auto")')
     if sampler.n_outputs_ > _FEW_OUTPUTS:
         found.append(f"fewer released numbers than {sampler.n_outputs_}")
     if getattr(model, "combine", "reference") is None:
-        found.append('combine="reference"')
+        found.insert(0, 'combine="reference"')
     return found

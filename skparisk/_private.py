@@ -15,6 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from skparisk._beside_public import BesidePublicMixin
 from skparisk._callers import (
     refuse_resampling_ensembles,
 )
@@ -41,6 +42,7 @@ from skparisk._training_data import (
 )
 from skparisk._validate import (
     check_at_least,
+    check_choice,
     check_epsilon,
     check_n_jobs,
     check_positive,
@@ -82,7 +84,7 @@ _IF_FAR = (
 )
 
 
-class PrivateMixin:
+class PrivateMixin(BesidePublicMixin):
     """Release the answer of a query, and say what that guarantees."""
 
     epsilon: Any
@@ -135,6 +137,8 @@ class PrivateMixin:
         noise_source(self.noise_random_state)
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
+        if self.combine is not None:
+            check_choice(self.combine, "combine", ("reference",))
         proven = bound_parameters is not None
         if isinstance(source, str) and source == "bound" and proven:
             return "bound"
@@ -189,6 +193,7 @@ class PrivateMixin:
 
         Nothing of the private records is kept for it.
         """
+        self._check_combine(source, table)
         recipe = recipe_of(source, table)
         if recipe is not None:
             assert isinstance(source, SensitivitySampler)
@@ -219,6 +224,7 @@ class PrivateMixin:
                     "reference None to sample from the training data with a warning."
                 )
             if private:
+                self._refuse_combine("the reference has records of the training data")
                 warn_private_reference()
         elif private:
             raise ValueError(

@@ -16,7 +16,7 @@ from skparisk.certificate._learning import Learning
 from skparisk.reference import LearnedReference, Reference, TableReference
 from skparisk.reference._base import is_reference
 from skparisk.reference._records import Records, Schema, as_targets, n_rows
-from skparisk.reference._secret import SecretDraw, as_draw
+from skparisk.reference._secret import SecretDraw, SecretSample, as_draw
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 
@@ -26,6 +26,7 @@ __all__ = [
     "draw_members",
     "has_records_of",
     "learning_of",
+    "public_table",
     "recipe_of",
     "reference_table",
     "samples_training_data",
@@ -105,6 +106,22 @@ def learning_of(known: Any) -> Learning | None:
         known = known.pairs_ if hasattr(known, "certificate_") else known.reference
     learning: Learning | None = getattr(known, "learning", None)
     return learning
+
+
+def public_table(source: Any, table: Reference | None) -> TableReference | str:
+    """Return the public records that pairs will come from, or why there are none."""
+    if not isinstance(source, SensitivitySampler):
+        return "a sensitivity that is known says nothing of how answers vary"
+    if hasattr(source, "certificate_"):
+        return "a SensitivitySampler that is fitted has no records of its reference"
+    if isinstance(source.reference, SecretSample | SecretDraw):
+        return "a SecretSample draws pairs from the private records"
+    given = source.reference if table is None else table
+    if given is None:
+        return "there is no reference"
+    if not isinstance(given, TableReference):
+        return f"the reference is a {type(given).__name__}"
+    return "targets of the reference are made up" if given.made_up else given
 
 
 def draw_members(source: SensitivitySource, X: Any) -> SecretDraw | None:

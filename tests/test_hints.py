@@ -73,10 +73,10 @@ def test_the_size_of_the_noise_has_no_unit():
 
 
 def test_hint_says_what_would_help():
-    hint = ridge(epsilon=0.5).fit(X, Y, **PUBLIC).hint_
+    hint = ridge("isotropic", epsilon=0.5, alpha=1.0).fit(X, Y, **PUBLIC).hint_
     assert "times the spread" in hint
     assert "of 200 people" in hint
-    for remedy in ("more records", "larger alpha", "both", "gaussian", "whitened"):
+    for remedy in ("more records", "larger alpha", "both", "gaussian", "auto"):
         assert remedy in hint
     better = ridge("whitened", randomness="both", epsilon=0.1).fit(X, Y, **PUBLIC).hint_
     assert 'law="gaussian"' in better
@@ -145,7 +145,7 @@ def test_one_line_of_the_representation_is_the_hint():
     assert "\n#" not in plain
     model.fit(X, Y, **PUBLIC)
     shown = repr(model)
-    assert shown.startswith(f"{plain}\n# The noise is ")
+    assert shown.startswith(f"{plain}\n# The public records alone score better ")
     assert shown.endswith(": see hint_")
     assert repr(pickle.loads(pickle.dumps(model))) == shown
     for html in (model._repr_html_(), model._repr_mimebundle_()["text/html"]):

@@ -50,6 +50,10 @@ TABLE = TableReference(X_PUBLIC, Y_PUBLIC)
 
 PARAMETERS = set(PrivateRidge().get_params(deep=False))
 FITTED = {
+    "released_",
+    "private_weight_",
+    "reference_shift_",
+    "reference_comparison_",
     "coef_",
     "intercept_",
     "alpha_",

@@ -82,14 +82,21 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         labels.encode_sampler(source)
         data = self._recognize(source, X, features, targets, table)
         labels = labels.of_reference(data.reference_is_private)
-        query, self.penalty_choice_ = asked.settle(query, source, data)
+        query, self.penalty_choice_ = asked.settle(
+            query, source, data, weighed=self.combine is not None
+        )
         self.C_ = penalty_of(query)
+        public = self._find_public_fit(source, query, data)
         if isinstance(source, str):
             self._check_within(table)
             released = self._release_bounded(query, features, targets)
         else:
             released = self._release(source, query, data)
-        self._unpack(released, labels)
+        self.classes_ = labels.labels
+        self._serve(
+            released, public, lambda model, each: model._unpack(each), labels.decode
+        )
+        tell_classes(self, labels)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -138,14 +145,12 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
                 f"has norm {norm:.6g}: declare a larger x_norm, or scale the records."
             )
 
-    def _unpack(self, released: Floats, labels: PublicClasses) -> None:
+    def _unpack(self, released: Floats) -> None:
         """Set coefficients and intercepts, in the shapes that scikit-learn has."""
-        n_classes = len(labels.numbers)
+        n_classes = len(self.classes_)
         n_problems = 1 if n_classes == 2 else n_classes
         coef = released[: n_problems * self.n_features_in_]
         self.coef_ = coef.reshape(n_problems, -1)
         self.intercept_ = np.zeros(n_problems)
         if self.fit_intercept:
             self.intercept_ = released[coef.size :]
-        self.classes_ = labels.labels
-        tell_classes(self, labels)

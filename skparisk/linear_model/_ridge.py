@@ -64,6 +64,10 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
     y_bounds : tuple of float, default=None
         For "bound": (lowest, highest) target.
 
+    combine : "reference" or None, default=None
+        "reference": what was released is weighed with a fit on the public records, at
+        no cost: :ref:`private-parameters`.
+
     n_jobs, random_state, noise_random_state, verbose
         Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
 
@@ -80,6 +84,9 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
     penalty_choice_ : PenaltyChoice or None
         What was compared to choose it, if it was chosen.
+
+    released_, private_weight_, reference_shift_, reference_comparison_ : objects
+        What was released, and public records beside it: :ref:`private-attributes`.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
@@ -112,6 +119,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         sensitivity: Any = None,
         x_norm: float | None = None,
         y_bounds: Sequence[float] | None = None,
+        combine: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         noise_random_state: Any = None,
@@ -124,6 +132,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         self.sensitivity = sensitivity
         self.x_norm = x_norm
         self.y_bounds = y_bounds
+        self.combine = combine
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.noise_random_state = noise_random_state
@@ -174,13 +183,17 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
                 f"{_n_targets(targets)}: the numbers must be equal."
             )
         data = self._recognize(source, X, features, targets, table)
-        query, self.penalty_choice_ = asked.settle(query, source, data)
+        query, self.penalty_choice_ = asked.settle(
+            query, source, data, weighed=self.combine is not None
+        )
         self.alpha_ = penalty_of(query)
+        public = self._find_public_fit(source, query, data)
         if isinstance(source, str):
             released = self._release_bounded(query, features, targets)
         else:
             released = self._release(source, query, data)
-        self._unpack(released, targets.shape[1:])
+        shape = targets.shape[1:]
+        self._serve(released, public, lambda model, each: model._unpack(each, shape))
         return self
 
     def predict(self, X: Any) -> Floats:

@@ -17,6 +17,7 @@ from skparisk.reference._base import (
     is_reference,
 )
 from skparisk.reference._columns import Categories, Interval
+from skparisk.reference._comparison import ReferenceComparison
 from skparisk.reference._domain import Domain
 from skparisk.reference._learned import LearnedReference
 from skparisk.reference._learned_records import LearnedRecords, LearnedSplit
@@ -39,6 +40,7 @@ __all__ = [
     "RecordPool",
     "RecordSource",
     "Reference",
+    "ReferenceComparison",
     "Schema",
     "SchemaReference",
     "SecretSample",

@@ -249,6 +249,11 @@ class TableReference(Reference):
         return other
 
     @property
+    def made_up(self) -> bool:
+        """Whether its targets are not those of people, but drawn from a schema."""
+        return bool(self._note)
+
+    @property
     def targets(self) -> NDArray[Any] | None:
         """The targets of the table."""
         return self.pool.y

@@ -112,6 +112,10 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         what was released. None: the nearest point answers, where there are only
         numbers.
 
+    combine : "reference" or None, default=None
+        "reference": what was released is weighed with a fit on the public records, at
+        no cost: :ref:`private-parameters`.
+
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
 
@@ -132,6 +136,9 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
 
     classes_ : ndarray of shape (n_classes,)
         Of classifiers.
+
+    released_, private_weight_, reference_shift_, reference_comparison_ : objects
+        What was released, and public records beside it: :ref:`private-attributes`.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
@@ -180,6 +187,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         X_public: Any = None,
         surrogate: Any = None,
         classes: Any = None,
+        combine: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         noise_random_state: Any = None,
@@ -194,6 +202,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         self.X_public = X_public
         self.surrogate = surrogate
         self.classes = classes
+        self.combine = combine
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.noise_random_state = noise_random_state
@@ -265,24 +274,34 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         wrapped = [part for part in (estimator, self.surrogate) if part is not None]
         frozen = find_fitted_parts(self).frozen
         refuse_frozen_on(frozen, wrapped, features, targets)
-        self.schema_, query, public = self._find_query(source, estimator, data, labels)
+        self.schema_, query, records = self._find_query(source, estimator, data, labels)
+        public = self._find_public_fit(source, query, data)
         released = self._release(source, query, data)
         # A fitted sampler has a query of its own, with its shapes and its anchor.
         asked: Any = query if self.sampler_ is None else self.sampler_.query_
         self.template_ = asked.template
-        numbers = asked.split(released)
-        # A sampler that was fitted by itself for predictions has no ranges.
-        if math.isfinite(self.epsilon) and asked.ranges is not None:
-            numbers = asked.ranges.clip(numbers)
-            if public is not None:
-                noise = np.broadcast_to(self._noise_deviations(), released.shape)
-                numbers = asked.ranges.bring_among(
-                    numbers, public.whole[0], asked.split(noise)
-                )
-        self.estimator_ = serve(self, asked.reader, numbers, asked.template, labels)
-        self._tell_public_steps()
         if labels is not None:
             self.classes_ = labels.labels
+        noise = np.broadcast_to(self._noise_deviations(), released.shape)
+
+        def unpack(model: Any, answer: NDArray[np.float64]) -> None:
+            numbers = asked.split(answer)
+            # A sampler that was fitted by itself for predictions has no ranges.
+            if math.isfinite(self.epsilon) and asked.ranges is not None:
+                numbers = asked.ranges.clip(numbers)
+                if records is not None:
+                    numbers = asked.ranges.bring_among(
+                        numbers, records.whole[0], asked.split(noise)
+                    )
+            model.estimator_ = serve(
+                model, asked.reader, numbers, asked.template, labels
+            )
+
+        self._serve(
+            released, public, unpack, *(() if labels is None else (labels.decode,))
+        )
+        self._tell_public_steps()
+        if labels is not None:
             tell_classes(self, labels)
         self._tell_fitted_parts()
         clusters = tags.estimator_type == "clusterer" and self.release == "auto"

@@ -1,0 +1,161 @@
+"""What public records alone answer, and how far that may be off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk._silence import silenced
+from skparisk._training_data import TrainingData
+from skparisk._weighing import Weighed, weigh
+from skparisk.calibration._spread import sampling_moments
+from skparisk.mechanisms import AdditiveNoise
+from skparisk.queries import Query
+from skparisk.reference import TableReference
+from skparisk.reference._base import Form
+from skparisk.reference._comparison import ReferenceComparison
+from skparisk.reference._records import Schema, n_rows, take_rows
+from skparisk.sensitivity import SensitivitySampler
+
+__all__ = ["PublicFit", "Score"]
+
+Floats = NDArray[np.float64]
+# Score of the model that an answer makes, on records and targets as queries have them.
+Score = Callable[[Floats, Any, Any], float]
+
+_N_FOLDS = 5
+# Fits, each without one record, that tell how far the one of all of them may be off.
+_N_LEFT_OUT = 100
+
+
+@dataclass(frozen=True, eq=False)
+class PublicFit:
+    """A query that is asked about public records, as it is about private ones.
+
+    Parameters
+    ----------
+    query : Query
+        That of the release.
+
+    X, y : array-like
+        The public records, and their targets or None.
+
+    n_records : int
+        Of how many records the query is to be released.
+    """
+
+    query: Query
+    X: Any
+    y: Any
+    n_records: int
+
+    @classmethod
+    def of(
+        cls, table: TableReference, query: Query, data: TrainingData, n_records: int
+    ) -> PublicFit:
+        """Return the fit on a table, in the form that private records have."""
+        form: Form = "array" if Schema.of(data.X).container == "array" else "given"
+        pool = table.pool.in_form(form if query.any_table else "numbers")
+        return cls(query, pool.X, pool.y if query.needs_y else None, n_records)
+
+    @property
+    def n_public(self) -> int:
+        return n_rows(self.X)
+
+    @cached_property
+    def whole(self) -> Floats | None:
+        """The answer on all rows."""
+        return self.answer(np.arange(self.n_public))
+
+    def answer(self, rows: NDArray[np.intp]) -> Floats | None:
+        """Return the answer on some rows, or None where there is none.
+
+        A message would be about public records, but no release is to fail by what it is
+        only compared with.
+        """
+        answer: Any = None
+        with np.errstate(all="ignore"), silenced(), suppress(Exception):
+            answer = self.query.detached()(
+                take_rows(self.X, rows), take_rows(self.y, rows)
+            )
+        if answer is None or not np.isfinite(answer).all():
+            return None
+        return np.asarray(answer, dtype=np.float64)
+
+    def bias(self, answer: Floats) -> Floats:
+        """Return what an answer is off by, as its penalty is that of more records."""
+        share = self.n_public / self.n_records
+        other = replace(self, query=self.query.resized(share)).whole
+        return np.zeros_like(answer) if other is None else answer - other
+
+    def variances(self, answer: Floats) -> Floats | None:
+        """Return the jackknife's variances of the answer on all rows."""
+        every = np.random.default_rng(self.n_public).permutation(self.n_public)
+        others = (
+            self.answer(np.delete(np.arange(self.n_public), row))
+            for row in every[:_N_LEFT_OUT]
+        )
+        moved = [(other - answer) ** 2 for other in others if other is not None]
+        if not moved:
+            return None
+        return np.asarray((self.n_public - 1) * np.mean(moved, axis=0))
+
+    def weigh_with(self, released: Floats, sampler: SensitivitySampler) -> Weighed:
+        """Return what a release and the answer on all rows come to together."""
+        assert isinstance(sampler.mechanism_, AdditiveNoise)
+        answer = self.whole
+        assert answer is not None
+        moments = sampling_moments(
+            sampler.pairs_, sampler.n_records_, str(sampler.certificate_.relation)
+        )
+        ratio = self.n_records / self.n_public
+        # Pairs that are drawn from few rows differ by too much, as rows repeat.
+        variances = self.variances(answer) if 2 * ratio > 1 else None
+        if variances is not None:
+            moments = moments._replace(scales=np.sqrt(variances / ratio))
+        return weigh(
+            released,
+            answer,
+            noise=sampler.mechanism_.covariance(),
+            private=moments.matrix(),
+            ratio=ratio,
+            bias=self.bias(answer),
+        )
+
+    def compare(self, released: Floats, score: Score) -> ReferenceComparison | None:
+        """Compare a release with fits on four fifths of the rows; None without any."""
+        if self.y is None or self.n_public < 2 * _N_FOLDS:
+            return None
+        mixed = np.random.default_rng(self.n_public).permutation(self.n_public)
+        # Dealt in the order of targets, so that all folds have all classes.
+        keys = np.asarray(self.y).reshape(self.n_public, -1)[mixed, 0]
+        order = mixed[np.argsort(keys, kind="stable")]
+        total = 0.0
+        for fold in range(_N_FOLDS):
+            held = order[fold::_N_FOLDS]
+            answer = self.answer(np.setdiff1d(order, held))
+            told = None if answer is None else self._told(score, answer, held)
+            if told is None:
+                return None
+            total += told * len(held)
+        private = self._told(score, released, order)
+        if private is None:
+            return None
+        return ReferenceComparison(
+            private, total / self.n_public, self.n_public, self.n_records
+        )
+
+    def _told(
+        self, score: Score, answer: Floats, rows: NDArray[np.intp]
+    ) -> float | None:
+        """Return the score of an answer on some rows, or None where there is none."""
+        told: Any = None
+        with np.errstate(all="ignore"), silenced(), suppress(Exception):
+            told = score(answer, take_rows(self.X, rows), take_rows(self.y, rows))
+        return None if told is None or not np.isfinite(told) else float(told)

@@ -1,0 +1,55 @@
+"""What a private model is worth beside one of the public records alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["ReferenceComparison"]
+
+
+@dataclass(frozen=True)
+class ReferenceComparison:
+    """Scores of what was released, and of public records alone, on these.
+
+    Parameters
+    ----------
+    private : float
+        Score, on all public records, of what was released: before it is weighed with
+        anything public. As `score` of the estimator: the coefficient of determination
+        or the accuracy, say.
+
+    public_only : float
+        Score of the same fit on public records alone, without noise, cross-validated:
+        each fifth of the records is predicted by a fit on the others.
+
+    n_reference : int
+        Public records.
+
+    n_records : int
+        Records of the private fit.
+
+    Notes
+    -----
+    **Guarantee**. None is needed: it is computed from what was released and from public
+    records, and is charged to no ledger. It tells which model is better for people such
+    as those of the reference.
+
+    Examples
+    --------
+    >>> from skparisk.reference import ReferenceComparison
+    >>> print(ReferenceComparison(0.31, 0.46, n_reference=147, n_records=148))
+    On the 147 public records, the private model (148 records) scores 0.31 and
+    a fit on public records alone 0.46 (cross-validated).
+    """
+
+    private: float
+    public_only: float
+    n_reference: int
+    n_records: int
+
+    def __str__(self) -> str:
+        return (
+            f"On the {self.n_reference} public records, the private model "
+            f"({self.n_records} records) scores {self.private:.3g} and\na fit on "
+            f"public records alone {self.public_only:.3g} (cross-validated)."
+        )

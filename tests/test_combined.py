@@ -1,0 +1,303 @@
+"""Public records beside, and together with, what was released."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.linear_model import LinearRegression, Ridge
+
+from skparisk import (
+    KnownSensitivity,
+    PrivacyLedger,
+    PrivateEstimator,
+    PrivateLinearSVC,
+    PrivateLogisticRegression,
+    PrivateRidge,
+    SchemaReference,
+    SensitivitySampler,
+)
+from skparisk._public_fit import PublicFit
+from skparisk._simulated import simulated
+from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning, ReferenceWarning
+from skparisk.queries import FunctionQuery, RidgeQuery
+from skparisk.reference import (
+    LearnedReference,
+    ReferenceComparison,
+    SecretSample,
+    TableReference,
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(160, 3))
+Y = X @ [1.0, -1.0, 0.5] + 0.3 * RNG.normal(size=160) + 1.0
+LABELS = np.where(Y > 1.0, "yes", "no")
+OURS, PUBLIC = slice(0, 80), slice(80, 160)
+SCHEMA = SchemaReference({str(i): (-4.0, 4.0) for i in range(3)}, target=(-9.0, 9.0))
+
+LEARNED = LearnedReference(SCHEMA, epsilon=0.5)
+
+
+def sampler(**parameters):
+    return SensitivitySampler(n_pairs=60, random_state=0, **parameters)
+
+
+def fitted(model, y=Y, **parameters):
+    """Return a model that was fitted with public records."""
+    model = clone(model).set_params(gamma=0.2, noise_random_state=0, **parameters)
+    if model.sensitivity is None:
+        model.set_params(sensitivity=sampler())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        warnings.simplefilter("ignore", ReferenceWarning)
+        if y is None:
+            return model.fit(X[OURS], X_reference=X[PUBLIC])
+        return model.fit(X[OURS], y[OURS], X_reference=X[PUBLIC], y_reference=y[PUBLIC])
+
+
+SHELLS = {
+    "ridge": (PrivateRidge(1.0), Y),
+    "two targets": (PrivateRidge(1.0), np.column_stack([Y, -Y])),
+    "logistic": (PrivateLogisticRegression(1.0), LABELS),
+    "svc": (PrivateLinearSVC(1.0), LABELS),
+    "wrapped": (PrivateEstimator(Ridge()), Y),
+}
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_public_records_help_and_are_compared(name):
+    """The same noise as without them; what is served is near what they say."""
+    shell, y = SHELLS[name]
+    plain, both = (
+        fitted(shell, y, epsilon=0.05, combine=combine)
+        for combine in (None, "reference")
+    )
+    np.testing.assert_array_equal(plain.released_, both.released_)
+    assert plain.private_weight_ == 1.0
+    assert plain.reference_shift_ is None
+    assert 0.0 < both.private_weight_ < 0.2
+    assert both.reference_shift_.shape == both.released_.shape
+    assert both.score(X[OURS], y[OURS]) > plain.score(X[OURS], y[OURS])
+    comparison = both.compare_with_reference()
+    assert comparison == plain.compare_with_reference()
+    # What was released is compared, and not what knows the public records.
+    known = plain.score(X[PUBLIC], y[PUBLIC])
+    assert comparison.private == pytest.approx(known, rel=1e-12)
+    assert comparison.public_only > 0.8 > comparison.private
+    assert (comparison.n_reference, comparison.n_records) == (80, 80)
+    assert both.certificate_ == plain.certificate_
+
+
+def test_the_penalty_is_chosen_for_what_is_weighed():
+    """Weighing takes care of the noise, so that the penalty need not."""
+    plain, both = (
+        fitted(PrivateRidge(), epsilon=0.05, combine=combine)
+        for combine in (None, "reference")
+    )
+    assert both.alpha_ < plain.alpha_ / 10
+    assert both.score(X[OURS], Y[OURS]) > 0.8
+    labels = fitted(PrivateLogisticRegression(), LABELS, combine="reference")
+    assert labels.score(X[OURS], LABELS[OURS]) > 0.8
+
+
+def test_one_fit_of_all_where_there_is_no_noise():
+    """Public and private records then count alike."""
+    model = fitted(PrivateRidge(), epsilon=math.inf, combine="reference")
+    both = Ridge(1.0).fit(X, Y)
+    assert model.private_weight_ == pytest.approx(0.5, abs=0.05)
+    np.testing.assert_allclose(model.coef_, both.coef_, atol=0.02)
+
+
+def test_a_wrapped_estimator_without_targets():
+    model = fitted(
+        PrivateEstimator(KMeans(2, n_init=1)), None, combine="reference", epsilon=0.1
+    )
+    assert 0.0 < model.private_weight_ < 0.5
+    assert model.reference_comparison_ is None
+    with pytest.raises(IncompatibleError, match="at least 10 public records"):
+        model.compare_with_reference()
+
+
+def test_nothing_is_charged_and_no_record_is_kept():
+    ledger = PrivacyLedger(9.0)
+    with ledger:
+        model = fitted(PrivateRidge(), combine="reference")
+    assert len(ledger.releases) == 1
+    kept = pickle.dumps(model)
+    assert X[PUBLIC][0].tobytes() not in kept
+    assert len(kept) < len(pickle.dumps(fitted(PrivateRidge()))) + 500
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (0.5, "a sensitivity that is known"),
+        (KnownSensitivity(0.5), "a sensitivity that is known"),
+        ("bound", "a sensitivity that is known"),
+        (sampler(reference=SecretSample(0.5)), "a SecretSample draws"),
+        (sampler(reference=SCHEMA), "is a SchemaReference"),
+        (
+            sampler(reference=LearnedReference(SCHEMA, epsilon=0.5)),
+            "is a LearnedReference",
+        ),
+        (sampler(reference=SCHEMA.with_records(X)), "are made up"),
+        (sampler(), "there is no reference"),
+        (sampler(query=RidgeQuery(1.0), n_records=80).fit(X, Y), "that is fitted"),
+    ],
+)
+def test_what_has_no_public_records_is_refused(source, reason):
+    """Before anything is drawn."""
+    model = PrivateRidge(combine="reference", sensitivity=source)
+    if source == "bound":
+        model.set_params(x_norm=9.0, y_bounds=(-9, 9))
+    ledger = PrivacyLedger(9.0)
+    with ledger, pytest.raises(ValueError, match=f"combine must be None.*{reason}"):
+        model.fit(X[OURS], Y[OURS])
+    assert len(ledger.releases) == 0
+    assert not hasattr(model, "certificate_")
+
+
+def test_private_records_are_no_public_ones():
+    """Neither compared, nor weighed."""
+    model = PrivateRidge(gamma=0.2, sensitivity=sampler())
+    given = {"X_reference": X[OURS], "y_reference": Y[OURS]}
+    with pytest.warns(PrivacyLeakWarning):
+        model.fit(X[OURS], Y[OURS], **given)
+    assert model.reference_comparison_ is None
+    model.set_params(combine="reference")
+    with pytest.raises(ValueError, match="reference has records of the training"):
+        model.fit(X[OURS], Y[OURS], **given)
+
+
+def test_words_that_are_not_known():
+    with pytest.raises(ValueError, match="combine must be one of 'reference'; got 1"):
+        PrivateRidge(combine=1).fit(X, Y)
+
+
+def half_table(X, y):
+    """Return a mean of few records, and nothing of many."""
+    return np.full(1, y.mean() if len(y) < 70 else np.nan)
+
+
+def test_a_query_without_an_answer_on_all_public_records(monkeypatch):
+    monkeypatch.setattr(PublicFit, "answer", lambda self, rows: None)
+    assert fitted(PrivateRidge()).reference_comparison_ is None
+    with pytest.raises(ValueError, match="no answer on all of them together"):
+        fitted(PrivateRidge(), combine="reference")
+
+
+def test_a_public_fit_that_fails_is_no_answer():
+    """Nor is NaN."""
+    query = FunctionQuery(half_table)
+    fit = PublicFit(query, X[PUBLIC], Y[PUBLIC], 80)
+    assert fit.whole is None
+    assert fit.variances(np.zeros(1)) is None
+    few = np.arange(60)
+    np.testing.assert_allclose(fit.answer(few), Y[PUBLIC][few].mean())
+
+    def refuse(numbers, X, y):
+        raise ValueError("of the release")
+
+    assert fit.compare(np.zeros(1), refuse) is None
+    scores = iter([1.0] * 5 + [math.nan])
+    assert fit.compare(np.zeros(1), lambda *_: next(scores)) is None
+    assert PublicFit(query, X[:9], Y[:9], 80).compare(np.zeros(1), refuse) is None
+    assert PublicFit(query, X, None, 80).compare(np.zeros(1), refuse) is None
+
+
+def test_folds_have_all_classes_and_each_record_once():
+    rare = np.zeros(50)
+    rare[:5] = 1.0
+    asked = []
+
+    def note(X, y):
+        asked.append(np.sort(X[:, 0]))
+        assert set(y) == {0.0, 1.0}
+        return np.zeros(1)
+
+    records = np.arange(50.0)[:, None]
+    fit = PublicFit(FunctionQuery(note), records, rare, 30)
+    held = []
+    found = fit.compare(np.ones(1), lambda a, X, y: held.append(X) or float(a[0]))
+    assert found == ReferenceComparison(1.0, 0.0, n_reference=50, n_records=30)
+    assert [len(each) for each in asked] == [40] * 5
+    assert sorted(np.concatenate(held[:5])[:, 0]) == list(range(50))
+
+
+def test_the_cross_validated_score_is_that_of_scikit_learn():
+    """Of its fits on the same folds."""
+    model = fitted(PrivateRidge(alpha=8.0))
+    scores = []
+    X_public, y_public = X[PUBLIC], Y[PUBLIC]
+    mixed = np.random.default_rng(80).permutation(80)
+    order = mixed[np.argsort(y_public[mixed], kind="stable")]
+    for fold in range(5):
+        held = np.isin(np.arange(80), order[fold::5])
+        fit = Ridge(8.0).fit(X_public[~held], y_public[~held])
+        scores.append(fit.score(X_public[held], y_public[held]))
+    assert model.compare_with_reference().public_only == pytest.approx(np.mean(scores))
+
+
+def test_the_jackknife_agrees_with_the_bootstrap():
+    """And with the formula of least squares."""
+    query = RidgeQuery(1e-9)
+    fit = PublicFit(query, X, Y, 160)
+    jackknife = fit.variances(fit.whole)
+    rng = np.random.default_rng(0)
+    rows = rng.integers(160, size=(400, 160))
+    bootstrap = np.var([query(X[each], Y[each]) for each in rows], axis=0)
+    np.testing.assert_allclose(jackknife, bootstrap, rtol=0.4)
+    residual = Y - LinearRegression().fit(X, Y).predict(X)
+    design = np.column_stack([X, np.ones(160)])
+    known = np.diag(np.linalg.inv(design.T @ design)) * residual.var()
+    np.testing.assert_allclose(jackknife, known, rtol=0.4)
+
+
+def test_a_bias_is_what_the_penalty_makes():
+    """Twice as large for each of half as many records; none without a penalty."""
+    fit = PublicFit(RidgeQuery(20.0), X[:40], Y[:40], 80)
+    known = RidgeQuery(20.0)(X[:40], Y[:40]) - RidgeQuery(10.0)(X[:40], Y[:40])
+    np.testing.assert_allclose(fit.bias(fit.whole), known)
+    mean = PublicFit(FunctionQuery(half_table), X[:40], Y[:40], 80)
+    assert mean.bias(mean.whole).tolist() == [0.0]
+    assert PublicFit(FunctionQuery(half_table), X, Y, 80).bias(np.ones(1)) == 0.0
+
+
+def test_pairs_alone_tell_where_the_table_is_large(monkeypatch):
+    """Without rows that repeat there is nothing to mend."""
+    asked = []
+    variances = PublicFit.variances
+    monkeypatch.setattr(
+        PublicFit, "variances", lambda *each: asked.append(1) or variances(*each)
+    )
+    fitted(PrivateRidge(), combine="reference")
+    assert asked == [1]
+    model = PrivateRidge(gamma=0.2, combine="reference", sensitivity=sampler())
+    model.fit(X[:20], Y[:20], X_reference=X[20:], y_reference=Y[20:])
+    assert asked == [1]
+    assert 0.0 < model.private_weight_ < 1.0
+
+
+def test_fits_that_are_simulated_are_compared_with_nothing():
+    with simulated():
+        model = fitted(PrivateRidge(), combine="reference")
+    assert model.reference_comparison_ is None
+    assert model.private_weight_ < 1.0
+
+
+def test_the_table_of_a_sampler_serves_as_well():
+    table = TableReference(X[PUBLIC], Y[PUBLIC])
+    model = PrivateRidge(gamma=0.2, combine="reference", random_state=0)
+    model.set_params(sensitivity=sampler(reference=table, n_records=80))
+    model.fit(X[OURS], Y[OURS])
+    assert model.compare_with_reference().n_reference == 80
+
+
+def test_the_words_of_a_comparison():
+    assert str(ReferenceComparison(0.25, 0.5, n_reference=30, n_records=60)) == (
+        "On the 30 public records, the private model (60 records) scores 0.25 and\n"
+        "a fit on public records alone 0.5 (cross-validated)."
+    )
