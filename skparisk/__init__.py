@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from skparisk.ledger import PrivacyLedger
     from skparisk.linear_model import PrivateLogisticRegression, PrivateRidge
     from skparisk.model_selection import PrivateGridSearchCV, search_certificate
+    from skparisk.moments import PrivateMoments
     from skparisk.reference import LearnedReference, SchemaReference, SecretSample
     from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
     from skparisk.svm import PrivateLinearSVC
@@ -52,6 +53,7 @@ __all__ = [
     "PrivateKernelDensity",
     "PrivateLinearSVC",
     "PrivateLogisticRegression",
+    "PrivateMoments",
     "PrivateRidge",
     "ReferenceAudit",
     "ReferenceWarning",
@@ -90,6 +92,7 @@ _HOMES = {
     "ledger": ("PrivacyLedger",),
     "linear_model": ("PrivateLogisticRegression", "PrivateRidge"),
     "model_selection": ("PrivateGridSearchCV", "search_certificate"),
+    "moments": ("PrivateMoments",),
     "reference": ("LearnedReference", "SchemaReference", "SecretSample"),
     "sensitivity": ("KnownSensitivity", "SensitivitySampler"),
     "svm": ("PrivateLinearSVC",),

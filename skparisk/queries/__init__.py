@@ -24,6 +24,7 @@ from skparisk.queries._estimator import (
 )
 from skparisk.queries._linear_svc import LinearSVCQuery
 from skparisk.queries._logistic import LogisticRegressionQuery
+from skparisk.queries._moments import MomentsQuery, moments_sensitivity_bound
 from skparisk.queries._ridge import RidgeQuery
 from skparisk.queries._units import UnitsQuery
 
@@ -35,6 +36,7 @@ __all__ = [
     "LinearSVCQuery",
     "LogisticRegressionQuery",
     "MeanQuery",
+    "MomentsQuery",
     "PairDifferences",
     "PredictionReader",
     "Query",
@@ -43,4 +45,5 @@ __all__ = [
     "RidgeQuery",
     "UnitsQuery",
     "kernel_density_sensitivity_bound",
+    "moments_sensitivity_bound",
 ]

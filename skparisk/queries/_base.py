@@ -87,6 +87,15 @@ class Query:
         """Whether it takes records as they are given, and not only finite numbers."""
         return False
 
+    @property
+    def is_sum(self) -> bool:
+        """Whether answers on neighbors differ by what one record adds, exactly.
+
+        Whatever the records are that both have: these are then not drawn, so that a
+        table gives as many pairs as it has pairs of rows.
+        """
+        return False
+
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         """Return the answer, of shape (n_outputs,)."""
         raise TypeError(f"{type(self).__name__} does not say what it computes.")

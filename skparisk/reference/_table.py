@@ -109,7 +109,9 @@ class TableReference(Reference):
           "add-remove", ``2 * n_pairs``).
         * "disjoint": no row is used twice in any pair, so that the guarantee is over
           whole databases of the *population*. Needs ``n_pairs * (n_records + 1)`` rows
-          (with "add-remove", ``n_pairs * n_records``).
+          (with "add-remove", ``n_pairs * n_records``); for sums
+          (:class:`~skparisk.queries.MomentsQuery`), whose databases need not be drawn,
+          ``2 * n_pairs`` rows (with "add-remove", ``n_pairs``).
         * "subsample": without replacement within a pair of databases; needs one row
           more than a database has records. The guarantee is over random subsets of the
           table.

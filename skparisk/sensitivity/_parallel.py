@@ -167,14 +167,15 @@ def sample_pairs(
     entropy = check_random_state(random_state, "random_state").bytes(16)
     root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
     source_seed, pairs_seed = root.spawn(2)
+    n_drawn = 1 if query.is_sum else n_records
     source = bind_pairs(
         reference,
         n_pairs=n_pairs,
-        n_records=n_records,
+        n_records=n_drawn,
         relation=relation,
         seed=source_seed,
     )
-    size = block_size(n_records)
+    size = block_size(n_drawn)
     starts = range(0, n_pairs, size)
     blocks = [
         (start, min(size, n_pairs - start), seed)
@@ -189,7 +190,7 @@ def sample_pairs(
             [blocks[i] for i in indices],
             query,
             source,
-            n_records,
+            (n_records, n_drawn),
             schema,
             form,
             os.getpid(),
@@ -245,13 +246,17 @@ def _sample_blocks(
     blocks: Sequence[Block],
     query: Query,
     source: RecordSource,
-    n_records: int,
+    sizes: tuple[int, int],
     schema: Schema,
     form: Form,
     parent: int,
     private: bool,
 ) -> list[PairDifferences]:
-    """Return the differences of each block of pairs, in one worker."""
+    """Return the differences of each block of pairs, in one worker.
+
+    `sizes` are the records of a database, and those that are drawn of it.
+    """
+    n_records, n_drawn = sizes
     pool = None
     done: list[PairDifferences] = []
     # One thread per worker, so that sums do not depend on the number of threads;
@@ -264,7 +269,7 @@ def _sample_blocks(
         for start, size, seed in blocks:
             pairs = draw_pairs(
                 source,
-                n_records=n_records,
+                n_records=n_drawn,
                 start=start,
                 size=size,
                 seed=seed,

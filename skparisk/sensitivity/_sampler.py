@@ -409,10 +409,11 @@ default="auto"
         form: Form = "array" if schema.container == "array" else "given"
         form = form if query.any_table else "numbers"
         rng = check_random_state(self.random_state, "random_state")
+        n_drawn = 1 if query.is_sum else n_records
         asked = check_repeatable(
             query,
             reference,
-            n_records=n_records,
+            n_records=n_drawn,
             form=form,
             entropy=rng.bytes(16),
             private=private,
@@ -433,7 +434,8 @@ default="auto"
         pairs.draw_seed = int.from_bytes(rng.bytes(16), "little")
         pairs.sketch, pairs.domain = reference.sketch, reference.domain
         pairs.learning = reference.learning
-        pairs.answer, pairs.weights = asked.answer, asked.weights
+        pairs.answer = None if query.is_sum else asked.answer  # that of one record
+        pairs.weights = asked.weights
         if pairs.domain is not None:
             pairs.largest_move = query.largest_move(
                 pairs.domain, n_records, self.relation
@@ -445,7 +447,7 @@ default="auto"
             schema, container=drawn.container, kinds=known.kinds
         )
         shortcomings = reference.shortcomings(
-            n_records=n_records,
+            n_records=n_drawn,
             n_own=n_own(self.relation),
             n_outputs=pairs.n_outputs,
             gamma=terms.target.gamma,

@@ -1,0 +1,361 @@
+"""Models that are computed from released sums: they are not fitted to records."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
+from sklearn.utils.validation import validate_data
+
+from skparisk._validate import check_at_least, check_probability
+from skparisk.certificate import Certificate
+from skparisk.exceptions import IncompatibleError
+from skparisk.moments._sums import Columns, Floats, ReleasedSums, positive_part
+from skparisk.moments._units import Units
+
+__all__ = [
+    "MomentsOLS",
+    "MomentsPCA",
+    "MomentsRidge",
+    "fit_damped",
+    "fit_ols",
+    "fit_pca",
+    "fit_ridge",
+]
+
+# Share of the noise's spectral norm that is the penalty.
+_DAMPING = 0.4
+# Less of the largest eigenvalue is what rounding leaves.
+_TINY = 2.0**-40
+
+
+class FromMoments(BaseEstimator):
+    """A model of released sums."""
+
+    certificate_: Certificate
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    _units: Units
+
+    def fit(self, X: Any, y: Any = None) -> NoReturn:
+        """Raise: a fit would take records, and release what it finds without noise.
+
+        Parameters
+        ----------
+        X, y : ignored
+            For the interface of scikit-learn.
+        """
+        raise IncompatibleError(
+            f"{type(self).__name__} is computed from released sums and cannot be "
+            "fitted to records: make it from a PrivateMoments, as with moments.ridge()."
+        )
+
+    def __sklearn_clone__(self) -> NoReturn:
+        raise IncompatibleError(
+            f"{type(self).__name__} is computed from released sums and cannot be "
+            "cloned, as there is nothing to fit: use it as it is, copy it with "
+            "copy.deepcopy, or freeze it with sklearn.frozen.FrozenEstimator."
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def know(self, certificate: Certificate, names: Any, units: Units) -> None:
+        """Set what is known of the release and of the features."""
+        self.certificate_ = certificate
+        self.n_features_in_ = len(units.center)
+        self._units = units
+        if names is not None:
+            self.feature_names_in_ = names
+
+    def _check(self, X: Any) -> Floats:
+        """Return records that are moved to where those that were summed are."""
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return self._units.move(X)
+
+
+class _Linear(RegressorMixin, FromMoments):
+    """A linear function of the features."""
+
+    coef_: Floats
+    intercept_: Any
+
+    def predict(self, X: Any) -> Floats:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Records, with the features that the model was made for. They are moved to
+            the bounds, and shortened, as those that were summed.
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
+        """
+        return np.asarray(self._check(X) @ self.coef_.T + self.intercept_)
+
+
+class MomentsRidge(_Linear):
+    """Ridge regression from released sums; made by :meth:`PrivateMoments.ridge`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,) or (n_targets, n_features)
+        Coefficients.
+
+    intercept_ : float or ndarray of shape (n_targets,)
+        Intercept, not penalized but with "auto".
+
+    penalty_ : float
+        Penalty: of coefficients in the units of the data; with "auto" in units of
+        `scale_`, and of the intercept as well.
+
+    certificate_ : Certificate
+        That of the release.
+
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        The features, and their names, where they had names.
+    """
+
+    penalty_: float
+
+
+class MomentsOLS(_Linear):
+    """Least squares from released sums; made by :meth:`PrivateMoments.ols`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Coefficients.
+
+    intercept_ : float
+        Intercept.
+
+    stderr_ : ndarray of shape (n_features,)
+        Standard errors, of the draw of the records and of the noise.
+
+    intercept_stderr_ : float
+        That of the intercept.
+
+    covariance_ : ndarray of shape (n_features + 1, n_features + 1)
+        Covariance of the intercept and the coefficients.
+
+    noise_covariance_ : ndarray of shape (n_features + 1, n_features + 1)
+        The part of it that the noise has.
+
+    residual_variance_ : float
+        Of the targets about their predictions, without the noise.
+
+    dof_ : int
+        Records less parameters.
+
+    certificate_ : Certificate
+        That of the release.
+
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        The features, and their names, where they had names.
+    """
+
+    stderr_: Floats
+    intercept_stderr_: float
+    covariance_: Floats
+    noise_covariance_: Floats
+    residual_variance_: float
+    dof_: int
+
+    def confint(self, level: float = 0.95) -> Floats:
+        """Return confidence intervals that know the noise.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Probability that an interval holds the coefficient, in (0, 1).
+
+        Returns
+        -------
+        intervals : ndarray of shape (n_features + 1, 2)
+            Of the intercept and of each coefficient.
+        """
+        level = check_probability(level, "level")
+        center = np.concatenate([[self.intercept_], self.coef_])
+        stderr = np.concatenate([[self.intercept_stderr_], self.stderr_])
+        reach = stats.t.ppf(0.5 + level / 2, self.dof_) * stderr
+        return np.column_stack([center - reach, center + reach])
+
+
+class MomentsPCA(TransformerMixin, FromMoments):
+    """Principal components from released sums; made by :meth:`PrivateMoments.pca`.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_features)
+        Directions, those of most variance first.
+
+    explained_variance_, explained_variance_ratio_ : ndarray of shape (n_components,)
+        Variance along each, and its share of all.
+
+    mean_ : ndarray of shape (n_features,)
+        Mean of each feature.
+
+    certificate_ : Certificate
+        That of the release.
+
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        The features, and their names, where they had names.
+    """
+
+    components_: Floats
+    explained_variance_: Floats
+    explained_variance_ratio_: Floats
+    mean_: Floats
+
+    def transform(self, X: Any) -> Floats:
+        """Return coordinates along the components.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Records.
+
+        Returns
+        -------
+        coordinates : ndarray of shape (n_rows, n_components)
+        """
+        return np.asarray((self._check(X) - self.mean_) @ self.components_.T)
+
+    def inverse_transform(self, X: Any) -> Floats:
+        """Return the records that coordinates stand for.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_components)
+            Coordinates.
+
+        Returns
+        -------
+        records : ndarray of shape (n_rows, n_features)
+        """
+        return np.asarray(np.asarray(X) @ self.components_ + self.mean_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
+
+def fit_ridge(
+    sums: ReleasedSums, alpha: float, features: Columns, targets: Columns
+) -> MomentsRidge:
+    """Return ridge regression as scikit-learn's, with an intercept of no penalty."""
+    about, scale = sums.centered, sums.scale[features]
+    values, vectors = positive_part(about[np.ix_(features, features)])
+    # The penalty is of coefficients in units of the data.
+    matrix = (vectors * values) @ vectors.T + np.diag(alpha / scale**2)
+    theta = np.linalg.pinv(matrix, hermitian=True) @ about[np.ix_(features, targets)]
+    mean = sums.mean
+    constant = mean[targets] - mean[features] @ theta
+    return _in_units(sums, constant, theta, features, targets)
+
+
+def fit_damped(sums: ReleasedSums, features: Columns, targets: Columns) -> MomentsRidge:
+    """Return ridge regression with a penalty as large as the noise wants it.
+
+    In scales, and of the intercept as well, as the coefficient of a constant that is
+    as large as a usual feature: the means are noisy, too.
+    """
+    rows = np.concatenate([[0], features + 1])
+    matrix = sums.matrix[np.ix_(rows, rows)]
+    penalty = _DAMPING * sums.noise_size(features)
+    usual = np.trace(matrix[1:, 1:]) / len(features) / sums.n_records
+    units = np.ones(len(rows))
+    units[0] = math.sqrt(max(usual, 2.0**-10))
+    values, vectors = positive_part(units[:, None] * matrix * units)
+    products = units[:, None] * sums.matrix[np.ix_(rows, targets + 1)]
+    damped = values + penalty
+    shares = np.divide(
+        1.0, damped, out=np.zeros_like(damped), where=damped > _TINY * damped.max()
+    )
+    theta = units[:, None] * ((vectors * shares) @ vectors.T @ products)
+    model = _in_units(sums, theta[0], theta[1:], features, targets)
+    model.penalty_ = penalty
+    return model
+
+
+def _in_units(
+    sums: ReleasedSums,
+    constant: Floats,
+    theta: Floats,
+    features: Columns,
+    targets: Columns,
+) -> MomentsRidge:
+    """Return a model of data in their own units."""
+    model = MomentsRidge()
+    units = sums.scale[targets]
+    coef = (theta / sums.scale[features][:, None] * units).T
+    base = sums.center[targets] + units * constant
+    model.coef_, model.intercept_ = coef, base - coef @ sums.center[features]
+    return model
+
+
+def fit_ols(sums: ReleasedSums, features: Columns, target: int) -> MomentsOLS:
+    """Return least squares with standard errors, by the delta method."""
+    rows = np.concatenate([[0], features + 1])
+    matrix = sums.matrix[np.ix_(rows, rows)]
+    dof = sums.n_records - len(rows)
+    if dof < 1 or np.linalg.eigvalsh(matrix)[0] <= 0:
+        raise ValueError(
+            f"features must be fewer for least squares: of {len(features)} features "
+            "and an intercept the released sums do not tell all directions from noise. "
+            "Name some of them, or use ridge."
+        )
+    inverse = np.linalg.inv(matrix)
+    theta = inverse @ sums.matrix[rows, target + 1]
+    weights = np.zeros(sums.n_columns + 1)
+    weights[rows], weights[target + 1] = -theta, 1.0
+    noise = sums.noise_of_residuals(rows, weights)
+    # The noise that least squares has followed makes residuals look smaller.
+    squares = weights @ sums.matrix @ weights + np.sum(inverse * noise)
+    variance = max(float(squares), 0.0) / dof
+    # Back to the units of the data, in which the intercept depends on all.
+    unit = sums.scale[target]
+    back = np.diag(np.concatenate([[unit], unit / sums.scale[features]]))
+    back[0, 1:] = -np.diag(back)[1:] * sums.center[features]
+    of_noise = back @ inverse @ noise @ inverse @ back.T
+    model = MomentsOLS()
+    found = back @ theta
+    model.intercept_ = float(found[0] + sums.center[target])
+    model.coef_ = found[1:]
+    model.covariance_ = variance * back @ inverse @ back.T + of_noise
+    model.noise_covariance_ = of_noise
+    errors = np.sqrt(np.diag(model.covariance_))
+    model.intercept_stderr_, model.stderr_ = float(errors[0]), errors[1:]
+    model.residual_variance_ = variance * float(unit) ** 2
+    model.dof_ = dof
+    return model
+
+
+def fit_pca(
+    covariance: Floats, mean: Floats, n_components: int, features: Columns
+) -> MomentsPCA:
+    """Return the directions of most variance."""
+    k = check_at_least(n_components, "n_components", 1)
+    if k > len(features):
+        raise ValueError(
+            f"n_components must be at most the {len(features)} features, got {k}."
+        )
+    values, vectors = positive_part(covariance[np.ix_(features, features)])
+    order = np.argsort(-values)[:k]
+    components = vectors[:, order].T
+    largest = np.argmax(np.abs(components), axis=1)
+    components *= np.sign(components[np.arange(k), largest])[:, None]
+    model = MomentsPCA()
+    model.components_, model.mean_ = components, mean[features]
+    model.explained_variance_ = values[order]
+    total = values.sum()
+    shares = np.divide(values[order], total, out=np.zeros(k), where=total > 0)
+    model.explained_variance_ratio_ = shares
+    return model

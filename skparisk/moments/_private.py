@@ -1,0 +1,491 @@
+"""PrivateMoments: sums that are released once, and the models they serve."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from skparisk._fitted import forget_fit
+from skparisk._private import PrivateMixin
+from skparisk._private_data import validate_private
+from skparisk._silence import hide_values
+from skparisk._training_data import SensitivitySource, reference_table
+from skparisk._validate import check_at_least, check_choice, check_positive
+from skparisk.exceptions import IncompatibleError
+from skparisk.laws._names import as_law
+from skparisk.mechanisms import AdditiveNoise
+from skparisk.moments._models import (
+    FromMoments,
+    MomentsOLS,
+    MomentsPCA,
+    MomentsRidge,
+    fit_damped,
+    fit_ols,
+    fit_pca,
+    fit_ridge,
+)
+from skparisk.moments._sums import Columns, Floats, ReleasedSums, positive_part
+from skparisk.moments._units import (
+    Units,
+    declared_units,
+    pair_rows,
+    units_of_rows,
+)
+from skparisk.queries import MomentsQuery, moments_sensitivity_bound
+from skparisk.reference import Reference, TableReference
+from skparisk.reference._base import is_reference
+from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
+
+__all__ = ["PrivateMoments"]
+
+Model = TypeVar("Model", bound=FromMoments)
+
+
+class PrivateMoments(PrivateMixin, BaseEstimator):
+    """Sums of records and of their products, released once, with noise.
+
+    Everything else is computed from the released sums, for nothing more: ridge
+    regression for any penalty, least squares with standard errors that know the noise,
+    for any subset of the columns; means, covariances, correlations and principal
+    components.
+
+    Parameters
+    ----------
+    epsilon, gamma : float, default=1.0 and 0.05
+        Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
+
+    sensitivity : SensitivitySampler, KnownSensitivity, "bound" or None, default=None
+        Where the sensitivity comes from: :ref:`private-parameters`. "bound" is
+        :func:`~skparisk.queries.moments_sensitivity_bound`, and takes `bounds`, or a
+        reference that has them. A known one is in units in which all of these are
+        [-1, 1].
+
+    bounds : pair of float or sequence of pairs, default=None
+        Lowest and highest value, of all features or of each, public. Private records
+        are clipped to them, silently. None: those of the reference, if it is a schema.
+
+    y_bounds : pair of float or sequence of pairs, default=None
+        The same for the targets, with `bounds`.
+
+    reach : float, default=1.0
+        With bounds: largest root mean square of the features of a record, in (0, 1],
+        where each is in [-1, 1] between its bounds; those that are longer are
+        shortened, silently. The smaller, the less noise there is: 0.4 is often good
+        for predictions with `ridge`. Models are then of the shortened records, and
+        shorten what they predict from.
+
+    n_jobs, random_state, noise_random_state, verbose
+        Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
+
+    Attributes
+    ----------
+    sums_ : ndarray of shape (n_outputs,)
+        What is released: sums of all columns, features first, and then of the products
+        of columns i and j, i <= j; in units of `scale_` from `center_`.
+
+    noise_covariance_ : ndarray of shape (n_outputs, n_outputs)
+        Covariance of the noise in them.
+
+    center_, scale_ : ndarray of shape (n_columns,)
+        Public: middles and half widths of the bounds, or means and standard deviations
+        of some public records.
+
+    n_records_, n_targets_ : int
+        Records that were summed, which is public, and columns of the targets.
+
+    epsilon_, gamma_, risk_, confidence_ : float
+    sensitivity_, noise_scale_, noise_epsilon_ : float
+    certificate_, sampler_, n_features_in_, feature_names_in_ : objects
+        The claim, the noise and the data: :ref:`private-attributes`. Models that are
+        made from the sums have the same `certificate_`.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-moments`). That of all private estimators:
+    :ref:`private-parameters`. Neighboring databases differ by what two records differ
+    by, whatever the others are. So each row of a public table is used in one pair, if
+    there are enough for the risk: it is then over *people* of the population that the
+    table was drawn from. One row in five is used for the units alone. Records more than
+    32 scales from the center are moved there, and all are rounded to a fine grid.
+
+    What is computed from the sums is post-processing: after "both" it has a delta.
+
+    Examples
+    --------
+    >>> from skparisk import PrivateMoments
+    >>> from skparisk.datasets import load_census
+    >>> X, y = load_census(return_X_y=True)
+    >>> moments = PrivateMoments(epsilon=1.0, random_state=0)
+    >>> public = {"X_reference": X[9000:], "y_reference": y[9000:]}
+    >>> moments = moments.fit(X[:9000], y[:9000], **public)
+    >>> moments.ridge().predict(X[:2]).shape, moments.pca(2).components_.shape
+    ((2,), (2, 8))
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        gamma: float = 0.05,
+        sensitivity: Any = None,
+        bounds: Any = None,
+        y_bounds: Any = None,
+        reach: float = 1.0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        noise_random_state: Any = None,
+        verbose: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.gamma = gamma
+        self.sensitivity = sensitivity
+        self.bounds = bounds
+        self.y_bounds = y_bounds
+        self.reach = reach
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.noise_random_state = noise_random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        X_reference: Any = None,
+        y_reference: Any = None,
+    ) -> Self:
+        """Sum the records, and release the sums with noise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_records, n_features)
+            Private records.
+
+        y : array-like of shape (n_records,) or (n_records, n_targets), default=None
+            Their targets. None: no regressions.
+
+        X_reference, y_reference : array-like, default=None
+            Public records, and their targets: :ref:`private-fit`.
+
+        Returns
+        -------
+        self : PrivateMoments
+
+        Raises
+        ------
+        ValueError, CalibrationError, IncompatibleError
+            For these, and what it warns of, see :ref:`private-fit`. Also if there are
+            neither bounds nor public records.
+        """
+        forget_fit(self)
+        source = self._check_privacy({})
+        if isinstance(source, SensitivitySampler) and source.relation != "replace-one":
+            raise ValueError(
+                "relation must be 'replace-one' for moments, which take the number of "
+                f"records as public; got {source.relation!r}."
+            )
+        table = reference_table(X_reference, y_reference, needs_y=y is not None)
+        if y is None:
+            features, targets = validate_private(self, X, dtype=np.float64), None
+        else:
+            features, targets = validate_private(
+                self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
+            )
+            targets = hide_values(np.asarray, targets, dtype=np.float64)
+        n_targets = 0 if targets is None else targets.size // len(targets)
+        widths = (features.shape[1], n_targets)
+        query = self._fitted_query(source, widths)
+        units, paired = None, table
+        if query is None:
+            units, paired = self._find_units(source, table, widths, X_reference)
+        data = self._recognize(source, X, features, targets, table)
+        if data.reference_is_private:
+            raise ValueError(
+                "X_reference must hold no private records, because the units of the "
+                "sums are taken from it, without noise: give public records, or bounds."
+            )
+        data = dataclasses.replace(data, table=paired)
+        if units is not None:
+            units = dataclasses.replace(units, weighted=source == "bound")
+            query = units.query(data.n_records, n_targets)
+        assert query is not None
+        if source == "bound":
+            bound = moments_sensitivity_bound(
+                query.n_columns,
+                n_targets=n_targets,
+                radius=query.radius,
+                weights=query.weights,
+            )
+            released = self._release_known(
+                query, features, targets, KnownSensitivity(bound), proven=True
+            )
+        else:
+            released = self._release(source, query, data)
+        weights = np.ones(query.n_outputs) if query.weights is None else query.weights
+        self.sums_ = released / weights
+        self.center_, self.scale_ = np.array(query.center), np.array(query.scale)
+        self._units = Units(self.center_, self.scale_, query.limit, query.radius)
+        self.n_records_, self.n_targets_ = data.n_records, n_targets
+        self.noise_covariance_ = self._noise_covariance(source, weights)
+        return self
+
+    def ridge(
+        self, alpha: float | str = "auto", *, features: Sequence[Any] | None = None
+    ) -> MomentsRidge:
+        """Return ridge regression of the targets, for nothing more.
+
+        Parameters
+        ----------
+        alpha : float or "auto", default="auto"
+            Penalty, >= 0, as in scikit-learn's `Ridge`. "auto": 0.4 times the spectral
+            norm of the noise in the products of the features, in the median; of
+            coefficients in units of `scale_`, and of the intercept as well.
+
+        features : sequence of int or str, default=None
+            Columns to use, by position or name. None: all.
+
+        Returns
+        -------
+        model : MomentsRidge
+            Predicts from these features.
+
+        Raises
+        ------
+        ValueError
+            If there are no targets, or a parameter is out of range.
+        """
+        columns = self._columns(features)
+        if isinstance(alpha, str):
+            check_choice(alpha, "alpha", ("auto",))
+            model = fit_damped(self._sums, columns, self._targets())
+        else:
+            if alpha != 0:
+                check_positive(alpha, "alpha")
+            model = fit_ridge(self._sums, float(alpha), columns, self._targets())
+            model.penalty_ = float(alpha)
+        return self._derived(model, columns)
+
+    def ols(
+        self, *, features: Sequence[Any] | None = None, target: int = 0
+    ) -> MomentsOLS:
+        """Return least squares with standard errors, for nothing more.
+
+        The standard errors are those of least squares (residuals of one variance), with
+        what the noise adds, to first order: good where the noise is small against the
+        sums of squares of the features.
+
+        Parameters
+        ----------
+        features : sequence of int or str, default=None
+            Columns to use, by position or name. None: all.
+
+        target : int, default=0
+            Which of several targets.
+
+        Returns
+        -------
+        model : MomentsOLS
+
+        Raises
+        ------
+        ValueError
+            If there are no targets, or the noise hides some direction of the features.
+        """
+        columns, targets = self._columns(features), self._targets()
+        index = check_at_least(target, "target", 0)
+        if index >= len(targets):
+            raise ValueError(
+                f"target must be below the number of targets, {len(targets)}; got "
+                f"{target!r}."
+            )
+        model = fit_ols(self._sums, columns, int(targets[index]))
+        return self._derived(model, columns)
+
+    def pca(
+        self, n_components: int, *, features: Sequence[Any] | None = None
+    ) -> MomentsPCA:
+        """Return principal components of the features, for nothing more.
+
+        Parameters
+        ----------
+        n_components : int
+            Directions, from 1 to the number of features.
+
+        features : sequence of int or str, default=None
+            Columns to use, by position or name. None: all.
+
+        Returns
+        -------
+        model : MomentsPCA
+            Transforms these features.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is out of range.
+        """
+        columns = self._columns(features)
+        model = fit_pca(self.covariance(), self.mean(), n_components, columns)
+        return self._derived(model, columns)
+
+    def mean(self) -> Floats:
+        """Return the mean of each column, targets last.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_columns,)
+        """
+        return np.asarray(self.center_ + self.scale_ * self._sums.mean)
+
+    def covariance(self) -> Floats:
+        """Return the covariance of all columns, targets last.
+
+        Returns
+        -------
+        covariance : ndarray of shape (n_columns, n_columns)
+            The nearest that is positive semidefinite, in units of `scale_`.
+        """
+        values, vectors = positive_part(
+            self._sums.centered / max(self.n_records_ - 1, 1)
+        )
+        matrix = (vectors * values) @ vectors.T
+        return np.asarray(self.scale_[:, None] * matrix * self.scale_)
+
+    def correlation(self) -> Floats:
+        """Return the correlation of all columns, targets last.
+
+        Returns
+        -------
+        correlation : ndarray of shape (n_columns, n_columns)
+            In [-1, 1]; 0 with a column that does not vary but for the noise.
+        """
+        covariance = self.covariance()
+        deviations = np.sqrt(np.diag(covariance))
+        units = np.divide(
+            1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0
+        )
+        correlation = (units[:, None] * covariance * units).clip(-1, 1)
+        np.fill_diagonal(correlation, 1.0)
+        return np.asarray(correlation)
+
+    @property
+    def _sums(self) -> ReleasedSums:
+        check_is_fitted(self, "certificate_")
+        return ReleasedSums(
+            self.sums_,
+            self.noise_covariance_,
+            self.n_records_,
+            self.center_,
+            self.scale_,
+        )
+
+    def _targets(self) -> Columns:
+        """Return the columns of the targets."""
+        if not self.n_targets_:
+            raise ValueError("y must be given to fit, for regressions: there was none.")
+        return np.arange(self.n_targets_) + self.n_features_in_
+
+    def _columns(self, features: Sequence[Any] | None) -> Columns:
+        """Return positions of features that are named or numbered."""
+        check_is_fitted(self, "certificate_")
+        known = list(range(self.n_features_in_))
+        if features is None:
+            return np.array(known)
+        if self._units.radius is not None:
+            raise ValueError(
+                "features must be None with a reach below 1, because records were "
+                f"shortened by all of their features; got {features!r}."
+            )
+        names = list(getattr(self, "feature_names_in_", ()))
+        found = []
+        for feature in features:
+            if isinstance(feature, str) and feature in names:
+                found.append(names.index(feature))
+            elif isinstance(feature, Integral) and feature in known:
+                found.append(int(feature))
+            else:
+                raise ValueError(
+                    f"features must be names or positions of the "
+                    f"{self.n_features_in_} features, got {feature!r}."
+                )
+        if not found or len(set(found)) < len(found):
+            raise ValueError(
+                f"features must be at least one, each once, got {features!r}."
+            )
+        return np.array(found)
+
+    def _derived(self, model: Model, columns: Columns) -> Model:
+        """Return a model that knows its features and the claim."""
+        names = getattr(self, "feature_names_in_", None)
+        names = None if names is None else names[columns]
+        if isinstance(model, MomentsRidge) and self.n_targets_ == 1:
+            model.coef_, model.intercept_ = model.coef_[0], float(model.intercept_[0])
+        model.know(self.certificate_, names, self._units.of(columns))
+        return model
+
+    def _fitted_query(
+        self, source: SensitivitySource, widths: tuple[int, int]
+    ) -> MomentsQuery | None:
+        """Return the query of a fitted sampler, of which there are units already."""
+        if not (isinstance(source, SensitivitySampler) and hasattr(source, "query_")):
+            return None
+        query = source.query_
+        if (
+            not isinstance(query, MomentsQuery)
+            or (query.n_columns - query.n_targets, query.n_targets) != widths
+        ):
+            raise IncompatibleError(
+                f"The SensitivitySampler was fitted for {query}, but sums of "
+                f"{widths[0]} features and {widths[1]} targets are to be released."
+            )
+        return query
+
+    def _find_units(
+        self,
+        source: SensitivitySource,
+        table: Reference | None,
+        widths: tuple[int, int],
+        given: Any,
+    ) -> tuple[Units, Reference | None]:
+        """Return units, and the reference with each of its rows in one pair."""
+        sampler = source if isinstance(source, SensitivitySampler) else None
+        reference = table
+        if table is None and sampler is not None and is_reference(sampler.reference):
+            reference = sampler.reference
+        units = declared_units(
+            self.bounds, self.y_bounds, reference, widths, self.reach
+        )
+        if units is None and sampler is None:
+            raise ValueError(
+                f"bounds must be given with sensitivity={source!r}, or a schema as "
+                "X_reference."
+            )
+        pool = reference.whole if reference is not None else None
+        if units is None and pool is None:
+            raise ValueError(
+                "X_reference must be public records for the units of the sums, or "
+                "bounds be given; neither was."
+            )
+        if sampler is not None and table is not None and not is_reference(given):
+            assert isinstance(table, TableReference)  # of arrays
+            pool, table = pair_rows(table, sampler, with_units=units is None)
+        if units is None:
+            assert pool is not None
+            units = units_of_rows(pool.numbers, widths)
+        return units, table
+
+    def _noise_covariance(self, source: SensitivitySource, weights: Any) -> Floats:
+        """Return the covariance of the noise that was added."""
+        if self.sampler_ is not None:
+            noise = self.sampler_.mechanism_
+            assert isinstance(noise, AdditiveNoise)  # a law that chooses is refused
+            return noise.covariance()
+        law = as_law(source.law if isinstance(source, KnownSensitivity) else "laplace")
+        return np.diag((self.noise_scale_ * law.deviation / np.asarray(weights)) ** 2)

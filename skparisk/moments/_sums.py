@@ -1,0 +1,113 @@
+"""What can be computed from released sums, with what the noise does to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk.queries._moments import output_columns
+
+__all__ = ["ReleasedSums", "positive_part"]
+
+Floats = NDArray[np.float64]
+Columns = NDArray[np.intp]
+
+# Draws of the noise whose size is looked at.
+_N_DRAWS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedSums:
+    """Noisy sums of columns and of products of columns, and the noise in them.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (d * (d + 3) / 2,)
+        As :class:`~skparisk.queries.MomentsQuery` orders them.
+
+    noise_covariance : ndarray of shape (n_outputs, n_outputs)
+        Covariance of their noise.
+
+    n_records : int
+        Records that were summed.
+
+    center, scale : ndarray of shape (d,)
+        What columns were moved and divided by.
+    """
+
+    sums: Floats
+    noise_covariance: Floats
+    n_records: int
+    center: Floats
+    scale: Floats
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.center)
+
+    @cached_property
+    def places(self) -> tuple[Columns, Columns]:
+        """Row and column of each output in `matrix`, of which row 0 is a constant's."""
+        i, j = output_columns(self.n_columns)
+        return i + 1, j + 1
+
+    def as_matrix(self, outputs: Floats, constant: float = 0.0) -> Floats:
+        """Return sums of products of all columns, the first of which is constant."""
+        matrix = np.empty((self.n_columns + 1, self.n_columns + 1))
+        i, j = self.places
+        matrix[0, 0], matrix[i, j], matrix[j, i] = constant, outputs, outputs
+        return matrix
+
+    @cached_property
+    def matrix(self) -> Floats:
+        return self.as_matrix(self.sums, self.n_records)
+
+    @property
+    def mean(self) -> Floats:
+        """Mean of each column, in scales from the center."""
+        return self.matrix[0, 1:] / self.n_records
+
+    @cached_property
+    def centered(self) -> Floats:
+        """Sums of products of columns about their means, in scales."""
+        mean = self.mean
+        return self.matrix[1:, 1:] - self.n_records * np.outer(mean, mean)
+
+    def noise_size(self, columns: Columns) -> float:
+        """Return the spectral norm of the noise in products of columns, in the median.
+
+        By draws of normal noise of the same covariance, with a fixed seed.
+        """
+        i, j = self.places
+        among = np.flatnonzero(np.isin(i, columns + 1) & np.isin(j, columns + 1))
+        covariance = self.noise_covariance[np.ix_(among, among)]
+        if not covariance.any():
+            return 0.0
+        draws = np.random.default_rng(0).multivariate_normal(
+            np.zeros(len(among)), covariance, size=_N_DRAWS, method="eigh"
+        )
+        outputs = np.zeros(len(i))
+        sizes = []
+        for outputs[among] in draws:
+            noise = self.as_matrix(outputs)
+            sizes.append(np.linalg.norm(noise[1:, 1:], 2))
+        return float(np.median(sizes))
+
+    def noise_of_residuals(self, rows: Columns, weights: Floats) -> Floats:
+        """Return the covariance of the noise in ``(matrix @ weights)[rows]``."""
+        i, j = self.places
+        effect = np.zeros((self.n_columns + 1, len(self.sums)))
+        output = np.arange(len(self.sums))
+        effect[i, output] = weights[j]
+        effect[j, output] = weights[i]  # the same one on the diagonal
+        effect = effect[rows]
+        return np.asarray(effect @ self.noise_covariance @ effect.T)
+
+
+def positive_part(matrix: Floats) -> tuple[Floats, Floats]:
+    """Return the nearest positive semidefinite matrix, as eigenvalues and vectors."""
+    values, vectors = np.linalg.eigh(matrix)
+    return values.clip(min=0.0), vectors

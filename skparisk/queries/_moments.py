@@ -1,0 +1,344 @@
+"""Sums of records and of their products, which one record moves by itself alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skparisk._validate import check_at_least, check_positive
+from skparisk.calibration._moves import LargestMove
+from skparisk.neighbors import NeighborPairs
+from skparisk.queries._base import Differences, PairDifferences, Query
+from skparisk.reference._base import RecordPool
+from skparisk.reference._domain import Domain
+
+__all__ = ["MomentsQuery", "moments_sensitivity_bound", "output_columns", "shorten"]
+
+# Whole numbers up to this are floats, and so is each sum of them that stays below.
+_LARGEST_SUM = 2**53
+# More than what rounding takes from a bound.
+_SLACK = 1 + 2.0**-40
+# What a constant and targets are stretched by, squared: each gives a bound.
+_STRETCHES = np.geomspace(2.0**-6, 2.0**6, 97)
+
+
+def moments_sensitivity_bound(
+    n_columns: int,
+    *,
+    n_targets: int = 0,
+    radius: float | None = None,
+    weights: ArrayLike | None = None,
+) -> float:
+    r"""Return a bound of the l1 sensitivity of sums and sums of products.
+
+    Parameters
+    ----------
+    n_columns : int
+        Columns of a record z, d >= 1, each in [-1, 1].
+
+    n_targets : int, default=0
+        How many of them, the last ones, are targets, q < d.
+
+    radius : float, default=None
+        Largest l2 norm of the features of a record, > 0. None: no more than the columns
+        say.
+
+    weights : array-like of shape (n_outputs,), default=None
+        What outputs are multiplied by, >= 0, in the order of :class:`MomentsQuery`.
+
+    Returns
+    -------
+    bound : float
+        Of the sum of absolute differences of all :math:`z_i` and all
+        :math:`z_i z_j`, i <= j, between two records, times their weights.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-moments`). The least of
+    :math:`\sqrt{2} \|S(a, b)\|_F (a + r^2 + q b)` over a, b > 0, with S the weights as
+    a symmetric matrix whose rows of the constant and of the targets are divided by
+    :math:`\sqrt a` and :math:`\sqrt b`; and without weights of
+    :math:`d (d + 2)^2 / (2 (d + 1))`, which is attained.
+
+    Examples
+    --------
+    >>> from skparisk.queries import moments_sensitivity_bound
+    >>> moments_sensitivity_bound(1), moments_sensitivity_bound(2)
+    (2.25, 5.333333333333333)
+    """
+    d = check_at_least(n_columns, "n_columns", 1)
+    q = check_at_least(n_targets, "n_targets", 0)
+    if q >= d:
+        raise ValueError(f"n_targets must be less than the {d} columns, got {q}.")
+    squared = float(d - q)
+    if radius is not None:
+        squared = min(squared, check_positive(radius, "radius") ** 2)
+    i, j = output_columns(d)
+    box = d * (d + 2) ** 2 / (2 * (d + 1)) if weights is None else math.inf
+    given = np.ones(len(i)) if weights is None else np.asarray(weights, np.float64)
+    if given.shape != i.shape or not (np.isfinite(given) & (given >= 0)).all():
+        raise ValueError(
+            f"weights must be {len(i)} finite numbers >= 0, one for each output, got "
+            f"{weights!r}."
+        )
+    # What each output has in the squared norm of the symmetric matrix.
+    parts = np.where(i == j, 1.0, 0.5) * given**2
+    of_constant, of_targets = i < 0, (i >= d - q).astype(int) + (j >= d - q)
+    a = squared * _STRETCHES[:, None]
+    b = squared * _STRETCHES[None, :]
+    norm = np.zeros(np.broadcast_shapes(a.shape, b.shape))
+    for constant in (0, 1):
+        for targets in (0, 1, 2):
+            these = (of_constant == constant) & (of_targets == targets)
+            norm += parts[these].sum() / (a**constant * b**targets)
+    balls = np.sqrt(2 * norm) * (a + squared + q * b)
+    return min(box, float(balls.min()) * _SLACK)
+
+
+def output_columns(n_columns: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the two columns whose product each output sums; -1 is a constant."""
+    i, j = np.triu_indices(n_columns)
+    line = np.arange(n_columns)
+    return np.concatenate([np.full_like(line, -1), i]), np.concatenate([line, j])
+
+
+@dataclass(frozen=True)
+class MomentsQuery(Query):
+    """Sums of all columns, and of the products of all pairs of columns.
+
+    Of features and targets together, each moved by `center` and divided by `scale`,
+    which must be public. How many records there are is not part of the answer.
+
+    Parameters
+    ----------
+    center, scale : sequence of float
+        For each column of the features, and then of the targets; scales > 0.
+
+    n_records : int
+        The most records of a database, >= 1.
+
+    n_targets : int, default=0
+        How many of the columns are targets.
+
+    limit : float, default=32.0
+        Records are moved to within so many scales of the center, in each column. > 0.
+
+    radius : float, default=None
+        Features that are longer, in scales, are shortened to that l2 norm. > 0.
+
+    weights : sequence of float, default=None
+        Powers of two that the outputs are multiplied by. None: 1.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-moments`). A record is rounded to a grid that is as fine as
+    `n_records` and `limit` let sums be exact. So two answers differ by exactly what two
+    records differ by, whatever the others are and in whatever order they are summed.
+
+    Outputs are the sums of the columns, in order, and then of the products of columns i
+    and j, i <= j, row by row of the upper triangle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skparisk.queries import MomentsQuery
+    >>> query = MomentsQuery(center=[0.0, 1.0], scale=[1.0, 2.0], n_records=2)
+    >>> query(np.array([[1.0, 3.0], [2.0, 1.0]]))
+    array([3., 1., 5., 1., 1.])
+    """
+
+    center: Sequence[float]
+    scale: Sequence[float]
+    n_records: int
+    n_targets: int = 0
+    limit: float = 32.0
+    radius: float | None = None
+    weights: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("center", "scale"):
+            given = getattr(self, name)
+            values = np.asarray(given, dtype=np.float64)
+            wrong = not np.isfinite(values).all() or (
+                name == "scale" and not (values > 0).all()
+            )
+            if values.ndim != 1 or not values.size or wrong:
+                allowed = "finite numbers" + (" above 0" if name == "scale" else "")
+                raise ValueError(
+                    f"{name} must be {allowed}, one for each column, got {given!r}."
+                )
+            object.__setattr__(self, name, tuple(values.tolist()))
+        if len(self.center) != len(self.scale):
+            raise ValueError(
+                "center and scale must have a number for each column, got "
+                f"{len(self.center)} and {len(self.scale)}."
+            )
+        n_records = check_at_least(self.n_records, "n_records", 1)
+        check_at_least(self.n_targets, "n_targets", 0)
+        if self.n_targets >= self.n_columns:
+            raise ValueError(
+                f"n_targets must be less than the {self.n_columns} columns, got "
+                f"{self.n_targets!r}."
+            )
+        check_positive(self.limit, "limit")
+        if self.radius is not None:
+            check_positive(self.radius, "radius")
+        if n_records > _LARGEST_SUM:
+            raise ValueError(f"n_records must be at most 2**53, got {n_records!r}.")
+        if self.weights is not None:
+            weights = np.asarray(self.weights, dtype=np.float64)
+            right = weights.shape == (self.n_outputs,) and np.isfinite(weights).all()
+            if not right or not (np.frexp(weights)[0] == 0.5).all():
+                raise ValueError(
+                    f"weights must be {self.n_outputs} powers of two, one for each "
+                    f"output, got {self.weights!r}."
+                )
+            object.__setattr__(self, "weights", tuple(weights.tolist()))
+
+    @property
+    def needs_y(self) -> bool:
+        """Whether there are targets."""
+        return self.n_targets > 0
+
+    @property
+    def is_sum(self) -> bool:
+        """It is one."""
+        return True
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of the features and of the targets."""
+        return len(self.center)
+
+    @property
+    def n_outputs(self) -> int:
+        """Released numbers: d (d + 3) / 2 of d columns."""
+        return self.n_columns * (self.n_columns + 3) // 2
+
+    @property
+    def grid(self) -> float:
+        """What records are rounded to, in scales: a power of two."""
+        most = math.isqrt(_LARGEST_SUM // self.n_records)
+        return math.ldexp(1.0, -math.floor(math.log2(most / self.limit)))
+
+    def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+        if len(X) > self.n_records:
+            raise ValueError(f"n_records={self.n_records}, but there are more records.")
+        whole = self._whole(X, y)
+        # Of whole numbers this is exact in any order.
+        products = (whole.T @ whole)[np.triu_indices(self.n_columns)]
+        sums = np.concatenate([whole.sum(axis=0), products])
+        return np.asarray(sums * self._steps)
+
+    def largest_move(
+        self, domain: Domain, n_records: int, relation: str
+    ) -> LargestMove | None:
+        boxes = [domain.box, *([domain.target_box] if self.needs_y else [])]
+        known = [box for box in boxes if box is not None]
+        if len(known) < len(boxes):
+            return None
+        box = np.concatenate(known, axis=1)
+        with np.errstate(over="ignore"):
+            ends = (box - np.array(self.center)) / np.array(self.scale)
+        low, high = ends.clip(-self.limit, self.limit)
+        if self.radius is None:  # rounded by half of the grid at the most
+            low, high = low - self.grid, high + self.grid
+        else:  # shortened, and rounded towards 0
+            low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+            features = slice(self.n_columns - self.n_targets)
+            low[features] = low[features].clip(min=-self.radius)
+            high[features] = high[features].clip(max=self.radius)
+        i, j = np.triu_indices(self.n_columns)
+        corners = np.stack([a[i] * b[j] for a in (low, high) for b in (low, high)])
+        least, most = corners.min(axis=0), corners.max(axis=0)
+        least[i == j] = least[i == j].clip(min=0.0)
+        moves = np.concatenate([high - low, most - least])
+        longest = np.maximum(np.abs(low), np.abs(high))
+        if relation == "add-remove":
+            sizes = np.maximum(np.abs(least), np.abs(most))
+            moves = np.maximum(moves, np.concatenate([longest, sizes]))
+        squares = longest**2
+        length = float(squares[: self.n_columns - self.n_targets].sum())
+        if self.radius is not None:
+            length = min(length, self.radius**2)
+        length += float(squares[self.n_columns - self.n_targets :].sum())
+        # Half of what all products make up, and half of the squares once more.
+        squared = length**2 + 0.5 * float(squares @ squares)
+        linear = moves[: self.n_columns]
+        weights = np.ones(self.n_outputs) if self.weights is None else self.weights
+        l2 = float(np.max(weights)) * math.sqrt(squared + float(linear @ linear))
+        moves = moves * weights
+        l2 = min(l2, float(np.linalg.norm(moves)))
+        return LargestMove(moves * _SLACK, l2 * _SLACK)
+
+    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        if n_records > self.n_records:
+            raise ValueError(
+                f"n_records={self.n_records} of the query must be at least the "
+                f"{n_records} records of a database."
+            )
+        whole = self._whole(pool.X, pool.y if self.needs_y else None)
+        i, j = np.triu_indices(self.n_columns)
+        steps = self._steps
+
+        def moments(rows: NDArray[np.intp]) -> NDArray[np.float64]:
+            z = whole[rows]
+            return np.concatenate([z, z[:, i] * z[:, j]], axis=1) * steps
+
+        def differences(pairs: NeighborPairs) -> PairDifferences:
+            moves = moments(pairs.removed)
+            if pairs.replacement is not None:
+                moves -= moments(pairs.replacement)
+            return PairDifferences(moves)
+
+        return differences
+
+    @property
+    def _steps(self) -> NDArray[np.float64]:
+        """What whole numbers stand for in each output: powers of two, so exactly."""
+        steps = np.full(self.n_outputs, self.grid**2)
+        steps[: self.n_columns] = self.grid
+        return steps if self.weights is None else steps * self.weights
+
+    def _whole(self, X: ArrayLike, y: ArrayLike | None) -> NDArray[np.float64]:
+        """Return records in steps of the grid: whole numbers."""
+        columns = [np.asarray(X, dtype=np.float64)]
+        if y is not None and self.needs_y:
+            columns.append(np.asarray(y, dtype=np.float64).reshape(len(columns[0]), -1))
+        z = np.concatenate(columns, axis=1)
+        if z.shape[1] != self.n_columns:
+            raise ValueError(
+                f"The query has {self.n_columns} columns with targets, got "
+                f"{z.shape[1]}."
+            )
+        features = slice(self.n_columns - self.n_targets)
+        with np.errstate(over="ignore"):
+            z = (z - np.array(self.center)) / np.array(self.scale)
+        z = z.clip(-self.limit, self.limit)
+        if self.radius is None:
+            return np.rint(z / self.grid)
+        z[:, features] = shorten(z[:, features], self.radius)
+        return np.trunc(z / self.grid)  # towards 0, so that none gets longer
+
+
+def shorten(z: NDArray[np.float64], radius: float) -> NDArray[np.float64]:
+    """Return rows that are no longer than a radius, whatever rounding does."""
+    radius *= 1 - 2.0**-40
+    lengths = np.linalg.norm(z, axis=1, keepdims=True)
+    ones = np.ones_like(lengths)
+    return z * np.divide(radius, lengths, out=ones, where=lengths > radius)

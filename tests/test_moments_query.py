@@ -1,0 +1,278 @@
+"""Sums of records and of their products: exact, and how far one record moves them."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skparisk import SensitivitySampler
+from skparisk.neighbors import bind_pairs, draw_pairs
+from skparisk.queries import MomentsQuery, moments_sensitivity_bound
+from skparisk.reference import Domain, Interval, TableReference
+from skparisk.reference._base import RecordPool
+
+RELATIONS = ("replace-one", "add-remove")
+
+
+def moments(z):
+    """Return what one record adds to the sums."""
+    i, j = np.triu_indices(len(z))
+    return np.concatenate([z, z[i] * z[j]])
+
+
+def rows(n, d, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def test_sums_of_all_columns_and_products():
+    """Features and targets in units, the upper triangle row by row."""
+    X, y = rows(50, 2), rows(50, 1, seed=1)[:, 0]
+    query = MomentsQuery([0.5, 0.0, 1.0], [2.0, 1.0, 0.5], 50, n_targets=1)
+    z = np.column_stack([(X[:, 0] - 0.5) / 2, X[:, 1], (y - 1) / 0.5])
+    np.testing.assert_allclose(query(X, y), sum(map(moments, z)), atol=1e-4)
+    assert query.needs_y
+    assert query.is_sum
+    assert query.n_outputs == len(query(X, y)) == 9
+    assert not MomentsQuery([0.0], [1.0], 5).needs_y
+
+
+@pytest.mark.parametrize("radius", [None, 1.3])
+def test_sums_are_exact_in_any_order(radius):
+    """Of records far away, too: each adds what it adds, whatever the others are."""
+    X = rows(500, 3) * np.logspace(0, 4, 500)[:, None]
+    query = MomentsQuery([0.0] * 3, [1.0] * 3, 500, radius=radius)
+    order = np.random.default_rng(5).permutation(500)
+    np.testing.assert_array_equal(query(X), query(X[order]))
+    alone = sum(query(X[i : i + 1]) for i in range(500))
+    np.testing.assert_array_equal(query(X), alone)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_pairs_answer_as_databases_do(relation):
+    """To the last bit, without a record that both databases have."""
+    X, y = rows(40, 2), rows(40, 2, seed=2)
+    query = MomentsQuery([0.0] * 4, [1.0] * 4, 15, n_targets=2)
+    seeds = np.random.SeedSequence(3).spawn(2)
+    source = bind_pairs(
+        TableReference(X, y),
+        n_pairs=20,
+        n_records=15,
+        relation=relation,
+        seed=seeds[0],
+    )
+    pairs = draw_pairs(source, n_records=15, start=0, size=20, seed=seeds[1])
+    found = query.on_pool(pairs.pool, 15)(pairs)
+    plain = query._plain_differences(pairs)
+    np.testing.assert_array_equal(found.values, plain.values)
+    assert found.errors is None
+
+
+def test_records_are_within_limit_and_radius():
+    """Those that are farther away are moved, never beyond."""
+    far = np.array([[1e308, -1e308, 0.5]])
+    query = MomentsQuery([0.0] * 3, [1e-300, 1.0, 1.0], 4, limit=2.0)
+    np.testing.assert_allclose(query(far)[:3], [2, -2, 0.5], atol=1e-6)
+    query = MomentsQuery([0.0] * 3, [1.0] * 3, 4, limit=2.0, radius=1.0)
+    found = query(far)[:3]
+    assert np.linalg.norm(found) <= 1
+    np.testing.assert_allclose(found, far[0].clip(-2, 2) / 8.25**0.5, atol=1e-6)
+    inside = np.array([[0.1, 0.2, 0.0]])
+    np.testing.assert_allclose(query(inside)[:3], inside[0], atol=1e-6)
+    np.testing.assert_array_equal(query(np.zeros((1, 3))), np.zeros(9))
+
+
+def farthest(d, radius=None, weights=None, n_targets=0, seed=0):
+    """Search for two records in box and ball that are far apart in the l1 norm."""
+    rng = np.random.default_rng(seed)
+    i, j = np.triu_indices(d)
+    weights = np.ones(d * (d + 3) // 2) if weights is None else weights
+
+    def inside(x):
+        x = x.clip(-1, 1)
+        if radius is not None:
+            features = x[:, : d - n_targets]
+            lengths = np.linalg.norm(features, axis=1, keepdims=True)
+            features *= np.minimum(1, radius / np.maximum(lengths, 1e-12))
+        return x
+
+    def apart(a, b):
+        products = np.abs(a[:, i] * a[:, j] - b[:, i] * b[:, j])
+        return np.hstack([np.abs(a - b), products]) @ weights
+
+    z, w = (inside(side) for side in rng.uniform(-1, 1, size=(2, 30, d)))
+    best = apart(z, w)
+    for step in np.geomspace(1.0, 1e-3, 300):
+        a = inside(z + step * rng.normal(size=z.shape) * (rng.random(z.shape) < 0.5))
+        b = inside(w + step * rng.normal(size=w.shape) * (rng.random(w.shape) < 0.5))
+        found = apart(a, b)
+        better = found > best
+        z[better], w[better], best[better] = a[better], b[better], found[better]
+    return best.max()
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 6])
+def test_the_bound_of_a_box_is_attained(d):
+    """At 1 and -1/(d + 1) in every column, and nowhere exceeded in a search."""
+    bound = moments_sensitivity_bound(d)
+    attained = moments(np.ones(d)) - moments(np.full(d, -1 / (d + 1)))
+    assert np.abs(attained).sum() == pytest.approx(bound, rel=1e-12)
+    found = farthest(d)
+    assert 0.95 * bound < found <= bound * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("d", [1, 3, 8])
+@pytest.mark.parametrize("share", [0.2, 0.8])
+def test_the_bound_of_a_ball_holds(d, share):
+    """It is nowhere exceeded in a search, and less than twice what that finds."""
+    radius = share * d**0.5
+    bound = moments_sensitivity_bound(d, radius=radius)
+    assert 0.5 * bound < farthest(d, radius) <= bound
+    assert bound <= moments_sensitivity_bound(d)
+    assert moments_sensitivity_bound(d, radius=radius / 2) < bound
+
+
+@pytest.mark.parametrize("n_targets", [0, 1, 2])
+def test_the_bound_with_weights_holds(n_targets):
+    """Of features in a ball beside targets in a box; it grows with each weight."""
+    d, radius = 5, 0.9
+    weights = 2.0 ** np.random.default_rng(n_targets).integers(-3, 3, size=20)
+    known = {"n_targets": n_targets, "radius": radius}
+    bound = moments_sensitivity_bound(d, weights=weights, **known)
+    assert 0.4 * bound < farthest(d, radius, weights, n_targets) <= bound
+    double = moments_sensitivity_bound(d, weights=2 * weights, **known)
+    assert double == pytest.approx(2 * bound)
+    for output in range(20):
+        more = weights * np.where(np.arange(20) == output, 2, 1)
+        assert moments_sensitivity_bound(d, weights=more, **known) > bound
+
+
+def test_parameters_of_the_bound_are_checked():
+    """By name and value."""
+    with pytest.raises(ValueError, match="n_targets must be less"):
+        moments_sensitivity_bound(2, n_targets=2)
+    for weights in ([1.0], [1.0, -1.0], [np.inf, 1.0]):
+        with pytest.raises(ValueError, match="weights must be 2"):
+            moments_sensitivity_bound(1, weights=weights)
+
+
+def search_move(query, box, relation, seed):
+    """Return the largest moves of each output, and the longest, of random records."""
+    rng = np.random.default_rng(seed)
+    low, high = box
+    corners = rng.choice([0.0, 0.25, 0.5, 1.0], size=(2, 2000, len(low)))
+    a, b = low + corners * (high - low)
+    n = query.n_columns - query.n_targets
+    grid = query._whole(a[:, :n], a[:, n:]), query._whole(b[:, :n], b[:, n:])
+    weights = 1.0 if query.weights is None else np.array(query.weights)
+    sums = [
+        np.array([moments(z * query.grid) * weights for z in side]) for side in grid
+    ]
+    moved = sums[0] - (sums[1] if relation == "replace-one" else 0.0)
+    return np.abs(moved).max(axis=0), np.linalg.norm(moved, axis=1).max()
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("radius", [None, 1.5])
+@pytest.mark.parametrize(
+    "weights", [None, [0.25, 2.0, 0.5, 1.0, 8.0, 1.0, 4.0, 1.0, 0.5]]
+)
+def test_largest_move_in_a_domain(relation, radius, weights):
+    """Of each output, and of all: proven bounds, and near what is found."""
+    box = np.array([[-1.0, 0.5, 2.0], [3.0, 1.0, 2.5]])
+    domain = Domain(
+        [Interval(low, high) for low, high in box.T[:2]], [Interval(*box.T[2])]
+    )
+    query = MomentsQuery([0.0, 1.0, 0.0], [1.0, 1.0, 2.0], 9, 1, radius=radius)
+    query = dataclasses.replace(query, weights=weights)
+    move = query.largest_move(domain, 9, relation)
+    outputs, l2 = search_move(query, box, relation, seed=1)
+    assert (outputs <= move.outputs).all()
+    assert l2 <= move.l2
+    assert move.l2 < 4 * l2
+    if radius is None and relation == "replace-one":
+        np.testing.assert_allclose(move.outputs, outputs, rtol=1e-4)
+    assert query.largest_move(Domain([Interval(0, 1), None]), 9, relation) is None
+    assert query.largest_move(Domain(domain.columns), 9, relation) is None
+    alone = MomentsQuery([0.0, 1.0], [1.0, 1.0], 9)
+    assert alone.largest_move(Domain(domain.columns), 9, relation) is not None
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(
+    n_records=st.integers(1, 2**53),
+    limit=st.floats(0.5, 1e6),
+)
+def test_the_grid_is_as_fine_as_exact_sums_allow(n_records, limit):
+    """Largest sums are below 2**53 steps; half of the grid would not do."""
+    query = MomentsQuery([0.0], [1.0], n_records, limit=limit)
+    steps = int(np.rint(limit / query.grid))
+    assert n_records * steps**2 <= 2**53
+    most = (2**53 / n_records) ** 0.5
+    assert 2 * limit / query.grid > 0.9 * most - 2
+
+
+def test_disjoint_rows_for_sums():
+    """A table gives as many pairs as it has pairs of rows, whatever the databases."""
+    X = rows(60, 2)
+    query = MomentsQuery([0.0, 0.0], [1.0, 1.0], 10**6)
+    sampler = SensitivitySampler(
+        query,
+        gamma=0.1,
+        n_pairs=30,
+        n_records=10**6,
+        reference=TableReference(X, sampling="disjoint"),
+        random_state=0,
+    ).fit(X)
+    pool = RecordPool(X)
+    found = sampler.differences_
+    both = np.concatenate([query._whole(pool.X, None) * query.grid])
+    used = set()
+    for difference in found:
+        gaps = np.abs(both[:, None, :] - both[None, :, :] - difference[:2]).sum(axis=2)
+        pair = divmod(int(gaps.argmin()), 60)
+        assert gaps.min() == 0
+        used |= {*pair}
+    assert len(used) == 60  # each row once
+    assert sampler.pairs_.answer is None
+    assert sampler.n_records_ == 10**6
+    assert "no row used twice" in sampler.certificate_.evidence.reference
+    with pytest.raises(ValueError, match="at least 62 rows"):
+        sampler.set_params(n_pairs=31).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"center": []}, "center must be"),
+        ({"center": [np.nan, 0.0]}, "center must be"),
+        ({"scale": [0.0, 1.0]}, "above 0"),
+        ({"scale": [1.0]}, "2 and 1"),
+        ({"n_records": 0}, "n_records must be"),
+        ({"n_records": 2**53 + 1}, "at most 2"),
+        ({"n_targets": 2}, "less than the 2 columns"),
+        ({"limit": 0.0}, "limit must be"),
+        ({"radius": -1.0}, "radius must be"),
+        ({"weights": [1.0] * 4}, "weights must be 5"),
+        ({"weights": [1.0, 1.0, 1.0, 3.0, 1.0]}, "powers of two"),
+        ({"weights": [1.0, 1.0, 1.0, 0.0, 1.0]}, "powers of two"),
+        ({"weights": [1.0, 1.0, 1.0, -0.5, 1.0]}, "powers of two"),
+    ],
+)
+def test_parameters_are_checked(parameters, message):
+    """By name and value."""
+    good = {"center": [0.0, 0.0], "scale": [1.0, 1.0], "n_records": 5}
+    with pytest.raises(ValueError, match=message):
+        MomentsQuery(**{**good, **parameters})
+
+
+def test_databases_must_suit():
+    """No more records than sums are exact for, and the same columns."""
+    query = MomentsQuery([0.0, 0.0], [1.0, 1.0], 5)
+    with pytest.raises(ValueError, match="there are more records"):
+        query(np.zeros((6, 2)))
+    with pytest.raises(ValueError, match="has 2 columns"):
+        query(np.zeros((5, 3)))
+    with pytest.raises(ValueError, match="at least the 6 records"):
+        query.on_pool(RecordPool(np.zeros((5, 2))), 6)
