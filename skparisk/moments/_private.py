@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -408,7 +407,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         for feature in features:
             if isinstance(feature, str) and feature in names:
                 found.append(names.index(feature))
-            elif isinstance(feature, Integral) and feature in known:
+            elif type(feature) is not bool and feature in known:
                 found.append(int(feature))
             else:
                 raise ValueError(
