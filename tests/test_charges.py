@@ -21,6 +21,7 @@ from skparisk import (
     PrivateKernelDensity,
     PrivateLinearSVC,
     PrivateLogisticRegression,
+    PrivateMoments,
     PrivateRidge,
     SensitivitySampler,
     _secure_noise,
@@ -119,6 +120,12 @@ RELEASES = {
         (1.0,),
     ),
     "density": (lambda: known(PrivateKernelDensity(lattice_size=2)).fit(X), (1.0,)),
+    "moments": (
+        lambda: PrivateMoments(sensitivity="bound", bounds=(0, 1), y_bounds=(0, 1)).fit(
+            X, y
+        ),
+        (1.0,),
+    ),
     "any estimator": (
         lambda: known(PrivateEstimator(Lasso(0.1))).fit(X, y),
         (1.0,),

@@ -20,6 +20,7 @@ from skparisk import (
     SchemaReference,
     SecretSample,
     SensitivitySampler,
+    audit_reference,
 )
 from skparisk.exceptions import (
     CalibrationError,
@@ -409,6 +410,16 @@ def test_other_references_need_bounds():
     assert moments.n_records_ < 400
     with pytest.raises(ValueError, match="bounds be given"):
         PrivateMoments(sensitivity=half).fit(X, y)
+
+
+def test_an_audit_of_its_reference():
+    """At the size of its blocks, with the same units."""
+    moments = PrivateMoments(sensitivity=FEW, gamma=0.2, random_state=0)
+    moments.fit(*people(50), **PUBLIC)
+    audit = audit_reference(
+        moments, *people(2000, seed=8), epsilon=1.0, n_blocks=60, **PUBLIC
+    )
+    assert audit.verdict != "contradicted"
 
 
 @pytest.mark.parametrize(

@@ -68,9 +68,6 @@ class FromMoments(BaseEstimator):
             "copy.deepcopy, or freeze it with sklearn.frozen.FrozenEstimator."
         )
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
     def know(self, certificate: Certificate, names: Any, units: Units) -> None:
         """Set what is known of the release and of the features."""
         self.certificate_ = certificate

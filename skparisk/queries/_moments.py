@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -164,7 +164,8 @@ class MomentsQuery(Query):
 
     center: Sequence[float]
     scale: Sequence[float]
-    n_records: int
+    # What a sampler releases is its own query, so that an equal one may be finer.
+    n_records: int = field(compare=False)
     n_targets: int = 0
     limit: float = 32.0
     radius: float | None = None

@@ -66,7 +66,7 @@ def coverage(share, n_releases=2000):
     bias, held = 0.2, []
     noise = np.diag(np.full(9, 12.0**2))
     for _ in range(n_releases):
-        X = rng.normal(size=(n, 2)) + [0.3, 0.0]
+        X = rng.normal(loc=[0.3, 0.0], size=(n, 2))
         y = bias + X @ beta + rng.normal(size=n)
         Z = np.column_stack([X, y])
         i, j = np.triu_indices(d)
