@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -305,6 +306,15 @@ def test_too_few_rows_are_used_again():
     assert len(moments.sampler_.differences_) == 60
     assert moments.certificate_.evidence.for_new_people is not None
     np.testing.assert_allclose(moments.center_, [*X.mean(axis=0), y.mean()])
+    shaped = SensitivitySampler(n_pairs=60, noise_shape="whitened")
+    for n_rows, n_pairs in ((60, 60), (80, 32)):  # half of 24 pairs, for 14 outputs
+        X, y = people(n_rows, seed=4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReferenceWarning)
+            moments = PrivateMoments(sensitivity=shaped, gamma=0.1).fit(
+                *people(300), X_reference=X, y_reference=y
+            )
+        assert len(moments.sampler_.differences_) == n_pairs
     table = TableReference(*people(200, seed=4))
     moments = PrivateMoments(sensitivity=FEW).fit(*people(300), X_reference=table)
     assert moments.certificate_.evidence.for_new_people is not None

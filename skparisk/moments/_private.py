@@ -109,8 +109,8 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
     **Guarantee** (:ref:`thm-moments`). That of all private estimators:
     :ref:`private-parameters`. Neighboring databases differ by what two records differ
     by, whatever the others are. So each row of a public table is used in one pair, if
-    there are enough for the risk: it is then over *people* of the population that the
-    table was drawn from. One row in five is used for the units alone. Records more than
+    there are enough for the risk, and to learn the shape of the noise: the risk is then
+    over *people* of the population that the table was drawn from. One row in five is used for the units alone. Records more than
     32 scales from the center are moved there, and all are rounded to a fine grid.
 
     What is computed from the sums is post-processing: after "both" it has a delta.
@@ -474,7 +474,13 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
             )
         if sampler is not None and table is not None and not is_reference(given):
             assert isinstance(table, TableReference)  # of arrays
-            pool, table = pair_rows(table, sampler, with_units=units is None)
+            n_columns = sum(widths)
+            pool, table = pair_rows(
+                table,
+                sampler,
+                n_columns * (n_columns + 3) // 2,
+                with_units=units is None,
+            )
         if units is None:
             assert pool is not None
             units = units_of_rows(pool.numbers, widths)

@@ -118,18 +118,25 @@ def units_of_rows(pool: RecordPool, widths: tuple[int, int]) -> Units:
 
 
 def pair_rows(
-    table: TableReference, sampler: SensitivitySampler, *, with_units: bool
+    table: TableReference,
+    sampler: SensitivitySampler,
+    n_outputs: int,
+    *,
+    with_units: bool,
 ) -> tuple[RecordPool, TableReference]:
     """Return rows for units, and a table each row of which is used in one pair.
 
-    All of both where the rows are too few for the risk. The sampler is given the number
-    of pairs there are.
+    All of both where the rows are too few for the risk, or for the shape of the noise to
+    be learned from as many pairs as there are outputs. The sampler is given the number of
+    pairs there are.
     """
     n_apart = max(2, table.n_rows // _ROWS_PER_UNIT_ROW) if with_units else 0
     n_pairs = min(int(sampler.n_pairs), (table.n_rows - n_apart) // 2)
     try:
         terms = sampler._agree(n_pairs)
     except ValueError:  # too few, also to learn a shape from
+        return table.pool, table
+    if 0 < terms.n_shape_pairs < n_outputs:
         return table.pool, table
     # The same for each seed, as units are used with the pairs of any.
     rows = np.random.default_rng(table.n_rows).permutation(table.n_rows)
