@@ -99,7 +99,7 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         Records that were summed, which is public, and columns of the targets.
 
     epsilon_, gamma_, risk_, confidence_ : float
-    sensitivity_, noise_scale_, noise_epsilon_ : float
+    sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
     certificate_, sampler_, n_features_in_, feature_names_in_ : objects
         The claim, the noise and the data: :ref:`private-attributes`. Models that are
         made from the sums have the same `certificate_`.
@@ -110,8 +110,9 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
     :ref:`private-parameters`. Neighboring databases differ by what two records differ
     by, whatever the others are. So each row of a public table is used in one pair, if
     there are enough for the risk, and to learn the shape of the noise: the risk is then
-    over *people* of the population that the table was drawn from. One row in five is used for the units alone. Records more than
-    32 scales from the center are moved there, and all are rounded to a fine grid.
+    over *people* of the population that the table was drawn from. One row in five is
+    used for the units alone. Records more than 32 scales from the center are moved
+    there, and all are rounded to a fine grid.
 
     What is computed from the sums is post-processing: after "both" it has a delta.
 

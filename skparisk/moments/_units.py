@@ -126,9 +126,9 @@ def pair_rows(
 ) -> tuple[RecordPool, TableReference]:
     """Return rows for units, and a table each row of which is used in one pair.
 
-    All of both where the rows are too few for the risk, or for the shape of the noise to
-    be learned from as many pairs as there are outputs. The sampler is given the number of
-    pairs there are.
+    All of both where the rows are too few for the risk, or for the shape of the noise
+    to be learned from as many pairs as there are outputs. The sampler is given the
+    number of pairs there are.
     """
     n_apart = max(2, table.n_rows // _ROWS_PER_UNIT_ROW) if with_units else 0
     n_pairs = min(int(sampler.n_pairs), (table.n_rows - n_apart) // 2)
