@@ -37,7 +37,7 @@ from skparisk.reference import TableReference
 seeded = pytest.mark.filterwarnings(
     "ignore:noise_random_state:skparisk.exceptions.PrivacyLeakWarning"
 )
-FEW = SensitivitySampler(n_pairs=60)
+FEW = SensitivitySampler(n_pairs=60, noise_shape="isotropic")
 
 
 def people(n, seed=0, d=3):
@@ -275,7 +275,9 @@ def test_features_by_name():
 def test_records_are_in_one_pair_each():
     """But those for units; the certificate is over the population."""
     public = people(200, seed=4)
-    sampler = SensitivitySampler(n_pairs=1000, randomness="both", law="gaussian")
+    sampler = SensitivitySampler(
+        n_pairs=1000, randomness="both", law="gaussian", noise_shape="isotropic"
+    )
     moments = PrivateMoments(sensitivity=sampler, random_state=0).fit(
         *people(300), X_reference=public[0], y_reference=public[1]
     )
@@ -495,9 +497,10 @@ def test_nothing_else_is_kept(noisy):
 def test_too_few_pairs_for_any_sampling():
     """A risk that no number of pairs asked for certifies is refused as elsewhere."""
     with pytest.raises(CalibrationError):
-        PrivateMoments(gamma=0.001, sensitivity=SensitivitySampler(n_pairs=20)).fit(
-            *people(50), **PUBLIC
-        )
+        PrivateMoments(
+            gamma=0.001,
+            sensitivity=SensitivitySampler(n_pairs=20, noise_shape="isotropic"),
+        ).fit(*people(50), **PUBLIC)
 
 
 @parametrize_with_checks(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from skparisk._validate import check_positive
+from skparisk.calibration._terms import Terms
 from skparisk.exceptions import IncompatibleError
 from skparisk.moments._sums import Columns, Floats
 from skparisk.queries import MomentsQuery
@@ -131,12 +132,13 @@ def pair_rows(
     number of pairs there are.
     """
     n_apart = max(2, table.n_rows // _ROWS_PER_UNIT_ROW) if with_units else 0
-    n_pairs = min(int(sampler.n_pairs), (table.n_rows - n_apart) // 2)
+    asked: Terms = sampler._terms
+    n_pairs = min(asked.n_pairs, (table.n_rows - n_apart) // 2)
     try:
         terms = sampler._agree(n_pairs)
     except ValueError:  # too few, also to learn a shape from
         return table.pool, table
-    if 0 < terms.n_shape_pairs < n_outputs:
+    if asked.n_shape_pairs and terms.n_shape_pairs < n_outputs:
         return table.pool, table
     # The same for each seed, as units are used with the pairs of any.
     rows = np.random.default_rng(table.n_rows).permutation(table.n_rows)

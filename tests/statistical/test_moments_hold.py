@@ -25,7 +25,9 @@ def losses():
         rng = np.random.default_rng(repeat)
         X, y = people(60, rng)
         moments = PrivateMoments(
-            gamma=GAMMA, sensitivity=SensitivitySampler(), random_state=repeat
+            gamma=GAMMA,
+            sensitivity=SensitivitySampler(noise_shape="isotropic"),
+            random_state=repeat,
         ).fit(*people(20, rng), X_reference=X, y_reference=y)
         sampler = moments.sampler_
         assert len(sampler.differences_) == 24  # 48 rows, each in one pair
