@@ -22,6 +22,7 @@ from skparisk.queries._estimator import (
     PredictionReader,
     Reader,
 )
+from skparisk.queries._leaves import ClassAddend, LeafQuery, Leaves, TargetAddend
 from skparisk.queries._linear_svc import LinearSVCQuery
 from skparisk.queries._logistic import LogisticRegressionQuery
 from skparisk.queries._ridge import RidgeQuery
@@ -29,9 +30,12 @@ from skparisk.queries._units import UnitsQuery
 
 __all__ = [
     "AttributeReader",
+    "ClassAddend",
     "DensityQuery",
     "EstimatorQuery",
     "FunctionQuery",
+    "LeafQuery",
+    "Leaves",
     "LinearSVCQuery",
     "LogisticRegressionQuery",
     "MeanQuery",
@@ -41,6 +45,7 @@ __all__ = [
     "Reader",
     "RecordQuery",
     "RidgeQuery",
+    "TargetAddend",
     "UnitsQuery",
     "kernel_density_sensitivity_bound",
 ]

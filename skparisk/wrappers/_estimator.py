@@ -29,10 +29,11 @@ from skparisk._validate import check_at_least, check_random_state
 from skparisk.exceptions import IncompatibleError, ReferenceWarning, warn_caller
 from skparisk.queries import EstimatorQuery
 from skparisk.queries._estimator import has_parts, takes_targets
+from skparisk.queries._leaves import LeafQuery
 from skparisk.reference import as_reference
 from skparisk.reference._base import Form
 from skparisk.reference._records import Records, Schema
-from skparisk.sensitivity import SensitivitySampler
+from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._parallel import one_blas_thread
 from skparisk.wrappers._accepted import (
     SEVERAL_LABELS,
@@ -41,6 +42,7 @@ from skparisk.wrappers._accepted import (
     refuse_fit_params,
 )
 from skparisk.wrappers._asked import ask_again, make_query
+from skparisk.wrappers._forests import find_trees
 from skparisk.wrappers._methods import ServedMethods
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
@@ -239,7 +241,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         """
         forget_fit(self)
         refuse_fit_params(fit_params)
-        source = self._check_privacy()
+        whole_trees = self.release == "auto" and find_trees(self.estimator) is not None
+        source = self._check_privacy({} if whole_trees else None)
         estimator = check_estimator(self.estimator)
         warn_fitted_parts(self)
         tags = get_tags(estimator)
@@ -266,20 +269,28 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         frozen = find_fitted_parts(self).frozen
         refuse_frozen_on(frozen, wrapped, features, targets)
         self.schema_, query, public = self._find_query(source, estimator, data, labels)
-        released = self._release(source, query, data)
+        if source == "bound":
+            assert isinstance(query, LeafQuery)
+            records, known = data.in_domain(), KnownSensitivity(query.bound())
+            released = self._release_known(query, *records, known, proven=True)
+        else:
+            released = self._release(source, query, data)
         # A fitted sampler has a query of its own, with its shapes and its anchor.
         asked: Any = query if self.sampler_ is None else self.sampler_.query_
         self.template_ = asked.template
         numbers = asked.split(released)
+        noise = np.broadcast_to(self._noise_deviations(), released.shape)
         # A sampler that was fitted by itself for predictions has no ranges.
         if math.isfinite(self.epsilon) and asked.ranges is not None:
             numbers = asked.ranges.clip(numbers)
             if public is not None:
-                noise = np.broadcast_to(self._noise_deviations(), released.shape)
                 numbers = asked.ranges.bring_among(
                     numbers, public.whole[0], asked.split(noise)
                 )
-        self.estimator_ = serve(self, asked.reader, numbers, asked.template, labels)
+        if isinstance(asked, LeafQuery):
+            self.estimator_ = asked.template.serve(numbers, asked.split(noise))
+        else:
+            self.estimator_ = serve(self, asked.reader, numbers, asked.template, labels)
         self._tell_public_steps()
         if labels is not None:
             self.classes_ = labels.labels
@@ -320,7 +331,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         estimator: Any,
         data: TrainingData,
         labels: PublicClasses | None,
-    ) -> tuple[Schema, EstimatorQuery, PublicRecords | None]:
+    ) -> tuple[Schema, EstimatorQuery | LeafQuery, PublicRecords | None]:
         """Return what is asked of each database, and the columns of these.
 
         It is found on records that are public, which come third, and which nobody has
@@ -328,7 +339,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         """
         sampler = source if isinstance(source, SensitivitySampler) else None
         known = getattr(sampler, "query_", None)
-        if isinstance(known, EstimatorQuery):
+        if isinstance(known, EstimatorQuery | LeafQuery):
             assert sampler is not None
             schema = sampler.pairs_.schema
             assert schema is not None  # that of the reference, never of `X`
@@ -381,7 +392,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         if steps.names:
             provisos.append(PUBLIC_STEPS.format(", ".join(steps.names)))
         # Pairs of a secret sample are of other records than steps were fitted on.
-        if steps.supervised and not self.certificate_.protects_membership:
+        apart = self.certificate_.protects_membership or self._holds_for_all_pairs()
+        if steps.supervised and not apart:
             said = SUPERVISED_STEPS.format(", ".join(steps.supervised))
             warn_caller(said, ReferenceWarning)
             provisos.append(said)
@@ -393,6 +405,13 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             if evidence.for_new_people is not None:  # pairs are of the same rows
                 evidence = replace(evidence, for_new_people=_NEW_PEOPLE)
                 self.certificate_ = replace(self.certificate_, evidence=evidence)
+
+    def _holds_for_all_pairs(self) -> bool:
+        """Tell if the level is kept for any neighbors, whatever the reference."""
+        evidence = self.certificate_.require_evidence()
+        worst = evidence.worst_loss
+        proven = evidence.calibration == "bound"
+        return proven or (worst is not None and worst <= self.certificate_.epsilon)
 
     def _tell_fitted_parts(self) -> None:
         """Say what was learned before, by parts of the estimator that came fitted."""
