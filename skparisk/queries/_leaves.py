@@ -243,7 +243,7 @@ class LeafQuery(Query):
             np.bincount(cells.ravel(), weights=column, minlength=n_cells)
             for column in lines.T
         ]
-        return np.column_stack(sums).ravel()
+        return np.asarray(np.column_stack(sums).ravel(), dtype=np.float64)
 
     def split(self, answer: Floats) -> Mapping[str, Floats]:
         """Return the sums of each cell, (n_cells, n_columns)."""

@@ -407,11 +407,17 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
                 self.certificate_ = replace(self.certificate_, evidence=evidence)
 
     def _holds_for_all_pairs(self) -> bool:
-        """Tell if the level is kept for any neighbors, whatever the reference."""
+        """Tell if the noise keeps the level for any neighbors, not only sampled ones."""
         evidence = self.certificate_.require_evidence()
-        worst = evidence.worst_loss
-        proven = evidence.calibration == "bound"
-        return proven or (worst is not None and worst <= self.certificate_.epsilon)
+        if self.sampler_ is None:
+            return evidence.calibration == "bound"
+        query = self.sampler_.query_
+        return (
+            isinstance(query, LeafQuery)
+            and self.certificate_.randomness == "implicit"
+            and evidence.noise_shape == "isotropic"
+            and query.bound(evidence.norm) <= evidence.sensitivity * (1 + 2.0**-40)
+        )
 
     def _tell_fitted_parts(self) -> None:
         """Say what was learned before, by parts of the estimator that came fitted."""

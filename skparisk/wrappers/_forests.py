@@ -47,7 +47,7 @@ _KINDS = {
     ),
 }
 _SPLITS = "splits"
-# Private records that a cell has at least, as is expected by public ones.
+# Private records that a cell has at least, as is expected by real public ones.
 _FEWEST_EXPECTED = 5.0
 # Released numbers: a sample of pairs holds as many for each pair.
 _MOST_OUTPUTS = 2**13
@@ -93,10 +93,12 @@ def make_leaf_query(
     known = [tree.add_up(sums[own]) for tree, own in zip(trees, nodes, strict=True)]
     share = n_records / n_rows(X)
     expected = [share * _count(addend, own) for own in known]
-    cells, n_cells = _cut(trees, expected, addend.n_columns)
+    fewest = 0.0 if guessed else _FEWEST_EXPECTED
+    cells, n_cells = _cut(trees, expected, fewest, addend.n_columns)
     leaves = Leaves(model, cells, n_cells, before)
 
-    query = LeafQuery(leaves, addend, estimator, labels and labels.labels)
+    shown = None if labels is None else labels.labels
+    query = LeafQuery(leaves, addend, estimator, shown)
     names = () if before is None else tuple(name for name, _ in before.steps)
     supervised = (_SPLITS,) if public.is_resampled and not guessed else ()
     template = LeafTemplate(
@@ -309,7 +311,7 @@ def _numbered(numbers: Sequence[NDArray[np.intp]]) -> tuple[NDArray[np.intp], ..
 
 
 def _cut(
-    trees: Sequence[_Walk], expected: Sequence[Floats], n_columns: int
+    trees: Sequence[_Walk], expected: Sequence[Floats], fewest: float, n_columns: int
 ) -> tuple[tuple[NDArray[np.intp], ...], int]:
     """Return the cells of all nodes: those with enough records, as many as can be."""
     least = [tree.least_below(own) for tree, own in zip(trees, expected, strict=True)]
@@ -319,7 +321,7 @@ def _cut(
     beyond = ranked[most] if most < len(ranked) else 0.0
     cells = []
     for tree, own in zip(trees, least, strict=True):
-        nodes = tree.cut((own >= _FEWEST_EXPECTED) & (own > beyond))
+        nodes = tree.cut((own >= fewest) & (own > beyond))
         found, numbers = np.unique(nodes, return_inverse=True)
         cells.append(numbers - int(found[0] < 0))
     numbered = _numbered(cells)

@@ -12,7 +12,7 @@ from skparisk.queries._together import Floats
 __all__ = ["below", "class_shares", "target_means"]
 
 # Records that a node weighs in the values of the leaves below it.
-_FROM_ABOVE = 5.0
+_FROM_ABOVE = 1.0
 # Where nothing is known of targets: how far the means of leaves are apart, as a share
 # of the variance that the schema declares.
 _BETWEEN_LEAVES = 0.25
