@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, get_tags
 
 from skparisk._classes import PublicClasses, tell_classes
@@ -88,6 +88,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
 
         * "auto": the learned numbers that its methods depend on, found by comparing
           fits on public records (:ref:`thm-fitted-attributes`).
+          Of trees and forests, also at the end of a Pipeline: sums over the records in
+          their leaves, whose splits are grown on the reference (:ref:`thm-leaves`).
         * Names of them: ``("coef_", "intercept_")``, or ``("steps.ridge.coef_",)``
           inside a Pipeline.
         * "predict" (regressors) or "predict_proba" (classifiers): predictions at
@@ -96,8 +98,11 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
-    sensitivity : SensitivitySampler, float or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`.
+    sensitivity : SensitivitySampler, float, "bound" or None, default=None
+        Where the sensitivity comes from: :ref:`private-parameters`. "bound", for trees
+        and forests, is proven: pure epsilon-differential privacy. Forests get much less
+        noise from a sampler with ``randomness="both"`` and ``law="gaussian"``; for
+        them a noise shape of "auto" is "isotropic".
 
     align : callable, "auto" or None, default="auto"
         For fits that are defined up to sign or order: ``align(numbers, anchor)`` is
@@ -123,7 +128,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         Serves predictions: a fit on public records with the released numbers in the
         places of its own; made-up ones are NaN. Or a surrogate.
 
-    template_ : Template or None
+    template_ : Template, LeafTemplate or None
         That fit; ``template_.places`` names what is released.
 
     public_steps_ : tuple of str
@@ -241,8 +246,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         """
         forget_fit(self)
         refuse_fit_params(fit_params)
-        whole_trees = self.release == "auto" and find_trees(self.estimator) is not None
-        source = self._check_privacy({} if whole_trees else None)
+        source = self._check_privacy({} if self._sums_leaves else None)
         estimator = check_estimator(self.estimator)
         warn_fitted_parts(self)
         tags = get_tags(estimator)
@@ -300,6 +304,17 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         if clusters and math.isinf(self.epsilon):
             self.labels_ = self.predict(X)
         return self
+
+    @property
+    def _sums_leaves(self) -> bool:
+        return self.release == "auto" and find_trees(self.estimator) is not None
+
+    def _prepare(self, source: SensitivitySampler) -> SensitivitySampler:
+        fitted = hasattr(source, "certificate_")
+        if self._sums_leaves and not fitted and source.noise_shape == "auto":
+            # A record moves as many sums by as much, whatever leaves it is in.
+            source = clone(source).set_params(noise_shape="isotropic")
+        return super()._prepare(source)
 
     def _check_data(
         self, X: Any, y: Any, estimator: Any
@@ -407,7 +422,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
                 self.certificate_ = replace(self.certificate_, evidence=evidence)
 
     def _holds_for_all_pairs(self) -> bool:
-        """Tell if the noise keeps the level for any neighbors, not only sampled ones."""
+        """Tell if the noise keeps the level for any neighbors, also unlike sampled."""
         evidence = self.certificate_.require_evidence()
         if self.sampler_ is None:
             return evidence.calibration == "bound"
@@ -416,7 +431,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             isinstance(query, LeafQuery)
             and self.certificate_.randomness == "implicit"
             and evidence.noise_shape == "isotropic"
-            and query.bound(evidence.norm) <= evidence.sensitivity * (1 + 2.0**-40)
+            and query.bound(str(evidence.norm)) <= evidence.sensitivity * (1 + 2.0**-40)
         )
 
     def _tell_fitted_parts(self) -> None:
