@@ -157,6 +157,6 @@ def _remedies(model: Any) -> list[str]:
         found.append('SensitivitySampler(noise_shape="auto")')
     if sampler.n_outputs_ > _FEW_OUTPUTS:
         found.append(f"fewer released numbers than {sampler.n_outputs_}")
-    if getattr(model, "combine", "reference") is None:
+    if model.combine is None and model.reference_comparison_ is not None:
         found.insert(0, 'combine="reference"')
     return found

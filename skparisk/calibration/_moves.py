@@ -29,16 +29,18 @@ class LargestMove:
     outputs : ndarray of shape (n_outputs,)
         For each output by itself.
 
-    l2 : float
-        For the l2 norm of all.
+    l2, l1 : float
+        For the norms of all; an l1 that is infinite is not known.
     """
 
     outputs: NDArray[np.float64]
     l2: float
+    l1: float = math.inf
 
     def norm(self, shape: NoiseShape, order: float) -> float:
         """Return the most in the coordinates of the noise, in a norm."""
         outputs, l2, n_outputs = self.outputs, self.l2, len(self.outputs)
+        l1 = self.l1
         if type(shape) is not IsotropicShape:
             if n_outputs > _MOST_OUTPUTS:
                 return math.inf
@@ -46,10 +48,10 @@ class LargestMove:
             rows = shape.whiten(np.eye(n_outputs)).T
             lengths = np.linalg.norm(rows, axis=1)
             outputs = np.minimum(np.abs(rows) @ outputs, lengths * l2)
-            l2 = float(np.linalg.norm(rows, 2)) * l2
+            l2, l1 = float(np.linalg.norm(rows, 2)) * l2, math.inf
         l2 = min(l2, float(np.linalg.norm(outputs)))
         if order == 1:
-            l2 = min(math.sqrt(n_outputs) * l2, float(outputs.sum()))
+            l2 = min(math.sqrt(n_outputs) * l2, float(outputs.sum()), l1)
         elif order == math.inf:
             l2 = min(l2, float(outputs.max()))
         return l2 * _SLACK

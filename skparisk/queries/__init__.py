@@ -22,6 +22,7 @@ from skparisk.queries._estimator import (
     PredictionReader,
     Reader,
 )
+from skparisk.queries._leaves import ClassAddend, LeafQuery, Leaves, TargetAddend
 from skparisk.queries._linear_svc import LinearSVCQuery
 from skparisk.queries._logistic import LogisticRegressionQuery
 from skparisk.queries._moments import MomentsQuery, moments_sensitivity_bound
@@ -30,9 +31,12 @@ from skparisk.queries._units import UnitsQuery
 
 __all__ = [
     "AttributeReader",
+    "ClassAddend",
     "DensityQuery",
     "EstimatorQuery",
     "FunctionQuery",
+    "LeafQuery",
+    "Leaves",
     "LinearSVCQuery",
     "LogisticRegressionQuery",
     "MeanQuery",
@@ -43,6 +47,7 @@ __all__ = [
     "Reader",
     "RecordQuery",
     "RidgeQuery",
+    "TargetAddend",
     "UnitsQuery",
     "kernel_density_sensitivity_bound",
     "moments_sensitivity_bound",

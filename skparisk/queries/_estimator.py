@@ -31,7 +31,9 @@ __all__ = [
     "Numbers",
     "PredictionReader",
     "Reader",
+    "are_alike",
     "describe_candidates",
+    "plain_params",
     "repeatable",
     "takes_targets",
 ]
@@ -208,7 +210,7 @@ class EstimatorQuery(Query):
         return (
             isinstance(other, EstimatorQuery)
             and self.align == other.align
-            and _are_alike(self._question, other._question)
+            and are_alike(self._question, other._question)
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -217,7 +219,7 @@ class EstimatorQuery(Query):
     def _question(self) -> list[Any]:
         reader = self.reader
         asked = self.estimator if self.asked is None else self.asked
-        what = [type(asked), _plain_params(asked)]
+        what = [type(asked), plain_params(asked)]
         return [*what, type(reader), vars(reader), self.classes]
 
     def __str__(self) -> str:
@@ -299,7 +301,7 @@ def describe_candidates(fitted: Any) -> str:
     return ", ".join(found) or "none"
 
 
-def _plain_params(estimator: Any) -> dict[str, Any]:
+def plain_params(estimator: Any) -> dict[str, Any]:
     """Return parameters, with estimators among them as their types.
 
     Their own parameters follow, but for those of an estimator that stays fitted.
@@ -312,7 +314,7 @@ def _plain_params(estimator: Any) -> dict[str, Any]:
     }
 
 
-def _are_alike(one: Any, other: Any) -> bool:
+def are_alike(one: Any, other: Any) -> bool:
     """Tell if two objects have the same content; what has no pickle is like nothing."""
     try:
         return joblib.hash(one) == joblib.hash(other)

@@ -53,6 +53,7 @@ from skparisk.reference import (
     as_reference,
 )
 from skparisk.reference._base import Form, Withheld
+from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, n_rows
 from skparisk.reference._secret import SecretDraw
 from skparisk.sensitivity._parallel import check_repeatable, sample_pairs
@@ -436,10 +437,11 @@ default="auto"
         pairs.learning = reference.learning
         pairs.answer = None if query.is_sum else asked.answer  # that of one record
         pairs.weights = asked.weights
-        if pairs.domain is not None:
-            pairs.largest_move = query.largest_move(
-                pairs.domain, n_records, self.relation
-            )
+        # Sums of what is bounded itself move by no more, whatever the records are.
+        anything = Domain([None] * schema.n_columns)
+        pairs.largest_move = query.largest_move(
+            pairs.domain or anything, n_records, self.relation
+        )
         # What columns hold is as the reference says: `X` may be private.
         drawn = asked.schema
         known = drawn if reference.schema is None else reference.schema

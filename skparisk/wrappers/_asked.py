@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from skparisk._silence import silenced
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
 from skparisk.queries._estimator import Align, Numbers
+from skparisk.queries._leaves import ClassAddend, LeafQuery
 from skparisk.reference import TableReference
 from skparisk.reference._records import (
     Records,
@@ -24,6 +26,7 @@ from skparisk.reference._records import (
     frame_like,
 )
 from skparisk.reference._sketch import RecordSketch
+from skparisk.wrappers._forests import find_trees, make_leaf_query
 from skparisk.wrappers._methods import releases_predictions
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import freeze_structure
@@ -41,7 +44,7 @@ def make_query(
     public: PublicRecords,
     labels: PublicClasses | None,
     features: Records,
-) -> EstimatorQuery:
+) -> EstimatorQuery | LeafQuery:
     """Return what is asked of each database; it is found on records that are public."""
     align = _check_align(model, estimator)
     if releases_predictions(model):
@@ -56,6 +59,8 @@ def make_query(
                 f"or 'predict_proba'; got release={model.release!r}."
             )
         names = None if model.release == "auto" else _check_names(model.release)
+        if names is None and find_trees(estimator) is not None:
+            return make_leaf_query(estimator, public, labels)
         prepared, public_steps = freeze_structure(estimator, public)
         fits = list(public.fits(prepared))
         known = public.reference is not None
@@ -86,18 +91,27 @@ def make_query(
 def ask_again(
     model: Any,
     estimator: Any,
-    known: EstimatorQuery,
+    known: EstimatorQuery | LeafQuery,
     labels: PublicClasses | None,
     features: Records,
-) -> EstimatorQuery:
+) -> EstimatorQuery | LeafQuery:
     """Return what a model asks, with places and shapes of a query that is sampled."""
-    reader = known.reader
+    reader = None if isinstance(known, LeafQuery) else known.reader
     if known.template is None and not isinstance(reader, PredictionReader):
         raise IncompatibleError(
             f"The SensitivitySampler was fitted for {known} by itself, so that it has "
             "no fit to public records that the released numbers could be put into: "
             "give it before it is fitted, or as it was fitted by a PrivateEstimator."
         )
+    if isinstance(known, LeafQuery):
+        if model.release != "auto":
+            raise IncompatibleError(
+                f"The SensitivitySampler was fitted for {known}, with release='auto'; "
+                f"got {model.release!r}."
+            )
+        addend = known.addend if labels is None else ClassAddend(labels.numbers)
+        return replace(known, asked=estimator, addend=addend)
+    assert reader is not None
     if releases_predictions(model):
         points = _check_points(model, estimator, features)
         reader = PredictionReader(model.release, points)

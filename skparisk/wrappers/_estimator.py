@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, get_tags
 
 from skparisk._classes import PublicClasses, tell_classes
@@ -29,10 +29,11 @@ from skparisk._validate import check_at_least, check_random_state
 from skparisk.exceptions import IncompatibleError, ReferenceWarning, warn_caller
 from skparisk.queries import EstimatorQuery
 from skparisk.queries._estimator import has_parts, takes_targets
+from skparisk.queries._leaves import LeafQuery
 from skparisk.reference import as_reference
 from skparisk.reference._base import Form
 from skparisk.reference._records import Records, Schema
-from skparisk.sensitivity import SensitivitySampler
+from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._parallel import one_blas_thread
 from skparisk.wrappers._accepted import (
     SEVERAL_LABELS,
@@ -41,6 +42,7 @@ from skparisk.wrappers._accepted import (
     refuse_fit_params,
 )
 from skparisk.wrappers._asked import ask_again, make_query
+from skparisk.wrappers._forests import find_trees, refuse_combined_trees
 from skparisk.wrappers._methods import ServedMethods
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
@@ -86,6 +88,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
 
         * "auto": the learned numbers that its methods depend on, found by comparing
           fits on public records (:ref:`thm-fitted-attributes`).
+          Of trees and forests, also at the end of a Pipeline: sums over the records in
+          their leaves, whose splits are grown on the reference (:ref:`thm-leaves`).
         * Names of them: ``("coef_", "intercept_")``, or ``("steps.ridge.coef_",)``
           inside a Pipeline.
         * "predict" (regressors) or "predict_proba" (classifiers): predictions at
@@ -94,8 +98,11 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
-    sensitivity : SensitivitySampler, float or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`.
+    sensitivity : SensitivitySampler, float, "bound" or None, default=None
+        Where the sensitivity comes from: :ref:`private-parameters`. "bound", for trees
+        and forests, is proven: pure epsilon-differential privacy. Forests get much less
+        noise from a sampler with ``randomness="both"`` and ``law="gaussian"``; for
+        them a noise shape of "auto" is "isotropic".
 
     align : callable, "auto" or None, default="auto"
         For fits that are defined up to sign or order: ``align(numbers, anchor)`` is
@@ -125,7 +132,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         Serves predictions: a fit on public records with the released numbers in the
         places of its own; made-up ones are NaN. Or a surrogate.
 
-    template_ : Template or None
+    template_ : Template, LeafTemplate or None
         That fit; ``template_.places`` names what is released.
 
     public_steps_ : tuple of str
@@ -248,7 +255,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         """
         forget_fit(self)
         refuse_fit_params(fit_params)
-        source = self._check_privacy()
+        source = self._check_privacy({} if self._sums_leaves else None)
         estimator = check_estimator(self.estimator)
         warn_fitted_parts(self)
         tags = get_tags(estimator)
@@ -275,8 +282,17 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         frozen = find_fitted_parts(self).frozen
         refuse_frozen_on(frozen, wrapped, features, targets)
         self.schema_, query, records = self._find_query(source, estimator, data, labels)
-        public = self._find_public_fit(source, query, data)
-        released = self._release(source, query, data)
+        public = None
+        if isinstance(query, LeafQuery):
+            refuse_combined_trees(self.combine)
+        else:
+            public = self._find_public_fit(source, query, data)
+        if source == "bound":
+            assert isinstance(query, LeafQuery)
+            moved, known = data.in_domain(), KnownSensitivity(query.bound())
+            released = self._release_known(query, *moved, known, proven=True)
+        else:
+            released = self._release(source, query, data)
         # A fitted sampler has a query of its own, with its shapes and its anchor.
         asked: Any = query if self.sampler_ is None else self.sampler_.query_
         self.template_ = asked.template
@@ -293,9 +309,11 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
                     numbers = asked.ranges.bring_among(
                         numbers, records.whole[0], asked.split(noise)
                     )
-            model.estimator_ = serve(
-                model, asked.reader, numbers, asked.template, labels
-            )
+            if isinstance(asked, LeafQuery):
+                served = asked.template.serve(numbers, asked.split(noise))
+            else:
+                served = serve(model, asked.reader, numbers, asked.template, labels)
+            model.estimator_ = served
 
         self._serve(
             released, public, unpack, *(() if labels is None else (labels.decode,))
@@ -308,6 +326,17 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         if clusters and math.isinf(self.epsilon):
             self.labels_ = self.predict(X)
         return self
+
+    @property
+    def _sums_leaves(self) -> bool:
+        return self.release == "auto" and find_trees(self.estimator) is not None
+
+    def _prepare(self, source: SensitivitySampler) -> SensitivitySampler:
+        fitted = hasattr(source, "certificate_")
+        if self._sums_leaves and not fitted and source.noise_shape == "auto":
+            # A record moves as many sums by as much, whatever leaves it is in.
+            source = clone(source).set_params(noise_shape="isotropic")
+        return super()._prepare(source)
 
     def _check_data(
         self, X: Any, y: Any, estimator: Any
@@ -339,7 +368,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         estimator: Any,
         data: TrainingData,
         labels: PublicClasses | None,
-    ) -> tuple[Schema, EstimatorQuery, PublicRecords | None]:
+    ) -> tuple[Schema, EstimatorQuery | LeafQuery, PublicRecords | None]:
         """Return what is asked of each database, and the columns of these.
 
         It is found on records that are public, which come third, and which nobody has
@@ -347,7 +376,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         """
         sampler = source if isinstance(source, SensitivitySampler) else None
         known = getattr(sampler, "query_", None)
-        if isinstance(known, EstimatorQuery):
+        if isinstance(known, EstimatorQuery | LeafQuery):
             assert sampler is not None
             schema = sampler.pairs_.schema
             assert schema is not None  # that of the reference, never of `X`
@@ -400,7 +429,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         if steps.names:
             provisos.append(PUBLIC_STEPS.format(", ".join(steps.names)))
         # Pairs of a secret sample are of other records than steps were fitted on.
-        if steps.supervised and not self.certificate_.protects_membership:
+        apart = self.certificate_.protects_membership or self._holds_for_all_pairs()
+        if steps.supervised and not apart:
             said = SUPERVISED_STEPS.format(", ".join(steps.supervised))
             warn_caller(said, ReferenceWarning)
             provisos.append(said)
@@ -412,6 +442,19 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             if evidence.for_new_people is not None:  # pairs are of the same rows
                 evidence = replace(evidence, for_new_people=_NEW_PEOPLE)
                 self.certificate_ = replace(self.certificate_, evidence=evidence)
+
+    def _holds_for_all_pairs(self) -> bool:
+        """Tell if the noise keeps the level for any neighbors, also unlike sampled."""
+        evidence = self.certificate_.require_evidence()
+        if self.sampler_ is None:
+            return evidence.calibration == "bound"
+        query = self.sampler_.query_
+        return (
+            isinstance(query, LeafQuery)
+            and self.certificate_.randomness == "implicit"
+            and evidence.noise_shape == "isotropic"
+            and query.bound(str(evidence.norm)) <= evidence.sensitivity * (1 + 2.0**-40)
+        )
 
     def _tell_fitted_parts(self) -> None:
         """Say what was learned before, by parts of the estimator that came fitted."""

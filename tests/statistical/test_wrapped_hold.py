@@ -11,6 +11,7 @@ from laws import SEEDS, violates
 from sklearn.base import is_classifier
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
@@ -48,6 +49,7 @@ CASES = {
     "GaussianNB": (GaussianNB(), classification),
     "PCA": (PCA(1), clusters),
     "StandardScaler": (StandardScaler(), clusters),
+    "RandomForestRegressor": (RandomForestRegressor(2, max_depth=2), regression),
     "KMeans": (KMeans(2, n_init=1, max_iter=10), clusters),
 }
 

@@ -1,0 +1,319 @@
+"""Sums over the leaves of trees whose splits are public, as a query."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk._validate import check_relation
+from skparisk.calibration._moves import LargestMove
+from skparisk.neighbors import NeighborPairs
+from skparisk.queries._base import Differences, PairDifferences, Query
+from skparisk.queries._estimator import are_alike, plain_params
+from skparisk.queries._labels import label_codes
+from skparisk.queries._together import Floats
+from skparisk.reference._base import RecordPool
+from skparisk.reference._domain import Domain
+
+__all__ = ["Addend", "ClassAddend", "LeafQuery", "Leaves", "TargetAddend"]
+
+# Doubles hold whole numbers to 2**53: sums of so many bits less are exact.
+_BITS = 51
+
+
+class Addend(Protocol):
+    """What a record adds to the sums of its cell, in each tree."""
+
+    @property
+    def n_columns(self) -> int:
+        """Sums of a cell."""
+        ...
+
+    def __call__(self, y: Any) -> Floats:
+        """Return it for records with these targets, (n_records, n_columns)."""
+        ...
+
+    def largest(self, relation: str) -> tuple[Floats, float, float]:
+        """Return the most that one tree's sums move between neighbors.
+
+        For each column by itself, in the l1 norm, and in the l2 norm.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class ClassAddend:
+    """One, for the class of the record."""
+
+    classes: tuple[float, ...]
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.classes)
+
+    def __call__(self, y: Any) -> Floats:
+        return np.eye(self.n_columns)[label_codes(y, self.classes)]
+
+    def largest(self, relation: str) -> tuple[Floats, float, float]:
+        moved = 2 if relation == "replace-one" else 1
+        return np.ones(self.n_columns), float(moved), math.sqrt(moved)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetAddend:
+    """One, and the targets: clipped, centered and in units that are public.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_targets,)
+        What targets are clipped to.
+
+    center, unit : ndarray of shape (n_targets,)
+        What is taken off, and what they are then divided by.
+
+    n_records : int
+        Of a database: its sums are exact, whatever the order.
+    """
+
+    low: Floats
+    high: Floats
+    center: Floats
+    unit: Floats
+    n_records: int
+
+    @property
+    def n_columns(self) -> int:
+        return 1 + len(self.low)
+
+    @property
+    def _ends(self) -> Floats:
+        """Lowest and highest of what targets add, (2, n_targets), on the grid."""
+        return self._on_grid(np.array([self.low, self.high]))
+
+    def _on_grid(self, y: Floats) -> Floats:
+        # A step of the grid is too small to be seen, and so large that sums are exact.
+        reach = np.maximum(self.high - self.center, self.center - self.low) / self.unit
+        largest = math.ceil(math.log2(self.n_records * max(1.0, reach.max())))
+        steps = math.ldexp(1.0, _BITS - largest)
+        return np.asarray(np.round((y - self.center) / self.unit * steps) / steps)
+
+    def __call__(self, y: Any) -> Floats:
+        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        if targets.shape[1] != len(self.low) or np.isnan(targets).any():
+            raise ValueError(
+                f"Targets must be numbers in {len(self.low)} column(s), got shape "
+                f"{targets.shape}."
+            )
+        clipped = np.clip(targets, self.low, self.high)
+        return np.column_stack([np.ones(len(targets)), self._on_grid(clipped)])
+
+    def as_targets(self, values: Floats) -> Floats:
+        """Return numbers in the units of what is added as targets, in their range."""
+        return np.clip(self.center + self.unit * values, self.low, self.high)
+
+    def largest(self, relation: str) -> tuple[Floats, float, float]:
+        low, high = self._ends
+        most, apart = np.maximum(high, -low), high - low
+        if relation != "replace-one":
+            outputs = np.append(1.0, most)
+            return outputs, float(outputs.sum()), float(np.linalg.norm(outputs))
+        # In two cells of a tree, or in the same one, where only targets differ.
+        l1 = max(2 + 2 * most.sum(), apart.sum())
+        l2 = max(math.sqrt(2 + 2 * (most**2).sum()), float(np.linalg.norm(apart)))
+        return np.append(1.0, np.maximum(most, apart)), float(l1), l2
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """The cells that a fit to public records, with trees in it, puts a record in.
+
+    Parameters
+    ----------
+    trees : estimator
+        A fitted tree or forest of scikit-learn.
+
+    cells : sequence of ndarray of shape (n_nodes,)
+        For each tree, the cell of each of its nodes: cells are leaves, or nodes with
+        all that is below. Each tree has numbers of its own.
+
+    n_cells : int
+        Cells of all trees.
+
+    before : estimator, default=None
+        The fitted steps that records go through before.
+    """
+
+    trees: Any
+    cells: tuple[NDArray[np.intp], ...]
+    n_cells: int
+    before: Any = None
+
+    @property
+    def n_trees(self) -> int:
+        """Cells that a record is in."""
+        return len(self.cells)
+
+    def of(self, X: Any) -> NDArray[np.intp]:
+        """Return the cell of each record in each tree, (n_records, n_trees)."""
+        records = X if self.before is None else self.before.transform(X)
+        found = np.asarray(self.trees.apply(records))
+        found = found.reshape(len(found), -1)
+        cells = [cells[found[:, tree]] for tree, cells in enumerate(self.cells)]
+        return np.column_stack(cells)
+
+
+@dataclass(frozen=True, eq=False)
+class LeafQuery(Query):
+    """Sums over the records in each cell of trees whose splits are public.
+
+    Parameters
+    ----------
+    leaves : Leaves
+        The cells.
+
+    addend : ClassAddend or TargetAddend
+        What is summed: counts of classes, or a count and sums of targets.
+
+    asked : estimator
+        The estimator whose leaf values follow from the sums. Queries are equal if they
+        are for equal estimators, whatever splits these have.
+
+    labels : ndarray of shape (n_classes,), default=None
+        For classifiers: the labels of the classes.
+
+    template : object, default=None
+        What the released sums are put into. It knows nothing of private records.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-leaves`). Differences of pairs, and the largest of any
+    neighbors, are exact: sums are of whole numbers of steps of a grid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skparisk.queries import ClassAddend, LeafQuery, Leaves
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 1.0])
+    >>> tree = DecisionTreeClassifier().fit(X, y)
+    >>> leaves = Leaves(tree, (np.array([0, 0, 1]),), 2)
+    >>> LeafQuery(leaves, ClassAddend((0.0, 1.0)), tree)(X, y)
+    array([1., 0., 0., 2.])
+    """
+
+    leaves: Leaves
+    addend: Addend
+    asked: Any
+    labels: NDArray[Any] | None = None
+    template: Any = None
+
+    @property
+    def needs_y(self) -> bool:
+        return True
+
+    @property
+    def any_table(self) -> bool:
+        """Whatever the estimator takes."""
+        return True
+
+    @property
+    def classes(self) -> tuple[float, ...] | None:
+        """The numbers that stand for the classes in a database."""
+        return getattr(self.addend, "classes", None)
+
+    @property
+    def ranges(self) -> None:
+        """None: what noise takes out of its range is brought back with leaf values."""
+        return
+
+    @property
+    def n_outputs(self) -> int:
+        """Numbers in an answer."""
+        return self.leaves.n_cells * self.addend.n_columns
+
+    def __call__(self, X: Any, y: Any = None) -> Floats:
+        cells, added = self.leaves.of(X), self.addend(y)
+        n_cells, lines = self.leaves.n_cells, np.repeat(added, cells.shape[1], axis=0)
+        sums = [
+            np.bincount(cells.ravel(), weights=column, minlength=n_cells)
+            for column in lines.T
+        ]
+        return np.asarray(np.column_stack(sums).ravel(), dtype=np.float64)
+
+    def split(self, answer: Floats) -> Mapping[str, Floats]:
+        """Return the sums of each cell, (n_cells, n_columns)."""
+        return {"sums": answer.reshape(self.leaves.n_cells, -1)}
+
+    def bound(self, norm: str = "l1", relation: str = "replace-one") -> float:
+        """Return the largest distance of answers on any neighbors.
+
+        Parameters
+        ----------
+        norm : {"l1", "l2"}, default="l1"
+            Of the distance.
+
+        relation : {"replace-one", "add-remove"}, default="replace-one"
+            How neighbors differ.
+
+        Returns
+        -------
+        bound : float
+
+        Notes
+        -----
+        **Guarantee** (:ref:`thm-leaves`). For counts of classes in T trees that is 2 T,
+        and the square root of 2 T, and neighbors attain it; T and its root with
+        "add-remove".
+        """
+        check_relation(relation)
+        _, l1, l2 = self.addend.largest(relation)
+        n_trees = self.leaves.n_trees
+        return n_trees * l1 if norm == "l1" else math.sqrt(n_trees) * l2
+
+    def largest_move(
+        self, domain: Domain, n_records: int, relation: str
+    ) -> LargestMove:
+        outputs, _, _ = self.addend.largest(relation)
+        return LargestMove(
+            np.tile(outputs, self.leaves.n_cells),
+            self.bound("l2", relation),
+            self.bound("l1", relation),
+        )
+
+    def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
+        if pool.y is None:
+            raise ValueError("The query needs targets, but the reference has none (y).")
+        cells, added = self.leaves.of(pool.X), self.addend(pool.y)
+
+        def differences(pairs: NeighborPairs) -> PairDifferences:
+            shape = (len(pairs), self.leaves.n_cells, added.shape[1])
+            values, lines = np.zeros(shape), np.arange(len(pairs))[:, None]
+            # A record is in one cell of each tree: no cell is there twice.
+            values[lines, cells[pairs.removed]] = added[pairs.removed][:, None]
+            if pairs.replacement is not None:
+                other = pairs.replacement
+                values[lines, cells[other]] -= added[other][:, None]
+            return PairDifferences(values.reshape(len(pairs), -1))
+
+        return differences
+
+    def __eq__(self, other: object) -> bool:
+        """Tell if the same is asked; splits may differ."""
+        return isinstance(other, LeafQuery) and are_alike(
+            self._question, other._question
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def _question(self) -> list[Any]:
+        columns = self.classes or self.addend.n_columns
+        return [type(self.asked), plain_params(self.asked), columns]
+
+    def __str__(self) -> str:
+        return f"{type(self.asked).__name__} (leaves)"

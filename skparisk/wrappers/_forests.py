@@ -1,0 +1,414 @@
+"""Trees and forests: splits from public records, leaf values from released sums."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.pipeline import Pipeline
+
+from skparisk._classes import PublicClasses
+from skparisk.exceptions import IncompatibleError
+from skparisk.queries._leaves import (
+    Addend,
+    ClassAddend,
+    LeafQuery,
+    Leaves,
+    TargetAddend,
+)
+from skparisk.queries._state import Numbers
+from skparisk.queries._together import Floats
+from skparisk.reference import Reference, SchemaReference
+from skparisk.reference._records import n_rows
+from skparisk.wrappers._leaf_values import below, class_shares, target_means
+from skparisk.wrappers._public_records import PublicRecords
+from skparisk.wrappers._public_steps import PublicSteps
+
+__all__ = [
+    "LeafTemplate",
+    "find_trees",
+    "make_leaf_query",
+    "refuse_combined_trees",
+]
+
+_KINDS = {
+    "sklearn.tree": (
+        "DecisionTreeClassifier",
+        "DecisionTreeRegressor",
+        "ExtraTreeClassifier",
+        "ExtraTreeRegressor",
+    ),
+    "sklearn.ensemble": (
+        "ExtraTreesClassifier",
+        "ExtraTreesRegressor",
+        "RandomForestClassifier",
+        "RandomForestRegressor",
+    ),
+}
+_SPLITS = "splits"
+# Private records that a cell has at least, as is expected by real public ones.
+_FEWEST_EXPECTED = 5.0
+# Released numbers: a sample of pairs holds as many for each pair.
+_MOST_OUTPUTS = 2**13
+# Parameters that would have leaf values depend on more than sums.
+_UNWEIGHTED = ("class_weight", "monotonic_cst")
+
+
+def find_trees(estimator: Any) -> Any:
+    """Return a tree or forest: the estimator itself, or the end of a pipeline.
+
+    None, where there is none of exactly a known class.
+    """
+    if isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    kind = type(estimator)
+    for package, names in _KINDS.items():
+        known = getattr(sys.modules.get(package), kind.__qualname__, None)
+        if kind.__qualname__ in names and known is kind:
+            return estimator
+    return None
+
+
+def make_leaf_query(
+    estimator: Any, public: PublicRecords, labels: PublicClasses | None
+) -> LeafQuery:
+    """Return the sums that leaf values follow from; splits are of public records."""
+    reference = _check_public(estimator, public)
+    guessed = isinstance(reference, SchemaReference) and reference.learning is None
+    fitted = _grow(estimator, public, at_random=guessed)
+    before = fitted[:-1] if isinstance(fitted, Pipeline) else None
+    model = find_trees(fitted)
+    X, y = public.whole
+    n_records = n_rows(public.databases[0][0])
+    if labels is None:
+        addend: Addend = _target_addend(y, reference, n_records)
+    else:
+        addend, y = ClassAddend(labels.numbers), labels.encode(y, "y_reference")
+    trees = [_Walk(tree) for tree in _trees_of(model)]
+
+    nodes = _numbered([np.arange(tree.n_nodes) for tree in trees])
+    whole = LeafQuery(Leaves(model, nodes, int(nodes[-1][-1]) + 1, before), addend, 0)
+    sums = whole.split(whole(X, y))["sums"]
+    known = [tree.add_up(sums[own]) for tree, own in zip(trees, nodes, strict=True)]
+    share = n_records / n_rows(X)
+    expected = [share * _count(addend, own) for own in known]
+    fewest = 0.0 if guessed else _FEWEST_EXPECTED
+    cells, n_cells = _cut(trees, expected, fewest, addend.n_columns)
+    leaves = Leaves(model, cells, n_cells, before)
+
+    shown = None if labels is None else labels.labels
+    query = LeafQuery(leaves, addend, estimator, shown)
+    names = () if before is None else tuple(name for name, _ in before.steps)
+    supervised = (_SPLITS,) if public.is_resampled and not guessed else ()
+    template = LeafTemplate(
+        fitted,
+        leaves,
+        addend,
+        in_nodes=tuple(known),
+        in_cells=query.split(query(X, y))["sums"],
+        share=0.0 if guessed else share,
+        n_records=n_records,
+        squares=(addend(y) ** 2).sum(axis=0),
+        public_steps=PublicSteps((*names, _SPLITS), supervised),
+    )
+    return replace(query, template=template)
+
+
+@dataclass(frozen=True, eq=False)
+class LeafTemplate:
+    """A fit to public records, whose trees are given leaf values from released sums.
+
+    Parameters
+    ----------
+    fitted : estimator
+        Its splits, importances and numbers of records are of public records.
+
+    leaves : Leaves
+        The cells that sums were released of.
+
+    addend : ClassAddend or TargetAddend
+        What was summed.
+
+    in_nodes : sequence of ndarray of shape (n_nodes, n_columns)
+        The same sums of public records, for each node of each tree.
+
+    in_cells : ndarray of shape (n_cells, n_columns)
+        The same for each cell.
+
+    share : float
+        Private records for each public one; 0 if targets of the latter are simulated,
+        and mean nothing.
+
+    n_records : int
+        Private records.
+
+    squares : ndarray of shape (n_columns,)
+        Sums of squares of what public records add.
+
+    public_steps : PublicSteps
+        What was fitted on the reference.
+    """
+
+    fitted: Any
+    leaves: Leaves
+    addend: Addend
+    in_nodes: tuple[Floats, ...]
+    in_cells: Floats
+    share: float
+    n_records: int
+    squares: Floats
+    public_steps: PublicSteps
+
+    @property
+    def needs(self) -> Mapping[str, tuple[str, ...]]:
+        """Nothing: all methods follow from splits and leaf values."""
+        return {}
+
+    def check_serves(self, method: str) -> None:
+        """Do nothing, for the same reason."""
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where leaf values are."""
+        start = ""
+        if isinstance(self.fitted, Pipeline):
+            start = f"steps.{self.fitted.steps[-1][0]}."
+        if hasattr(self.leaves.trees, "tree_"):
+            return (f"{start}tree_.value",)
+        return tuple(
+            f"{start}estimators_.{tree}.tree_.value"
+            for tree in range(self.leaves.n_trees)
+        )
+
+    def serve(self, released: Numbers, deviations: Numbers) -> Any:
+        """Return a copy with leaf values from sums with noise of these deviations."""
+        sums, each = released["sums"], deviations["sums"]
+        values = self._values(sums, each)
+        pool = bool(self.share) and bool(each.any())
+        served = copy.deepcopy(self.fitted)
+        for tree, cells, known in zip(
+            _trees_of(find_trees(served)), self.leaves.cells, self.in_nodes, strict=True
+        ):
+            walk, counts = _Walk(tree), _count(self.addend, known)
+            found = values[cells]
+            if pool:  # leaves below a cell keep some of what is public there
+                inside = walk.is_below(cells)
+                own = self._values_of(known[inside])
+                found[inside] = below(found[inside], counts[inside], own)
+            tree.value[...] = self._as_leaf_values(walk.average(found, counts))
+        return served
+
+    def _values(self, sums: Floats, deviation: Floats) -> Floats:
+        """Return the value of each cell: shares of classes, or means of targets."""
+        known = self.in_cells * bool(self.share)
+        expected = self.share * _count(self.addend, self.in_cells)
+        n_trees = self.leaves.n_trees
+        if isinstance(self.addend, ClassAddend):
+            return class_shares(sums, deviation, known, expected, n_trees)
+        counts, totals = self.in_cells[:, :1], self.in_cells[:, 1:]
+        within = self.squares[1:] - (totals**2 / counts).sum(axis=0) / n_trees
+        return target_means(
+            sums,
+            deviation,
+            known,
+            expected,
+            n_trees,
+            variance=np.maximum(within, 0.0) / self.squares[0],
+            n_records=self.n_records,
+        )
+
+    def _values_of(self, known: Floats) -> Floats:
+        """Return what the values of nodes are by public records alone."""
+        totals = known if isinstance(self.addend, ClassAddend) else known[:, 1:]
+        return np.asarray(totals / _count(self.addend, known)[:, None])
+
+    def _as_leaf_values(self, values: Floats) -> Floats:
+        """Return values as trees have them, (n_nodes, n_targets, n_values)."""
+        if isinstance(self.addend, TargetAddend):
+            return self.addend.as_targets(values)[:, :, None]
+        return values[:, None]
+
+
+class _Walk:
+    """The nodes of a tree, level by level: parents come before their children."""
+
+    def __init__(self, tree: Any) -> None:
+        self.n_nodes = int(tree.node_count)
+        left, right = tree.children_left, tree.children_right
+        self.levels: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
+        nodes = np.array([0])
+        while (nodes := nodes[left[nodes] >= 0]).size:
+            children = np.array([left[nodes], right[nodes]])
+            self.levels.append((nodes, children))
+            nodes = children.ravel()
+
+    def add_up(self, sums: Floats) -> Floats:
+        """Return sums of leaves for all nodes."""
+        added = sums.copy()
+        for nodes, children in reversed(self.levels):
+            added[nodes] = added[children].sum(axis=0)
+        return added
+
+    def average(self, values: Floats, weights: Floats) -> Floats:
+        """Return values of leaves for all nodes, on average over what is below."""
+        means = values.copy()
+        for nodes, children in reversed(self.levels):
+            weight = np.maximum(weights[children], 1.0)[:, :, None]
+            means[nodes] = (weight * means[children]).sum(axis=0) / weight.sum(axis=0)
+        return means
+
+    def least_below(self, expected: Floats) -> Floats:
+        """Return, for each node, what the parts have that it is split into, at least.
+
+        Neither that split nor one above it leaves less to a child; 0 for leaves.
+        """
+        least, above = np.zeros(self.n_nodes), np.full(self.n_nodes, np.inf)
+        for nodes, children in self.levels:
+            least[nodes] = np.minimum(expected[children].min(axis=0), above[nodes])
+            above[children] = least[nodes]
+        return least
+
+    def cut(self, is_split: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return the node at which each one is cut off; -1 for those that are split."""
+        cells = np.where(is_split, -1, 0)
+        for nodes, children in self.levels:
+            cells[children] = np.where(
+                is_split[children],
+                -1,
+                np.where(is_split[nodes], children, cells[nodes]),
+            )
+        return cells
+
+    def is_below(self, cells: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Tell which nodes are below the one that is their cell."""
+        found = np.zeros(self.n_nodes, dtype=bool)
+        for nodes, children in self.levels:
+            found[children] = cells[children] == cells[nodes]
+        return found & (cells >= 0)
+
+
+def _trees_of(model: Any) -> list[Any]:
+    """Return the trees of a fitted tree or forest."""
+    if hasattr(model, "tree_"):
+        return [model.tree_]
+    return [each.tree_ for each in model.estimators_]
+
+
+def _count(addend: Addend, sums: Floats) -> Floats:
+    """Return how many records there are, by sums over them."""
+    counts = sums if isinstance(addend, ClassAddend) else sums[:, :1]
+    return np.asarray(counts.sum(axis=1))
+
+
+def _numbered(numbers: Sequence[NDArray[np.intp]]) -> tuple[NDArray[np.intp], ...]:
+    """Return whole numbers of several trees, so that each has its own; -1 stays."""
+    start, found = 0, []
+    for each in numbers:
+        found.append(np.where(each < 0, -1, each + start))
+        start += int(each.max()) + 1
+    return tuple(found)
+
+
+def _cut(
+    trees: Sequence[_Walk], expected: Sequence[Floats], fewest: float, n_columns: int
+) -> tuple[tuple[NDArray[np.intp], ...], int]:
+    """Return the cells of all nodes: those with enough records, as many as can be."""
+    least = [tree.least_below(own) for tree, own in zip(trees, expected, strict=True)]
+    ranked = np.sort(np.concatenate(least))[::-1]
+    # A tree has one cell more than splits.
+    most = max(_MOST_OUTPUTS // n_columns - len(trees), 0)
+    beyond = ranked[most] if most < len(ranked) else 0.0
+    cells = []
+    for tree, own in zip(trees, least, strict=True):
+        nodes = tree.cut((own >= fewest) & (own > beyond))
+        found, numbers = np.unique(nodes, return_inverse=True)
+        cells.append(numbers - int(found[0] < 0))
+    numbered = _numbered(cells)
+    return numbered, int(max(each.max() for each in numbered)) + 1
+
+
+def refuse_combined_trees(combine: str | None) -> None:
+    """Refuse to weigh with public records what is weighed with them anyway."""
+    if combine is not None:
+        raise ValueError(
+            "combine must be None for trees and forests, whose released leaf values "
+            f"are weighed with those of public records anyway; got {combine!r}."
+        )
+
+
+def _check_public(estimator: Any, public: PublicRecords) -> Reference:
+    """Return the reference that splits are from, or say why there can be none."""
+    model, reference = find_trees(estimator), public.reference
+    kind = type(model).__name__
+    for name in _UNWEIGHTED:
+        if (given := getattr(model, name, None)) is not None:
+            raise ValueError(
+                f"{name} of {kind} must be None, because leaf values are computed from "
+                f"released sums over records, each of which counts once; got {given!r}."
+            )
+    if reference is None:
+        raise IncompatibleError(
+            f"The splits of {kind} are no numbers that noise could be added to: give "
+            "X_reference, public records or a SchemaReference, to take them from. Only "
+            "leaf values are then released."
+        )
+    if getattr(reference, "sampling", None) == "disjoint":
+        raise ValueError(
+            "sampling must not be 'disjoint' for trees, whose splits are from the "
+            "reference, because public records would be used twice: take 'split'."
+        )
+    return reference
+
+
+def _grow(estimator: Any, public: PublicRecords, *, at_random: bool) -> Any:
+    """Return a fit to public records; where targets mean nothing, splits are random."""
+    prepared = clone(estimator)
+    model = find_trees(prepared)
+    given = model.get_params(deep=False)
+    other: dict[str, Any] = {
+        "oob_score": False,
+        "max_features": 1,
+        "splitter": "random",
+    }
+    if not at_random:
+        del other["max_features"], other["splitter"]
+    other = {name: value for name, value in other.items() if name in given}
+    model.set_params(**other)
+    fitted = public.fit(prepared, public.whole)
+    grown = find_trees(fitted)
+    if at_random and "bootstrap" in given:
+        grown.estimators_ = _grow_extra(given, fitted, public).estimators_
+    grown.set_params(**{name: given[name] for name in other})
+    return fitted
+
+
+def _grow_extra(given: Mapping[str, Any], fitted: Any, public: PublicRecords) -> Any:
+    """Return a forest of as many trees whose splits are at random."""
+    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+
+    extra = ExtraTreesClassifier() if is_classifier(fitted) else ExtraTreesRegressor()
+    plain = {"max_features": 1, "bootstrap": False, "max_samples": None}
+    extra.set_params(**{**given, **plain, "oob_score": False})
+    X, y = public.whole
+    if isinstance(fitted, Pipeline):
+        X = fitted[:-1].transform(X)
+    return public.fit(extra, (X, y))
+
+
+def _target_addend(y: Any, reference: Reference, n_records: int) -> TargetAddend:
+    """Return what targets add, in the range of the reference, and in its units."""
+    targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+    low, high = targets.min(axis=0), targets.max(axis=0)
+    domain = reference.domain
+    if domain is not None and domain.target_box is not None:
+        low, high = domain.target_box
+    center, unit = targets.mean(axis=0), targets.std(axis=0)
+    if isinstance(reference, SchemaReference) and reference.learning is None:
+        center = (low + high) / 2
+    return TargetAddend(low, high, center, np.where(unit > 0, unit, 1.0), n_records)

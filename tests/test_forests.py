@@ -1,0 +1,496 @@
+"""Trees and forests have public splits, and leaf values from noisy sums."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import (
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+    ExtraTreeClassifier,
+    ExtraTreeRegressor,
+)
+from wrapped import CLASSES, LABELS, LABELS_PUBLIC, X_PUBLIC, Y_PUBLIC, X, Y, private
+
+from skparisk import (
+    IncompatibleError,
+    KnownSensitivity,
+    PrivateEstimator,
+    SchemaReference,
+    SensitivitySampler,
+)
+from skparisk.exceptions import ReferenceWarning
+from skparisk.mechanisms import DiagonalShape
+from skparisk.neighbors import NeighborPairs
+from skparisk.queries import ClassAddend, LeafQuery, Leaves, TargetAddend
+from skparisk.queries._state import read
+from skparisk.reference import Domain, TableReference
+from skparisk.reference._base import RecordPool
+from skparisk.wrappers._forests import find_trees
+from skparisk.wrappers._leaf_values import below, class_shares, target_means
+
+N = len(X)
+CLASSIFIERS = (
+    DecisionTreeClassifier(max_depth=3),
+    ExtraTreeClassifier(max_depth=3),
+    RandomForestClassifier(4, max_depth=3, oob_score=True),
+    ExtraTreesClassifier(4, max_depth=3),
+)
+REGRESSORS = (
+    DecisionTreeRegressor(max_depth=3),
+    ExtraTreeRegressor(max_depth=3),
+    RandomForestRegressor(4, max_depth=3),
+    ExtraTreesRegressor(4, max_depth=3),
+)
+RELATIONS = ("replace-one", "add-remove")
+# Declared about as wide as the records are.
+SCHEMA_OF_CLASSES = SchemaReference([(0.0, 4.0)] * 4, target=CLASSES)
+SCHEMA_OF_TARGETS = SchemaReference([(0.0, 4.0)] * 4, target=(-5.0, 10.0))
+
+
+def named(estimators):
+    return pytest.mark.parametrize("estimator", estimators, ids=lambda e: str(e)[:16])
+
+
+def fit(estimator, y=LABELS, y_reference=LABELS_PUBLIC, **parameters):
+    model = private(estimator, **({"sensitivity": "bound"} | parameters))
+    return model.fit(X, y, X_reference=X_PUBLIC, y_reference=y_reference)
+
+
+def fit_targets(estimator, **parameters):
+    return fit(estimator, Y, Y_PUBLIC, **parameters)
+
+
+def trees_of(fitted):
+    return [fitted] if hasattr(fitted, "tree_") else fitted.estimators_
+
+
+def query_of(estimator, y=Y, y_reference=Y_PUBLIC, **parameters):
+    sampler = SensitivitySampler(n_pairs=4, **parameters)
+    return fit(estimator, y, y_reference, sensitivity=sampler).sampler_.query_
+
+
+@named(CLASSIFIERS)
+def test_without_noise_leaves_have_the_shares_of_private_records(estimator):
+    model = fit(estimator, epsilon=math.inf)
+    for tree, cells in zip(
+        trees_of(model.estimator_), model.template_.leaves.cells, strict=True
+    ):
+        mine = cells[tree.apply(X)]
+        for node in np.unique(tree.apply(X)):
+            inside = LABELS[mine == cells[node]]
+            expected = [(inside == label).mean() for label in CLASSES]
+            assert_allclose(tree.tree_.value[node, 0], expected, atol=1e-15)
+    probabilities = model.predict_proba(X)
+    assert_allclose(probabilities.sum(axis=1), 1.0)
+    assert_array_equal(model.classes_, CLASSES)
+    assert model.estimator_.get_params() == model.template_.fitted.get_params()
+
+
+@named(REGRESSORS)
+def test_without_noise_leaves_have_the_means_of_private_records(estimator):
+    model = fit_targets(estimator, epsilon=math.inf)
+    clipped = np.clip(Y, Y_PUBLIC.min(), Y_PUBLIC.max())
+    for tree, cells in zip(
+        trees_of(model.estimator_), model.template_.leaves.cells, strict=True
+    ):
+        mine = cells[tree.apply(X)]
+        for node in np.unique(tree.apply(X)):
+            expected = clipped[mine == cells[node]].mean()
+            assert_allclose(tree.tree_.value[node, 0, 0], expected, rtol=1e-12)
+
+
+def test_cells_are_leaves_where_these_are_large():
+    model = fit(DecisionTreeClassifier(min_samples_leaf=20), epsilon=math.inf)
+    tree = model.estimator_.tree_
+    (cells,) = model.template_.leaves.cells
+    assert ((cells >= 0) == (tree.children_left < 0)).all()
+
+
+def test_cells_have_some_records_and_are_not_too_many(monkeypatch):
+    grown = ExtraTreesClassifier(5)
+    template = fit(grown).template_
+    counts = template.in_cells.sum(axis=1) * N / len(X_PUBLIC)
+    assert counts.min() >= 5
+    largest = template.leaves.n_cells
+    assert largest > 20
+    monkeypatch.setattr("skparisk.wrappers._forests._MOST_OUTPUTS", 3 * 20)
+    assert 15 <= fit(grown).template_.leaves.n_cells <= 20
+    monkeypatch.setattr("skparisk.wrappers._forests._MOST_OUTPUTS", 1)
+    assert fit(grown).template_.leaves.n_cells == 5  # one for each tree
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@named([RandomForestClassifier(3), DecisionTreeRegressor(max_depth=3)])
+def test_batched_differences_are_those_of_answers(estimator, relation):
+    y = np.searchsorted(CLASSES, LABELS) if "Cl" in str(estimator) else Y
+    public = LABELS_PUBLIC if "Cl" in str(estimator) else Y_PUBLIC
+    query = query_of(estimator, LABELS if "Cl" in str(estimator) else Y, public)
+    pool = RecordPool(X, y.astype(float))
+    rng = np.random.default_rng(0)
+    records = rng.integers(N, size=(20, 30))
+    replacement = rng.integers(N, size=20) if relation == "replace-one" else None
+    pairs = NeighborPairs.of(pool, records, rng.integers(30, size=20), replacement)
+    plain = query._plain_differences(pairs).values
+    assert_array_equal(query.differences(pairs), plain)
+    for norm, order in (("l1", 1), ("l2", 2)):
+        sizes = np.linalg.norm(plain, order, axis=1)
+        assert sizes.max() <= query.bound(norm, relation) * (1 + 1e-12)
+    with pytest.raises(ValueError, match="reference has none"):
+        query.on_pool(RecordPool(X), 3)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_bound_for_classes_is_attained(relation, norm):
+    query = query_of(RandomForestClassifier(6, max_depth=2), LABELS, LABELS_PUBLIC)
+    y = np.zeros(N)
+    other = y.copy()
+    other[0] = 1.0
+    one, two = query(X, y), query(X, other)
+    if relation == "add-remove":
+        two = query(X[1:], y[1:])
+    far = np.linalg.norm(one - two, 1 if norm == "l1" else 2)
+    assert_allclose(far, query.bound(norm, relation), rtol=1e-15)
+    moved = 12 if relation == "replace-one" else 6
+    assert_allclose(far, moved if norm == "l1" else math.sqrt(moved))
+    move = query.largest_move(Domain([None] * 4), N, relation)
+    assert (move.l1, move.l2) == tuple(query.bound(n, relation) for n in ("l1", "l2"))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(
+    "ends", [(-1.0, 1.0), (-0.2, 0.3), (-1.0, 3.0)], ids=["even", "narrow", "wide"]
+)
+def test_bound_for_targets_is_attained(relation, ends):
+    low, high = np.array([ends[0]]), np.array([ends[1]])
+    addend = TargetAddend(low, high, np.zeros(1), np.array([0.5]), 3)
+    tree = DecisionTreeRegressor(max_depth=1).fit([[0.0], [1.0]], [0.0, 1.0])
+    query = LeafQuery(Leaves(tree, (np.array([-1, 0, 1]),), 2), addend, tree)
+    rest = (np.array([[0.0], [1.0]]), np.zeros(2))
+
+    def answer(*records):
+        X = np.vstack([rest[0], *([[x]] for x, _ in records)])
+        return query(X, np.append(rest[1], [y for _, y in records]))
+
+    records = [(x, y) for x in (0.0, 1.0) for y in (*ends, 9.0, -9.0)]
+    moves = [answer(one) - answer(two) for one in records for two in records]
+    if relation == "add-remove":
+        moves = [answer(one) - answer() for one in records]
+    for norm, order in (("l1", 1), ("l2", 2)):
+        largest = max(np.linalg.norm(move, order) for move in moves)
+        bound = query.bound(norm, relation)
+        assert largest <= bound * (1 + 1e-12)
+        # Two targets at the same end, in two leaves, are as far as the bound says
+        # where that end is farther than the other.
+        assert bound == pytest.approx(largest)
+    columns = query.largest_move(Domain([None]), 3, relation).outputs
+    assert (np.abs(moves).max(axis=0) <= columns * (1 + 1e-12)).all()
+
+
+@named([RandomForestClassifier(5, max_depth=3), RandomForestRegressor(5, max_depth=3)])
+def test_bound_is_a_pure_guarantee(estimator):
+    y, public = (LABELS, LABELS_PUBLIC) if "Cl" in str(estimator) else (Y, Y_PUBLIC)
+    model = fit(estimator, y, public, epsilon=2.0)
+    assert model.sampler_ is None
+    assert model.risk_ == 0
+    assert model.certificate_.private
+    assert model.noise_scale_ == pytest.approx(model.sensitivity_ / 2)
+    assert "proven bound" in str(model.certificate_)
+    assert model.public_steps_ == ("splits",)
+    if y is LABELS:
+        assert model.sensitivity_ == 10
+        declared = KnownSensitivity(
+            math.sqrt(10), norm="l2", law="gaussian", delta=1e-6
+        )
+        gaussian = fit(estimator, sensitivity=declared)
+        assert gaussian.certificate_.delta == 1e-6
+
+
+def test_bound_is_for_trees_only():
+    for estimator, release in ((StandardScaler(), "auto"), (CLASSIFIERS[0], ("x_",))):
+        model = private(estimator, release, sensitivity="bound")
+        with pytest.raises(ValueError, match="sensitivity must be None"):
+            model.fit(X, LABELS, X_reference=X_PUBLIC, y_reference=LABELS_PUBLIC)
+
+
+@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
+def test_noise_of_the_bound_is_what_answers_get():
+    """A tenth more, or less, would show."""
+    query = query_of(ExtraTreesClassifier(40, random_state=0), LABELS, LABELS_PUBLIC)
+    codes = np.searchsorted(CLASSES, LABELS).astype(float)
+    exact, known = query(X, codes), KnownSensitivity(query.bound())
+    noise = []
+    for seed in range(6):
+        model = private(query.asked, noise_random_state=seed)
+        noise.append(model._release_known(query, X, codes, known, proven=True) - exact)
+    assert np.size(noise) > 3000
+    assert np.abs(noise).mean() == pytest.approx(2 * 40, rel=0.05)  # 2 T / epsilon
+
+
+def test_sampled_noise_at_the_bound_needs_no_warning(recwarn):
+    estimator = RandomForestClassifier(5, max_depth=3, random_state=0)
+    sampler = SensitivitySampler(n_pairs=40)
+    model = fit(estimator, sensitivity=sampler)
+    assert model.sensitivity_ == 10
+    assert model.certificate_.require_evidence().worst_loss < 1.00001
+    assert not any("looked at the targets" in str(w.message) for w in recwarn)
+    sampler.set_params(randomness="both", law="gaussian")
+    with pytest.warns(ReferenceWarning, match=r"Public steps \(splits\) looked at"):
+        less = fit(estimator, sensitivity=sampler)
+    assert "looked at the targets" in str(less.certificate_)
+    assert less.noise_scale_ < model.noise_scale_
+
+
+def test_pairs_of_forests_need_no_fits(monkeypatch):
+    model = private(RandomForestClassifier(3), sensitivity=SensitivitySampler())
+    fits = []
+    plain = RandomForestClassifier.fit
+
+    def counted(self, *args, **kwargs):
+        fits.append(len(args[0]))
+        return plain(self, *args, **kwargs)
+
+    monkeypatch.setattr(RandomForestClassifier, "fit", counted)
+    model.fit(X, LABELS, X_reference=X_PUBLIC, y_reference=LABELS_PUBLIC)
+    assert len(model.sampler_.differences_) == 1000
+    assert len(fits) < 10
+
+
+@named([RandomForestClassifier(3), ExtraTreeRegressor(), DecisionTreeClassifier()])
+def test_nothing_but_leaf_values_is_private(estimator):
+    y, public = (LABELS, LABELS_PUBLIC) if "Cl" in str(estimator) else (Y, Y_PUBLIC)
+    model = fit(estimator, y, public)
+    served, template = model.estimator_, model.template_.fitted
+    for one, two in zip(trees_of(served), trees_of(template), strict=True):
+        for name in ("children_left", "feature", "threshold", "n_node_samples"):
+            assert_array_equal(getattr(one.tree_, name), getattr(two.tree_, name))
+        assert not np.array_equal(one.tree_.value, two.tree_.value)
+    assert_array_equal(served.feature_importances_, template.feature_importances_)
+    assert set(vars(served)) == set(vars(template))
+    for place in model.template_.places:
+        assert read(served, place).shape
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict(X_PUBLIC), model.predict(X_PUBLIC))
+    assert clone(model).get_params(deep=False)["epsilon"] == model.epsilon
+    assert model.template_.needs == {}
+    if "Reg" in str(estimator):
+        values = model.predict(X)
+        assert values.min() >= Y_PUBLIC.min()
+        assert values.max() <= Y_PUBLIC.max()
+
+
+def test_pipelines_are_public_but_for_leaves():
+    pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(3, max_depth=3))
+    model = fit(pipeline, epsilon=math.inf)
+    assert model.public_steps_ == ("standardscaler", "splits")
+    scaler = model.estimator_[0]
+    assert_allclose(scaler.mean_, X_PUBLIC.mean(axis=0))
+    bare = fit(pipeline[-1], epsilon=math.inf)
+    assert_allclose(bare.predict_proba(X), model.predict_proba(X))
+    for place in model.template_.places:
+        assert read(model.estimator_, place).ndim == 3
+
+
+def test_several_targets():
+    both, public = np.column_stack([Y, -2 * Y]), np.column_stack([Y_PUBLIC, -Y_PUBLIC])
+    model = fit(RandomForestRegressor(3, max_depth=3), both, public, epsilon=math.inf)
+    assert model.predict(X).shape == (N, 2)
+    single = fit_targets(RandomForestRegressor(3, max_depth=3), epsilon=math.inf)
+    assert_allclose(
+        model.template_.in_cells[:, 0].sum(), single.template_.in_cells[:, 0].sum()
+    )
+    query = model.template_
+    with pytest.raises(ValueError, match=r"in 2 column\(s\)"):
+        query.addend(Y)
+
+
+@pytest.mark.parametrize("sensitivity", ["bound", None])
+@named([DecisionTreeClassifier(), ExtraTreeClassifier(), RandomForestClassifier(3)])
+def test_a_schema_has_splits_at_random(estimator, sensitivity):
+    model = private(estimator, sensitivity=sensitivity, epsilon=1e6)
+    model.fit(X, LABELS, X_reference=SCHEMA_OF_CLASSES)
+    assert model.score(X, LABELS) > 0.4  # of three classes
+    assert type(model.estimator_) is type(estimator)
+    assert model.template_.share == 0
+    assert model.public_steps_ == ("splits",)
+    asked = model.estimator_.get_params()
+    assert asked["max_features"] == estimator.max_features
+    tree = trees_of(model.estimator_)[0].tree_
+    thresholds = tree.threshold[tree.children_left >= 0]
+    assert thresholds.min() > 0
+    assert thresholds.max() < 4
+    assert model.predict_proba(X).min() >= 0
+
+
+@named([REGRESSORS[0], REGRESSORS[2], REGRESSORS[3]])
+def test_a_schema_of_targets(estimator):
+    model = private(estimator, sensitivity="bound", epsilon=1e6)
+    model.fit(X, Y, X_reference=SCHEMA_OF_TARGETS)
+    exact = private(estimator, sensitivity="bound", epsilon=math.inf)
+    exact.fit(X, Y, X_reference=SCHEMA_OF_TARGETS)
+    assert exact.score(X, Y) > 0.2
+    assert model.score(X, Y) > 0.2
+    noisy = private(estimator, sensitivity="bound", epsilon=1e-6)
+    noisy.fit(X, Y, X_reference=SCHEMA_OF_TARGETS)
+    assert np.isfinite(noisy.predict(X)).all()
+
+
+def test_pipeline_before_splits_at_random():
+    pipeline = make_pipeline(StandardScaler(), RandomForestClassifier(3))
+    model = private(pipeline, sensitivity="bound", epsilon=1e6)
+    model.fit(X, LABELS, X_reference=SCHEMA_OF_CLASSES)
+    assert model.score(X, LABELS) > 0.6
+
+
+def test_public_targets_that_are_all_the_same():
+    model = fit(DecisionTreeRegressor(), Y, np.ones(len(X_PUBLIC)))
+    assert_array_equal(model.predict(X), 1.0)
+
+
+@pytest.mark.parametrize("estimator", CLASSIFIERS[:1])
+def test_what_cannot_be_is_refused(estimator):
+    with pytest.raises(ValueError, match=r"class_weight of .* must be None"):
+        fit(clone(estimator).set_params(class_weight="balanced"))
+    with pytest.raises(IncompatibleError, match=r"splits of .* X_reference, public"):
+        private(estimator, sensitivity="bound", classes=CLASSES).fit(X, LABELS)
+    table = TableReference(X_PUBLIC, LABELS_PUBLIC, sampling="disjoint")
+    with pytest.raises(ValueError, match="sampling must not be 'disjoint'"):
+        private(estimator, n_jobs=None).fit(X, LABELS, X_reference=table)
+
+
+def test_a_fitted_sampler_serves_equal_forests():
+    estimator = RandomForestClassifier(3, max_depth=3, random_state=0)
+    first = fit(estimator, sensitivity=SensitivitySampler(n_pairs=9))
+    sampler = first.sampler_
+    again = private(clone(estimator), sensitivity=sampler, epsilon=math.inf)
+    again.fit(X, LABELS)
+    exact = fit(estimator, epsilon=math.inf)
+    assert_allclose(again.predict_proba(X), exact.predict_proba(X))
+    assert str(sampler.query_) == "RandomForestClassifier (leaves)"
+    other = private(RandomForestClassifier(4), sensitivity=sampler)
+    with pytest.raises(IncompatibleError, match="was fitted for RandomForest"):
+        other.fit(X, LABELS)
+    names = private(estimator, "predict_proba", sensitivity=sampler, X_public=X_PUBLIC)
+    with pytest.raises(IncompatibleError, match="with release='auto'"):
+        names.fit(X, LABELS)
+    targets = fit_targets(REGRESSORS[2], sensitivity=SensitivitySampler(n_pairs=9))
+    same = private(REGRESSORS[2], sensitivity=targets.sampler_).fit(X, Y)
+    assert same.template_ is targets.template_
+    assert targets.sampler_.query_ != sampler.query_
+    assert sampler.query_ != "another query"
+
+
+def test_noise_of_other_shapes_is_weighed():
+    """What gets little noise decides, and what gets much hardly matters."""
+    estimator = DecisionTreeClassifier(min_samples_leaf=20)
+    query = query_of(estimator, LABELS, LABELS_PUBLIC)
+    n_outputs = query.n_outputs
+    shape = DiagonalShape(np.geomspace(1e-6, 1e6, n_outputs))
+    shaped = SensitivitySampler(n_pairs=9, noise_shape=shape)
+    model = fit(estimator, sensitivity=shaped)
+    exact, public = fit(estimator, epsilon=math.inf), model.template_.in_cells
+    shares = model.predict_proba(X)
+    last = model.template_.leaves.of(X)[:, 0] == len(public) - 1
+    expected = np.tile(public[-1] / public[-1].sum(), (last.sum(), 1))
+    assert_allclose(shares[last], expected, atol=0.02)
+    assert (shares != exact.predict_proba(X)).any()
+
+
+def test_splits_are_the_steps_that_only_known_classes_have():
+    class Odd(RandomForestClassifier):
+        pass
+
+    assert find_trees(Odd()) is None
+    forest = RandomForestClassifier()
+    assert find_trees(make_pipeline(StandardScaler(), forest)) is forest
+    assert find_trees(RandomForestClassifier) is None
+
+
+# How released sums are weighed
+
+
+def test_shares_are_weighed_by_what_noise_left_of_them():
+    sums, public = np.array([[30.0, 10.0]]), np.array([[10.0, 30.0]])
+    expected, quiet, loud = (
+        np.array([40.0]),
+        np.full((1, 2), 1e-6),
+        np.full((1, 2), 1e6),
+    )
+    alone = class_shares(sums, 0 * quiet, public, expected, 1)
+    assert_allclose(alone, [[0.75, 0.25]])
+    assert_allclose(class_shares(sums, quiet, public, expected, 1), [[0.5, 0.5]])
+    assert_allclose(class_shares(sums, loud, public, expected, 1), [[0.25, 0.75]])
+    nothing = np.zeros((1, 2))
+    assert_allclose(class_shares(nothing, nothing, public, expected, 1), [[0.25, 0.75]])
+    assert_allclose(class_shares(nothing, nothing, nothing, expected, 1), 0.5)
+    # Noise below zero is cut off, and what is left is never nothing.
+    below_zero = np.array([[-99.0, -99.0]])
+    assert_allclose(
+        class_shares(below_zero, quiet + 1, public, expected, 1), [[0.25, 0.75]]
+    )
+    assert_allclose(class_shares(below_zero, quiet, nothing, expected, 1), 0.5)
+
+
+def test_means_are_weighed_by_what_noise_left_of_them():
+    sums, public = np.array([[40.0, 40.0]]), np.array([[40.0, 0.0]])
+    about = {"variance": np.ones(1), "n_records": 40}
+
+    def mean(deviation, public=public, sums=sums):
+        each = np.full((1, 2), deviation)
+        return target_means(sums, each, public, np.array([40.0]), 1, **about).item()
+
+    assert mean(0.0) == 1.0
+    assert mean(1e-6) == pytest.approx(0.5)
+    assert mean(1e6) == pytest.approx(0.0, abs=1e-9)
+    nothing = np.zeros((1, 2))
+    assert mean(1e-6, nothing) == pytest.approx(1.0)
+    assert mean(0.0, public, nothing) == 0.0
+    assert mean(0.0, nothing, np.array([[0.0, 20.0]])) == 0.5  # that of all records
+    constant = {"variance": np.zeros(1), "n_records": 40}
+    none = np.zeros((1, 2))
+    assert not target_means(sums, none + 1, public, np.array([0.0]), 1, **constant)[0]
+
+
+def test_leaves_below_a_cell_keep_some_of_what_is_public():
+    values, own = np.array([[1.0, 0.0]] * 2), np.array([[0.0, 1.0]] * 2)
+    mixed = below(values, np.array([1.0, 99.0]), own)
+    assert_allclose(mixed, [[0.5, 0.5], [0.01, 0.99]])
+
+
+def test_addends_are_exact_sums():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=1000)
+    addend = TargetAddend(*np.array([[-1.0], [1.0], [0.1], [0.3]]), 1000)
+    added = addend(y)[:, 1]
+    assert sum(added) == sum(added[::-1]) == math.fsum(added)
+    assert_allclose(added, (y.clip(-1, 1) - 0.1) / 0.3, atol=1e-12)
+    assert_allclose(addend.as_targets(added), y.clip(-1, 1), atol=1e-12)
+    with pytest.raises(ValueError, match=r"Targets must be numbers in 1 column\(s\)"):
+        addend(np.array([np.nan]))
+    assert ClassAddend((0.0, 1.0)).n_columns == 2
+
+
+def test_public_records_are_not_forgotten():
+    """With much noise a forest is as good as its public part."""
+    forest = RandomForestClassifier(10, random_state=0)
+    public = clone(forest).fit(X_PUBLIC, LABELS_PUBLIC).score(X, LABELS)
+    model = fit(forest, epsilon=1e-3)
+    assert isinstance(model, PrivateEstimator)
+    assert model.score(X, LABELS) >= public - 0.1
+
+
+def test_public_records_are_not_weighed_twice():
+    with pytest.raises(ValueError, match="combine must be None for trees and forests"):
+        fit(RandomForestClassifier(3), combine="reference")
