@@ -259,7 +259,8 @@ def test_several_models_compose():
 def test_noise_is_drawn_by_those_who_charge_only():
     """What samples noise is imported by laws, and by modules that charge for it.
 
-    Laws draw when they are asked, which `AdditiveNoise` alone does, as it charges.
+    Laws draw when they are asked: by `AdditiveNoise`, as it charges, and for releases
+    that are simulated on public records, from a seed.
     """
     root = Path(skparisk.__file__).parent
     importers, asking = set(), set()
@@ -275,7 +276,8 @@ def test_noise_is_drawn_by_those_who_charge_only():
                 ast.unparse(node).endswith("law.sample")
             ):
                 asking.add(path.relative_to(root).as_posix())
-    assert asking == {"mechanisms/_noise.py"}
+    simulated = "linear_model/_penalty_choice.py"
+    assert asking == {"mechanisms/_noise.py", simulated}
     assert importers == {
         "audit/_audit.py",
         "laws/__init__.py",

@@ -493,4 +493,4 @@ def test_public_records_are_not_forgotten():
 
 def test_public_records_are_not_weighed_twice():
     with pytest.raises(ValueError, match="combine must be None for trees and forests"):
-        fit(RandomForestClassifier(3), combine="reference")
+        fit(RandomForestClassifier(3), combine="reference", sensitivity=None)
