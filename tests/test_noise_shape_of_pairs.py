@@ -173,7 +173,7 @@ def test_feature_that_is_constant_fits_through_private_ridge(constant, shape):
     X, X_reference = PRIVATE.copy(), PUBLIC.copy()
     X[:, 1] = X_reference[:, 1] = constant
     sampler = SensitivitySampler(n_pairs=N_PAIRS, noise_shape=shape)
-    model = PrivateRidge(sensitivity=sampler, random_state=0)
+    model = PrivateRidge(1.0, sensitivity=sampler, random_state=0)
     model.fit(X, PRIVATE_TARGETS, X_reference=X_reference, y_reference=TARGETS)
     assert model.certificate_.private
     assert model.certificate_.evidence.noise_shape == shape
