@@ -3,7 +3,7 @@
 Claim: with the default sampling of a table ("leave-out"), no cell has more pairs of new
 people beyond epsilon than gamma, by limits that hold at 95 % for all cells together.
 Beside it the plain bootstrap and "split", which is exact for two new people. The noise
-has the default shape, which half of the pairs are for, and for linear models weights.
+has the default shape: half of the pairs are for it, and for linear models weights.
 
 Each repeat shuffles the data, takes the first rows as the public table, calibrates on
 them, and draws real pairs from the other rows, which no table has seen: databases of n

@@ -156,6 +156,7 @@ def test_default_is_on_the_certificate_and_can_be_taken_back(sampler):
 def test_default_is_the_shape_for_predictions(sampler):
     """The noise of predictions is less than without weights, and than of no shape."""
     assert sampler.pairs_.weights.shape == (4, 4)
+    assert sampler.pairs_.n_independent == 200
     records = np.column_stack([X, np.ones(len(X))])
     noises = [sampler.mechanism_]
     bare = np.array(sampler.differences_)

@@ -103,6 +103,22 @@ def test_second_moments_are_shrunk_as_scikit_learn_does():
     np.testing.assert_array_equal(shrunk_moments(np.full((1, 1), 3.0)), [[9.0]])
 
 
+def test_rows_that_are_repeated_are_shrunk_as_if_they_were_not():
+    values = np.random.default_rng(1).normal(size=(50, 4)) * [1.0, 2.0, 3.0, 4.0]
+    often = np.tile(values, (20, 1))
+    np.testing.assert_allclose(shrunk_moments(often, 50), shrunk_moments(values))
+    np.testing.assert_array_equal(shrunk_moments(values, 99), shrunk_moments(values))
+    for weights in (None, np.diag([1.0, 2.0, 1.0, 5.0])):
+        few, many = (
+            fit_noise_shape("whitened", often, weights=weights, n_independent=n)
+            for n in (50, None)
+        )
+        one = fit_noise_shape("whitened", values, weights=weights)
+        expected = one.factor @ one.factor.T
+        np.testing.assert_allclose(few.factor @ few.factor.T, expected)
+        assert not np.allclose(many.factor @ many.factor.T, expected)
+
+
 def test_more_outputs_than_pairs_are_diagonal():
     few = np.random.default_rng(1).normal(size=(20, 20))
     assert fit_noise_shape("whitened", few).name == "whitened"

@@ -323,14 +323,14 @@ def _fit_shape(terms: Terms, pairs: SampledPairs) -> NoiseShape:
     differences, floor = pairs.differences[answered], pairs.floor(answered)
     name = terms.shape
     if name == "auto":
-        name = _cheapest(terms, differences, pairs.weights)
-    return fit_noise_shape(name, differences, floor, pairs.weights)
+        name = _cheapest(terms, differences, pairs)
+    return fit_noise_shape(name, differences, floor, pairs.weights, pairs.n_independent)
 
 
 def _cheapest(
     terms: Terms,
     differences: NDArray[np.float64],
-    weights: NDArray[np.float64] | None,
+    pairs: SampledPairs,
 ) -> str:
     """Return the shape with which noise costs least, learned from half of these pairs.
 
@@ -341,11 +341,16 @@ def _cheapest(
     n_outputs, half = differences.shape[1], len(differences) // 2
     scales = fit_noise_shape("diagonal", differences).color(np.ones((1, n_outputs)))[0]
     units = scales / scales.max()
-    prices = np.diag(1 / units**2) if weights is None else weights
+    prices = np.diag(1 / units**2) if pairs.weights is None else pairs.weights
     costs = {}
     with np.errstate(all="ignore"):
         for name in ("whitened", "diagonal"):
-            shape = fit_noise_shape(name, differences[:half], weights=weights)
+            shape = fit_noise_shape(
+                name,
+                differences[:half],
+                weights=pairs.weights,
+                n_independent=pairs.n_independent,
+            )
             lengths = row_norms(shape.whiten(differences[half:]), terms.law.norm)
             longest = np.quantile(lengths, 1 - terms.target.gamma)
             factor = shape.color(np.eye(n_outputs)) / scales.max()

@@ -70,6 +70,9 @@ class SampledPairs:
     weights : ndarray of shape (n_outputs, n_outputs) or None
         How much errors of the outputs weigh in what these are for, if that is known.
 
+    n_independent : int or None
+        As how many independent pairs they count, if they are drawn from few records.
+
     provisos : tuple of str
         What a guarantee that comes from them rests on.
     """
@@ -86,6 +89,7 @@ class SampledPairs:
     largest_move: LargestMove | None = None
     answer: NDArray[np.float64] | None = None
     weights: NDArray[np.float64] | None = None
+    n_independent: int | None = None
     provisos: tuple[str, ...] = ()
     withheld: Withheld | None = field(default=None, init=False)
 
@@ -144,6 +148,7 @@ class SampledPairs:
         self.failure, self.draw_seed, self.sketch = None, 0, None
         self.domain, self.largest_move = None, None
         self.answer, self.weights, self.provisos = None, None, ()
+        self.n_independent = None
         self.withheld = withheld
 
     def add_leak(self, leak: str) -> None:

@@ -33,7 +33,9 @@ class Moments(NamedTuple):
 
 
 def second_moments(
-    differences: NDArray[np.float64], errors: NDArray[np.float64] | None = None
+    differences: NDArray[np.float64],
+    errors: NDArray[np.float64] | None = None,
+    n_independent: int | None = None,
 ) -> Moments:
     """Estimate second moments, not centered, shrunk by the rule of Ledoit and Wolf.
 
@@ -51,22 +53,26 @@ def second_moments(
         return Moments(scales, None)
     correlations = np.eye(len(largest))
     if moves.any():
-        shrunk = shrunk_moments(differences[:, moves] / scales[moves])
+        shrunk = shrunk_moments(differences[:, moves] / scales[moves], n_independent)
         correlations[np.ix_(moves, moves)] = shrunk
     return Moments(scales, correlations)
 
 
-def shrunk_moments(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def shrunk_moments(
+    values: NDArray[np.float64], n_independent: int | None = None
+) -> NDArray[np.float64]:
     """Return second moments of rows, not centered, by the rule of Ledoit and Wolf.
 
     Shrunk toward a multiple of the identity, so that any rotation of the rows is one of
-    these; of the size of 1, as squares must not overflow.
+    these; of the size of 1, as squares must not overflow. Where rows depend on each
+    other they tell no more than `n_independent` would.
     """
     n_rows, n_columns = values.shape
     moments = values.T @ values / n_rows
     mean = np.trace(moments) / n_columns
     size = np.sum(moments**2)
     spread = size - n_columns * mean**2
-    error = (np.mean(np.sum(values**2, axis=1) ** 2) - size) / n_rows
+    n_telling = n_rows if n_independent is None else min(n_rows, max(n_independent, 1))
+    error = (np.mean(np.sum(values**2, axis=1) ** 2) - size) / n_telling
     share = min(1.0, max(error, 0.0) / spread) if spread > 0 else 0.0
     return (1 - share) * moments + share * mean * np.eye(n_columns)

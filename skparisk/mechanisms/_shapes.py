@@ -191,6 +191,7 @@ def fit_noise_shape(
     differences: NDArray[np.float64],
     errors: NDArray[np.float64] | None = None,
     weights: NDArray[np.float64] | None = None,
+    n_independent: int | None = None,
 ) -> NoiseShape:
     """Return the shape of noise that fits how answers differ on public pairs.
 
@@ -213,6 +214,10 @@ def fit_noise_shape(
         How much an error in the outputs weighs in what these are for: the error e costs
         e' weights e. Symmetric, without negative eigenvalues; only for "whitened",
         which then costs least (:ref:`thm-noise-shape`). None: not known.
+
+    n_independent : int, default=None
+        As how many independent pairs these count, >= 1, such as half as many as a
+        table has rows from which they are drawn. None: all.
 
     Returns
     -------
@@ -241,7 +246,7 @@ def fit_noise_shape(
     check_choice(name, "noise_shape", NOISE_SHAPES)
     if name == "isotropic":
         return IsotropicShape()
-    moments = second_moments(differences, errors)
+    moments = second_moments(differences, errors, n_independent)
     moves = moments.scales > 0
     if not moves.any():
         return DiagonalShape(np.ones(len(moves)))
@@ -256,7 +261,8 @@ def fit_noise_shape(
         values, vectors = _eigen(moments.correlations[chosen], _CONDITION)
         part = vectors * np.sqrt(values)
     else:
-        part = _least_cost(differences[:, moves] / scales[moves], costs)
+        standard = differences[:, moves] / scales[moves]
+        part = _least_cost(standard, costs, n_independent)
     # Rows about 1, as is that of an output which does not move: a number between the
     # singular values of the others.
     factor = np.eye(len(scales))
@@ -289,7 +295,9 @@ def check_n_outputs(shape: NoiseShape, n_outputs: int) -> None:
 
 
 def _least_cost(
-    differences: NDArray[np.float64], weights: NDArray[np.float64]
+    differences: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    n_independent: int | None,
 ) -> NDArray[np.float64]:
     """Return the factor L of the noise that costs least, for how these outputs move.
 
@@ -301,7 +309,8 @@ def _least_cost(
     root = (vectors * np.sqrt(values)) @ vectors.T
     inverse = (vectors / np.sqrt(values)) @ vectors.T
     # In the coordinates of what outputs are for: the same for all units of theirs.
-    squares, axes = _eigen(shrunk_moments(differences @ root), _WEIGHED_CONDITION)
+    moments = shrunk_moments(differences @ root, n_independent)
+    squares, axes = _eigen(moments, _WEIGHED_CONDITION)
     return (inverse @ axes) * np.sqrt(np.sqrt(squares))
 
 

@@ -116,7 +116,7 @@ class Query:
         For the public records X of a database, as the query is given them: a matrix W,
         of shape (n_outputs, n_outputs), by which an error e costs e' W e, such as the
         mean square of what it does to predictions at these records. Noise is shaped by
-        it, which no guarantee rests on. None: not known.
+        it (:ref:`thm-noise-shape`), which no guarantee rests on. None: not known.
         """
         return None
 

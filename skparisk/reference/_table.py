@@ -40,8 +40,8 @@ class _Kind:
 
 
 _THIN = (
-    "risk at most {} larger for sums and means, because the table has only so many "
-    "rows; not known for other queries"
+    "risk at most {} larger for sums and means with noise of a shape that is not "
+    "learned from the table, because this has only so many rows; not known for others"
 )
 _KINDS = {
     "leave-out": _Kind(
@@ -101,8 +101,9 @@ class TableReference(Reference):
           records as the table has rows, which is the law of real pairs; else the
           shared records are drawn with replacement. The guarantee is over resamples of
           the table; for new people the risk is at most ``4 / (n_rows + 1)`` larger if
-          differences do not depend on shared records, as for sums and means
-          (:ref:`thm-leave-out`), and not known for other queries.
+          differences do not depend on shared records, as for sums and means, and the
+          shape of the noise is not learned from the table (:ref:`thm-leave-out`), and
+          not known for others.
         * "split": each pair of rows of one half of the table is used once, and shared
           records are drawn from the other half. The guarantee is exact for two records
           of the *population* (:ref:`thm-split`). Needs ``4 * n_pairs`` rows (with

@@ -437,6 +437,8 @@ default="auto"
         pairs.learning = reference.learning
         pairs.answer = None if query.is_sum else asked.answer  # that of one record
         pairs.weights = asked.weights
+        if isinstance(reference, TableReference):
+            pairs.n_independent = reference.n_rows // n_own(self.relation)
         # Sums of what is bounded itself move by no more, whatever the records are.
         anything = Domain([None] * schema.n_columns)
         pairs.largest_move = query.largest_move(
