@@ -222,6 +222,11 @@ class LeafQuery(Query):
         return True
 
     @property
+    def is_sum(self) -> bool:
+        """Neighbors differ by what one record adds to its cells."""
+        return True
+
+    @property
     def classes(self) -> tuple[float, ...] | None:
         """The numbers that stand for the classes in a database."""
         return getattr(self.addend, "classes", None)
