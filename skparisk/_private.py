@@ -420,7 +420,8 @@ class PrivateMixin(BesidePublicMixin):
     def _noise_deviations(self) -> NDArray[np.float64]:
         """Return about how large the noise of each output is, or that of all."""
         if self.sampler_ is None:
-            return np.array([self.noise_scale_])
+            law = as_law(getattr(self.sensitivity, "law", "laplace"))
+            return np.array([self.noise_scale_ * law.deviation])
         return noise_deviations(self.sampler_)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

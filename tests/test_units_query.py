@@ -93,6 +93,7 @@ def test_units_are_powers_of_2_next_to_deviations():
         np.array([[0.0, 5.0, 1e200, 90.0], [6.0, 5.0, 0, 0]]), fit_intercept=True
     )
     assert units == (4.0, 1.0, 1.0, 32.0)
+    assert units_of(np.full((60, 1), 0.1), fit_intercept=True) == (1.0,)
     assert units_of(np.array([[0.0, 6.0]]), fit_intercept=False) == (1.0, 8.0)
     assert in_units(QUERIES[0], (1.0, 1.0)) is in_units(QUERIES[0], None)
     for wrong in ((), (3.0,), (0.0,), (math.inf,), (-2.0,)):

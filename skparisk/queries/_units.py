@@ -136,11 +136,13 @@ def units_of(X: NDArray[np.float64], *, fit_intercept: bool) -> tuple[float, ...
     """Return, for public records, the power of 2 that is next to each column's size.
 
     Its standard deviation, or root mean square without an intercept; 1 for a column
-    that has none, or none that could be squared.
+    that has none but for rounding, or none that could be squared.
     """
     with np.errstate(all="ignore"):
         squares = X.var(axis=0) if fit_intercept else np.square(X).mean(axis=0)
-    usable = (squares > 1e-100) & (squares < 1e100)
+        # A column that only rounding moves has no deviation.
+        rounding = np.square(2.0**-40 * np.abs(X).max(axis=0))
+    usable = (squares > np.maximum(rounding, 1e-100)) & (squares < 1e100)
     exponents = np.round(np.log2(np.where(usable, squares, 1.0)) / 2)
     return tuple(np.exp2(exponents).tolist())
 

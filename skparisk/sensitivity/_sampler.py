@@ -453,7 +453,8 @@ default="auto"
         shortcomings = reference.shortcomings(
             n_records=n_drawn,
             n_own=n_own(self.relation),
-            n_outputs=pairs.n_outputs,
+            # Records of a pair tell all of a sum, however many numbers it has.
+            n_outputs=1 if query.is_sum else pairs.n_outputs,
             gamma=terms.target.gamma,
         )
         learned = () if reference.learning is None else reference.learning.provisos
