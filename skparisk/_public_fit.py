@@ -60,7 +60,9 @@ class PublicFit:
         cls, table: TableReference, query: Query, data: TrainingData, n_records: int
     ) -> PublicFit:
         """Return the fit on a table, in the form that private records have."""
-        form: Form = "array" if Schema.of(data.X).container == "array" else "given"
+        form: Form = (
+            "array" if Schema.of(data.features).container == "array" else "given"
+        )
         pool = table.pool.in_form(form if query.any_table else "numbers")
         return cls(query, pool.X, pool.y if query.needs_y else None, n_records)
 

@@ -213,7 +213,7 @@ def test_before_a_fit_nothing_is_predicted(shell):
 BAD_PARAMETERS = [
     ({"C": 0.0}, {}, r"C must be a finite number above 0, got 0\.0"),
     ({"C": np.inf}, {}, "C must be a finite number above 0, got inf"),
-    ({"C": "1"}, {}, "C must be None, 'auto' or a number, got '1'"),
+    ({"C": "1"}, {}, "C must be None, 'auto', a number or a PenaltyChoice, got '1'"),
     ({"epsilon": 0.0}, {}, r"epsilon must be a number in \(0, inf\], got 0\.0"),
     ({"gamma": 1.0}, {}, r"gamma must be a number in \(0, 1\), got 1\.0"),
     ({"fit_intercept": "yes"}, {}, "fit_intercept must be True or False, got 'yes'"),

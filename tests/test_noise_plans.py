@@ -281,7 +281,7 @@ def test_private_ridge_takes_every_plan(name):
 @pytest.mark.parametrize("plan", [{}, SHAPED])
 def test_private_ridge_samples_by_itself_for_a_plan(plan):
     sampler = SensitivitySampler(n_pairs=N_PAIRS, **plan)
-    model = PrivateRidge(epsilon=EPSILON, gamma=GAMMA, sensitivity=sampler)
+    model = PrivateRidge(1.0, epsilon=EPSILON, gamma=GAMMA, sensitivity=sampler)
     model.set_params(random_state=0).fit(PRIVATE, PRIVATE_TARGETS, **REFERENCE)
     direct = switch(ridge_sampler(), **plan).calibrate(epsilon=EPSILON, gamma=GAMMA)
     assert model.certificate_ == direct.certificate_

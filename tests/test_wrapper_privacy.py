@@ -58,6 +58,10 @@ from skparisk.wrappers._finding import put
 
 PARAMETERS = set(PrivateEstimator(Ridge()).get_params(deep=False))
 FITTED = {
+    "private_weight_",
+    "reference_comparison_",
+    "reference_shift_",
+    "released_",
     "estimator_",
     "template_",
     "schema_",

@@ -216,6 +216,14 @@ class Audited:
         sampler.set_params(query=query, reference=reference, n_records=n_records)
         return Calibrated(sampler.fit(X, y), classes)
 
+    def _own_sampler(self) -> SensitivitySampler:
+        """Return a sampler to fit; of a shape that was learned, with its name."""
+        sampler: SensitivitySampler = clone(self.sampler)
+        if self.certificate is not None and sampler.noise_shape == "auto":
+            evidence = self.certificate.require_evidence()
+            sampler.set_params(noise_shape=evidence.noise_shape)
+        return sampler
+
     def _fit_sampler(
         self,
         X: Any,
@@ -224,7 +232,7 @@ class Audited:
         n_jobs: int | None,
         rng: np.random.Generator,
     ) -> SensitivitySampler:
-        sampler: SensitivitySampler = clone(self.sampler)
+        sampler = self._own_sampler()
         sampler.set_params(n_records=n_records, reference=self.reference)
         return _prepare(sampler, n_jobs, rng).fit(X, y)
 
@@ -236,7 +244,7 @@ class Audited:
         n_jobs: int | None,
         rng: np.random.Generator,
     ) -> Calibrated:
-        sampler: SensitivitySampler = clone(self.sampler)
+        sampler = self._own_sampler()
         sampler.set_params(n_records=n_records, noise_random_state=None)
         model = clone(self.model).set_params(sensitivity=sampler)
         for name in ("alpha", "C"):  # what was chosen for more records is not again

@@ -101,8 +101,8 @@ class Certificate(Claim):
     >>> from skparisk.datasets import load_census
     >>> X, y = load_census(return_X_y=True)
     >>> model = PrivateRidge(epsilon=1.0, gamma=0.05, random_state=0)
-    >>> model.fit(X[:9000], y[:9000], X_reference=X[9000:], y_reference=y[9000:])
-    PrivateRidge(random_state=0)
+    >>> public = {"X_reference": X[9000:], "y_reference": y[9000:]}
+    >>> model = model.fit(X[:9000], y[:9000], **public)
     >>> model.certificate_.risk <= 0.05, model.certificate_.private
     (True, True)
     """
