@@ -17,6 +17,7 @@ from scipy.stats import norm
 
 from skparisk.calibration._spread import sampling_moments
 from skparisk.mechanisms import AdditiveNoise
+from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler
 
 __all__ = ["FAR", "advise", "distance", "noise_deviations", "noise_to_spread"]
@@ -153,7 +154,8 @@ def _remedies(model: Any) -> list[str]:
         found.append(f'SensitivitySampler(randomness="both"{law}), which promises less')
     elif laplace and several:
         found.append('SensitivitySampler(law="gaussian")')
-    if sampler.noise_shape == "isotropic" and several:
+    leaves = isinstance(sampler.query_, LeafQuery)  # alike, so no shape helps
+    if sampler.noise_shape == "isotropic" and several and not leaves:
         found.append('SensitivitySampler(noise_shape="auto")')
     if sampler.n_outputs_ > _FEW_OUTPUTS:
         found.append(f"fewer released numbers than {sampler.n_outputs_}")

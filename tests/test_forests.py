@@ -2,19 +2,23 @@
 
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler, scale
 from sklearn.tree import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
@@ -34,6 +38,7 @@ from skparisk.exceptions import ReferenceWarning
 from skparisk.mechanisms import DiagonalShape
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries import ClassAddend, LeafQuery, Leaves, TargetAddend
+from skparisk.queries._row_wise import is_row_wise
 from skparisk.queries._state import read
 from skparisk.reference import Domain, TableReference
 from skparisk.reference._base import RecordPool
@@ -216,6 +221,65 @@ def test_bound_is_a_pure_guarantee(estimator):
         )
         gaussian = fit(estimator, sensitivity=declared)
         assert gaussian.certificate_.delta == 1e-6
+
+
+def test_no_other_shape_is_advised():
+    assert (
+        'noise_shape="auto"'
+        not in fit(
+            RandomForestClassifier(4, max_depth=3),
+            sensitivity=SensitivitySampler(n_pairs=60),
+            epsilon=0.1,
+        ).hint_
+    )
+
+
+def test_records_are_transformed_each_by_itself():
+    pipeline = make_pipeline(PCA(2), DecisionTreeClassifier(max_depth=3))
+    leaves = fit(pipeline).template_.leaves
+    counting = replace(leaves, before=_Counting())
+    narrow = X[:, :2] - X[:, :2].mean(axis=0)
+    for each, records in ((leaves, X), (counting, narrow)):
+        alone = [each.of(records[[row]])[0] for row in range(N)]
+        assert_array_equal(each.of(records), alone)
+        assert_array_equal(each.of(records[::-1]), alone[::-1])
+    assert leaves.keeps_apart(X)
+    assert not counting.keeps_apart(narrow)
+
+
+def test_steps_that_look_at_other_records_are_refused():
+    pipeline = make_pipeline(FunctionTransformer(scale), DecisionTreeRegressor())
+    with pytest.raises(IncompatibleError, match="each record by itself"):
+        fit(pipeline, Y, Y_PUBLIC)
+
+
+@pytest.mark.parametrize(
+    ("step", "apart"),
+    [
+        (StandardScaler(), True),
+        (FrozenEstimator(StandardScaler()), True),
+        (FunctionTransformer(), True),
+        (FunctionTransformer(scale), False),
+        (PCA(), False),
+        (make_pipeline(StandardScaler(), "passthrough"), True),
+        (make_pipeline(StandardScaler(), PCA()), False),
+        (FeatureUnion([("one", StandardScaler()), ("other", "drop")]), True),
+        (ColumnTransformer([("one", PCA(), [0, 1])]).fit(X), False),
+        (ColumnTransformer([("one", StandardScaler(), [0, 1])]).fit(X), True),
+    ],
+)
+def test_steps_that_are_known_to_look_at_one_record(step, apart):
+    assert is_row_wise(step) is apart
+
+
+class _Counting:
+    """Adds how many records it has seen."""
+
+    n_seen = 0
+
+    def transform(self, X):
+        self.n_seen += len(X)
+        return X + self.n_seen - 1
 
 
 def test_bound_is_for_trees_only():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._estimator import are_alike, plain_params
 from skparisk.queries._labels import label_codes
+from skparisk.queries._row_wise import is_row_wise, transform_each
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
@@ -145,7 +147,7 @@ class Leaves:
         Cells of all trees.
 
     before : estimator, default=None
-        The fitted steps that records go through before.
+        The fitted steps that records go through before, each by itself.
     """
 
     trees: Any
@@ -160,7 +162,17 @@ class Leaves:
 
     def of(self, X: Any) -> NDArray[np.intp]:
         """Return the cell of each record in each tree, (n_records, n_trees)."""
-        records = X if self.before is None else self.before.transform(X)
+        return self._find(X if self.before is None else transform_each(self.before, X))
+
+    def keeps_apart(self, X: Any) -> bool:
+        """Tell if records are in the same cells where steps see all of them at once."""
+        if self.before is None or is_row_wise(self.before):
+            return True
+        together = copy.deepcopy(self.before).transform(X)
+        return bool((self._find(together) == self.of(X)).all())
+
+    def _find(self, records: Any) -> NDArray[np.intp]:
+        """Return the cells of transformed records."""
         found = np.asarray(self.trees.apply(records))
         found = found.reshape(len(found), -1)
         cells = [cells[found[:, tree]] for tree, cells in enumerate(self.cells)]
@@ -192,7 +204,8 @@ class LeafQuery(Query):
     Notes
     -----
     **Guarantee** (:ref:`thm-leaves`). Differences of pairs, and the largest of any
-    neighbors, are exact: sums are of whole numbers of steps of a grid.
+    neighbors, are exact: sums are of whole numbers of steps of a grid, and steps before
+    the trees are given one record at a time, unless they are known to look at no other.
 
     Examples
     --------

@@ -93,7 +93,14 @@ def make_leaf_query(
     trees = [_Walk(tree) for tree in _trees_of(model)]
 
     nodes = _numbered([np.arange(tree.n_nodes) for tree in trees])
-    whole = LeafQuery(Leaves(model, nodes, int(nodes[-1][-1]) + 1, before), addend, 0)
+    every = Leaves(model, nodes, int(nodes[-1][-1]) + 1, before)
+    if not every.keeps_apart(X):
+        raise IncompatibleError(
+            f"The steps before {type(model).__name__} must transform each record by "
+            "itself, because a record would else move others to other leaves, but on "
+            "the reference they do not: take others, such as a StandardScaler."
+        )
+    whole = LeafQuery(every, addend, 0)
     sums = whole.split(whole(X, y))["sums"]
     known = [tree.add_up(sums[own]) for tree, own in zip(trees, nodes, strict=True)]
     share = n_records / n_rows(X)

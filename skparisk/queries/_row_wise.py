@@ -1,0 +1,71 @@
+"""Transformations of records each by itself, so that none moves what others become."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion, Pipeline
+
+from skparisk.reference._records import Records, concatenate, n_rows, take_rows
+
+__all__ = ["is_row_wise", "transform_each"]
+
+# Fitted, they work on each value or on each row, without a product of matrices.
+_ROW_WISE = {
+    "Binarizer",
+    "CountVectorizer",
+    "DictVectorizer",
+    "FeatureHasher",
+    "HashingVectorizer",
+    "KBinsDiscretizer",
+    "MaxAbsScaler",
+    "MinMaxScaler",
+    "MissingIndicator",
+    "OneHotEncoder",
+    "OrdinalEncoder",
+    "PolynomialFeatures",
+    "QuantileTransformer",
+    "RobustScaler",
+    "SelectFromModel",
+    "SelectKBest",
+    "SelectPercentile",
+    "SimpleImputer",
+    "SplineTransformer",
+    "StandardScaler",
+    "TargetEncoder",
+    "TfidfTransformer",
+    "TfidfVectorizer",
+    "VarianceThreshold",
+}
+
+
+def is_row_wise(step: Any) -> bool:
+    """Tell if a fitted step is known to transform each record by itself."""
+    kind = type(step)
+    if isinstance(step, str):  # "passthrough" or "drop"
+        return True
+    if kind is Pipeline:
+        return all(is_row_wise(part) for _, part in step.steps)
+    if kind is FeatureUnion:
+        return all(is_row_wise(part) for _, part in step.transformer_list)
+    if kind is ColumnTransformer:
+        return all(is_row_wise(part) for _, part, _ in step.transformers_)
+    if kind is FrozenEstimator:
+        return is_row_wise(step.estimator)
+    package = kind.__module__.partition(".")[0]
+    if kind.__name__ == "FunctionTransformer" and package == "sklearn":
+        return step.func is None
+    return package == "sklearn" and kind.__name__ in _ROW_WISE
+
+
+def transform_each(step: Any, X: Records) -> Records:
+    """Return what a fitted step makes of records, each of which it sees alone."""
+    if is_row_wise(step):
+        return step.transform(X)
+    # A copy, because a step may count what it was given.
+    return concatenate(
+        [copy.deepcopy(step).transform(take_rows(X, [row])) for row in range(n_rows(X))]
+    )
