@@ -45,6 +45,8 @@ __all__ = ["PrivateMoments"]
 
 Model = TypeVar("Model", bound=FromMoments)
 
+_NEW_PEOPLE = "not known: the units of the sums were taken from this table as well"
+
 
 class PrivateMoments(PrivateMixin, BaseEstimator):
     """Sums of records and of their products, released once, with noise.
@@ -209,7 +211,8 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
         if data.reference_is_private:
             raise ValueError(
                 "X_reference must hold no private records, because the units of the "
-                "sums are taken from it, without noise: give public records, or bounds."
+                "sums are taken from it, without noise: give public records, or bounds "
+                "and sensitivity='bound'."
             )
         data = dataclasses.replace(data, table=paired)
         if units is not None:
@@ -228,6 +231,12 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
             )
         else:
             released = self._release(source, query, data)
+        evidence = self.certificate_.require_evidence()
+        if evidence.for_new_people is not None and query.limit > 1:  # no bounds
+            evidence = dataclasses.replace(evidence, for_new_people=_NEW_PEOPLE)
+            self.certificate_ = dataclasses.replace(
+                self.certificate_, evidence=evidence
+            )
         weights = np.ones(query.n_outputs) if query.weights is None else query.weights
         self.sums_ = released / weights
         self.center_, self.scale_ = np.array(query.center), np.array(query.scale)
