@@ -349,6 +349,9 @@ def test_a_choice_is_the_penalty_of_other_fits():
     assert again.fit(units * OWN[0], OWN[1]).alpha_ == choice.chosen
     with pytest.raises(ValueError, match=r"alpha must be for 2 features, .* for 3\."):
         other.fit(OWN[0][:, :2], OWN[1], X_reference=X[:120, :2], y_reference=Y[:120])
+    bounded = clone(other).set_params(sensitivity="bound", x_norm=1.0, y_bounds=(0, 1))
+    with pytest.raises(ValueError, match=r"alpha must be a number with .*'bound'"):
+        bounded.fit(*OWN)
 
 
 @pytest.mark.parametrize("top", [-4.0, -3.2, -0.6, 0.8, 1.7])

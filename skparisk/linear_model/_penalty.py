@@ -46,6 +46,11 @@ class AskedPenalty:
     ) -> Self:
         """Return what a parameter asks for; "auto" is refused where that cannot be."""
         if isinstance(value, PenaltyChoice):
+            if source == "bound":
+                raise ValueError(
+                    f"{name} must be a number with sensitivity='bound', whose bound is "
+                    f"for columns in the units of the data, got {value!r}."
+                )
             return cls(name, value.chosen, units=value.units)
         explicit = isinstance(value, str)
         if explicit and value != "auto":
