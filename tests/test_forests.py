@@ -558,3 +558,12 @@ def test_public_records_are_not_forgotten():
 def test_public_records_are_not_weighed_twice():
     with pytest.raises(ValueError, match="combine must be None for trees and forests"):
         fit(RandomForestClassifier(3), combine="reference", sensitivity=None)
+
+
+def test_numbers_that_trees_do_not_take_tell_nothing():
+    """They are refused by trees, as no float32, so they become the largest of these."""
+    huge = X.copy()
+    huge[:3, 0] = 1e39, -1e300, np.finfo(np.float64).max
+    model = private(CLASSIFIERS[0], sensitivity="bound")
+    model.fit(huge, LABELS, X_reference=X_PUBLIC, y_reference=LABELS_PUBLIC)
+    assert model.predict(X).shape == (N,)

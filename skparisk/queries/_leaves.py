@@ -48,6 +48,9 @@ class Addend(Protocol):
         ...
 
 
+_LARGEST = float(np.finfo(np.float32).max)
+
+
 @dataclass(frozen=True)
 class ClassAddend:
     """One, for the class of the record."""
@@ -173,6 +176,9 @@ class Leaves:
 
     def _find(self, records: Any) -> NDArray[np.intp]:
         """Return the cells of transformed records."""
+        if isinstance(records, np.ndarray) and records.dtype.kind == "f":
+            # Trees refuse what is no float32, which would tell of a private record.
+            records = np.clip(records, -_LARGEST, _LARGEST)
         found = np.asarray(self.trees.apply(records))
         found = found.reshape(len(found), -1)
         cells = [cells[found[:, tree]] for tree, cells in enumerate(self.cells)]
