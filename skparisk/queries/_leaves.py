@@ -26,6 +26,8 @@ __all__ = ["Addend", "ClassAddend", "LeafQuery", "Leaves", "TargetAddend"]
 
 # Doubles hold whole numbers to 2**53: sums of so many bits less are exact.
 _BITS = 51
+# What trees take.
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class Addend(Protocol):
@@ -46,9 +48,6 @@ class Addend(Protocol):
         For each column by itself, in the l1 norm, and in the l2 norm.
         """
         ...
-
-
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
