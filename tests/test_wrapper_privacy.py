@@ -221,7 +221,7 @@ HIDDEN = [
 def test_nothing_without_noise_is_kept(estimator, release, way, monkeypatch):
     points = None if isinstance(release, tuple) or release == "auto" else POINTS
     model = private(estimator, release, X_public=points)
-    read = []
+    read, of_private = [], []
     for reader in (AttributeReader, PredictionReader):
         plain_read = reader.__call__
 
@@ -233,11 +233,13 @@ def test_nothing_without_noise_is_kept(estimator, release, way, monkeypatch):
         monkeypatch.setattr(reader, "__call__", record)
     release_ = PrivateEstimator._release
 
-    def release_afterwards(*arguments):
-        read.clear()  # what was read before is not of private records
-        return release_(*arguments)
+    def release_alone(*arguments):
+        read.clear()  # what is read before and afterwards is not of private records
+        released = release_(*arguments)
+        of_private.extend(read)
+        return released
 
-    monkeypatch.setattr(PrivateEstimator, "_release", release_afterwards)
+    monkeypatch.setattr(PrivateEstimator, "_release", release_alone)
     if way == "sampled":
         fit_public(model)
     elif way == "no reference":
@@ -252,9 +254,9 @@ def test_nothing_without_noise_is_kept(estimator, release, way, monkeypatch):
         assert model.certificate_.private
     if way == "no reference":
         # Whatever was read is of fits on the private records or on resamples of them.
-        secrets = {"read": set().union(*map(numbers_reached, read))}
+        secrets = {"read": set().union(*map(numbers_reached, of_private))}
     else:
-        secrets = {"read": numbers_reached(read[-1])}
+        secrets = {"read": numbers_reached(of_private[-1])}
     plain = fit_plain(estimator)
     secrets |= numbers_of_fit(plain)
     served = model.estimator_
