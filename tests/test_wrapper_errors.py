@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.cluster import DBSCAN, KMeans
 from sklearn.decomposition import PCA
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_selection import VarianceThreshold
@@ -101,7 +101,7 @@ class Unclonable(RegressorMixin, BaseEstimator):
             "value_ of Odd is not numeric, but complex of complex128",
         ),
         (
-            RandomForestRegressor(2),
+            GradientBoostingRegressor(n_estimators=2),
             DECLARED,
             {},
             IncompatibleError,
