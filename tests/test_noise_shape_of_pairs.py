@@ -162,7 +162,9 @@ def test_rounding_of_ridge_is_on_the_safe_side_in_every_shape(plan, shape):
     ratio /= exact.certificate.evidence.sensitivity
     assert 1 <= ratio < 1.02
     ratio = safe.noise.noise_scale / exact.noise.noise_scale
-    assert 1 <= ratio < (1.25 if "n_draws" in plan else 1.02)
+    # Whitened, no sum of outputs is small against others that are off by as much.
+    most = 1.03 if shape == "whitened" else 1.02
+    assert 1 <= ratio < (1.25 if "n_draws" in plan else most)
 
 
 @pytest.mark.sampled(2)

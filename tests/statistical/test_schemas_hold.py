@@ -83,9 +83,14 @@ def test_the_risk_of_an_estimator_holds_for_databases_drawn_afresh():
     n_records, gamma, n_fresh = 40, 0.1, 4000
     X, y = schema.sample(n_records, np.random.default_rng(0))
     sampler = SensitivitySampler(
-        n_pairs=2000, calibration="pac", failure_prob=1e-4, reference=schema
+        n_pairs=2000,
+        noise_shape="isotropic",
+        calibration="pac",
+        failure_prob=1e-4,
+        reference=schema,
     )
-    model = PrivateRidge(gamma=gamma, sensitivity=sampler, random_state=0).fit(X, y)
+    model = PrivateRidge(1.0, gamma=gamma, sensitivity=sampler, random_state=0)
+    model.fit(X, y)
     fresh = sample_differences(
         RidgeQuery(),
         CallableReference(schema.sample),
