@@ -5,8 +5,10 @@ import pickle
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -567,3 +569,8 @@ def test_numbers_that_trees_do_not_take_tell_nothing():
     model = private(CLASSIFIERS[0], sensitivity="bound")
     model.fit(huge, LABELS, X_reference=X_PUBLIC, y_reference=LABELS_PUBLIC)
     assert model.predict(X).shape == (N,)
+    for to_table in (csr_array, pd.DataFrame):
+        pipeline = make_pipeline(FunctionTransformer(to_table), CLASSIFIERS[2])
+        leaves = fit(pipeline).template_.leaves
+        assert_array_equal(leaves.of(huge), leaves.of(np.clip(huge, -3e38, 3e38)))
+        assert_array_equal(leaves.of(X), fit(CLASSIFIERS[2]).template_.leaves.of(X))

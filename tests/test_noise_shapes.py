@@ -20,7 +20,7 @@ from skparisk.mechanisms import (
     WhitenedShape,
     fit_noise_shape,
 )
-from skparisk.mechanisms._moments import shrunk_moments
+from skparisk.mechanisms._moments import second_moments, shrunk_moments
 from skparisk.mechanisms._shapes import NOISE_SHAPES, to_dyadic
 
 MIXING = np.array([[2.0, 0.0, 0.0], [-1.0, 0.5, 0.0], [30.0, 10.0, 20.0]])
@@ -125,6 +125,10 @@ def test_more_outputs_than_pairs_are_diagonal():
     shape, diagonal = (fit_noise_shape(n, few[:19]) for n in ("whitened", "diagonal"))
     assert shape.name == "diagonal"
     np.testing.assert_array_equal(shape.scales, diagonal.scales)
+    moments = second_moments(few[:19])
+    np.testing.assert_allclose(
+        moments.matrix(), np.diag(np.mean(few[:19] ** 2, axis=0))
+    )
 
 
 learned_shape = pytest.mark.parametrize("name", ["diagonal", "whitened"])
@@ -295,6 +299,7 @@ def test_scales_that_are_none_are_refused(scales):
         np.zeros((2, 2)),
         np.diag([1.0, np.nan]),
         [[1e-160, 0.0], [1.0, 1e-160]],
+        [[5e-324, 0.0], [0.0, 1.0]],  # of which the inverse is not finite
     ],
 )
 def test_factors_that_are_none_are_refused(factor):

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, issparse
 
 from skparisk._validate import check_relation
 from skparisk.calibration._moves import LargestMove
@@ -28,6 +29,19 @@ __all__ = ["Addend", "ClassAddend", "LeafQuery", "Leaves", "TargetAddend"]
 _BITS = 51
 # What trees take.
 _LARGEST = float(np.finfo(np.float32).max)
+
+
+def _as_trees_take_them(records: Any) -> Any:
+    """Return numbers as float32, the largest for larger ones.
+
+    Trees refuse others, which would tell of a private record.
+    """
+    if not issparse(records):
+        numbers = np.asarray(records, dtype=np.float64)
+        return np.clip(numbers, -_LARGEST, _LARGEST).astype(np.float32, order="C")
+    numbers = csr_matrix(records, dtype=np.float64, copy=True)
+    numbers.data = np.clip(numbers.data, -_LARGEST, _LARGEST)
+    return numbers.astype(np.float32)
 
 
 class Addend(Protocol):
@@ -175,12 +189,12 @@ class Leaves:
 
     def _find(self, records: Any) -> NDArray[np.intp]:
         """Return the cells of transformed records."""
-        if isinstance(records, np.ndarray) and records.dtype.kind == "f":
-            # Trees refuse what is no float32, which would tell of a private record.
-            records = np.clip(records, -_LARGEST, _LARGEST)
-        found = np.asarray(self.trees.apply(records))
-        found = found.reshape(len(found), -1)
-        cells = [cells[found[:, tree]] for tree, cells in enumerate(self.cells)]
+        numbers = _as_trees_take_them(records)
+        found = [
+            tree.apply(numbers, check_input=False)
+            for tree in getattr(self.trees, "estimators_", [self.trees])
+        ]
+        cells = [cells[nodes] for cells, nodes in zip(self.cells, found, strict=True)]
         return np.column_stack(cells)
 
 
