@@ -41,6 +41,7 @@ class Bounded(Law):
 # Laws
 
 
+@pytest.mark.sampled(4)
 @every_law
 @pytest.mark.parametrize("shift", [1e-6, 0.1, 1.0, 3.0, 20.0])
 def test_advantage_is_the_total_variation(law, density, shift):

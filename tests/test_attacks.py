@@ -350,6 +350,7 @@ OWN_SAMPLERS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("frozen", [False, True])
 @pytest.mark.parametrize(("model", "query"), OWN_SAMPLERS.values(), ids=OWN_SAMPLERS)
 def test_samplers_that_were_fitted_on_the_training_data_are_refused(
@@ -522,6 +523,7 @@ def test_how_many_numbers_private_data_answer_with_is_not_told():
 # Traces, and fits that do not repeat
 
 
+@pytest.mark.slow
 def test_a_cache_on_the_disk_is_not_used(tmp_path):
     X, y = make_data()
     public, targets = make_data(60, seed=1)

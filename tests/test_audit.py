@@ -256,6 +256,7 @@ def test_blocks_without_an_answer_exceed_in_silence(how, n_jobs, capfd):
 # What is released
 
 
+@pytest.mark.sampled(4)
 @every_model
 def test_an_audit_is_exact_but_for_its_noise(name):
     """With next to no noise the count is that of the blocks, and so are the limits."""

@@ -250,6 +250,7 @@ def test_fits_that_copy_the_filters_are_silent_as_well():
     assert [str(w.message)[:6] for w in shown] == ["secret"] * 2
 
 
+@pytest.mark.slow
 def test_filters_can_be_sent_to_worker_processes():
     """They are as silent there as where they were sent."""
     with silenced():  # from now on its filter is there, as pytest has put it away
@@ -267,6 +268,7 @@ def whereabouts():
     return os.getpid(), threading.get_ident()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_what_is_silenced_does_not_share_its_work(backend):
     """Other threads and processes would show their warnings."""

@@ -67,6 +67,7 @@ SHELLS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SHELLS)
 def test_public_records_help_and_are_compared(name):
     """The same noise as without them; what is served is near what they say."""
@@ -91,6 +92,7 @@ def test_public_records_help_and_are_compared(name):
     assert both.certificate_ == plain.certificate_
 
 
+@pytest.mark.slow
 def test_the_penalty_is_chosen_for_what_is_weighed():
     """Weighing takes care of the noise, so that the penalty need not."""
     plain, both = (
@@ -111,6 +113,7 @@ def test_one_fit_of_all_where_there_is_no_noise():
     np.testing.assert_allclose(model.coef_, both.coef_, atol=0.02)
 
 
+@pytest.mark.slow
 def test_a_wrapped_estimator_without_targets():
     model = fitted(
         PrivateEstimator(KMeans(2, n_init=1)), None, combine="reference", epsilon=0.1
@@ -241,6 +244,7 @@ def test_the_cross_validated_score_is_that_of_scikit_learn():
     assert model.compare_with_reference().public_only == pytest.approx(np.mean(scores))
 
 
+@pytest.mark.slow
 def test_the_jackknife_agrees_with_the_bootstrap():
     """And with the formula of least squares."""
     query = RidgeQuery(1e-9)

@@ -104,6 +104,7 @@ def test_theorem_3_is_false_from_some_number_of_releases_on(noise, n):
     assert enough < -1e-4  # and here by more than its error
 
 
+@pytest.mark.slow
 def test_the_counterexample_is_as_the_caveat_says():
     claim = at_risk(0.5, 300)
     exact = compose_exact([laplace(0.5)] * 300, delta=DELTA).epsilon
@@ -221,6 +222,7 @@ def test_sums_are_those_of_decimal_numbers():
     assert not compose_basic([0.1] * 10).void
 
 
+@pytest.mark.slow
 @given(
     shifts=st.lists(st.floats(1e-9, 50.0), min_size=1, max_size=6),
     delta=st.floats(1e-300, 1 - 2**-30),

@@ -207,6 +207,7 @@ def test_frontier_refuses_what_it_cannot_count(simulated):
     assert not simulated
 
 
+@pytest.mark.slow
 def test_measured_error_falls_as_the_cost_rises():
     rng = np.random.default_rng(0)
     features = rng.uniform(-1, 1, size=(200, 2))

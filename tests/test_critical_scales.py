@@ -208,6 +208,7 @@ def test_laplace_critical_scales_where_the_differences_cancel(left_over):
     np.testing.assert_allclose(scales, expected, rtol=2e-15)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("left_over", [1e-10, 1e-13, 1e-15])
 def test_laplace_critical_scales_where_the_loss_rests_at_minus_epsilon(left_over):
     """The answer is that for the loss up to rounding, also where C hardly moves.

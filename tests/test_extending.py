@@ -279,6 +279,7 @@ def test_profile_of_the_law_is_that_of_its_density():
             assert Logistic().profile(epsilon, shift) == pytest.approx(known, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_profiles_of_known_laws_are_those_of_dp_accounting():
     for law in (Laplace(), Gaussian()):
         for shift in (0.1, 1.0, 3.0):

@@ -382,6 +382,7 @@ def test_several_targets():
         query.addend(Y)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("sensitivity", ["bound", None])
 @named([DecisionTreeClassifier(), ExtraTreeClassifier(), RandomForestClassifier(3)])
 def test_a_schema_has_splits_at_random(estimator, sensitivity):

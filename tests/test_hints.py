@@ -159,6 +159,7 @@ def test_one_line_of_the_representation_is_the_hint():
 # References that are far
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_honest_references_hardly_ever_warn(shape, epsilon):

@@ -306,6 +306,7 @@ def test_empty_pixels_fit(shape):
     assert sizes.max() < 1e3 * np.median(sizes)
 
 
+@pytest.mark.slow
 def test_probabilities_of_a_forest_fit():
     """They sum up to one, and some never move."""
     labels = (Y.mean() < Y).astype(int)

@@ -93,6 +93,7 @@ def test_the_sampled_sensitivity_is_that_of_the_sampler(shell, n_classes):
     np.testing.assert_array_equal(model.sampler_.differences_, sampler.differences_)
 
 
+@pytest.mark.sampled(4)
 @each_way
 def test_noise_differs_each_time_and_repeats_only_with_a_warning(shell, way):
     parameters, reference = ways(shell)[way]

@@ -266,6 +266,7 @@ def test_fitted_pairs_in_a_search_are_frozen():
     assert sampler.noise_random_state is None
 
 
+@pytest.mark.slow
 def test_sampler_parameters_stand_unless_the_model_has_its_own():
     sampler = SensitivitySampler(
         n_pairs=200, random_state=5, n_jobs=2, verbose=0, gamma=0.5, epsilon=9.0

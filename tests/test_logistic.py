@@ -582,6 +582,7 @@ def test_the_bound_is_not_exceeded(seed, n_classes, n, log_C, x_norm):
         assert moved(query, (X[one], y[one]), (X[other], y[other])) <= bound
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("x_norm", [0.5, 2.0])

@@ -375,6 +375,7 @@ def test_check_of_the_output_leaves_a_file_as_it_was(tmp_path):
     assert output.read_bytes() == b"old"
 
 
+@pytest.mark.slow
 def test_help_names_every_option_and_what_the_seed_is_for():
     command = [sys.executable, "-m", "skparisk", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -242,6 +242,7 @@ def assert_gaussian_noise_is_safe(mechanism):
     assert gaussian_delta(level, float(shift)) <= mechanism.delta
 
 
+@pytest.mark.slow
 @settings(derandomize=True, max_examples=200, deadline=None)
 @given(
     sensitivity=positive,

@@ -72,6 +72,7 @@ def test_what_was_compared_is_kept_and_what_was_chosen_is_released(name):
     assert len(repr(choice)) < 60
 
 
+@pytest.mark.sampled(1)
 @each_model
 def test_choice_is_that_of_the_reference_and_the_seed_alone(name):
     model, y = MODELS[name]

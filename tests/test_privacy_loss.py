@@ -64,6 +64,7 @@ def largest_validity_gap(noise_epsilon, k):
 # The exact law of the Laplace loss
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shift", SHIFTS)
 def test_laplace_loss_cdf_is_the_integral_over_the_noise(shift):
     """Between the atoms the law is what quadrature over the noise gives."""

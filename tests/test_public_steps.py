@@ -69,6 +69,7 @@ def test_models_are_not_fitted_to_the_whole_table(monkeypatch):
     assert model.estimator_[-1].coef_.shape == (5,)
 
 
+@pytest.mark.slow
 def test_models_that_have_steps_inside_are_fitted_with_them():
     binned = make_pipeline(KBinsDiscretizer(3, strategy="uniform"), Ridge())
     stacked = StackingRegressor([("binned", binned)], Ridge(), cv=2)

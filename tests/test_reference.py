@@ -498,6 +498,7 @@ def test_each_record_of_a_mixture_has_its_law(mixture, seed):
         assert rejects_law(X.ravel(), lambda x, wrong=wrong: mixture_cdf(x, wrong))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_records_of_a_mixture_are_independent(mixture, seed):
     """Neighbors within a database come from each pair of components as they should."""

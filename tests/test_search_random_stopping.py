@@ -207,6 +207,7 @@ class Restless(PrivateRidge):
         return super().fit(X, y, **public)
 
 
+@pytest.mark.slow
 def test_runs_of_a_candidate_with_a_risk_are_calibrated_alike():
     search = private_search(
         Restless(sensitivity=CHEAP), {}, "random-stopping", n_runs=10**6
@@ -329,6 +330,7 @@ def test_runs_do_not_warn_and_seeds_are_told_once():
         assert search.certificate_.void
 
 
+@pytest.mark.slow
 def test_the_best_run_by_public_scores_is_kept():
     """Of equals the first: nothing else tells them apart."""
 

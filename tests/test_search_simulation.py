@@ -69,6 +69,7 @@ def test_databases_come_from_the_training_part_alone(n_records):
         np.testing.assert_array_equal(one[1], other[1])
 
 
+@pytest.mark.slow
 def test_scores_do_not_depend_on_the_workers():
     ridges = [PrivateRidge(sensitivity=CHEAP, epsilon=epsilon) for epsilon in (0.1, 10)]
     parameters = {"n_records": 60, "cv": 3, "random_state": 0}

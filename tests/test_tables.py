@@ -524,6 +524,7 @@ def test_texts_hash_by_content():
     assert hashes(["a", "c"]) != hashes(["a", "b"])
 
 
+@pytest.mark.slow
 def test_hashes_are_the_same_in_all_processes():
     """Python's own hash of a text is not."""
     code = (

@@ -45,6 +45,7 @@ KINDS = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("where", ["fit", "declared", "declared classes"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_labels_of_any_kind(kind, where):

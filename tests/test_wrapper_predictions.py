@@ -193,6 +193,7 @@ def test_probabilities_that_need_no_mending_stay_exactly():
     assert nothing.tolist() == [[0.5, 0.5]]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 @pytest.mark.parametrize(
     ("estimator", "release"),

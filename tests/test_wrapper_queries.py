@@ -77,6 +77,7 @@ def test_queries_are_equal_if_they_ask_the_same():
         hash(query())
 
 
+@pytest.mark.slow
 def test_queries_of_differently_fitted_frozen_estimators_are_others():
     final = [Ridge().fit(Y[:, None], slope * Y) for slope in (1.0, 1.0, -1.0)]
     stacks = [

@@ -109,6 +109,7 @@ def test_pipeline_on_a_frame_with_nothing_routed():
     check_is_fitted(model.estimator_)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("turned", [lambda frame: frame, to_polars])
 def test_without_noise_it_is_the_plain_fit_with_the_same_public_steps(turned):
     reference = REFERENCE | {"X_reference": turned(PUBLIC)}
@@ -187,6 +188,7 @@ PUBLIC_STEPS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("pipe", "steps"), PUBLIC_STEPS)
 def test_steps_that_learn_structure_are_public_and_the_others_private(pipe, steps):
     reference = {"X_reference": PUBLIC, "y_reference": SCORE_PUBLIC}
@@ -315,6 +317,7 @@ def test_labels_may_be_in_the_table_of_the_sampler():
     assert model.certificate_.private
 
 
+@pytest.mark.slow
 def test_fitted_pairs_serve_a_pipeline_again():
     first = private(PIPE).fit(FRAME, ANSWER, **REFERENCE)
     again = private(PIPE, sensitivity=first.sampler_, epsilon=0.5).fit(FRAME, ANSWER)
@@ -371,6 +374,7 @@ def test_sparse_records(container):
     assert_same(model.predict(X), Ridge(random_state=0).fit(X, y[:80]).predict(X))
 
 
+@pytest.mark.slow
 def test_predictions_of_a_forest_on_a_frame():
     forest = make_pipe(RandomForestClassifier(5))
     given = {"release": "predict_proba", "X_public": PUBLIC[:30]}

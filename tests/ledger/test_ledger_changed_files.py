@@ -39,6 +39,7 @@ def test_no_byte_changes_what_it_holds(filed):
     assert len(list(filed.parent.iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_no_byte_of_a_line_goes_unnoticed(filed):
     content = filed.read_bytes()
     with database(filed) as connection:
@@ -63,6 +64,7 @@ def filed_once(tmp_path_factory):
     return path, path.read_bytes(), held(path)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(data=st.data())
 def test_no_edit_changes_what_it_holds(filed_once, data):
