@@ -173,9 +173,10 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
     >>> from skparisk import PrivateEstimator, SensitivitySampler
     >>> from skparisk.datasets import load_census
     >>> X, y = load_census(return_X_y=True)
+    >>> public = dict(X_reference=X[900:1800], y_reference=y[900:1800])
     >>> model = PrivateEstimator(Lasso(0.1), epsilon=1.0, gamma=0.2, random_state=0)
     >>> model = model.set_params(sensitivity=SensitivitySampler(n_pairs=9))
-    >>> model = model.fit(X[:900], y[:900], X_reference=X[900:], y_reference=y[900:])
+    >>> model = model.fit(X[:900], y[:900], **public)
     >>> model.estimator_.coef_.shape, model.risk_ <= 0.2
     ((8,), True)
     """
