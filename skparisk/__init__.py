@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from skparisk.reference import LearnedReference, SchemaReference, SecretSample
     from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
     from skparisk.svm import PrivateLinearSVC
+    from skparisk.tables import PrivateTable
     from skparisk.wrappers import PrivateEstimator
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "PrivateLogisticRegression",
     "PrivateMoments",
     "PrivateRidge",
+    "PrivateTable",
     "ReferenceAudit",
     "ReferenceWarning",
     "RiskCurveDisplay",
@@ -96,6 +98,7 @@ _HOMES = {
     "reference": ("LearnedReference", "SchemaReference", "SecretSample"),
     "sensitivity": ("KnownSensitivity", "SensitivitySampler"),
     "svm": ("PrivateLinearSVC",),
+    "tables": ("PrivateTable",),
     "wrappers": ("PrivateEstimator",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

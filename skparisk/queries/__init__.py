@@ -12,6 +12,7 @@ from skparisk.queries._base import (
     Query,
     RecordQuery,
 )
+from skparisk.queries._cells import CellsQuery
 from skparisk.queries._density import (
     DensityQuery,
     kernel_density_sensitivity_bound,
@@ -31,6 +32,7 @@ from skparisk.queries._units import UnitsQuery
 
 __all__ = [
     "AttributeReader",
+    "CellsQuery",
     "ClassAddend",
     "DensityQuery",
     "EstimatorQuery",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from skparisk._validate import check_at_least, check_choice
 from skparisk.reference._base import RecordPool, RecordSource, Reference
+from skparisk.reference._columns import Column
 from skparisk.reference._domain import Domain
 from skparisk.reference._layout import columns_of_frame, put_in, read_layout
 from skparisk.reference._records import (
@@ -85,6 +86,9 @@ class SchemaReference(Reference):
     schema : Schema
         Names and kinds of the columns of the features.
 
+    declared : dict of str to Interval, Categories or None
+        What each column that has a name may hold, targets last.
+
     description : str
         What is written on a certificate.
 
@@ -145,7 +149,9 @@ class SchemaReference(Reference):
         }
         for name, share in shares.items():
             specs[name] = specs[name].with_missing(share, name)
+        names = list(specs)
         self._targets, self._one_target = _split_targets(specs, target)
+        self._target_names = [name for name in names if name not in specs]
         if not specs:
             raise ValueError("columns must have more than the target.")
         self._specs = list(specs.values())
@@ -344,6 +350,13 @@ class SchemaReference(Reference):
     def domain(self) -> Domain:
         """What private records are clipped to."""
         return self._domain
+
+    @property
+    def declared(self) -> dict[str, Column]:
+        """What each column that has a name may hold, targets last."""
+        names = [*(self._names or ()), *self._target_names]
+        columns = [*self.domain.columns, *self.domain.targets]
+        return dict(zip(names, columns, strict=False))  # targets may have no name
 
     @cached_property
     def schema(self) -> Schema:

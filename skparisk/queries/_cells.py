@@ -1,0 +1,275 @@
+"""Counts and sums over the cells that declared columns of a data frame make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk._validate import check_relation
+from skparisk.queries._base import Query
+from skparisk.queries._together import Floats
+from skparisk.reference._columns import Interval
+from skparisk.reference._records import columns_of, is_missing
+
+__all__ = ["MISSING", "OTHER", "Bins", "CellSums", "CellsQuery", "Kinds"]
+
+# Cells of what is not declared, and of what is not there.
+OTHER, MISSING = "(other)", "(missing)"
+# Steps of half a range that a number is rounded to, and bits of a weight.
+_STEPS = 2.0**20
+WEIGHT_BITS = 5
+# Sums of so many weighted steps are whole numbers that doubles hold.
+_MOST_RECORDS = 2**28
+
+Codes: TypeAlias = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Cells of declared categories, of all others, and of what is missing.
+
+    Parameters
+    ----------
+    values : tuple
+        The categories that are not None.
+    """
+
+    values: tuple[Any, ...]
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        return tuple(dict.fromkeys([*self.values, OTHER, MISSING]))
+
+    def of(self, column: NDArray[Any]) -> Codes:
+        """Return the cell of each value, whatever it is."""
+        codes = {label: place for place, label in enumerate(self.labels)}
+        found = (self._code(value, codes) for value in column.tolist())
+        return np.fromiter(found, np.intp, len(column))
+
+    @staticmethod
+    def _code(value: Any, codes: dict[Any, int]) -> int:
+        try:
+            known = codes.get(value)
+        except TypeError:  # it has no hash, so that it is nothing that was declared
+            return codes[OTHER]
+        if known is not None:
+            return known
+        return codes[MISSING if is_missing(value) else OTHER]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Cells of numbers between neighboring edges, and of what is missing.
+
+    Parameters
+    ----------
+    edges : tuple of float
+        Increasing. A number below or above all is in the first or the last bin, an edge
+        in the bin above it.
+    """
+
+    edges: tuple[float, ...]
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        return (*zip(self.edges[:-1], self.edges[1:], strict=True), MISSING)
+
+    def of(self, column: NDArray[Any]) -> Codes:
+        """Return the cell of each value; what is no number is missing."""
+        numbers = numbers_in(column)
+        bins = np.searchsorted(self.edges[1:-1], numbers, side="right")
+        return np.where(np.isnan(numbers), len(self.edges) - 1, bins)
+
+
+@dataclass(frozen=True)
+class CellSums:
+    """One question: counts, and sums of some columns, for each cell.
+
+    Parameters
+    ----------
+    by : tuple of str
+        The columns whose cells are crossed. Empty: one cell with all records.
+
+    cells : tuple of Kinds or Bins
+        What they are divided into.
+
+    values : tuple of str, default=()
+        Columns that are summed.
+
+    ranges : tuple of Interval, default=()
+        What these are clipped to.
+
+    counted : bool, default=True
+        Whether records are counted: they need not be where there is one cell, and how
+        many there are is public.
+
+    weight : float, default=1.0
+        What the answer is multiplied by, of few bits.
+    """
+
+    by: tuple[str, ...]
+    cells: tuple[Kinds | Bins, ...]
+    values: tuple[str, ...] = ()
+    ranges: tuple[Interval, ...] = ()
+    counted: bool = True
+    weight: float = 1.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cells of each column."""
+        return tuple(len(cells.labels) for cells in self.cells)
+
+    @property
+    def n_sums(self) -> int:
+        """Numbers for a cell: records, and a sum and what is missing of each value."""
+        return int(self.counted) + 2 * len(self.values)
+
+    @property
+    def n_outputs(self) -> int:
+        """Numbers in an answer."""
+        return self.n_sums * math.prod(self.shape)
+
+    def bound(self, relation: str) -> float:
+        """Return the largest l1 distance of answers on neighbors, without weight."""
+        # A value is in its sum by 1 at most, or missing, which counts as 1.
+        largest = float(self.counted) + len(self.values)
+        return 2 * largest if relation == "replace-one" else largest
+
+    def __call__(self, columns: dict[str, NDArray[Any]], n_rows: int) -> Floats:
+        """Return the sums, (n_outputs,), in the order of `n_sums` and `shape`."""
+        cell = np.zeros(n_rows, dtype=np.intp)
+        for name, cells, n_cells in zip(self.by, self.cells, self.shape, strict=True):
+            cell = cell * n_cells + cells.of(columns[name])
+        added = [np.ones(n_rows)] if self.counted else []
+        for name, interval in zip(self.values, self.ranges, strict=True):
+            share, missing = _shares(columns[name], interval)
+            added += [share, missing]
+        n_cells = math.prod(self.shape)
+        sums = [np.bincount(cell, weights=each, minlength=n_cells) for each in added]
+        return np.asarray(np.concatenate(sums) * self.weight)
+
+    def __str__(self) -> str:
+        what = ["counts"] * self.counted + [f"sums of {name!r}" for name in self.values]
+        by = f" by {', '.join(map(repr, self.by))}" if self.by else ""
+        return f"{' and '.join(what)}{by}"
+
+
+@dataclass(frozen=True)
+class CellsQuery(Query):
+    """Counts and sums over cells of data frames: all that a steward asks, as one query.
+
+    Parameters
+    ----------
+    questions : sequence of CellSums
+        What is asked.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-tables`). Each record is in one cell of each question. It
+    adds there 1, and for each summed column a whole number of steps in [-1, 1], or 0
+    and a 1 for what is missing. Sums are exact, so that answers on neighbors differ by
+    what one record adds. Any value has a cell: nothing is refused that is private.
+    """
+
+    questions: Sequence[CellSums]
+
+    @property
+    def any_table(self) -> bool:
+        """A data frame."""
+        return True
+
+    @property
+    def is_sum(self) -> bool:
+        """It is one."""
+        return True
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns that are looked at."""
+        asked = [name for each in self.questions for name in (*each.by, *each.values)]
+        return list(dict.fromkeys(asked))
+
+    @property
+    def n_outputs(self) -> int:
+        """Numbers in an answer."""
+        return sum(each.n_outputs for each in self.questions)
+
+    def bound(self, relation: str = "replace-one") -> float:
+        """Return the largest l1 distance of answers on any neighbors.
+
+        Parameters
+        ----------
+        relation : {"replace-one", "add-remove"}, default="replace-one"
+            How neighbors differ.
+
+        Returns
+        -------
+        bound : float
+
+        Notes
+        -----
+        **Guarantee** (:ref:`thm-tables`). With K summed columns, the sum of weights
+        times 2 (1 + K), or 1 + K with "add-remove"; neighbors attain it.
+        """
+        check_relation(relation)
+        return sum(each.weight * each.bound(relation) for each in self.questions)
+
+    def __call__(self, X: Any, y: Any = None) -> Floats:
+        n_rows = len(X)
+        if n_rows > _MOST_RECORDS:
+            raise ValueError(f"There must be at most 2**28 records, got {n_rows}.")
+        names = self.columns
+        columns = dict(zip(names, columns_of(X[names]), strict=True)) if names else {}
+        return np.concatenate([each(columns, n_rows) for each in self.questions])
+
+    def split(self, answer: Floats) -> list[Floats]:
+        """Return the sums of each question without weights, (n_sums, *shape)."""
+        ends = np.cumsum([each.n_outputs for each in self.questions])[:-1]
+        return [
+            part.reshape(each.n_sums, *each.shape) / each.weight
+            for each, part in zip(self.questions, np.split(answer, ends), strict=True)
+        ]
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.questions))
+
+
+def numbers_in(column: NDArray[Any]) -> Floats:
+    """Return a column as numbers, NaN for what is none: nothing is refused."""
+    if column.dtype.kind in "biuf":
+        return column.astype(np.float64)
+    return np.fromiter(map(_number, column.tolist()), np.float64, len(column))
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, Real | Decimal) or isinstance(value, np.timedelta64):
+        return math.nan
+    number: Any = value
+    try:
+        return float(number)
+    except OverflowError:  # a whole number beyond the largest float
+        return math.inf if number > 0 else -math.inf
+    except ValueError:  # a signaling NaN
+        return math.nan
+
+
+def _shares(column: NDArray[Any], interval: Interval) -> tuple[Floats, Floats]:
+    """Return numbers as shares of half of their range, and which are missing."""
+    numbers = numbers_in(column)
+    missing = np.isnan(numbers)
+    center, half = interval.fill, half_of(interval)
+    clipped = np.where(missing, center, numbers).clip(interval.low, interval.high)
+    steps = np.rint((clipped - center) / half * _STEPS).clip(-_STEPS, _STEPS)
+    return steps / _STEPS, missing.astype(np.float64)
+
+
+def half_of(interval: Interval) -> float:
+    """Return half of the width of a range; 1 where it is a point."""
+    return float(interval.high / 2 - interval.low / 2) or 1.0
