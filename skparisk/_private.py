@@ -229,8 +229,9 @@ class PrivateMixin(BesidePublicMixin):
         elif private:
             raise ValueError(
                 "X_reference must be public, but it shares records with the training "
-                "data. With a known sensitivity it only supplies the classes: declare "
-                "them instead."
+                "data. With a known sensitivity it says what classes and splits there "
+                "are, without noise: give public records or a SchemaReference, or "
+                "declare the classes where nothing else is taken from it."
             )
         return TrainingData(X, features, targets, table, private)
 

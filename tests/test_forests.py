@@ -20,7 +20,12 @@ from sklearn.ensemble import (
 )
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler, scale
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    StandardScaler,
+    scale,
+)
 from sklearn.tree import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
@@ -575,3 +580,65 @@ def test_numbers_that_trees_do_not_take_tell_nothing():
         leaves = fit(pipeline).template_.leaves
         assert_array_equal(leaves.of(huge), leaves.of(np.clip(huge, -3e38, 3e38)))
         assert_array_equal(leaves.of(X), fit(CLASSIFIERS[2]).template_.leaves.of(X))
+
+
+@pytest.mark.parametrize("place", [0, N - 1])
+@pytest.mark.parametrize("value", ["elsewhere", "0.5"])
+def test_a_record_that_steps_refuse_is_in_the_first_cells(value, place):
+    """An error would tell of it; others stay where they are."""
+    codes = ColumnTransformer([("one", OneHotEncoder(), [0])], remainder="passthrough")
+    pipeline = make_pipeline(codes, RandomForestClassifier(3, max_depth=3))
+    groups = pd.DataFrame(X).round().clip(0, 1).astype({0: str})
+    public = pd.DataFrame(X_PUBLIC).round().clip(0, 1).astype({0: str})
+    groups.columns = public.columns = list("abcd")
+    model = private(pipeline, sensitivity="bound")
+    model.fit(groups, LABELS, X_reference=public, y_reference=LABELS_PUBLIC)
+    leaves = model.template_.leaves
+    before = leaves.of(groups)
+    groups.loc[place, "a"] = value
+    model.fit(groups, LABELS, X_reference=public, y_reference=LABELS_PUBLIC)
+    assert model.certificate_.private
+    moved = leaves.of(groups)
+    others = np.arange(N) != place
+    assert_array_equal(moved[others], before[others])
+    assert_array_equal(
+        moved[place], [cells[cells >= 0].min() for cells in leaves.cells]
+    )
+    with pytest.raises(ValueError, match="unknown categories"):  # of public records
+        leaves.keeps_apart(groups)
+
+
+@pytest.mark.parametrize("y", [LABELS, Y], ids=["classes", "targets"])
+def test_one_private_record_is_enough(y):
+    """Splits are of the reference, which has all classes."""
+    classes = y is LABELS
+    tree = DecisionTreeClassifier() if classes else DecisionTreeRegressor()
+    model = private(tree, sensitivity="bound")
+    model.fit(
+        X[:1],
+        y[:1],
+        X_reference=X_PUBLIC,
+        y_reference=LABELS_PUBLIC if classes else Y_PUBLIC,
+    )
+    assert model.template_.n_records == 1
+    assert model.predict(X).shape == (N,)
+
+
+@pytest.mark.parametrize("size", [1e300, 1e-300])
+def test_targets_of_any_size(size):
+    """In their own units, however large these are; constant ones are as well."""
+    forest = RandomForestRegressor(3, max_depth=3)
+    plain = fit_targets(forest, epsilon=math.inf)
+    sized = fit(forest, Y * size, Y_PUBLIC * size, epsilon=math.inf)
+    # Trees split by squares of targets, which have bounds of their own.
+    assert np.isfinite(sized.predict(X)).all()
+    assert sized.predict(X).max() <= Y_PUBLIC.max() * size
+    assert sized.sensitivity_ == pytest.approx(plain.sensitivity_, rel=1e-6)
+    constant = fit(forest, Y, np.full(len(Y_PUBLIC), size))
+    assert_allclose(constant.predict(X), size)
+
+
+def test_splits_of_private_records_are_refused():
+    model = private(DecisionTreeClassifier(), sensitivity="bound")
+    with pytest.raises(ValueError, match="what classes and splits there are"):
+        model.fit(X, LABELS, X_reference=X, y_reference=LABELS)

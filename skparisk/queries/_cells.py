@@ -230,7 +230,7 @@ class CellsQuery(Query):
         return np.concatenate([each(columns, n_rows) for each in self.questions])
 
     def split(self, answer: Floats) -> list[Floats]:
-        """Return the sums of each question without weights, (n_sums, *shape)."""
+        """Return the sums of each question without weights, (n_sums, cells ...)."""
         ends = np.cumsum([each.n_outputs for each in self.questions])[:-1]
         return [
             part.reshape(each.n_sums, *each.shape) / each.weight

@@ -22,6 +22,7 @@ from skparisk.queries._row_wise import is_row_wise, transform_each
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
+from skparisk.reference._records import n_rows, take_rows
 
 __all__ = ["Addend", "ClassAddend", "LeafQuery", "Leaves", "TargetAddend"]
 
@@ -115,10 +116,14 @@ class TargetAddend:
 
     def _on_grid(self, y: Floats) -> Floats:
         # A step of the grid is too small to be seen, and so large that sums are exact.
-        reach = np.maximum(self.high - self.center, self.center - self.low) / self.unit
+        reach = np.maximum(self._units(self.high), -self._units(self.low))
         largest = math.ceil(math.log2(self.n_records * max(1.0, reach.max())))
         steps = math.ldexp(1.0, _BITS - largest)
-        return np.asarray(np.round((y - self.center) / self.unit * steps) / steps)
+        return np.asarray(np.round(self._units(y) * steps) / steps)
+
+    def _units(self, y: Floats) -> Floats:
+        # Divided first: differences of very large numbers may be beyond any.
+        return np.asarray(y / self.unit - self.center / self.unit)
 
     def __call__(self, y: Any) -> Floats:
         targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
@@ -132,7 +137,8 @@ class TargetAddend:
 
     def as_targets(self, values: Floats) -> Floats:
         """Return numbers in the units of what is added as targets, in their range."""
-        return np.clip(self.center + self.unit * values, self.low, self.high)
+        with np.errstate(over="ignore"):  # what is beyond all numbers is clipped
+            return np.clip(self.center + self.unit * values, self.low, self.high)
 
     def largest(self, relation: str) -> tuple[Floats, float, float]:
         low, high = self._ends
@@ -177,15 +183,34 @@ class Leaves:
         return len(self.cells)
 
     def of(self, X: Any) -> NDArray[np.intp]:
-        """Return the cell of each record in each tree, (n_records, n_trees)."""
-        return self._find(X if self.before is None else transform_each(self.before, X))
+        """Return the cell of each record in each tree, (n_records, n_trees).
+
+        A record that a step before the trees refuses, as encoders do with categories
+        that they do not know, is in the first cell: an error would tell of it.
+        """
+        try:
+            return self._of_all(X)
+        except Exception:  # of some record: each half is asked by itself
+            n_records = n_rows(X)
+            if n_records == 1:
+                return np.array([[cells[cells >= 0].min() for cells in self.cells]])
+            halves = slice(n_records // 2), slice(n_records // 2, None)
+            return np.concatenate([self.of(take_rows(X, half)) for half in halves])
 
     def keeps_apart(self, X: Any) -> bool:
-        """Tell if records are in the same cells where steps see all of them at once."""
+        """Tell if records are in the same cells where steps see all of them at once.
+
+        Of public records, whose errors are shown.
+        """
+        apart = self._of_all(X)
         if self.before is None or is_row_wise(self.before):
             return True
         together = copy.deepcopy(self.before).transform(X)
-        return bool((self._find(together) == self.of(X)).all())
+        return bool((self._find(together) == apart).all())
+
+    def _of_all(self, X: Any) -> NDArray[np.intp]:
+        """Return the cells of records, none of which is refused."""
+        return self._find(X if self.before is None else transform_each(self.before, X))
 
     def _find(self, records: Any) -> NDArray[np.intp]:
         """Return the cells of transformed records."""

@@ -417,8 +417,16 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         # Not one of the seeds that the pairs have.
         root = np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,))
         form: Form = "array" if schema.container == "array" else "given"
-        public = PublicRecords.draw(estimator, reference, n_records, form, root, labels)
-        check_same_columns(y, public.databases[0][1])
+        public = PublicRecords.draw(
+            estimator,
+            reference,
+            n_records,
+            form,
+            root,
+            labels,
+            whole_alone=self._sums_leaves,
+        )
+        check_same_columns(y, public.first[1])
         return public
 
     def _tell_public_steps(self) -> None:

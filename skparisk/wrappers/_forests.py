@@ -56,6 +56,8 @@ _SPLITS = "splits"
 _FEWEST_EXPECTED = 5.0
 # Released numbers: a sample of pairs holds as many for each pair.
 _MOST_OUTPUTS = 2**13
+# Targets that vary by less, against the largest, do not vary: their units are that one.
+_LEAST_SPREAD = 2.0**-30
 # Parameters that would have leaf values depend on more than sums.
 _UNWEIGHTED = ("class_weight", "monotonic_cst")
 
@@ -85,7 +87,7 @@ def make_leaf_query(
     before = fitted[:-1] if isinstance(fitted, Pipeline) else None
     model = find_trees(fitted)
     X, y = public.whole
-    n_records = n_rows(public.databases[0][0])
+    n_records = public.n_records
     if labels is None:
         addend: Addend = _target_addend(y, reference, n_records)
     else:
@@ -415,7 +417,12 @@ def _target_addend(y: Any, reference: Reference, n_records: int) -> TargetAddend
     domain = reference.domain
     if domain is not None and domain.target_box is not None:
         low, high = domain.target_box
-    center, unit = targets.mean(axis=0), targets.std(axis=0)
+    # Their squares, and what they add up to, may be beyond all numbers.
+    size = np.maximum(np.abs(low), np.abs(high))
+    size = np.where(size > 0, size, 1.0)
+    shares = targets / size
+    center, unit = size * shares.mean(axis=0), size * shares.std(axis=0)
     if isinstance(reference, SchemaReference) and reference.learning is None:
-        center = (low + high) / 2
-    return TargetAddend(low, high, center, np.where(unit > 0, unit, 1.0), n_records)
+        center = low / 2 + high / 2
+    unit = np.where(unit > _LEAST_SPREAD * size, unit, size)
+    return TargetAddend(low, high, center, unit, n_records)

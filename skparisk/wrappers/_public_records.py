@@ -50,6 +50,7 @@ class PublicRecords:
     ----------
     databases : sequence of (X, y)
         The first has as many records as the private one. Labels as estimators see them.
+        None, where the whole is all that is looked at.
 
     whole : (X, y)
         What structure is learned from, such as categories.
@@ -57,27 +58,36 @@ class PublicRecords:
     reference : Reference or None
         Where they are from. None: they were made up, and only shapes may be taken from
         them.
+
+    n_records : int
+        Records of a private database.
     """
 
     databases: Sequence[Database]
     whole: Database
     reference: Reference | None
+    n_records: int
 
     @property
     def points(self) -> Records:
         """Records to compare answers on."""
-        return take_rows(self.databases[0][0], slice(MOST_POINTS))
+        return take_rows(self.first[0], slice(MOST_POINTS))
+
+    @property
+    def first(self) -> Database:
+        """A database of the usual size, where there is one."""
+        return self.databases[0] if self.databases else self.whole
 
     @property
     def is_resampled(self) -> bool:
         """Whether the structure is from records that pairs are sampled from."""
-        apart = self.whole is not self.databases[0]
+        apart = not self.databases or self.whole is not self.databases[0]
         return apart and isinstance(self.reference, TableReference)
 
     @property
     def schema(self) -> Schema:
         """The columns of the records, as the estimator is given them."""
-        return Schema.of(self.databases[0][0])
+        return Schema.of(self.first[0])
 
     @classmethod
     def draw(
@@ -88,8 +98,19 @@ class PublicRecords:
         form: Form,
         root: np.random.SeedSequence,
         labels: PublicClasses | None,
+        *,
+        whole_alone: bool = False,
     ) -> Self:
-        """Draw from a reference, until an estimator can be fitted."""
+        """Draw from a reference, until an estimator can be fitted.
+
+        Nothing is drawn if the whole is all that is looked at, and there is one.
+        """
+        whole = None
+        if reference.whole is not None:
+            pool = reference.whole.in_form(form)
+            whole = _with_labels((pool.X, pool.y), labels)
+            if whole_alone:
+                return cls((), whole, reference, n_records)
         table = reference if isinstance(reference, TableReference) else None
         sparing = table is not None and table.sampling in ("subsample", "disjoint")
         most = table.n_rows if table is not None and sparing else None
@@ -97,11 +118,7 @@ class PublicRecords:
             _draw_one(estimator, reference, size, form, seeds, labels)
             for size, seeds in zip(_sizes(n_records, most), root.spawn(3), strict=True)
         ]
-        whole = databases[0]
-        if reference.whole is not None:
-            pool = reference.whole.in_form(form)
-            whole = _with_labels((pool.X, pool.y), labels)
-        return cls(databases, whole, reference)
+        return cls(databases, whole or databases[0], reference, n_records)
 
     @classmethod
     def make_up(
@@ -144,7 +161,7 @@ class PublicRecords:
             if schema.container == "frame":  # of the same kind of frame
                 records = frame_like(X, made)
             databases.append((records, targets))
-        return cls(databases, databases[0], None)
+        return cls(databases, databases[0], None, n_records)
 
     def fits(self, estimator: Any) -> Iterator[Any]:
         """Yield fits of an estimator to each of the databases."""

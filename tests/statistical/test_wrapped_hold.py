@@ -11,13 +11,14 @@ from laws import SEEDS, violates
 from sklearn.base import is_classifier
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from skparisk import PrivateEstimator, SensitivitySampler
+from skparisk.calibration import Target, calibrate
 from skparisk.reference import CallableReference
 from skparisk.sensitivity import sample_differences
 
@@ -49,7 +50,6 @@ CASES = {
     "GaussianNB": (GaussianNB(), classification),
     "PCA": (PCA(1), clusters),
     "StandardScaler": (StandardScaler(), clusters),
-    "RandomForestRegressor": (RandomForestRegressor(2, max_depth=2), regression),
     "KMeans": (KMeans(2, n_init=1, max_iter=10), clusters),
 }
 
@@ -88,3 +88,39 @@ def test_fresh_pairs_exceed_epsilon_at_most_at_the_risk(case, seed):
     losses = fresh_losses(case, seed)
     assert not violates(losses, GAMMA)
     assert violates(losses, GAMMA, noise=0.5)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    ("forest", "draw"),
+    [
+        (RandomForestRegressor(10, max_depth=3, random_state=0), regression),
+        (RandomForestClassifier(10, max_depth=3, random_state=0), classification),
+    ],
+    ids=["targets", "classes"],
+)
+def test_leaf_sums_hold_and_not_with_a_tenth_less_noise(forest, draw, seed):
+    """Splits are fixed: many calibrations, each with a fresh pair, take no fits."""
+    n_records, n_calibrations = 40, 2500
+    reference = CallableReference(draw)
+    sampler = SensitivitySampler(n_pairs=N_PAIRS, reference=reference)
+    model = PrivateEstimator(forest, gamma=GAMMA, sensitivity=sampler, random_state=0)
+    if is_classifier(forest):
+        model.set_params(classes=[0.0, 1.0])
+    model.fit(*draw(n_records, np.random.default_rng(seed)))
+    differences = sample_differences(
+        model.sampler_.query_,
+        reference,
+        n_pairs=n_calibrations * (N_PAIRS + 1),
+        n_records=n_records,
+        n_features=2,
+        random_state=seed,
+    )
+    target = Target(1.0, GAMMA, randomness="implicit")
+    losses = []
+    for group in differences.reshape(n_calibrations, N_PAIRS + 1, -1):
+        noise, certificate = calibrate(group[1:], target, n_records=n_records)
+        losses.append(np.abs(group[0]).sum() / noise.noise_scale)
+    assert certificate.risk == GAMMA
+    assert not violates(np.array(losses), GAMMA)
+    assert violates(np.array(losses), GAMMA, noise=0.9)
