@@ -512,3 +512,16 @@ def test_a_query_says_what_it_asks():
     assert not query.needs_y
     assert CellsQuery(query.questions) == query
     assert FALSE_ALARM < 1e-3
+
+
+@pytest.mark.parametrize("largest", [1.7e308, 5e-324])
+def test_ranges_of_any_size(largest):
+    frame = pd.DataFrame({"v": largest * np.linspace(-1, 1, N)})
+    table = plain(
+        frame, schema={"v": (-largest, largest)}, counts=None, means={"v": ()}
+    )
+    row = table.mean("v").iloc[0]
+    assert -largest <= row["mean"] <= largest
+    if largest > 1:
+        counts = plain(frame, schema={"v": (-largest, largest)}, counts="v", means=None)
+        assert counts.count("v")["count"].tolist() == [N / 10] * 10 + [0.0]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -29,6 +30,8 @@ WEIGHT_BITS = 5
 _MOST_RECORDS = 2**28
 
 Codes: TypeAlias = NDArray[np.intp]
+# Of numbers, as parts of half of a range; and which are missing.
+_Shares: TypeAlias = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -142,15 +145,16 @@ class CellSums:
         largest = float(self.counted) + len(self.values)
         return 2 * largest if relation == "replace-one" else largest
 
-    def __call__(self, columns: dict[str, NDArray[Any]], n_rows: int) -> Floats:
+    def add_up(
+        self, n_rows: int, codes: Callable[..., Codes], shares: Callable[..., _Shares]
+    ) -> Floats:
         """Return the sums, (n_outputs,), in the order of `n_sums` and `shape`."""
         cell = np.zeros(n_rows, dtype=np.intp)
         for name, cells, n_cells in zip(self.by, self.cells, self.shape, strict=True):
-            cell = cell * n_cells + cells.of(columns[name])
+            cell = cell * n_cells + codes(name, cells)
         added = [np.ones(n_rows)] if self.counted else []
         for name, interval in zip(self.values, self.ranges, strict=True):
-            share, missing = _shares(columns[name], interval)
-            added += [share, missing]
+            added += shares(name, interval)
         n_cells = math.prod(self.shape)
         sums = [np.bincount(cell, weights=each, minlength=n_cells) for each in added]
         return np.asarray(np.concatenate(sums) * self.weight)
@@ -227,7 +231,18 @@ class CellsQuery(Query):
             raise ValueError(f"There must be at most 2**28 records, got {n_rows}.")
         names = self.columns
         columns = dict(zip(names, columns_of(X[names]), strict=True)) if names else {}
-        return np.concatenate([each(columns, n_rows) for each in self.questions])
+
+        # Each column is looked at once, in however many questions it is.
+        @cache
+        def codes(name: str, cells: Kinds | Bins) -> Codes:
+            return cells.of(columns[name])
+
+        @cache
+        def shares(name: str, interval: Interval) -> _Shares:
+            return _find_shares(columns[name], interval)
+
+        sums = [each.add_up(n_rows, codes, shares) for each in self.questions]
+        return np.concatenate(sums)
 
     def split(self, answer: Floats) -> list[Floats]:
         """Return the sums of each question without weights, (n_sums, cells ...)."""
@@ -260,7 +275,7 @@ def _number(value: Any) -> float:
         return math.nan
 
 
-def _shares(column: NDArray[Any], interval: Interval) -> tuple[Floats, Floats]:
+def _find_shares(column: NDArray[Any], interval: Interval) -> _Shares:
     """Return numbers as shares of half of their range, and which are missing."""
     numbers = numbers_in(column)
     missing = np.isnan(numbers)

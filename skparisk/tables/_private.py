@@ -329,7 +329,7 @@ class PrivateTable(BaseEstimator):
         interval = question.ranges[question.values.index(value)]
         center, half = interval.fill, half_of(interval)
         columns = {
-            "mean": center + half * mean,
+            "mean": (center + half * mean).clip(interval.low, interval.high),
             "std_error": half * error,
             "low": (center + half * low).clip(interval.low, interval.high),
             "high": (center + half * high).clip(interval.low, interval.high),

@@ -143,7 +143,8 @@ def _cells(column: Column, name: str, bins: Any) -> Kinds | Bins:
         edges = np.asarray(asked, dtype=np.float64)
     else:
         n_bins = check_at_least(asked, what, 1)
-        edges = np.linspace(column.low, column.high, n_bins + 1)
+        # Of halves: the width may be beyond all numbers.
+        edges = 2 * np.linspace(column.low / 2, column.high / 2, n_bins + 1)
     right = edges.ndim == 1 and edges.size > 1 and np.isfinite(edges).all()
     if not right or not (edges[1:] > edges[:-1]).all():
         raise ValueError(
