@@ -9,8 +9,8 @@ pairs and noise together (gamma = 0.05, Gaussian)
 * without any public records, with splits at random in declared ranges, for >= 0.83 and
   >= 0.686, the medians of diffprivlib 0.6.6's forest, which is given the same ranges;
   with the proven bound as well, at the same promise. Neighbors of diffprivlib have one
-  record more or less. If one is replaced, as for ours, two of its leaves change, so that
-  its level is twice the epsilon it is given: ours is then 2.
+  record more or less. If one is replaced, as for ours, two of its leaves change, so
+  that its level is twice the epsilon it is given: ours is then 2.
 
 Differences of 1000 pairs of databases of 5000 records, for 100 trees, take <= 1/1000
 of the time that fits to both databases of each pair would.
