@@ -172,7 +172,7 @@ def reproduce(fast: bool) -> Study:
         "A density estimate with noise for a sampled sensitivity is closer to the one "
         "without privacy than with noise for the global sensitivity.",
         "True, most at high privacy; at low privacy all have the error of the "
-        "polynomial (dashed), from about ε = 10 on. The bandwidth, which the paper "
+        "polynomial (dashed), from about ε = 1 on. The bandwidth, which the paper "
         "does not give, is a guess.",
         lambda figure: _draw(errors, floor, figure),
     )

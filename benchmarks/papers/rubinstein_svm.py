@@ -308,14 +308,14 @@ def reproduce(fast: bool) -> Study:
             "The sampled sensitivity of a linear SVM is two orders of magnitude below "
             "its global bound, in all dimensions.",
             "True, and three orders: but for pairs like those that were sampled, "
-            "and not for the worst ones. A third of the bound is enough (dashed).",
+            "and not for the worst ones. A bound a third as large is proved (dashed).",
             lambda figure: _draw_sensitivity(rows, figure),
         ),
         Picture(
             "Rubinstein, Figure 6",
             "Noise for a sampled sensitivity costs hardly any errors where noise for "
             "the global bound leaves nothing but chance.",
-            "True. From the same pairs, the exchangeable order statistic costs fewer "
+            "True. At full size, from the same pairs, the exchangeable order statistic costs fewer "
             "errors than Theorem 15.",
             lambda figure: _draw_rates(rates, size, figure),
         ),
