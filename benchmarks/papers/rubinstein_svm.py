@@ -315,8 +315,8 @@ def reproduce(fast: bool) -> Study:
             "Rubinstein, Figure 6",
             "Noise for a sampled sensitivity costs hardly any errors where noise for "
             "the global bound leaves nothing but chance.",
-            "True. At full size, from the same pairs, the exchangeable order statistic costs fewer "
-            "errors than Theorem 15.",
+            "True. At full size, from the same pairs, the exchangeable order statistic "
+            "costs fewer errors than Theorem 15.",
             lambda figure: _draw_rates(rates, size, figure),
         ),
     ]
