@@ -281,6 +281,16 @@ def test_a_ledger_is_created_shown_and_exported(folder, capsys):
     assert "--head" not in refused(["ledger", "show", "no.ledger"], capsys)
 
 
+@pytest.mark.parametrize("name", ["private", "private_numbers"])
+def test_the_private_records_are_refused_as_the_reference(name, folder, capsys):
+    """Also a few of them."""
+    pd.read_csv(f"{name}.csv")[:30].to_csv("part.csv", index=False)
+    argv = fit_argv("leak", reference=("--reference", "part.csv"))
+    argv[1] = f"{name}.csv"
+    assert "this would not be private: Neighboring" in refused(argv, capsys)
+    assert not (folder / "leak.skops").exists()
+
+
 BAD = {
     "fit x.csv": "the following arguments are required",
     "--epsilon -1": "epsilon must be a number in (0, inf], got -1.0",
@@ -347,11 +357,10 @@ def test_without_skops_says_what_to_install(monkeypatch, capsys):
 
 
 def test_warnings_are_one_line_each(capsys):
-    argv = fit_argv("leak", reference=("--reference", "private.csv"))
-    assert main(argv) == 0
-    printed = capsys.readouterr()
-    assert printed.out.startswith("NOT private as a whole")
-    warned = [line for line in printed.err.splitlines() if ": warning: " in line]
+    pd.read_csv("public.csv")[:50].to_csv("small.csv", index=False)
+    assert main(fit_argv("few", reference=("--reference", "small.csv"))) == 0
+    printed = capsys.readouterr().err.replace("\r", "\n").splitlines()
+    warned = [line for line in printed if ": warning: " in line]
     assert warned
     assert all(line.startswith("skparisk fit: warning: ") for line in warned)
 

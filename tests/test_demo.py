@@ -355,7 +355,8 @@ def test_bad_values_are_refused_in_one_line(argv, monkeypatch, capsys, tmp_path)
     assert code_of(["demo", *argv.split()]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.startswith("skparisk demo: error: ")
+    prog = "skparisk: " if argv == "--unknown" else "skparisk demo: "
+    assert printed.err.startswith(f"{prog}error: ")
     assert printed.err.count("\n") == 1
     assert printed.err.endswith("\n")
     assert BAD[argv] in printed.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
     opened = None if options.ledger is None else PrivacyLedger.open(options.ledger)
     model, data = prepare(options)
     with contextlib.nullcontext() if opened is None else opened:
-        model.fit(**data)
+        fit_without_leaks(model, data)
     skops_io.dump(model, options.output)
     report = Report(
         model,
@@ -139,6 +140,18 @@ def run(options: argparse.Namespace) -> int:
         print(f"{report.verdict}\n{report.certificate.guarantee}")
         print("Written:", *(str(path) for path in (options.output, *options.report)))
     return 0
+
+
+def fit_without_leaks(model: Any, data: dict[str, Any]) -> None:
+    """Fit, but refuse what elsewhere is a warning: here it would be filed unread."""
+    from skparisk.exceptions import PrivacyLeakWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrivacyLeakWarning)
+        try:
+            model.fit(**data)
+        except PrivacyLeakWarning as leak:
+            raise ValueError(f"this would not be private: {leak}") from leak
 
 
 def import_skops() -> Any:
