@@ -1,4 +1,4 @@
-"""What commands share: parsers that say what is wrong in one line."""
+"""What commands share: a parser, options, and what is printed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ import json
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-__all__ = ["Commands", "Parser", "add_declared", "checked", "print_json"]
+__all__ = [
+    "Commands",
+    "Parser",
+    "add_declared",
+    "checked",
+    "import_skops",
+    "print_json",
+]
 
 Commands = Any  # argparse has no public name for what `add_subparsers` returns
 
@@ -53,3 +60,15 @@ def add_declared(parser: argparse.ArgumentParser) -> None:
 def print_json(value: Any) -> None:
     """Print strict JSON."""
     print(json.dumps(value, indent=1, allow_nan=False))
+
+
+def import_skops() -> Any:
+    """Return skops.io, or say what to install."""
+    try:
+        import skops.io
+    except ImportError:
+        raise ImportError(
+            "model files need skops, and tables pandas: python -m pip install "
+            "'skparisk[cli]'."
+        ) from None
+    return skops.io

@@ -9,7 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skparisk._cli._parser import Commands, add_declared, print_json
+from skparisk._cli._parser import (
+    Commands,
+    add_declared,
+    import_skops,
+    print_json,
+)
 
 __all__ = ["add_to", "check_ending", "declared_in"]
 
@@ -218,8 +223,6 @@ def read_claim(path: Path) -> Any:
 
 def load_model(path: Path) -> Any:
     """Return the model of a file, if all that it would run is of the library."""
-    from skparisk._cli.fitting import import_skops
-
     skops_io = import_skops()
     types = skops_io.get_untrusted_types(file=path)
     others = [n for n in types if not n.startswith("skparisk.") and n not in _TRUSTED]

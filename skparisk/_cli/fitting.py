@@ -9,7 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from skparisk._cli._parser import Commands, add_declared, checked, print_json
+from skparisk._cli._parser import (
+    Commands,
+    add_declared,
+    checked,
+    import_skops,
+    print_json,
+)
 from skparisk._validate import (
     check_at_least,
     check_epsilon,
@@ -152,18 +158,6 @@ def fit_without_leaks(model: Any, data: dict[str, Any]) -> None:
             model.fit(**data)
         except PrivacyLeakWarning as leak:
             raise ValueError(f"this would not be private: {leak}") from leak
-
-
-def import_skops() -> Any:
-    """Return skops.io, or say what to install."""
-    try:
-        import skops.io
-    except ImportError:
-        raise ImportError(
-            "model files need skops, and tables pandas: python -m pip install "
-            "'skparisk[cli]'."
-        ) from None
-    return skops.io
 
 
 def prepare(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
