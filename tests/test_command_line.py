@@ -102,6 +102,7 @@ def test_a_fit_writes_a_model_and_reports_and_is_charged(folder):
     assert report.document["declared"]["project"] == "wages <b>"
     assert [check["passed"] for check in report.document["checks"]] == [True] * 3
     assert (folder / "r.html").read_text("utf-8") == report.to_html()
+    assert str(folder) not in report.to_json()
     assert PrivacyLedger.open(folder / "budget.ledger").spent.epsilon == 2.0
     records = table(2)[["age", "hours", "job"]].astype({"age": float})
     assert model.predict(records).shape == (N,)

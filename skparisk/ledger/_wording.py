@@ -49,8 +49,12 @@ class Statement:
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return its rows, and those of the releases, as plain texts."""
-        return {"rows": self.rows, "releases": [list(row) for row in self.releases]}
+        """Return its rows, and those of the releases, as plain texts.
+
+        Where the file is says something of a machine, and nothing of the budget.
+        """
+        rows = {name: text for name, text in self.rows.items() if name != "file"}
+        return {"rows": rows, "releases": [list(row) for row in self.releases]}
 
     def as_html(self) -> str:
         """Return it as tables."""
