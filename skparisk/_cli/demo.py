@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from skparisk import _demo
 from skparisk._cli._parser import Commands, checked
 from skparisk._validate import (
     check_at_least,
@@ -15,10 +14,6 @@ from skparisk._validate import (
     check_n_jobs,
     check_probability,
 )
-from skparisk.calibration._rules import as_rule
-from skparisk.mechanisms import LaplaceMechanism
-from skparisk.queries import RidgeQuery
-from skparisk.sensitivity import SensitivitySampler
 
 EPSILONS = (0.05, 0.5)
 GAMMAS = (0.05, 0.01)
@@ -40,6 +35,10 @@ def run(options: argparse.Namespace) -> int:
 
 def check_together(options: argparse.Namespace) -> None:
     """Raise ValueError if the pairs are too few, or a level is too small for noise."""
+    from skparisk import _demo
+    from skparisk.calibration._rules import as_rule
+    from skparisk.mechanisms import LaplaceMechanism
+
     rule = as_rule("exchangeable", _demo.FAILURE_PROB)
     for gamma in options.gamma:
         rule.order_index(options.n_pairs, gamma)
@@ -49,6 +48,10 @@ def check_together(options: argparse.Namespace) -> None:
 
 def show(options: argparse.Namespace, figure_class: Any) -> None:
     """Sample, train, print and draw."""
+    from skparisk import _demo
+    from skparisk.queries import RidgeQuery
+    from skparisk.sensitivity import SensitivitySampler
+
     split = _demo.split_census(options.seed)
     print(_demo.describe(split, options.seed), flush=True)
     sampler = SensitivitySampler(
