@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     )
     from skparisk.ledger import PrivacyLedger
     from skparisk.linear_model import PrivateLogisticRegression, PrivateRidge
+    from skparisk.metrics import private_score
     from skparisk.model_selection import PrivateGridSearchCV, search_certificate
     from skparisk.moments import PrivateMoments
     from skparisk.reference import LearnedReference, SchemaReference, SecretSample
+    from skparisk.report import Policy, Report
     from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
     from skparisk.svm import PrivateLinearSVC
     from skparisk.tables import PrivateTable
@@ -47,6 +49,7 @@ __all__ = [
     "IncompatibleError",
     "KnownSensitivity",
     "LearnedReference",
+    "Policy",
     "PrivacyLeakWarning",
     "PrivacyLedger",
     "PrivateEstimator",
@@ -59,6 +62,7 @@ __all__ = [
     "PrivateTable",
     "ReferenceAudit",
     "ReferenceWarning",
+    "Report",
     "RiskCurveDisplay",
     "SchemaReference",
     "SecretSample",
@@ -66,6 +70,7 @@ __all__ = [
     "SensitivitySampler",
     "__version__",
     "audit_reference",
+    "private_score",
     "required_pairs",
     "search_certificate",
 ]
@@ -93,9 +98,11 @@ _HOMES = {
     ),
     "ledger": ("PrivacyLedger",),
     "linear_model": ("PrivateLogisticRegression", "PrivateRidge"),
+    "metrics": ("private_score",),
     "model_selection": ("PrivateGridSearchCV", "search_certificate"),
     "moments": ("PrivateMoments",),
     "reference": ("LearnedReference", "SchemaReference", "SecretSample"),
+    "report": ("Policy", "Report"),
     "sensitivity": ("KnownSensitivity", "SensitivitySampler"),
     "svm": ("PrivateLinearSVC",),
     "tables": ("PrivateTable",),

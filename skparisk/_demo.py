@@ -1,4 +1,4 @@
-"""The work of ``python -m skparisk``: models of census records, a table, a picture."""
+"""The work of ``skparisk demo``: models of census records, a table, a picture."""
 
 from __future__ import annotations
 

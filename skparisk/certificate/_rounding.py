@@ -1,4 +1,4 @@
-"""Numbers that are never rounded to the unsafe side: sums, and numbers in words."""
+"""How numbers and texts are written: no number is rounded to the unsafe side."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ __all__ = [
     "floor_text",
     "guesses_text",
     "people_text",
+    "printable",
     "round_up",
 ]
 
@@ -97,3 +98,11 @@ def guesses_text(advantage: float) -> str:
 def people_text(risk: float) -> str:
     """Write for how many of 100 people a bound holds, rounded down to one decimal."""
     return f"{math.floor(1000 * (1 - Fraction(repr(risk)))) / 10:g}"
+
+
+def printable(text: str) -> str:
+    """Write a text as one line, whatever it does to a terminal or a file."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode()
+        for char in " ".join(text.split())
+    )

@@ -22,7 +22,18 @@ from skparisk.certificate._rounding import (
     people_text,
 )
 
-__all__ = ["METHODS", "conditions", "in_words", "membership_odds", "rows"]
+__all__ = [
+    "METHODS",
+    "NEIGHBORS",
+    "audit_rows",
+    "conditions",
+    "gain_rows",
+    "how_rows",
+    "in_words",
+    "level_rows",
+    "membership_odds",
+    "rows",
+]
 
 NEIGHBORS = {
     "replace-one": "two databases that differ in one record",
@@ -230,6 +241,17 @@ def conditions(claim: Claim) -> tuple[str, ...]:
 
 def rows(claim: Claim) -> list[tuple[str, str]]:
     """Return the numbers of a claim, by name."""
+    return [
+        *level_rows(claim),
+        *gain_rows(claim),
+        *how_rows(claim),
+        *audit_rows(claim),
+        *(("taken on the caller's word", text) for text in conditions(claim)),
+    ]
+
+
+def level_rows(claim: Claim) -> list[tuple[str, str]]:
+    """Return what is claimed."""
     evidence = claim.evidence
     risk = "none is guaranteed" if claim.void_reasons else ceil_text(claim.risk)
     if evidence is not None and evidence.gamma and claim.epsilon:
@@ -240,21 +262,21 @@ def rows(claim: Claim) -> list[tuple[str, str]]:
         ("risk", risk),
         ("risk is over", _risk_is_over(claim)),
     ]
-    if claim.risk and claim.randomness != "implicit" and not claim.void_reasons:
-        table.append(("anything computed from it, such as predictions", _after(claim)))
-    table.append(("what an attacker gains", _gain(claim)))
-    table += _rows_of_membership(claim)
     if claim.failure_prob:
         share = ceil_text(claim.failure_prob)
         table.append(("fails for a fraction of the samples of pairs", share))
     table.append(("relation", claim.relation or "not stated"))
-    if evidence is None:
-        table.append(("releases", str(claim.n_releases)))
-        table.append(("composition", METHODS.get(claim.method, claim.method)))
-    else:
-        table += _rows_of_evidence(evidence, claim)
-    table += [("taken on the caller's word", text) for text in conditions(claim)]
+    if claim.risk and claim.randomness != "implicit" and not claim.void_reasons:
+        table.append(("anything computed from it, such as predictions", _after(claim)))
+    if evidence is not None and evidence.worst_loss is not None:
+        worst = ceil_text(evidence.worst_loss)
+        table.append(("largest loss of any pair, also outside the risk", worst))
     return table
+
+
+def gain_rows(claim: Claim) -> list[tuple[str, str]]:
+    """Return what the claim means."""
+    return [("what an attacker gains", _gain(claim)), *_rows_of_membership(claim)]
 
 
 def _gain(claim: Claim) -> str:
@@ -316,7 +338,12 @@ def _after(claim: Claim) -> str:
     return f"{level}, on average over {_over(claim, 'a fresh pair')}"
 
 
-def _rows_of_evidence(evidence: Evidence, claim: Claim) -> list[tuple[str, str]]:
+def how_rows(claim: Claim) -> list[tuple[str, str]]:
+    """Return how it was computed."""
+    evidence = claim.evidence
+    if evidence is None:
+        method = METHODS.get(claim.method, claim.method)
+        return [("releases", str(claim.n_releases)), ("composition", method)]
     known = _KNOWN.get(evidence.calibration)
     sensitivity = f"{evidence.sensitivity:.6g} ({evidence.norm} norm)"
     if known is not None:
@@ -336,16 +363,23 @@ def _rows_of_evidence(evidence: Evidence, claim: Claim) -> list[tuple[str, str]]
         table.append(("records that they were drawn from", n_candidates))
     if evidence.for_new_people is not None:
         table.append(("for new people", evidence.for_new_people))
-    if evidence.n_pairs is not None and evidence.n_candidates is None:
-        audit = evidence.audit
-        found = "not audited" if audit is None else audit.summary
-        table.append(("reference audited", found))
-        if audit is not None:
-            table.append(("the audit rests on the caller's word", _AUDIT_RESTS_ON))
-    if evidence.worst_loss is not None:
-        worst = ceil_text(evidence.worst_loss)
-        table.append(("largest loss of any pair, also outside the risk", worst))
     return table
+
+
+def audit_rows(claim: Claim) -> list[tuple[str, str]]:
+    """Return what an audit of the reference measured, where there can be one."""
+    evidence = claim.evidence
+    if evidence is None or evidence.n_pairs is None:
+        return []
+    if evidence.n_candidates is not None:
+        return []
+    audit = evidence.audit
+    if audit is None:
+        return [("reference audited", "not audited")]
+    return [
+        ("reference audited", audit.summary),
+        ("the audit rests on the caller's word", _AUDIT_RESTS_ON),
+    ]
 
 
 def _noise(evidence: Evidence) -> str:

@@ -18,7 +18,7 @@ from skparisk.ledger._file import FileBook, read_other
 from skparisk.ledger._history import History, LedgerEntry
 from skparisk.ledger._lines import LedgerError, Line, budget_line, from_jsonl, to_jsonl
 from skparisk.ledger._open import charge, close_book, open_book
-from skparisk.ledger._wording import Report
+from skparisk.ledger._wording import Statement
 
 __all__ = ["PrivacyLedger"]
 
@@ -366,20 +366,20 @@ class PrivacyLedger:
         )
 
     def __str__(self) -> str:
-        return self._report().as_text()
+        return self._statement().as_text()
 
     def _repr_html_(self) -> str:
-        return self._report().as_html()
+        return self._statement().as_html()
 
     def _history(self) -> History:
         with self._book.locked():
             return self._book.history
 
-    def _report(self) -> Report:
+    def _statement(self) -> Statement:
         with self._book.locked():
             history, head = self._book.history, self._book.head()
         kept = {} if self.path is None else {"file": self.path}
-        return Report(self._book.budget, history, kept | {"head": head})
+        return Statement(self._book.budget, history, kept | {"head": head})
 
 
 def _make_book(

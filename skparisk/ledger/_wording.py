@@ -5,16 +5,17 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable
+from typing import Any
 
 from skparisk.certificate import Certificate
-from skparisk.certificate._rounding import ceil_text, floor_text
+from skparisk.certificate._rounding import ceil_text, floor_text, printable
 from skparisk.ledger._budget import RULES, Budget, triple
 from skparisk.ledger._history import History
 
-__all__ = ["Report", "in_words", "left_in_words", "limit_in_words"]
+__all__ = ["Statement", "in_words", "left_in_words", "limit_in_words"]
 
 
-class Report:
+class Statement:
     """What is filed of a ledger: the budget, what is spent and left, each release."""
 
     def __init__(self, budget: Budget, history: History, kept: dict[str, str]) -> None:
@@ -25,15 +26,15 @@ class Report:
             "spent": _level(spent),
             "left": left_in_words(budget.remaining(history)),
             "releases": str(history.n_entries),
-            **{name: _printable(text) for name, text in kept.items()},
+            **{name: printable(text) for name, text in kept.items()},
         }
         self.releases = [
-            (str(number), entry.time, _level(entry.certificate), _printable(entry.note))
+            (str(number), entry.time, _level(entry.certificate), printable(entry.note))
             for number, entry in enumerate(history.entries, 1)
         ]
-        self.claim = _printable(spent.guarantee)
+        self.claim = printable(spent.guarantee)
         self.caveats = [
-            *(f"Caveat: {_printable(text)}" for text in spent.caveats),
+            *(f"Caveat: {printable(text)}" for text in spent.caveats),
             *(f"On the caller's word: {text}." for text in spent.conditions),
         ]
 
@@ -46,6 +47,14 @@ class Report:
         ]
         lines = ["Privacy ledger", *rows, *releases, self.claim, *self.caveats]
         return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return its rows, and those of the releases, as plain texts.
+
+        Where the file is says something of a machine, and nothing of the budget.
+        """
+        rows = {name: text for name, text in self.rows.items() if name != "file"}
+        return {"rows": rows, "releases": [list(row) for row in self.releases]}
 
     def as_html(self) -> str:
         """Return it as tables."""
@@ -86,14 +95,6 @@ def left_in_words(epsilon: float) -> str:
     if math.isinf(epsilon):
         return "no limit"
     return f"one release at epsilon {floor_text(epsilon)}, without delta and risk"
-
-
-def _printable(text: str) -> str:
-    """Write a text as one line, whatever it does to a terminal or a file."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode()
-        for char in " ".join(text.split())
-    )
 
 
 def _row(cells: Iterable[str], tag: str) -> str:

@@ -19,6 +19,7 @@ from sklearn.linear_model import Ridge
 
 from skparisk import __main__ as main_module
 from skparisk import _demo as demo
+from skparisk._cli import demo as command
 from skparisk.datasets import load_census
 from skparisk.exceptions import CalibrationError
 from skparisk.linear_model import ridge_sensitivity_bound
@@ -35,8 +36,16 @@ def run(argv):
     printed = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
         patch.setattr(demo, "N_RELEASES", 3)
-        assert main_module.main([str(word) for word in argv]) == 0
+        assert main_module.main(["demo", *map(str, argv)]) == 0
     return printed.getvalue()
+
+
+def code_of(argv):
+    """Return the exit code, by which the parser itself leaves as well."""
+    try:
+        return main_module.main(argv)
+    except SystemExit as stop:
+        return stop.code
 
 
 def table(text):
@@ -234,7 +243,7 @@ def test_without_matplotlib_says_what_to_install(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(demo, "N_RELEASES", 1)
     monkeypatch.chdir(tmp_path)
     argv = ["--n-pairs", "19", "--gamma", "0.05", "--epsilon", "1", "--seed", "3"]
-    assert main_module.main(argv) == 0
+    assert main_module.main(["demo", *argv]) == 0
     printed = capsys.readouterr().out
     assert "python -m pip install matplotlib" in printed
     assert "seed 3" in printed
@@ -343,12 +352,11 @@ def test_bad_values_are_refused_in_one_line(argv, monkeypatch, capsys, tmp_path)
     (tmp_path / "folder.png").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.delattr(demo, "load_census")
-    with pytest.raises(SystemExit) as stop:
-        main_module.main(argv.split())
-    assert stop.value.code == 2
+    assert code_of(["demo", *argv.split()]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.startswith("python -m skparisk: error: ")
+    prog = "skparisk: " if argv == "--unknown" else "skparisk demo: "
+    assert printed.err.startswith(f"{prog}error: ")
     assert printed.err.count("\n") == 1
     assert printed.err.endswith("\n")
     assert BAD[argv] in printed.err
@@ -360,10 +368,8 @@ def test_what_the_library_refuses_later_is_one_line_too(monkeypatch, capsys, tmp
         raise CalibrationError("The sampled\nsensitivity is 0.", 0.9, 0.1)
 
     monkeypatch.setattr(SensitivitySampler, "fit", refuse)
-    with pytest.raises(SystemExit) as stop:
-        main_module.main(["--output", str(tmp_path / "x.png")])
-    assert stop.value.code == 2
-    expected = "python -m skparisk: error: The sampled sensitivity is 0.\n"
+    assert code_of(["demo", "--output", str(tmp_path / "x.png")]) == 2
+    expected = "skparisk demo: error: The sampled sensitivity is 0.\n"
     assert capsys.readouterr().err == expected
     assert list(tmp_path.iterdir()) == []
 
@@ -371,13 +377,13 @@ def test_what_the_library_refuses_later_is_one_line_too(monkeypatch, capsys, tmp
 def test_check_of_the_output_leaves_a_file_as_it_was(tmp_path):
     output = tmp_path / "old.PNG"
     output.write_bytes(b"old")
-    main_module.check_writable(main_module.check_format(output))
+    command.check_writable(command.check_format(output))
     assert output.read_bytes() == b"old"
 
 
 @pytest.mark.slow
 def test_help_names_every_option_and_what_the_seed_is_for():
-    command = [sys.executable, "-m", "skparisk", "--help"]
+    command = [sys.executable, "-m", "skparisk", "demo", "--help"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     for option in ("epsilon", "gamma", "n-pairs", "n-jobs", "seed", "output"):
         assert f"--{option}" in done.stdout
@@ -389,7 +395,7 @@ def test_help_names_every_option_and_what_the_seed_is_for():
 
 def test_runs_as_a_module(monkeypatch, capsys):
     monkeypatch.delitem(sys.modules, "skparisk.__main__")
-    monkeypatch.setattr(sys, "argv", ["skparisk", "--gamma", "2"])
+    monkeypatch.setattr(sys, "argv", ["skparisk", "demo", "--gamma", "2"])
     with pytest.raises(SystemExit) as stop:
         runpy.run_module("skparisk", run_name="__main__")
     assert stop.value.code == 2
@@ -398,13 +404,13 @@ def test_runs_as_a_module(monkeypatch, capsys):
 
 
 def test_a_reader_that_has_had_enough_is_no_error(monkeypatch, capfd, tmp_path):
-    """As in ``python -m skparisk | head``."""
+    """As in ``skparisk demo | head``."""
 
     def closed(*args):
         raise BrokenPipeError
 
-    monkeypatch.setattr(main_module, "run", closed)
+    monkeypatch.setattr(command, "show", closed)
     monkeypatch.setattr(sys, "stdout", os.fdopen(os.dup(1), "w"))
-    assert main_module.main(["--output", str(tmp_path / "x.png")]) == 0
+    assert main_module.main(["demo", "--output", str(tmp_path / "x.png")]) == 0
     sys.stdout.close()
     assert capfd.readouterr().err == ""

@@ -1,0 +1,1 @@
+"""The commands of ``skparisk``: each adds its options, and runs."""

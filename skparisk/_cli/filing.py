@@ -1,0 +1,234 @@
+"""``skparisk report``, ``verify`` and ``check``: what is filed, and if it holds."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from skparisk._cli._parser import (
+    Commands,
+    add_declared,
+    import_skops,
+    print_json,
+)
+
+__all__ = ["add_to", "check_ending", "declared_in"]
+
+ENDINGS = (".html", ".json", ".md")
+_DECLARED = ("project", "data_set", "product", "use", "not_for")
+# Of what is not the library's own, what its models hold. To load it runs nothing: a
+# function in a partial is listed, and refused, by itself.
+_TRUSTED = (
+    "builtins.frozenset",
+    "builtins.range",
+    "functools.partial",
+    "numpy.dtype",
+)
+
+
+def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
+    """Add the commands."""
+    made = commands.add_parser(
+        "report",
+        help="write a report of a model file, a certificate or a ledger",
+        description="Write a report, or write one that is there as another kind of "
+        "file.",
+    )
+    made.add_argument(
+        "source",
+        type=Path,
+        metavar="SOURCE",
+        help="model (.skops), certificate or report (.json)",
+    )
+    made.add_argument(
+        "--output",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help=f"ends in one of {' '.join(ENDINGS)}",
+    )
+    made.add_argument("--policy", type=Path, metavar="POLICY.toml")
+    made.add_argument("--ledger", type=Path, metavar="FILE")
+    add_declared(made)
+    made.set_defaults(run=run_report)
+    verified = commands.add_parser(
+        "verify",
+        help="compare a report with the files that it is about",
+        description="Verify that a report was not edited since it was written, by its "
+        "id and its schema; that files are those that it is about, by their SHA-256; "
+        "that a model holds the same certificate; and that a ledger has all that it "
+        "had then. This is no signature: whoever can exchange all files can write "
+        "them anew.",
+    )
+    verified.add_argument("report", type=Path, metavar="REPORT.json")
+    verified.add_argument("files", nargs="*", type=Path, metavar="FILE")
+    verified.add_argument("--ledger", type=Path, metavar="FILE")
+    verified.add_argument("--json", action="store_true")
+    verified.set_defaults(run=run_verify)
+    checked = commands.add_parser(
+        "check",
+        help="check a report against a policy",
+        description="Check a report or a certificate against a policy, a file of TOML "
+        "with any of: epsilon, delta, gamma (limits), relation, and, as true, "
+        "reference_audited and public_reference. One line a rule.",
+    )
+    checked.add_argument("report", type=Path, metavar="REPORT.json")
+    checked.add_argument("--policy", required=True, type=Path, metavar="POLICY.toml")
+    checked.add_argument("--json", action="store_true")
+    checked.set_defaults(run=run_check)
+    return [made, verified, checked]
+
+
+def declared_in(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what was declared."""
+    return {name: getattr(options, name) for name in _DECLARED}
+
+
+def check_ending(path: Path) -> None:
+    """Refuse what a report cannot be written to."""
+    if path.suffix not in ENDINGS:
+        raise ValueError(
+            f"a report must end in one of {' '.join(ENDINGS)}, got '{path}'."
+        )
+
+
+def run_report(options: argparse.Namespace) -> int:
+    """Write a report."""
+    from skparisk.ledger import PrivacyLedger
+    from skparisk.report import Policy, Report
+
+    check_ending(options.output)
+    path, declared = options.source, declared_in(options)
+    more = {name: text for name, text in declared.items() if text}
+    more |= {n: v for n in ("policy", "ledger") if (v := getattr(options, n))}
+    source = load_model(path) if path.suffix == ".skops" else read_claim(path)
+    if isinstance(source, Report):
+        if more:
+            raise ValueError(
+                f"'{path}' is a report, to which nothing can be added; got "
+                f"{', '.join(more)}."
+            )
+        source.save(options.output)
+        return 0
+    Report(
+        source,
+        policy=None if options.policy is None else Policy.from_toml(options.policy),
+        ledger=None if options.ledger is None else PrivacyLedger.open(options.ledger),
+        files=[path] if path.suffix == ".skops" else [],
+        **declared,
+    ).save(options.output)
+    return 0
+
+
+def run_check(options: argparse.Namespace) -> int:
+    """Check a policy: one line a rule."""
+    from skparisk.report import Policy, Report
+
+    policy = Policy.from_toml(options.policy)
+    source = read_claim(options.report)
+    claim = source.certificate if isinstance(source, Report) else source
+    checks = policy.check(claim)
+    if options.json:
+        print_json([vars(check) for check in checks])
+    else:
+        print(*checks, sep="\n")
+    return 0 if all(check.passed for check in checks) else 1
+
+
+def run_verify(options: argparse.Namespace) -> int:
+    """Verify a report and files: one line for each."""
+    found: list[dict[str, Any]] = []
+
+    def say(what: object, verify: Callable[[], str]) -> bool:
+        """Keep what a verification says, or how it was refused."""
+        try:
+            entry = {"what": str(what), "passed": True, "found": verify()}
+        except ValueError as error:
+            said = " ".join(str(error).split())
+            entry = {"what": str(what), "passed": False, "found": said}
+        found.append(entry)
+        return bool(entry["passed"])
+
+    if say(options.report, partial(_verify_report, options.report)):
+        report = _load_report(options.report)
+        for path in options.files:
+            say(path, partial(_verify_file, report, path))
+        if options.ledger is not None:
+            say(options.ledger, partial(_verify_ledger, report, options.ledger))
+    if options.json:
+        print_json(found)
+    else:
+        for each in found:
+            word = "pass" if each["passed"] else "FAIL"
+            print(f"{word}  {each['what']}: {each['found']}")
+    return 0 if all(each["passed"] for each in found) else 1
+
+
+def _load_report(path: Path) -> Any:
+    from skparisk.report import Report
+
+    return Report.load(path)
+
+
+def _verify_report(path: Path) -> str:
+    return f"it is as it was written, with the id {_load_report(path).id}"
+
+
+def _verify_file(report: Any, path: Path) -> str:
+    """Compare a file with the report, and its certificate if it is a model."""
+    from skparisk.report._report import sha256_of
+
+    found = sha256_of(path)
+    if found not in [file["sha256"] for file in report.document["files"]]:
+        raise ValueError(f"its SHA-256, {found}, is not in the report")
+    if path.suffix != ".skops":
+        return "the report is about it, by its SHA-256"
+    if load_model(path).certificate_ != report.certificate:
+        raise ValueError("it holds another certificate than the report")
+    return "the report is about it, by its SHA-256, and it holds the same certificate"
+
+
+def _verify_ledger(report: Any, path: Path) -> str:
+    """Look for what the ledger held when the report was written."""
+    from skparisk.ledger import LedgerError, PrivacyLedger
+
+    kept = report.document["ledger"]
+    if kept is None:
+        raise ValueError("the report is about no ledger")
+    try:
+        PrivacyLedger.open(path, head=kept["rows"]["head"])
+    except LedgerError as error:
+        raise ValueError(str(error)) from error
+    return "it holds all that it held when the report was written"
+
+
+def read_claim(path: Path) -> Any:
+    """Return the report, or the certificate, that a file of JSON holds."""
+    from skparisk.certificate import Certificate
+    from skparisk.report import Report
+
+    try:
+        document = json.loads(path.read_text("utf-8"))
+    except ValueError:
+        raise ValueError(f"'{path}' must be a file of JSON.") from None
+    known = isinstance(document, dict)
+    if known and document.get("schema") == "skparisk.certificate":
+        return Certificate.from_dict(document)
+    return Report.from_dict(document)
+
+
+def load_model(path: Path) -> Any:
+    """Return the model of a file, if all that it would run is of the library."""
+    skops_io = import_skops()
+    types = skops_io.get_untrusted_types(file=path)
+    others = [n for n in types if not n.startswith("skparisk.") and n not in _TRUSTED]
+    if others:
+        raise ValueError(f"'{path}' holds what is not of skparisk: {others}.")
+    model = skops_io.load(path, trusted=types)
+    if not hasattr(model, "certificate_"):
+        raise ValueError(f"'{path}' holds no fitted model of skparisk.")
+    return model

@@ -1,0 +1,324 @@
+"""Scores that may be filed: sums over private records, released with noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk._silence import silenced
+from skparisk._validate import check_choice, check_probability
+from skparisk.certificate import Certificate
+from skparisk.certificate._rounding import ceil_text
+from skparisk.mechanisms import LaplaceMechanism
+from skparisk.mechanisms._charge import as_seeded
+from skparisk.reference._records import as_records, copy_records, n_rows
+
+__all__ = ["PrivateScore", "private_score"]
+
+ROW_WISE = (
+    "The score of a record depends on that record alone: the model predicts each "
+    "record by itself, and learned nothing from these records but what is released."
+)
+# Errors are rounded to such parts of the largest, so that their sum is exact.
+_PARTS = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateScore:
+    """A score of private records, with noise, and what that guarantees.
+
+    Made by :func:`private_score`.
+
+    Parameters
+    ----------
+    scoring : str
+        What is scored.
+
+    value : float or ndarray of shape (n_classes, n_classes)
+        The score with noise, moved into the range of such scores. In units of the
+        score: a share, the target or its square, or records.
+
+    interval : tuple of (low, high)
+        Where the score of these records without noise is, with the confidence; for a
+        confusion matrix two arrays, for each count by itself.
+
+    population_interval : tuple of (float, float) or None
+        Where the expected score of a fresh record is, with the confidence, if records
+        are independent draws. None for counts.
+
+    confidence : float
+        Of each interval, in (0, 1).
+
+    n_records : int
+        Records that were scored.
+
+    certificate : Certificate
+        What the release guarantees.
+    """
+
+    scoring: str
+    value: Any
+    interval: tuple[Any, Any]
+    population_interval: tuple[float, float] | None
+    confidence: float
+    n_records: int
+    certificate: Certificate
+
+    def as_certificate(self) -> Certificate:
+        """Return what composition and budgets count of it.
+
+        Returns
+        -------
+        certificate : Certificate
+        """
+        return self.certificate
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        level = f"epsilon {ceil_text(self.certificate.epsilon)}"
+        about = (
+            f"confidence {self.confidence:g} each; {self.n_records} records, {level}"
+        )
+        if self.population_interval is None:
+            reach = math.ceil(np.max(np.maximum(high - self.value, self.value - low)))
+            counts = np.rint(self.value).astype(int).tolist()
+            return f"{counts} (each count within {reach}, {about})"
+        least, most = self.population_interval
+        return (
+            f"{self.value:.4g} ({low:.4g} to {high:.4g} of these records, {least:.4g} "
+            f"to {most:.4g} of people like them; {about})"
+        )
+
+
+class _Scoring(NamedTuple):
+    """Sums over records, and how far one record moves them."""
+
+    # (model, X, y, bounds) -> numbers of shape (n_records, n_sums), in [0, 1].
+    each: Callable[[Any, Any, NDArray[Any], Any], NDArray[np.float64]]
+    sensitivity: int = 1  # of the sums, when one record is replaced
+    parts: int = 1
+    power: int = 0  # of the span of `y_bounds` that is the unit of the score
+
+
+def _is_right(model: Any, X: Any, y: NDArray[Any], bounds: Any) -> Any:
+    return (np.asarray(model.predict(X)) == y)[:, None]
+
+
+def _cell(model: Any, X: Any, y: NDArray[Any], bounds: Any) -> Any:
+    """Return which cell a record is in; a label that is no class is in none."""
+    classes = np.asarray(model.classes_)
+    found = np.asarray(model.predict(X))
+    true, predicted = (labels[:, None] == classes for labels in (y, found))
+    return (true[:, :, None] & predicted[:, None, :]).reshape(len(y), -1)
+
+
+def _brier(model: Any, X: Any, y: NDArray[Any], bounds: Any) -> Any:
+    true = y[:, None] == np.asarray(model.classes_)
+    return ((model.predict_proba(X) - true) ** 2).sum(axis=1, keepdims=True) / 2
+
+
+def _error(model: Any, X: Any, y: NDArray[Any], bounds: Any) -> Any:
+    """Return errors, as shares of the span, of what is clipped to bounds."""
+    low, high = bounds
+    values = (np.asarray(side, dtype=np.float64) for side in (y, model.predict(X)))
+    true, predicted = (np.clip(side, low, high) for side in values)
+    return (np.abs(true - predicted) / (high - low))[:, None]
+
+
+_SCORINGS = {
+    "accuracy": _Scoring(_is_right),
+    "confusion_matrix": _Scoring(_cell, sensitivity=2),
+    "brier_score": _Scoring(_brier, parts=_PARTS),
+    "mean_absolute_error": _Scoring(_error, parts=_PARTS, power=1),
+    "mean_squared_error": _Scoring(
+        lambda *given: _error(*given) ** 2, parts=_PARTS, power=2
+    ),
+}
+
+
+def private_score(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    scoring: str,
+    epsilon: float,
+    y_bounds: tuple[float, float] | None = None,
+    confidence: float = 0.95,
+    noise_random_state: Any = None,
+) -> PrivateScore:
+    r"""Return a score of private records that may be filed.
+
+    ``model.score(X, y)`` of private records is a release without noise.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted one, that was released or is public, and that predicts each record by
+        itself.
+
+    X : array-like or data frame of shape (n_records, n_features)
+        Private records. How many they are is public.
+
+    y : array-like of shape (n_records,)
+        Their targets.
+
+    scoring : str
+        "accuracy"; "confusion_matrix", the records of each true class (rows) that are
+        given each class, where a label that is no class of the model is not counted;
+        "brier_score", half the squared distance of probabilities and truth;
+        "mean_absolute_error" or "mean_squared_error".
+
+    epsilon : float
+        Privacy level, in (0, inf]. Unitless.
+
+    y_bounds : tuple of (float, float), default=None
+        Public bounds of the targets, finite, in units of the target; for errors, and
+        only for these. Targets and predictions are clipped to them.
+
+    confidence : float, default=0.95
+        Of each interval, in (0, 1).
+
+    noise_random_state : int, RandomState, Generator or None, default=None
+        None: the operating system's cryptographic source. Anything else is for tests: a
+        release whose noise can be repeated is not private.
+
+    Returns
+    -------
+    score : PrivateScore
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or the model fails on the records; why is not
+        told.
+
+    BudgetExceededError
+        If a ledger is open and refuses.
+
+    Notes
+    -----
+    **Guarantee**. epsilon-differentially private when one record is replaced: a sum of
+    scores, each in a range of public width, moves by that width at most, and so much
+    Laplace noise is drawn exactly (see :class:`~skparisk.mechanisms.LaplaceMechanism`);
+    a confusion matrix moves by 2. The caller must ensure that the model predicts each
+    record by itself. Both intervals pay for noise, and for rounding; that of the
+    population adds the bound of Hoeffding (1963, Theorem 2), at half of the error each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skparisk.metrics import private_score
+    >>> X, y = np.arange(1000.0)[:, None], np.arange(1000.0)
+    >>> model = LinearRegression().fit(X, y)
+    >>> options = {"scoring": "mean_absolute_error", "y_bounds": (0, 1000)}
+    >>> bool(private_score(model, X, y, epsilon=1.0, **options).value < 20)
+    True
+    """
+    rule = _SCORINGS[check_choice(scoring, "scoring", _SCORINGS)]
+    span = _check_bounds(y_bounds, scoring, bool(rule.power)) ** rule.power
+    alpha = 1 - check_probability(confidence, "confidence")
+    records, targets = as_records(X, "X"), np.asarray(y)
+    n_records = n_rows(records)
+    if targets.shape != (n_records,) or not n_records:
+        raise ValueError(
+            f"y must be one target for each of the {n_records} records of X, at least "
+            f"one; got shape {targets.shape}."
+        )
+    sums = _sums(rule, model, copy_records(records), targets.copy(), y_bounds)
+    noise = LaplaceMechanism(rule.sensitivity * rule.parts, epsilon, len(sums))
+    certificate = replace(
+        noise.as_certificate(), relation="replace-one", provisos=(ROW_WISE,)
+    )
+    certificate = as_seeded(certificate, noise_random_state)
+    released = noise.noise.release(
+        sums,
+        charges=[certificate],
+        note=f"{scoring} of {n_records} records",
+        noise_random_state=noise_random_state,
+    )
+    counts = scoring == "confusion_matrix"
+    size = 1 if counts else n_records
+    unit, most = span / (rule.parts * size), n_records if counts else span
+    shape = (math.isqrt(len(sums)),) * 2 if counts else ()
+    value = (released * unit).reshape(shape)
+    rounding = 0.0 if rule.parts == 1 else span / (2 * rule.parts)
+
+    def around(tail: float, *others: float) -> tuple[Any, Any]:
+        reach = _reach(noise, tail) * unit + rounding + sum(others)
+        ends = (value - reach, value + reach)
+        low, high = (np.clip(end, 0.0, most) for end in ends)
+        return (low, high) if counts else (float(low), float(high))
+
+    # P(|mean - expected| >= t) <= 2 exp(-2 n t**2), of scores in [0, 1].
+    hoeffding = math.sqrt(math.log(4 / alpha) / (2 * n_records))
+    clipped = np.clip(value, 0.0, most)
+    return PrivateScore(
+        scoring=scoring,
+        value=clipped if counts else float(clipped),
+        interval=around(alpha),
+        population_interval=None if counts else around(alpha / 2, hoeffding * span),
+        confidence=confidence,
+        n_records=n_records,
+        certificate=certificate,
+    )
+
+
+def _check_bounds(bounds: Any, scoring: str, needed: bool) -> float:
+    """Return the width of the bounds; 1 where there are none."""
+    if not needed:
+        if bounds is not None:
+            raise ValueError(
+                f"y_bounds must be None with scoring={scoring!r}, got {bounds!r}."
+            )
+        return 1.0
+    ends = np.asarray([] if bounds is None else bounds)
+    if ends.shape != (2,) or ends.dtype.kind not in "iuf":
+        ends = np.array([math.nan, math.nan])
+    width = float(ends[1]) - float(ends[0])
+    if not 0 < width < math.inf:
+        raise ValueError(
+            "y_bounds must be two finite numbers (low, high), low below high, with "
+            f"scoring={scoring!r}, got {bounds!r}: what targets can be, by what is "
+            "public of them."
+        )
+    return width
+
+
+def _sums(
+    rule: _Scoring, model: Any, X: Any, y: NDArray[Any], bounds: Any
+) -> NDArray[np.float64]:
+    """Return the sums, which are whole numbers of parts; say nothing else of records.
+
+    A score that is no number counts as the worst.
+    """
+    each = None
+    # That it failed is said below, outside, so that the error does not come along.
+    with np.errstate(all="ignore"), silenced(), suppress(Exception):
+        each = np.asarray(rule.each(model, X, y, bounds), dtype=np.float64)
+    if each is None or each.ndim != 2 or len(each) != len(y):
+        raise ValueError(
+            "The model has no score on the private records: it failed, or lacks what "
+            "the score needs. The reason is not shown because it may reveal something "
+            "about them; try it on public or made-up records."
+        )
+    shares = np.clip(np.nan_to_num(each, nan=1.0), 0.0, 1.0)
+    return np.rint(shares * rule.parts).astype(np.int64).sum(axis=0).astype(np.float64)
+
+
+def _reach(noise: LaplaceMechanism, tail: float) -> float:
+    """Return what the noise of a value exceeds with probability at most `tail`.
+
+    P(|Z| >= k) <= exp(-(k - 1/2) / t) for discrete Laplace noise of scale t, as
+    1 + exp(-1/t) >= 2 exp(-1/(2t)); one more step for the rounding of the value.
+    """
+    if not noise.noise.steps:
+        return 0.0
+    return noise.noise_scale * math.log(1 / tail) * (1 + 2.0**-40) + 2 * noise.grid

@@ -1,0 +1,205 @@
+"""A policy: the limits that releases of an institution must keep."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from numbers import Real
+from pathlib import Path
+from typing import Any, Self
+
+from skparisk._validate import check_flag, check_relation
+from skparisk.certificate import Certificate
+from skparisk.certificate._claim import PRIVATE_REFERENCE
+from skparisk.certificate._rounding import add_up, ceil_text
+
+__all__ = ["Check", "Policy"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What one rule of a policy says of a certificate.
+
+    Parameters
+    ----------
+    rule : str
+        Name of the rule.
+
+    passed : bool
+        Whether it is kept.
+
+    found, required : str
+        What the certificate has, and what the rule wants.
+    """
+
+    rule: str
+    passed: bool
+    found: str
+    required: str
+
+    def __str__(self) -> str:
+        word = "pass" if self.passed else "FAIL"
+        return f"{word}  {self.rule}: {self.found} (required: {self.required})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """Limits that a certificate must keep; None and False are no rules.
+
+    There is always one rule more: the guarantee must stand as it is written.
+
+    Parameters
+    ----------
+    epsilon : float, default=None
+        Largest privacy level, in (0, inf). Unitless.
+
+    delta, gamma : float, default=None
+        Largest delta, and largest risk with the probability that the certificate fails,
+        in [0, 1].
+
+    relation : {"replace-one", "add-remove"}, default=None
+        What neighboring databases must be.
+
+    reference_audited : bool, default=False
+        Whether an audit must support the risk; where nothing was sampled, there is
+        nothing to audit.
+
+    public_reference : bool, default=False
+        Whether neighboring databases must be sampled from a public reference, by the
+        word of the caller, or not sampled at all.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from skparisk import Certificate
+    >>> from skparisk.report import Policy
+    >>> for check in Policy(epsilon=1.0, gamma=0.05).check(Certificate(2.0)):
+    ...     print(check)
+    pass  guarantee: it stands (required: it stands as it is written)
+    FAIL  epsilon: 2 (required: at most 1)
+    pass  gamma: 0 (required: at most 0.05)
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    gamma: float | None = None
+    relation: str | None = None
+    reference_audited: bool = False
+    public_reference: bool = False
+
+    def __post_init__(self) -> None:
+        for name, most in (("epsilon", math.inf), ("delta", 1), ("gamma", 1)):
+            _check_limit(getattr(self, name), name, most)
+        if self.relation is not None:
+            check_relation(self.relation)
+        for name in ("reference_audited", "public_reference"):
+            check_flag(getattr(self, name), name)
+
+    @classmethod
+    def from_toml(cls, path: Any) -> Self:
+        """Return a policy that is written in a file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            A file of TOML, with the parameters as its keys, such as
+            ``epsilon = 1.0``.
+
+        Returns
+        -------
+        policy : Policy
+
+        Raises
+        ------
+        ValueError
+            If a key is unknown, a value is out of range, or there is no rule.
+        """
+        rules = tomllib.loads(Path(path).read_text("utf-8"))
+        known = [field.name for field in fields(cls)]
+        unknown = [name for name in rules if name not in known]
+        if unknown or not rules:
+            raise ValueError(
+                f"a policy must have one of the keys {known}, and no others; got "
+                f"{unknown or 'none'}."
+            )
+        return cls(**rules)
+
+    def check(self, certificate: Certificate) -> tuple[Check, ...]:
+        """Return what each rule says.
+
+        Parameters
+        ----------
+        certificate : Certificate
+
+        Returns
+        -------
+        checks : tuple of Check
+            Of the guarantee, and of each rule that is set, in the order of the
+            parameters. Where there is no guarantee, no limit is kept.
+        """
+        return tuple(self._checks(certificate))
+
+    def _checks(self, claim: Certificate) -> Iterator[Check]:
+        stands = "it stands" if claim.private else " ".join(claim.void_reasons)
+        found = stands or "released without noise: " + " ".join(claim.leaks)
+        yield Check("guarantee", claim.private, found, "it stands as it is written")
+        risk = add_up([claim.risk, claim.failure_prob])
+        numbers = {"epsilon": claim.epsilon, "delta": claim.delta, "gamma": risk}
+        for name, number in numbers.items():
+            limit = getattr(self, name)
+            if limit is not None:
+                kept = not claim.void and number <= limit
+                found = "none is guaranteed" if claim.void else ceil_text(number)
+                yield Check(name, kept, found, f"at most {limit:g}")
+        if self.relation is not None:
+            same = claim.relation == self.relation
+            yield Check("relation", same, claim.relation or "none", self.relation)
+        if self.reference_audited:
+            kept, found = _audited(claim)
+            yield Check("reference_audited", kept, found, "an audit supports the risk")
+        if self.public_reference:
+            kept, found = _public(claim)
+            yield Check("public_reference", kept, found, "a public one, or none")
+
+
+def _samples(claim: Certificate) -> bool:
+    """Tell if a claim may rest on sampled pairs; of several releases, by the risk."""
+    if claim.evidence is not None:
+        return claim.evidence.n_pairs is not None
+    return claim.randomness != "explicit" and bool(claim.risk or claim.failure_prob)
+
+
+def _audited(claim: Certificate) -> tuple[bool, str]:
+    if not _samples(claim):
+        return not claim.void, "nothing was sampled"
+    audit = None if claim.evidence is None else claim.evidence.audit
+    if audit is None:
+        return False, "not audited"
+    return audit.verdict == "supported" and not audit.seeded, audit.summary
+
+
+def _public(claim: Certificate) -> tuple[bool, str]:
+    if PRIVATE_REFERENCE in claim.leaks:
+        return False, "the private data themselves"
+    if claim.protects_membership:
+        return False, "a sample of the records themselves"
+    if not _samples(claim):
+        return not claim.void, "nothing was sampled"
+    return True, "public, by the word of the caller"
+
+
+def _check_limit(value: Any, name: str, most: float) -> None:
+    """Refuse what is no limit; none may be infinite, as that would be no rule."""
+    if value is None:
+        return
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    inside = number and 0 <= value <= most and math.isfinite(value)
+    if not inside or (name == "epsilon" and value == 0):
+        allowed = "(0, inf)" if name == "epsilon" else "[0, 1]"
+        raise ValueError(f"{name} must be a number in {allowed}, got {value!r}.")

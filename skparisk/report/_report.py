@@ -1,0 +1,323 @@
+"""The report of a certificate or a ledger, and the file that it is kept in."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+from skparisk._version import __version__
+from skparisk.certificate import Certificate, as_certificate
+from skparisk.certificate._rounding import printable
+from skparisk.ledger import PrivacyLedger
+from skparisk.metrics import PrivateScore
+from skparisk.report._policy import Policy
+from skparisk.report._render import as_markdown, as_page
+from skparisk.report._schema import check_document
+from skparisk.report._sections import sections_of
+
+__all__ = ["Report", "sha256_of"]
+
+SCHEMA = {"schema": "skparisk.report", "schema_version": 1}
+DECLARED = ("project", "data_set", "product", "use", "not_for")
+_DECISION = ("checker", "date", "decision", "reason")
+_PACKAGES = ("numpy", "scipy", "scikit-learn")
+
+
+class Report:
+    """What is filed of a release: its claim, what it rests on, and what it means.
+
+    Parameters
+    ----------
+    source : fitted estimator, Certificate, mechanism or PrivacyLedger
+        What was released. Of a ledger, all its releases together.
+
+    ledger : PrivacyLedger, default=None
+        What the release was charged to. None: that of `source`, if it is one.
+
+    policy : Policy, default=None
+        Limits that it is checked against.
+
+    files : list of path-like, default=()
+        Files that are released: their SHA-256 is in the report.
+
+    scores : mapping of str to PrivateScore, number or text, default=None
+        By name. What is no :class:`~skparisk.metrics.PrivateScore` is marked as "inside
+        the environment only".
+
+    project, data_set, product, use, not_for : str, default=""
+        What is declared, and taken over as it is.
+
+    Attributes
+    ----------
+    document : dict
+        All that it says, as plain numbers, strings and lists.
+
+    certificate : Certificate
+        The claim.
+
+    Raises
+    ------
+    ValueError
+        If `source` has no certificate, or another parameter is of the wrong kind.
+
+    OSError
+        If a file cannot be read.
+
+    Notes
+    -----
+    Its `id` is the SHA-256 of all that it says but for the decision, which is left
+    blank: an edited report has another one. That is no signature: file the id, or the
+    report, where it cannot be exchanged.
+
+    Examples
+    --------
+    >>> from skparisk import Certificate
+    >>> from skparisk.report import Report
+    >>> report = Report(Certificate(0.5, relation="replace-one"), project="wages")
+    >>> report.document["certificate"]["epsilon"], report.document["checks"]
+    (0.5, None)
+    >>> "# Privacy report: wages" in report.to_markdown()
+    True
+    """
+
+    document: dict[str, Any]
+    certificate: Certificate
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        ledger: PrivacyLedger | None = None,
+        policy: Policy | None = None,
+        files: Iterable[str | os.PathLike[str]] = (),
+        scores: Mapping[str, Any] | None = None,
+        project: str = "",
+        data_set: str = "",
+        product: str = "",
+        use: str = "",
+        not_for: str = "",
+    ) -> None:
+        if isinstance(source, PrivacyLedger) and ledger is None:
+            ledger = source
+        claim = _claim_of(source)
+        given = (project, data_set, product, use, not_for)
+        declared = dict(zip(DECLARED, given, strict=True))
+        wrong = [name for name, text in declared.items() if not isinstance(text, str)]
+        if wrong:
+            raise ValueError(f"{wrong[0]} must be a text, got {declared[wrong[0]]!r}.")
+        for value, name, kind in (
+            (ledger, "ledger", PrivacyLedger),
+            (policy, "policy", Policy),
+        ):
+            if value is not None and not isinstance(value, kind):
+                raise ValueError(
+                    f"{name} must be None or a {kind.__name__}, got {value!r}."
+                )
+        if hasattr(source, "certificate_") and not product:
+            declared["product"] = type(source).__name__
+        now = datetime.datetime.now(datetime.UTC)
+        document = {
+            **SCHEMA,
+            "created": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "versions": {
+                "skparisk": __version__,
+                "python": platform.python_version(),
+                **{name: version(name) for name in _PACKAGES},
+            },
+            "declared": declared,
+            "files": [
+                {"name": printable(Path(file).name), "sha256": sha256_of(file)}
+                for file in files
+            ],
+            "certificate": claim.to_dict(curve=True),
+            "ledger": None if ledger is None else ledger._statement().as_dict(),
+            "scores": [_score(*each) for each in (scores or {}).items()],
+            "checks": None
+            if policy is None
+            else [dict(vars(check)) for check in policy.check(claim)],
+            "decision": dict.fromkeys(_DECISION, ""),
+        }
+        self.document = {**document, "id": _id_of(document)}
+        self.certificate = claim
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any], /) -> Self:
+        """Return the report that a document is of.
+
+        Parameters
+        ----------
+        document : mapping
+            What was saved as JSON.
+
+        Returns
+        -------
+        report : Report
+
+        Raises
+        ------
+        ValueError
+            If it is no report of this schema, its id is not that of what it says, or
+            its certificate contradicts itself.
+        """
+        check_document(document)
+        if _id_of(document) != document["id"]:
+            raise ValueError(
+                f"the report has the id {document['id']!r}, which is not that of what "
+                "it says: it was edited since it was written."
+            )
+        report = cls.__new__(cls)
+        report.document = copy.deepcopy(dict(document))
+        report.certificate = Certificate.from_dict(document["certificate"])
+        return report
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the report that was saved as JSON.
+
+        Parameters
+        ----------
+        path : str or path-like
+
+        Returns
+        -------
+        report : Report
+
+        Raises
+        ------
+        ValueError
+            As of `from_dict`, or if it is no JSON.
+        """
+        return cls.from_dict(json.loads(Path(path).read_text("utf-8")))
+
+    @property
+    def id(self) -> str:
+        """SHA-256 of all that it says, but for the decision."""
+        return str(self.document["id"])
+
+    @property
+    def title(self) -> str:
+        """A heading, with the project if there is one."""
+        declared = self.document["declared"]
+        about = declared["project"] or declared["product"]
+        return f"Privacy report: {about}" if about else "Privacy report"
+
+    @property
+    def verdict(self) -> str:
+        """Whether the guarantee stands, in a few words."""
+        if self.certificate.private:
+            return "The guarantee stands as it is written below."
+        if self.certificate.void:
+            return "NOT private: there is no guarantee."
+        return "NOT private as a whole: something was released without noise."
+
+    def to_json(self) -> str:
+        """Return it as strict JSON.
+
+        Returns
+        -------
+        text : str
+        """
+        return json.dumps(self.document, indent=1, allow_nan=False) + "\n"
+
+    def to_html(self) -> str:
+        """Return it as a page that needs no other file, no script and no network.
+
+        Returns
+        -------
+        text : str
+        """
+        alarm = not self.certificate.private
+        return as_page(self.title, self.verdict, self._sections, alarm)
+
+    def to_markdown(self) -> str:
+        """Return it as Markdown with a head of YAML, as model cards have.
+
+        Returns
+        -------
+        text : str
+        """
+        claim = self.document["certificate"]
+        names = ("epsilon", "delta", "risk", "relation", "private")
+        head = {
+            "title": printable(self.title),
+            "library_name": "skparisk",
+            **{name: self.document[name] for name in (*SCHEMA, "id", "created")},
+            **{name: claim[name] for name in names},
+            "files": self.document["files"],
+        }
+        return as_markdown(self.title, self.verdict, self._sections, head)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it, as the ending of the file says.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Ends in .html, .json or .md.
+
+        Raises
+        ------
+        ValueError
+            If it ends in anything else.
+        """
+        Path(path).write_text(self._written_as(Path(path).suffix, path), "utf-8")
+
+    def _written_as(self, ending: str, path: Any) -> str:
+        writers = {
+            ".html": self.to_html,
+            ".json": self.to_json,
+            ".md": self.to_markdown,
+        }
+        if ending not in writers:
+            raise ValueError(f"path must end in {', '.join(writers)}, got '{path}'.")
+        return writers[ending]()
+
+    @cached_property
+    def _sections(self) -> tuple[Any, ...]:
+        return sections_of(self.document, self.certificate)
+
+    def __str__(self) -> str:
+        return self.to_markdown()
+
+    def __repr__(self) -> str:
+        return f"Report({self.title!r}, id={self.id[:12]!r})"
+
+
+def sha256_of(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file, as hexadecimal digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _claim_of(source: Any) -> Certificate:
+    """Return what was released guarantees."""
+    if isinstance(source, PrivacyLedger):
+        return source.spent
+    found = getattr(source, "certificate_", source)
+    if not hasattr(found, "as_certificate"):
+        raise ValueError(
+            "source must be a fitted estimator, a Certificate, a mechanism or a "
+            f"PrivacyLedger, got {type(source).__name__}: fit it first."
+        )
+    return as_certificate(found)
+
+
+def _score(name: str, score: Any) -> dict[str, Any]:
+    private = isinstance(score, PrivateScore) and score.certificate.private
+    return {"name": str(name), "value": str(score), "private": private}
+
+
+def _id_of(document: Mapping[str, Any]) -> str:
+    """Return the hash of what was said when it was written."""
+    said = {name: document[name] for name in document if name not in ("id", "decision")}
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

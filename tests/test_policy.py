@@ -1,0 +1,103 @@
+"""Policies: what each rule refuses."""
+
+import dataclasses
+import math
+
+import pytest
+from certificate_cases import AUDIT, CASES, known
+from certificates import certificate
+
+from skparisk import Certificate
+from skparisk.certificate import _claim as texts
+from skparisk.report import Policy
+
+AUDITED = certificate(audit=AUDIT)
+
+
+def failed(policy, claim):
+    return [check.rule for check in policy.check(claim) if not check.passed]
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept", "broken"),
+    [
+        ({"epsilon": 1.0}, certificate(), certificate(epsilon=1.01, curve=None)),
+        ({"delta": 1e-6}, certificate(delta=1e-6), certificate(delta=1.1e-6)),
+        ({"gamma": 0.05}, certificate(), certificate(risk=0.051)),
+        (
+            {"gamma": 0.09},
+            certificate(),
+            certificate(calibration="pac", failure_prob=0.05),
+        ),
+        ({"relation": "replace-one"}, certificate(), certificate(relation=None)),
+        ({"reference_audited": True}, AUDITED, certificate()),
+        ({"reference_audited": True}, known(), CASES["several"]),
+        (
+            {"reference_audited": True},
+            Certificate(0.5, 1e-5, method="basic", n_releases=2),
+            certificate(audit=dataclasses.replace(AUDIT, seeded=True)),
+        ),
+        (
+            {"reference_audited": True},
+            AUDITED,
+            certificate(audit=dataclasses.replace(AUDIT, upper=0.2)),
+        ),
+        (
+            {"public_reference": True},
+            certificate(),
+            certificate(leaks=(texts.PRIVATE_REFERENCE,), curve=None),
+        ),
+        ({"public_reference": True}, known(), certificate(n_candidates=2000)),
+    ],
+)
+def test_a_rule_refuses_what_breaks_it(policy, kept, broken):
+    (rule,) = policy
+    policy = Policy(**policy)
+    assert failed(policy, kept) == []
+    assert rule in failed(policy, broken)
+
+
+@pytest.mark.parametrize("name", ["theorem 5", "seeded", "no noise"])
+def test_without_a_guarantee_no_limit_is_kept(name):
+    policy = Policy(epsilon=1e9, delta=1.0, gamma=1.0)
+    assert failed(policy, CASES[name]) == ["guarantee", "epsilon", "delta", "gamma"]
+
+
+def test_a_leak_is_refused_without_any_other_rule():
+    (check,) = Policy().check(CASES["private classes"])
+    assert not check.passed
+    assert check.found.startswith("released without noise: The classes")
+    assert str(check).startswith("FAIL  guarantee: released without noise")
+
+
+def test_a_policy_is_read(tmp_path):
+    path = tmp_path / "policy.toml"
+    path.write_text("epsilon = 1\nreference_audited = true\n")
+    assert Policy.from_toml(path) == Policy(epsilon=1, reference_audited=True)
+
+
+@pytest.mark.parametrize("text", ["", "epsilom = 1.0", "[limits]\nepsilon = 1.0"])
+def test_a_policy_without_rules_is_refused(text, tmp_path):
+    path = tmp_path / "policy.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="must have one of the keys"):
+        Policy.from_toml(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("epsilon", 0),
+        ("epsilon", math.inf),
+        ("epsilon", "1"),
+        ("delta", 1.5),
+        ("gamma", -0.1),
+        ("gamma", math.nan),
+        ("gamma", True),
+        ("relation", "swap"),
+        ("public_reference", "yes"),
+    ],
+)
+def test_bad_limits_are_refused(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        Policy(**{name: value})

@@ -1,0 +1,252 @@
+"""Reports: one document as HTML, JSON and Markdown, with nothing in it that acts."""
+
+import hashlib
+import html
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from certificate_cases import CASES, every_case
+from certificates import certificate
+
+from skparisk import Certificate, PrivacyLedger
+from skparisk.certificate import _words as words
+from skparisk.mechanisms import LaplaceMechanism
+from skparisk.report import Policy, Report
+from skparisk.report._schema import json_schema
+
+EVIL = "</title><script>alert(1)</script> | * [x](javascript:1) `c` \x1b[31m\u202e\n# A"
+POLICY = Policy(epsilon=1.0, gamma=0.05, reference_audited=True)
+
+
+class Page(HTMLParser):
+    """What a page has, by tag."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.words, self.levels = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if re.fullmatch("h[1-6]", tag):
+            self.levels.append(int(tag[1]))
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+@pytest.fixture(scope="module")
+def evil(tmp_path_factory):
+    """A report of everything, with texts that would act if they could."""
+    file = tmp_path_factory.mktemp("released") / "model <b>.bin"
+    file.write_bytes(b"released")
+    ledger = PrivacyLedger(2.0, 1e-6)
+    ledger.spend(0.5, note=EVIL)
+    return Report(
+        certificate(reference=EVIL),
+        ledger=ledger,
+        policy=POLICY,
+        files=[file],
+        scores={EVIL: EVIL},
+        project=EVIL,
+        use=EVIL,
+    )
+
+
+@every_case
+def test_a_report_says_what_the_certificate_says(given_):
+    """In its words, whatever it claims; and what it leaves out is not there."""
+    report = Report(given_, policy=POLICY)
+    shown = " ".join(" ".join(Page(report.to_html()).words).split())
+    assert given_.guarantee in shown
+    assert all(text in shown for text in given_.caveats)
+    for name, value in words.rows(given_):
+        in_list = f"{value[0].upper()}{value[1:]}" if "word" in name else value
+        assert in_list in shown or value in shown
+    assert ("NOT private" in report.verdict) is not given_.private
+    assert ("<svg" in report.to_html()) is not given_.void
+
+
+@every_case
+def test_a_report_is_read_back(given_):
+    """As strict JSON, also with an infinite level."""
+    report = Report(given_, policy=POLICY)
+    document = json.loads(report.to_json(), parse_constant=pytest.fail)
+    again = Report.from_dict(document)
+    assert again.certificate == given_
+    assert again.to_html() == report.to_html()
+    assert again.to_markdown() == report.to_markdown()
+
+
+def test_texts_are_shown_as_they_are(evil):
+    page = evil.to_html()
+    found = Page(page)
+    names = {tag for tag, _ in found.tags}
+    assert not {"script", "b", "a", "img", "link", "iframe"} & names
+    assert not [a for _, attrs in found.tags for a in attrs if a.startswith("on")]
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    assert "</title><script>" in " ".join(found.words)
+    lines = evil.to_markdown().splitlines()
+    body = lines[lines.index("---", 1) :]
+    assert "<script>" not in "\n".join(body)
+    assert "[x](" not in "\n".join(body).replace("\\[x\\](", "")
+    assert not any(line.startswith("# A") for line in lines)
+    cells = [len(re.findall(r"(?<!\\)\|", line)) for line in body if line[:1] == "|"]
+    assert set(cells) == {3, 5}
+
+
+def test_the_page_needs_nothing_else(evil):
+    page = evil.to_html()
+    assert "default-src 'none'" in page
+    assert not re.search(r"(src|href|url)\s*[=(]|@import|https?:", page)
+    assert 'name="viewport"' in page.replace("'", '"')
+    assert "prefers-color-scheme: dark" in page
+    assert "@media print" in page
+
+
+def test_headings_are_in_order_and_tables_have_heads(evil):
+    found = Page(evil.to_html())
+    assert found.levels[0] == 1
+    assert set(found.levels[1:]) == {2}
+    heads = [attrs["scope"] for tag, attrs in found.tags if tag == "th"]
+    assert set(heads) == {"row", "col"}
+    n_tables = sum(tag == "table" for tag, _ in found.tags)
+    assert n_tables == sum(tag == "caption" for tag, _ in found.tags)
+    pictures = [attrs for tag, attrs in found.tags if tag == "svg"]
+    assert len(pictures) == 2
+    assert all(attrs["aria-label"] for attrs in pictures)
+
+
+def test_colors_have_contrast(evil):
+    """Of 4.5 to 1 for all texts, in both schemes."""
+    schemes = re.findall(r":root \{([^}]*)", evil.to_html())[:2]
+    for scheme in schemes:
+        colors = dict(re.findall(r"--(\w+): #(\w{6});", scheme))
+        for name in ("ink", "quiet", "alarm", "mark"):
+            assert contrast(colors[name], colors["page"]) >= 4.5
+
+
+def contrast(one, other):
+    """Return the contrast of two colors, as WCAG 2 defines it."""
+    lights = []
+    for color in (one, other):
+        parts = [int(color[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+        parts = [
+            c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts
+        ]
+        lights.append(0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2])
+    return (max(lights) + 0.05) / (min(lights) + 0.05)
+
+
+def test_files_and_ledger_are_on_it(evil):
+    (file,) = evil.document["files"]
+    assert file["sha256"] == hashlib.sha256(b"released").hexdigest()
+    assert evil.document["ledger"]["rows"]["spent"] == "epsilon 0.5"
+    assert "inside the environment only" in html.unescape(evil.to_html())
+
+
+def test_a_ledger_is_reported_as_all_its_releases():
+    ledger = PrivacyLedger(2.0)
+    empty = Report(ledger)
+    assert empty.document["ledger"]["releases"] == []
+    ledger.spend(0.5)
+    ledger.spend(0.25)
+    report = Report(ledger)
+    assert report.certificate.epsilon == 0.75
+    assert report.document["ledger"]["rows"]["head"] == ledger.head
+    assert report.title == "Privacy report"
+
+
+def test_what_was_fitted_and_mechanisms_are_reported():
+    class Fitted:
+        certificate_ = Certificate(0.5)
+
+    report = Report(Fitted())
+    assert report.document["declared"]["product"] == "Fitted"
+    assert report.title == "Privacy report: Fitted"
+    assert Report(LaplaceMechanism(1.0, 0.5)).certificate.epsilon == 0.5
+    assert repr(report).startswith("Report('Privacy report: Fitted', id='")
+
+
+def test_files_are_written_by_their_ending(evil, tmp_path):
+    for ending, text in (("html", evil.to_html()), ("md", str(evil))):
+        evil.save(tmp_path / f"x.{ending}")
+        assert (tmp_path / f"x.{ending}").read_text("utf-8") == text
+    evil.save(tmp_path / "x.json")
+    assert Report.load(tmp_path / "x.json").document == evil.document
+    with pytest.raises(ValueError, match=r"must end in \.html, \.json, \.md, got"):
+        evil.save(tmp_path / "x.pdf")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("certificate", "epsilon"), 0.1, "edited since it was written"),
+        (("created",), "2020-01-01T00:00:00Z", "edited since it was written"),
+        (("files", 0, "sha256"), "0" * 64, "edited since it was written"),
+        (("files", 0, "sha256"), "0", "must match"),
+        (("schema_version",), 2, "must be one of"),
+        (("certificate", "n_releases"), True, "of the type integer, got True"),
+        (("certificate", "risk"), 2.0, "out of range"),
+        (("certificate", "epsilon"), "NaN", "must match"),
+        (("ledger", "releases", 0), [], "must have 4 entries"),
+        (("versions", "numpy"), 2, "of the type string"),
+        (("more",), 2, r"has the unknown \['more'\]"),
+    ],
+)
+def test_edited_reports_are_refused(evil, place, value, message):
+    document = json.loads(evil.to_json())
+    *outer, last = place
+    part = document
+    for name in outer:
+        part = part[name]
+    part[last] = value
+    with pytest.raises(ValueError, match=message):
+        Report.from_dict(document)
+
+
+def test_the_decision_is_filled_in_later(evil):
+    document = json.loads(evil.to_json())
+    assert set(document["decision"].values()) == {""}
+    document["decision"]["checker"] = "A. Steward"
+    again = Report.from_dict(document)
+    assert again.id == evil.id
+    assert "A. Steward" in again.to_html()
+
+
+def test_the_schema_describes_all_that_is_written(evil):
+    """And nothing else: each object of it is closed, but for texts by any name."""
+    schema = json_schema()
+    assert set(schema["required"]) == set(evil.document)
+    assert set(schema["properties"]["certificate"]["required"]) == set(
+        Certificate(0.5).to_dict()
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        (0.5, {}, "source must be a fitted estimator"),
+        (CASES["bound"], {"project": 3}, "project must be a text, got 3"),
+        (CASES["bound"], {"ledger": 3}, "must be None or a PrivacyLedger, got 3"),
+        (CASES["bound"], {"policy": {}}, "must be None or a Policy"),
+    ],
+)
+def test_what_cannot_be_reported_is_refused(source, options, message):
+    with pytest.raises(ValueError, match=message):
+        Report(source, **options)
+
+
+@pytest.mark.parametrize(
+    ("claim", "unit"),
+    [
+        (Certificate(0.5), "one record"),
+        (Certificate(0.5, group_size=3, method="group"), "any 3 records together"),
+        (certificate(n_candidates=2000), "which of the records are used"),
+    ],
+)
+def test_the_unit_of_protection_is_told(claim, unit):
+    assert f"| protected | {unit}" in Report(claim).to_markdown()
