@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING, Any
 from skparisk._version import __version__
 
 if TYPE_CHECKING:
-    from skparisk.audit import ReferenceAudit, audit_reference
+    from skparisk.audit import (
+        ClaimAudit,
+        ReferenceAudit,
+        audit_claim,
+        audit_reference,
+    )
     from skparisk.calibration import required_pairs
     from skparisk.certificate import Certificate
     from skparisk.cost import CompensationModel
     from skparisk.density import PrivateKernelDensity
     from skparisk.displays import (
         AttackDisplay,
+        AuditDisplay,
         CostDisplay,
         RiskCurveDisplay,
         SensitivityDisplay,
@@ -40,9 +46,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AttackDisplay",
+    "AuditDisplay",
     "BudgetExceededError",
     "CalibrationError",
     "Certificate",
+    "ClaimAudit",
     "CompensationModel",
     "CostDisplay",
     "HeuristicGuaranteeWarning",
@@ -69,6 +77,7 @@ __all__ = [
     "SensitivityDisplay",
     "SensitivitySampler",
     "__version__",
+    "audit_claim",
     "audit_reference",
     "private_score",
     "required_pairs",
@@ -77,13 +86,14 @@ __all__ = [
 
 # Where the names are: each is imported when it is first asked for.
 _HOMES = {
-    "audit": ("ReferenceAudit", "audit_reference"),
+    "audit": ("ClaimAudit", "ReferenceAudit", "audit_claim", "audit_reference"),
     "calibration": ("required_pairs",),
     "certificate": ("Certificate",),
     "cost": ("CompensationModel",),
     "density": ("PrivateKernelDensity",),
     "displays": (
         "AttackDisplay",
+        "AuditDisplay",
         "CostDisplay",
         "RiskCurveDisplay",
         "SensitivityDisplay",

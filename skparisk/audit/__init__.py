@@ -1,11 +1,35 @@
-"""Whether a reference describes the people that it stands for: a private audit.
+"""Audits: whether a claim can be broken, and whether a reference describes people.
 
-A certificate is about pairs of a reference. :func:`audit_reference` measures on private
-records, which are used for nothing else, how often real pairs exceed the level.
+:func:`audit_claim` attacks releases to find evidence against what a certificate claims,
+and :func:`audit_reference` measures, on private records that are used for nothing else,
+how often real pairs exceed the level. The first needs no private data and looks at
+answers without noise; the second is a release of its own.
 """
 
 from skparisk.audit._audit import audit_reference
+from skparisk.audit._claim_audit import audit_claim
+from skparisk.audit._claim_report import ClaimAudit, PairAttack, ShareBeyond
 from skparisk.audit._limits import required_blocks
+from skparisk.audit._lower_bound import (
+    EpsilonLowerBound,
+    estimate_epsilon_lower_bound,
+)
 from skparisk.audit._reference_audit import ReferenceAudit
+from skparisk.audit._unnoised import UnnoisedNumber, find_unnoised
+from skparisk.audit._worst_neighbor import WorstNeighbor, find_worst_neighbor
 
-__all__ = ["ReferenceAudit", "audit_reference", "required_blocks"]
+__all__ = [
+    "ClaimAudit",
+    "EpsilonLowerBound",
+    "PairAttack",
+    "ReferenceAudit",
+    "ShareBeyond",
+    "UnnoisedNumber",
+    "WorstNeighbor",
+    "audit_claim",
+    "audit_reference",
+    "estimate_epsilon_lower_bound",
+    "find_unnoised",
+    "find_worst_neighbor",
+    "required_blocks",
+]

@@ -95,29 +95,31 @@ class BlockJudge:
             np.zeros(self.n_outputs),
             draw_seed=int.from_bytes(rng.bytes(16), "little"),
         )
-        return self.is_beyond(pair, rng)
+        return bool(self.are_beyond(pair, rng)[0])
 
-    def is_beyond(self, pair: SampledPairs, rng: np.random.Generator) -> bool:
-        """Tell if an answered pair exceeds the level: what calibration has at a risk.
+    def are_beyond(
+        self, pairs: SampledPairs, rng: np.random.Generator
+    ) -> NDArray[np.bool_]:
+        """Tell which answered pairs exceed the level: what calibration has at a risk.
 
         With one draw of the noise where the risk is over that as well.
         """
         epsilon, n_outputs = self.target.epsilon, self.n_outputs
         if self.n_draws:
-            drawn = drawn_scales(pair, epsilon, self.law, self.shape, n_draws=1)
-            return bool(drawn[0] > self.noise_scale)
-        distance = norms_of_pairs(pair, self.shape, self.law)
+            drawn = drawn_scales(pairs, epsilon, self.law, self.shape, n_draws=1)
+            return np.asarray(drawn > self.noise_scale)
+        distances = norms_of_pairs(pairs, self.shape, self.law)
         if self.n_draws is None:
             unit = self.law.unit_noise(epsilon, self.target.delta, n_outputs)
-            return bool(distance[0] * unit.scale > self.noise_scale)
-        risk = self.law.pair_risks(
-            distance,
+            return np.asarray(distances * unit.scale > self.noise_scale)
+        risks = self.law.pair_risks(
+            distances,
             self.noise_scale,
             epsilon,
             n_outputs=n_outputs,
             steps=self.law.risk_steps(epsilon, self.target.gamma, n_outputs),
         )
-        return bool(rng.random() < risk[0])
+        return np.asarray(rng.random(len(risks)) < risks)
 
 
 def choose_blocks(

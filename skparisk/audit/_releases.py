@@ -1,0 +1,214 @@
+"""What is audited, as a function that maps a database to released numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+
+from skparisk._silence import silenced
+from skparisk.certificate import Certificate
+from skparisk.certificate._certificate import as_certificate
+from skparisk.exceptions import IncompatibleError
+from skparisk.laws import Law
+from skparisk.ledger._open import refuse_without_level
+from skparisk.mechanisms import AdditiveNoise
+from skparisk.queries._state import find_places, read
+from skparisk.reference._records import as_records, as_targets
+from skparisk.sensitivity import SensitivitySampler
+
+__all__ = [
+    "Audited",
+    "KnownNoise",
+    "Pair",
+    "Records",
+    "fit_to",
+    "numbers_of",
+    "places_of",
+    "refuse_in_ledger",
+]
+
+# X, or (X, y).
+Records: TypeAlias = tuple[Any, ...]
+Pair: TypeAlias = tuple[Records, Records]
+
+# They describe a release; the numbers of the pairs themselves are many, and public.
+_PUBLIC = ("sampler_", "certificate_", "template_")
+_MOST_NUMBERS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class KnownNoise:
+    """The noise that a fitted model says it adds to the answers of its query."""
+
+    sampler: SensitivitySampler
+    noise: AdditiveNoise
+
+    @property
+    def law(self) -> Law:
+        law: Law = self.noise.law
+        return law
+
+    def answer(self, records: Records) -> NDArray[np.float64]:
+        """Return the answer on a database, without noise."""
+        X = as_records(records[0], "X")
+        y = as_targets(records[1]) if len(records) > 1 else None
+        query = self.sampler.query_.detached()
+        return query(*self.sampler._as_asked(X, y if query.needs_y else None))
+
+    def shift(self, first: Records, second: Records) -> float:
+        """Return the distance of two answers over the noise scale."""
+        moved = self.answer(first) - self.answer(second)
+        white = self.noise.shape.whiten(moved[np.newaxis])
+        scale = self.noise.noise_scale
+        distance = float(np.linalg.norm(white[0], ord=self.law.norm))
+        return distance / scale if scale else np.inf
+
+    def allowed(self, shift: float, claim: Certificate) -> tuple[float, float]:
+        """Return the level that a distance has, and the delta that it is one at."""
+        if self.law.bounded:
+            known = {"n_outputs": self.noise.n_outputs}
+            level = self.law.levels(np.array([shift]), claim.epsilon, 0.0, **known)
+            return float(level[0]), 0.0
+        delta = float(self.law.profile(claim.epsilon, shift)) if shift else 0.0
+        return claim.epsilon, min(delta * (1 + 1e-6) + 1e-12, 1.0)
+
+    def advantage(self, shift: float) -> float:
+        """Return how far apart releases are at a distance, at most."""
+        n_outputs, steps = self.noise.n_outputs, self.noise.steps
+        if not steps or not self.law.knows_advantage(n_outputs):
+            return 1.0
+        known = {"n_outputs": n_outputs, "steps": steps}
+        return float(self.law.advantage([shift], **known)[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """Something to audit: how it is released, what it claims, what noise it states."""
+
+    name: str
+    release: Callable[..., Any]
+    claim: Certificate
+    known: KnownNoise | None
+
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        databases: Pair,
+        fit_params: Mapping[str, Any] | None,
+        claim: Any,
+    ) -> Audited:
+        """Fit it to both databases of a first pair, to see what it releases."""
+        stated = None if claim is None else as_certificate(claim)
+        name = getattr(estimator, "__name__", type(estimator).__name__)
+        if not hasattr(estimator, "fit"):
+            if not callable(estimator) or stated is None:
+                raise ValueError(
+                    "estimator must have fit, or be a callable that maps a database to "
+                    f"numbers, with a claim such as claim=1.0; got {estimator!r} with "
+                    f"claim={claim!r}."
+                )
+            return cls(name, estimator, stated, None)
+        params = dict(fit_params or {})
+        fitted = fit_to(estimator, databases[0], params)
+        stated = getattr(fitted, "certificate_", None) if stated is None else stated
+        if not isinstance(stated, Certificate):
+            raise ValueError(
+                f"claim must be given for a {name}, which has no certificate_: a "
+                "Certificate, or numbers such as 1.0 or (1.0, 1e-6)."
+            )
+        if stated.protects_membership:
+            raise IncompatibleError(
+                "An audit compares two databases, but the claim of a SecretSample is "
+                "about which records of one database are used. Audit its release as a "
+                "callable that draws them anew."
+            )
+        sampler = getattr(fitted, "sampler_", None)
+        known = None
+        if isinstance(sampler, SensitivitySampler):
+            if sampler.pairs_.learning is not None:
+                raise IncompatibleError(
+                    "An audit with a LearnedReference would learn it anew for each "
+                    "release. Give the law that was learned as the reference, "
+                    "X_reference=model.sampler_.reference, and audit that."
+                )
+            # The pairs are public, and drawn once: what is audited is the release.
+            estimator = _with_sampler(estimator, fitted, sampler)
+            params = {}
+            if isinstance(sampler.mechanism_, AdditiveNoise):
+                known = KnownNoise(sampler, sampler.mechanism_)
+        places = places_of(
+            [fit_to(estimator, each, params) for each in (*databases, *databases)]
+        )
+        if not places:
+            raise ValueError(f"estimator must learn numbers, but {name} has none.")
+
+        def release(database: Records) -> NDArray[np.float64]:
+            return numbers_of(fit_to(estimator, database, params), places)
+
+        return cls(name, release, stated, known)
+
+
+def refuse_in_ledger(what: str) -> None:
+    """Refuse what looks at releases without noise where a ledger is open."""
+    refuse_without_level(
+        what,
+        remedy="It looks at answers without noise: use public or simulated records, "
+        "outside of the ledger.",
+    )
+
+
+def fit_to(estimator: Any, database: Records, params: Mapping[str, Any]) -> Any:
+    """Return a copy that is fitted to a database, without its warnings."""
+    with silenced():
+        return clone(estimator).fit(*database, **params)
+
+
+def _with_sampler(estimator: Any, fitted: Any, sampler: Any) -> Any:
+    """Return an estimator whose sensitivity has been sampled, and classes are known."""
+    known: dict[str, Any] = {"sensitivity": FrozenEstimator(sampler)}
+    if "classes" in estimator.get_params(deep=False) and hasattr(fitted, "classes_"):
+        known["classes"] = fitted.classes_
+    return clone(estimator).set_params(**known)
+
+
+def places_of(fits: list[Any]) -> dict[str, int]:
+    """Return the numbers to look at, and how many there are at each place.
+
+    Those that differ among fits if any do; parameters are no result of a fit.
+    """
+    sizes: dict[str, int] = {}
+    values: dict[str, list[bytes]] = {}
+    for fitted in fits:
+        params = fitted.get_params(deep=False) if hasattr(fitted, "get_params") else ()
+        skipped = {*params, *_PUBLIC}
+        for place, value in find_places(fitted):
+            if place.partition(".")[0] in skipped or isinstance(value, str):
+                continue
+            if isinstance(value, np.ndarray | np.number | int | float):
+                numbers = np.asarray(value)
+                if numbers.dtype.kind in "iufb" and numbers.size <= _MOST_NUMBERS:
+                    sizes[place] = max(sizes.get(place, 0), numbers.size)
+                    values.setdefault(place, []).append(numbers.tobytes())
+    moved = {place: size for place, size in sizes.items() if len({*values[place]}) > 1}
+    return moved or sizes
+
+
+def numbers_of(fitted: Any, places: Mapping[str, int]) -> NDArray[np.float64]:
+    """Return the numbers at the places, NaN where there are fewer."""
+    found = np.full(sum(places.values()), np.nan)
+    start = 0
+    for place, size in places.items():
+        try:
+            values = np.ravel(np.asarray(read(fitted, place), dtype=np.float64))[:size]
+            found[start : start + len(values)] = values
+        except (AttributeError, LookupError):  # this fit has no such number
+            pass
+        start += size
+    return found
