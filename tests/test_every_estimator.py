@@ -5,7 +5,6 @@ The page `docs/estimators.rst` is what is found here. To write it:
 """
 
 import math
-import pickle
 import re
 import textwrap
 import warnings
@@ -30,9 +29,10 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder
 from sklearn.utils import all_estimators
 from suited import make, suitable
 from threadpoolctl import threadpool_limits
-from wrapped import SECOND, fractions, numbers_in, numbers_reached, private
+from wrapped import SECOND, numbers_reached, private
 
 from skparisk import CalibrationError, IncompatibleError
+from skparisk.audit._unnoised import numbers_in, telling
 from skparisk.queries import LeafQuery
 from skparisk.queries._state import read
 from skparisk.wrappers._finding import METHODS, main_methods
@@ -146,15 +146,15 @@ def assert_served(kind, model):
 
     # What a model of other private records has as well is public.
     other = fit_privately(kind, seed=2)
-    public = numbers_reached(other) | numbers_in(pickle.dumps(other))
-    kept = numbers_reached(model) | numbers_in(pickle.dumps(model))
+    public = numbers_reached(other) | numbers_in(other)
+    kept = numbers_reached(model) | numbers_in(model)
     secrets = {name: numbers_reached(value) for name, value in vars(plain).items()}
     secrets |= {"records": numbers_reached(X), "targets": numbers_reached(y)}
     for name, values in secrets.items():
         assert not (kept - public) & values, name
     released = set()
     for place in model.template_.places:
-        released |= fractions(read(model.estimator_, place))
+        released |= telling(read(model.estimator_, place))
     assert released <= kept  # the search does find numbers
 
 

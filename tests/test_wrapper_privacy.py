@@ -36,8 +36,6 @@ from wrapped import (
     fit_declared,
     fit_plain,
     fit_public,
-    fractions,
-    numbers_in,
     numbers_reached,
     private,
     reference_for,
@@ -48,6 +46,7 @@ from skparisk import (
     PrivacyLeakWarning,
     PrivateEstimator,
 )
+from skparisk.audit._unnoised import numbers_in, telling
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader
 from skparisk.queries._estimator import repeatable
 from skparisk.queries._state import find_numbers
@@ -180,19 +179,19 @@ def numbers_of_fit(fitted):
     }
     for method in ("predict", "transform", "decision_function", "predict_proba"):
         if hasattr(fitted, method):
-            found[method] = fractions(
+            found[method] = telling(
                 getattr(fitted, method)(X)
                 if np.asarray(getattr(fitted, method)(X[:1])).dtype.kind == "f"
                 else []
             )
-    return found | {"records": fractions(X), "targets": fractions(Y)}
+    return found | {"records": telling(X), "targets": telling(Y)}
 
 
 def assert_nothing_kept(model, secrets, released):
     """Assert that a pickle has none of the numbers, and all of the released ones."""
     document = pickle.dumps(model)
     params = numbers_reached(model.get_params(deep=False)) | {model.risk_}
-    params |= fractions(POINTS)
+    params |= telling(POINTS)
     for kept in (numbers_reached(model), numbers_in(document)):
         for name, values in secrets.items():
             assert not (kept - params) & values, name
@@ -266,13 +265,13 @@ def test_nothing_without_noise_is_kept(estimator, release, way, monkeypatch):
     else:
         released = [served.surrogate_[-1]._y]
     assert released
-    assert_nothing_kept(model, secrets, fractions(released[0]))
+    assert_nothing_kept(model, secrets, telling(released[0]))
 
 
 def test_a_fit_on_the_private_data_is_found_by_the_search():
     """The other side: a model that keeps the private fit is noticed."""
     model = fit_public(private(KMeans(3, n_init=1)))
-    released = fractions(model.estimator_.cluster_centers_)
+    released = telling(model.estimator_.cluster_centers_)
     secrets = numbers_of_fit(fit_plain(KMeans(3, n_init=1)))
     assert_nothing_kept(model, secrets, released)
     model.estimator_.inertia_ = fit_plain(KMeans(3, n_init=1)).inertia_

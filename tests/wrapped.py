@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, is_classifier, is_regres
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk import PrivateEstimator, SensitivitySampler
+from skparisk.audit._unnoised import places_of_numbers
 from skparisk.queries._estimator import repeatable
 from skparisk.reference import TableReference
 
@@ -92,46 +93,9 @@ def assert_same(answer, expected):
         np.testing.assert_allclose(answer, expected, rtol=1e-12, atol=1e-12)
 
 
-def numbers_reached(thing, seen=None):
-    """Return all floats that can be reached from an object, whole ones left out."""
-    seen = {} if seen is None else seen
-    if id(thing) in seen or isinstance(thing, str | bytes | type):
-        return set()
-    seen[id(thing)] = thing
-    if isinstance(thing, bool | int | float | np.generic | np.ndarray):
-        values = np.asarray(thing)
-        if values.dtype.kind == "O":
-            return numbers_reached(values.tolist(), seen)
-        return fractions(values) if values.dtype.kind in "iufb" else set()
-    if isinstance(thing, dict):
-        thing = [*thing.keys(), *thing.values()]
-    if isinstance(thing, list | tuple | set | frozenset):
-        return set().union(*(numbers_reached(part, seen) for part in thing))
-    parts = dict(getattr(thing, "__dict__", {}))
-    for kind in type(thing).__mro__:
-        slots = getattr(kind, "__slots__", ())
-        for name in [slots] if isinstance(slots, str) else slots:
-            parts[name] = getattr(thing, name, None)
-    return numbers_reached(parts, seen)
-
-
-def numbers_in(document):
-    """Return all doubles of a byte string, wherever they begin."""
-    found = set()
-    for offset in range(8):
-        whole = document[offset : offset + (len(document) - offset) // 8 * 8]
-        for order in "<>":
-            found |= fractions(np.frombuffer(whole, f"{order}f8"))
-    return found
-
-
-def fractions(values):
-    numbers = np.asarray(values, dtype=np.float64).ravel()
-    numbers = numbers[np.isfinite(numbers)]
-    small = np.where(np.abs(numbers) < 1, numbers, np.pi)
-    # No shares of records, and no thirds, which a projected release of classes may be.
-    numbers = numbers[240 * small != np.round(240 * small)]
-    return set(numbers[numbers != np.round(numbers)].tolist())
+def numbers_reached(thing):
+    """Return all floats that can be reached from an object, but plain fractions."""
+    return set(places_of_numbers(thing))
 
 
 class Odd(RegressorMixin, BaseEstimator):

@@ -95,8 +95,8 @@ def audit_claim(
         Releases of each database of a pair that is attacked, >= 40.
 
     n_pairs : int, default=None
-        Fresh pairs that a risk is tested with. None: 1000 where the exact loss is
-        known, else as many as are attacked.
+        Fresh pairs that a risk is tested with, half of the rows at most. None: up to
+        1000 where the exact loss is known, else as many as are attacked.
 
     n_attacked : int, default=2
         Sampled pairs that are attacked.
@@ -106,7 +106,9 @@ def audit_claim(
 
     claim : Certificate, mechanism, float or tuple, default=None
         What is claimed, as numbers epsilon, (epsilon, delta) or (epsilon, delta, risk).
-        None: the `certificate_` of the fitted estimator.
+        None: the `certificate_` of the fitted estimator. A risk that is given is taken
+        to be that of the noise as it is; that of a certificate is one on average over
+        the sampled pairs, and few of these may do with a larger one by chance.
 
     confidence : float, default=0.95
         Probability, in [0.5, 1), that nothing is called evidence if the claim is right:
@@ -154,7 +156,7 @@ def audit_claim(
     ...     PrivateRidge(), X[:400], y[:400], fit_params=public, n_releases=50
     ... )
     >>> found.share.n_pairs
-    1000
+    200
     """
     refuse_in_ledger("An audit of a claim")
     check_confidence(confidence)
@@ -170,8 +172,9 @@ def audit_claim(
     given = _check_pairs(pairs)
     if pairs == "canary" and not hasattr(estimator, "fit"):
         raise ValueError(
-            "pairs must not be 'canary' with a callable, whose answers are noisy: search "
-            "with find_worst_neighbor among answers without noise, and give the pair."
+            "pairs must not be 'canary' with a callable, which answers with noise: "
+            "search with find_worst_neighbor among answers without noise, and give the "
+            "pair."
         )
     first = given[0] if given else population.pair(population.rows(1, rng), 0)
     audited = Audited.of(estimator, first, fit_params, claim)
@@ -188,9 +191,15 @@ def audit_claim(
     beyond = None
     if not given:
         exact = known is not None and not math.isinf(stated.epsilon)
-        drawn = population.rows(
-            (n_pairs or _EXACT_PAIRS) if exact else (n_pairs or n_attacked), rng
-        )
+        most = population.most_pairs()
+        if n_pairs is None:
+            n_pairs = min(_EXACT_PAIRS if exact else n_attacked, most)
+        if not 1 <= n_pairs <= most:
+            raise ValueError(
+                f"n_pairs must be in [1, {most}], as no row of X may change in two "
+                f"pairs, got {n_pairs!r}."
+            )
+        drawn = population.rows(n_pairs, rng)
         if exact:
             beyond = _judge(known, stated, population, drawn, rng)
             order = np.argsort(-beyond.distances)
@@ -211,7 +220,7 @@ def audit_claim(
     if by_attack:
         share = _share_of_attacks(attacks, stated, each_pair, each)
     elif beyond is not None:
-        share = _share(beyond, stated, audited, each)
+        share = _share(beyond, stated, audited, each, fixed=claim is not None)
     return ClaimAudit(
         audited.name, stated, confidence, n_releases, attacks, share, worst
     )
@@ -240,11 +249,22 @@ class _Population:
         return cls(X, y, size)
 
     def rows(self, n_pairs: int, rng: np.random.Generator) -> NDArray[np.intp]:
-        """Return rows of pairs; the last one takes the place of the first."""
-        size, total = self.n_records + 1, n_rows(self.X)
-        return np.array(
-            [rng.permutation(total)[:size] for _ in range(n_pairs)], dtype=np.intp
-        )
+        """Return rows of pairs; the last one takes the place of the first.
+
+        No row is replaced, or takes a place, in two pairs: people are independent, and
+        pairs that share them are not.
+        """
+        total = n_rows(self.X)
+        own = rng.permutation(total)[: 2 * n_pairs].reshape(-1, 2)
+        found = np.empty((len(own), self.n_records + 1), dtype=np.intp)
+        for row, (removed, added) in zip(found, own, strict=True):
+            order = rng.permutation(total)
+            others = order[(order != removed) & (order != added)]
+            row[0], row[1:-1], row[-1] = removed, others[: self.n_records - 1], added
+        return found
+
+    def most_pairs(self) -> int:
+        return n_rows(self.X) // 2
 
     def pair(self, rows: NDArray[np.intp], at: int) -> Pair:
         own = rows[at]
@@ -324,18 +344,26 @@ def _judge(
 
 
 def _share(
-    judged: _Judged, claim: Certificate, audited: Audited, alpha: float
+    judged: _Judged, claim: Certificate, audited: Audited, alpha: float, *, fixed: bool
 ) -> ShareBeyond:
-    """Return the test that fresh pairs exceed the level at most at the risk."""
+    """Return the test that fresh pairs exceed the level at most at the risk.
+
+    A claim that is given (`fixed`) is one of the noise as it is; that of a certificate
+    is one on average over samples, of as many people as the reference has.
+    """
     assert audited.known is not None
     n, count = len(judged.beyond), int(np.count_nonzero(judged.beyond))
     evidence = audited.known.sampler.certificate_.require_evidence()
+    n_sampled = (evidence.n_pairs or 0) - (evidence.n_shape_pairs or 0)
+    table = audited.known.sampler.pairs_.sketch
+    if table is not None:  # two people a pair
+        n_sampled = min(n_sampled, table.n_rows // 2)
     p_value = share_p_value(
         count,
         n,
         claim.risk,
         failure_prob=claim.failure_prob,
-        n_sampled=(evidence.n_pairs or 0) - (evidence.n_shape_pairs or 0),
+        n_sampled=0 if fixed else n_sampled,
         one_draw=evidence.n_draws in (None, 1),
     )
     return ShareBeyond(n, count, claim.risk, p_value, alpha, exact=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,15 @@ class KnownNoise:
 
     sampler: SensitivitySampler
     noise: AdditiveNoise
+
+    @classmethod
+    def of(cls, fitted: Any) -> Self | None:
+        """Return that of a fitted model; None where it has sampled no pairs."""
+        sampler = getattr(fitted, "sampler_", None)
+        if not isinstance(sampler, SensitivitySampler):
+            return None
+        noise = sampler.mechanism_
+        return cls(sampler, noise) if isinstance(noise, AdditiveNoise) else None
 
     @property
     def law(self) -> Law:
@@ -141,8 +150,7 @@ class Audited:
             # The pairs are public, and drawn once: what is audited is the release.
             estimator = _with_sampler(estimator, fitted, sampler)
             params = {}
-            if isinstance(sampler.mechanism_, AdditiveNoise):
-                known = KnownNoise(sampler, sampler.mechanism_)
+            known = KnownNoise.of(fitted)
         places = places_of(
             [fit_to(estimator, each, params) for each in (*databases, *databases)]
         )

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skparisk.audit._releases import Records, fit_to, refuse_in_ledger
+from skparisk.audit._releases import KnownNoise, Records, fit_to, refuse_in_ledger
 from skparisk.reference._records import as_records, n_rows, take_rows
 
 __all__ = [
     "UnnoisedNumber",
     "find_unnoised",
     "numbers_in",
-    "numbers_reached",
+    "places_of_numbers",
     "telling",
 ]
 
@@ -131,13 +131,17 @@ def find_unnoised(
     params = dict(fit_params or {})
     fitted, stranger = (fit_to(estimator, part, params) for part in (own, other))
     kept: dict[float, str] = dict.fromkeys(sorted(numbers_in(fitted)), "pickle")
-    kept |= numbers_reached(fitted)
+    kept |= places_of_numbers(fitted)
     secrets: dict[float, str] = {}
     for without in _without_noise(estimator, plain, own, params):
-        secrets = numbers_reached(without) | secrets
+        secrets = places_of_numbers(without) | secrets
+    known = KnownNoise.of(fitted)
+    if known is not None:  # with what the fit chose, such as a penalty
+        answer = _placed("answer", known.answer(own))
+        secrets = answer | secrets
     for name, data in zip("Xy", own, strict=False):
-        secrets = dict.fromkeys(numbers_reached(np.asarray(data)), name) | secrets
-    public = numbers_in(stranger) | set(numbers_reached(stranger))
+        secrets = dict.fromkeys(places_of_numbers(np.asarray(data)), name) | secrets
+    public = numbers_in(stranger) | set(places_of_numbers(stranger))
     found = [
         UnnoisedNumber(place, value, secrets[value])
         for value, place in kept.items()
@@ -167,7 +171,7 @@ def _without_noise(
     return fits if inner is None else [*fits, fit_to(inner, own, {})]
 
 
-def numbers_reached(thing: Any) -> dict[float, str]:
+def places_of_numbers(thing: Any) -> dict[float, str]:
     """Return all telling floats that can be reached from an object, and where."""
     found: dict[float, str] = {}
     seen: dict[int, Any] = {}

@@ -20,8 +20,6 @@ from skparisk.audit._releases import (
     places_of,
     refuse_in_ledger,
 )
-from skparisk.mechanisms import AdditiveNoise
-from skparisk.sensitivity import SensitivitySampler
 
 __all__ = ["WorstNeighbor", "find_worst_neighbor", "search", "worst_pair"]
 
@@ -317,11 +315,8 @@ def _answer_of(
             np.asarray(estimator(*records), dtype=np.float64)
         ), None
     fitted = fit_to(estimator, database, params)
-    sampler = getattr(fitted, "sampler_", None)
-    if isinstance(sampler, SensitivitySampler) and isinstance(
-        sampler.mechanism_, AdditiveNoise
-    ):
-        known = KnownNoise(sampler, sampler.mechanism_)
+    known = KnownNoise.of(fitted)
+    if known is not None:
         return known.answer, known
     if hasattr(fitted, "certificate_"):
         estimator = clone(estimator).set_params(epsilon=np.inf)
