@@ -93,7 +93,8 @@ def find_unnoised(
     -------
     found : tuple of UnnoisedNumber
         Each value once, in the order of places. Whole numbers, and fractions of 240,
-        are left out, as they may be equal by chance.
+        are left out, as they may be equal by chance. A model that cannot be pickled has
+        no bytes to look at.
 
     Raises
     ------
@@ -130,7 +131,7 @@ def find_unnoised(
     own, other = (_take(X, y, part) for part in rows)
     params = dict(fit_params or {})
     fitted, stranger = (fit_to(estimator, part, params) for part in (own, other))
-    kept: dict[float, str] = dict.fromkeys(sorted(numbers_in(fitted)), "pickle")
+    kept: dict[float, str] = dict.fromkeys(sorted(_in_pickle(fitted)), "pickle")
     kept |= places_of_numbers(fitted)
     secrets: dict[float, str] = {}
     for without in _without_noise(estimator, plain, own, params):
@@ -141,13 +142,21 @@ def find_unnoised(
         secrets = answer | secrets
     for name, data in zip("Xy", own, strict=False):
         secrets = dict.fromkeys(places_of_numbers(np.asarray(data)), name) | secrets
-    public = numbers_in(stranger) | set(places_of_numbers(stranger))
+    public = _in_pickle(stranger) | set(places_of_numbers(stranger))
     found = [
         UnnoisedNumber(place, value, secrets[value])
         for value, place in kept.items()
         if value in secrets and value not in public
     ]
     return tuple(sorted(found, key=lambda one: one.place))
+
+
+def _in_pickle(fitted: Any) -> set[float]:
+    """Return the numbers of the bytes of a pickle; none where there can be none."""
+    try:
+        return numbers_in(pickle.dumps(fitted))
+    except (AttributeError, TypeError, pickle.PicklingError):
+        return set()
 
 
 def _take(X: Any, y: Any, rows: NDArray[np.intp]) -> Records:
@@ -224,13 +233,8 @@ def _join(place: str, name: Any) -> str:
     return f"{place}.{name}" if place else str(name)
 
 
-def numbers_in(document: Any) -> set[float]:
-    """Return all telling doubles of a byte string, wherever they begin.
-
-    Of another object those of its pickle.
-    """
-    if not isinstance(document, bytes):
-        document = pickle.dumps(document)
+def numbers_in(document: bytes) -> set[float]:
+    """Return all telling doubles of a byte string, wherever they begin."""
     found: set[float] = set()
     for offset in range(8):
         whole = document[offset : offset + (len(document) - offset) // 8 * 8]
