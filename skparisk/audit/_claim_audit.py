@@ -27,7 +27,7 @@ from skparisk.audit._releases import (
     Records,
     refuse_in_ledger,
 )
-from skparisk.audit._worst_neighbor import find_worst_neighbor, worst_pair
+from skparisk.audit._worst_neighbor import find_worst_neighbor, search, worst_pair
 from skparisk.calibration import SampledPairs
 from skparisk.certificate import Certificate
 from skparisk.neighbors import NeighborPairs
@@ -181,16 +181,17 @@ def audit_claim(
     stated, known = audited.claim, audited.known
     alpha, worst, drawn = 1 - confidence, None, None
     if pairs == "canary":
-        worst = find_worst_neighbor(
-            estimator,
-            *first[0],
-            fit_params=fit_params,
-            random_state=int(rng.integers(2**31)),
-        )
+        seed = int(rng.integers(2**31))
+        if known is not None:
+            worst = search(known.answer, known, first[0], random_state=seed)
+        else:
+            worst = find_worst_neighbor(
+                estimator, *first[0], fit_params=fit_params, random_state=seed
+            )
         given = [worst_pair(first[0], worst)]
     beyond = None
     if not given:
-        exact = known is not None and not math.isinf(stated.epsilon)
+        exact = known is not None
         most = population.most_pairs()
         if n_pairs is None:
             n_pairs = min(_EXACT_PAIRS if exact else n_attacked, most)
@@ -208,7 +209,8 @@ def audit_claim(
             order = np.arange(len(drawn))
             n_shown = len(drawn) if stated.risk else n_attacked
         given = [population.pair(drawn, int(at)) for at in order[:n_shown]]
-    by_attack = known is None and stated.risk > 0
+    finite = math.isfinite(stated.epsilon)
+    by_attack = finite and known is None and stated.risk > 0
     n_tests = 2 * len(given) * (not by_attack) + (by_attack or beyond is not None)
     each = alpha / max(n_tests, 1)
     each_pair = alpha / 5 if by_attack else each
@@ -329,9 +331,8 @@ def _judge(
         pairs = NeighborPairs.of(pool, part[:, :-1].copy(), zeros, part[:, -1].copy())
         found.append(differences(pairs))
     values = np.concatenate([each.values for each in found])
-    errors = None
-    if found[0].errors is not None:
-        errors = np.concatenate([each.errors for each in found])
+    off_by = [each.errors for each in found if each.errors is not None]
+    errors = np.concatenate(off_by) if off_by else None
     sampled = SampledPairs(
         values,
         errors,
@@ -423,12 +424,10 @@ def _attack_pair(
     if not claim.risk:
         allowed = claim.epsilon
         accuracy = claim.advantage.success().quantile
-    if audited.known is not None and math.isfinite(claim.epsilon):
+    elif audited.known is not None:
         shift = audited.known.shift(*pair)
-        level, at = audited.known.allowed(shift, claim)
-        if level < allowed or not at:
-            allowed, delta = level, at
-        accuracy = min(accuracy, (1 + audited.known.advantage(shift)) / 2)
+        allowed, delta = audited.known.allowed(shift, claim)
+        accuracy = (1 + audited.known.advantage(shift)) / 2
     draws = [draw_releases(audited.release, each, n_releases, n_jobs) for each in pair]
     seed = int(rng.integers(2**31))
     found = attack(*draws, alpha=alpha, delta=delta, random_state=seed)

@@ -264,8 +264,6 @@ def _plain(value: Any) -> Any:
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
-    if hasattr(value, "item"):
-        value = value.item()
     if isinstance(value, float) and math.isinf(value):
         return "inf"
     return value

@@ -21,6 +21,7 @@ _MOST_THRESHOLDS = 512
 _MOST_ROWS_TO_FIT = 20_000
 # Standardized numbers are cut off there, as tails say little and hide the rest.
 _FAR = 8.0
+_HUGE = 1e150
 # Relative error of the inverse of the incomplete beta function, and more.
 _SLACK = 1e-9
 
@@ -312,4 +313,4 @@ def _by_low_bits(numbers: _Floats) -> NDArray[np.int64]:
 
 
 def _finite(rows: _Floats) -> _Floats:
-    return np.nan_to_num(rows, nan=0.0, posinf=1e300, neginf=-1e300)
+    return np.nan_to_num(rows, nan=0.0, posinf=_HUGE, neginf=-_HUGE).clip(-_HUGE, _HUGE)

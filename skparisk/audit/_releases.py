@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
@@ -23,6 +24,7 @@ from skparisk.reference._records import as_records, as_targets
 from skparisk.sensitivity import SensitivitySampler
 
 __all__ = [
+    "DESCRIBED",
     "Audited",
     "KnownNoise",
     "Pair",
@@ -38,7 +40,7 @@ Records: TypeAlias = tuple[Any, ...]
 Pair: TypeAlias = tuple[Records, Records]
 
 # They describe a release; the numbers of the pairs themselves are many, and public.
-_PUBLIC = ("sampler_", "certificate_", "template_")
+DESCRIBED = ("sampler_", "certificate_", "template_")
 _MOST_NUMBERS = 1000
 
 
@@ -51,12 +53,14 @@ class KnownNoise:
 
     @classmethod
     def of(cls, fitted: Any) -> Self | None:
-        """Return that of a fitted model; None where it has sampled no pairs."""
+        """Return that of a fitted model; None where it has no pairs, or no noise."""
         sampler = getattr(fitted, "sampler_", None)
         if not isinstance(sampler, SensitivitySampler):
             return None
         noise = sampler.mechanism_
-        return cls(sampler, noise) if isinstance(noise, AdditiveNoise) else None
+        if not isinstance(noise, AdditiveNoise) or not noise.steps:
+            return None
+        return cls(sampler, noise)
 
     @property
     def law(self) -> Law:
@@ -75,8 +79,7 @@ class KnownNoise:
         moved = self.answer(first) - self.answer(second)
         white = self.noise.shape.whiten(moved[np.newaxis])
         scale = self.noise.noise_scale
-        distance = float(np.linalg.norm(white[0], ord=self.law.norm))
-        return distance / scale if scale else np.inf
+        return float(np.linalg.norm(white[0], ord=self.law.norm)) / scale
 
     def allowed(self, shift: float, claim: Certificate) -> tuple[float, float]:
         """Return the level that a distance has, and the delta that it is one at."""
@@ -89,11 +92,9 @@ class KnownNoise:
 
     def advantage(self, shift: float) -> float:
         """Return how far apart releases are at a distance, at most."""
-        n_outputs, steps = self.noise.n_outputs, self.noise.steps
-        if not steps or not self.law.knows_advantage(n_outputs):
-            return 1.0
-        known = {"n_outputs": n_outputs, "steps": steps}
-        return float(self.law.advantage([shift], **known)[0])
+        size = {"n_outputs": self.noise.n_outputs, "steps": self.noise.steps}
+        known = self.law.knows_advantage(self.noise.n_outputs)
+        return float(self.law.advantage([shift], **size)[0]) if known else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +151,7 @@ class Audited:
             # The pairs are public, and drawn once: what is audited is the release.
             estimator = _with_sampler(estimator, fitted, sampler)
             params = {}
-            known = KnownNoise.of(fitted)
+            known = KnownNoise.of(fitted) if math.isfinite(stated.epsilon) else None
         places = places_of(
             [fit_to(estimator, each, params) for each in (*databases, *databases)]
         )
@@ -195,7 +196,7 @@ def places_of(fits: list[Any]) -> dict[str, int]:
     values: dict[str, list[bytes]] = {}
     for fitted in fits:
         params = fitted.get_params(deep=False) if hasattr(fitted, "get_params") else ()
-        skipped = {*params, *_PUBLIC}
+        skipped = {*params, *DESCRIBED}
         for place, value in find_places(fitted):
             if place.partition(".")[0] in skipped or isinstance(value, str):
                 continue

@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skparisk.audit._releases import KnownNoise, Records, fit_to, refuse_in_ledger
+from skparisk.audit._releases import (
+    DESCRIBED,
+    KnownNoise,
+    Records,
+    fit_to,
+    refuse_in_ledger,
+)
 from skparisk.reference._records import as_records, n_rows, take_rows
 
 __all__ = [
@@ -135,7 +141,13 @@ def find_unnoised(
     kept |= places_of_numbers(fitted)
     secrets: dict[float, str] = {}
     for without in _without_noise(estimator, plain, own, params):
-        secrets = places_of_numbers(without) | secrets
+        exact = places_of_numbers(without)
+        # Pairs that were sampled again are of the reference, and may be the same ones.
+        secrets |= {
+            value: place
+            for value, place in exact.items()
+            if place.partition(".")[0] not in DESCRIBED
+        }
     known = KnownNoise.of(fitted)
     if known is not None:  # with what the fit chose, such as a penalty
         answer = _placed("answer", known.answer(own))

@@ -23,7 +23,7 @@ from skparisk.audit._releases import (
 
 __all__ = ["WorstNeighbor", "find_worst_neighbor", "search", "worst_pair"]
 
-_FEWEST_TRIALS = 10
+_FEWEST_TRIALS, _TRIALS = 10, 400
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def find_worst_neighbor(
     y: ArrayLike | None = None,
     *,
     box: Any = None,
-    n_trials: int = 400,
+    n_trials: int = _TRIALS,
     fit_params: Mapping[str, Any] | None = None,
     random_state: Any = None,
 ) -> WorstNeighbor:
@@ -167,15 +167,17 @@ def find_worst_neighbor(
         )
     database: Records = (data,) if y is None else (data, np.array(y))
     answer, known = _answer_of(estimator, database, dict(fit_params or {}))
-    return search(answer, known, database, box, n_trials, random_state)
+    options = {"box": box, "n_trials": n_trials, "random_state": random_state}
+    return search(answer, known, database, **options)
 
 
 def search(
     answer: Callable[[Records], NDArray[np.float64]],
     known: KnownNoise | None,
     database: Records,
-    box: Any,
-    n_trials: int,
+    *,
+    box: Any = None,
+    n_trials: int = _TRIALS,
     random_state: Any,
 ) -> WorstNeighbor:
     """Search a box for the record that moves an answer most."""
@@ -190,7 +192,7 @@ def search(
             return float(np.linalg.norm(moved))
         white = known.noise.shape.whiten(moved[np.newaxis])[0]
         norm = float(np.linalg.norm(white, ord=known.law.norm))
-        return norm / known.noise.noise_scale if known.noise.steps else np.inf
+        return norm / known.noise.noise_scale
 
     best = 0, space.corner(rng)
     largest = distance(*best)
@@ -285,7 +287,7 @@ class _Box:
         last = point[-1]
         if self.labels is None:
             return features, float(last)
-        return features, self.labels[round(float(last))]
+        return features, self.labels[round(float(last))].item()
 
 
 def _replaced(
@@ -318,7 +320,9 @@ def _answer_of(
     known = KnownNoise.of(fitted)
     if known is not None:
         return known.answer, known
-    if hasattr(fitted, "certificate_"):
+    other = tuple(np.roll(part[1:], 1, axis=0) for part in database)
+    if known is None and hasattr(fitted, "certificate_"):
         estimator = clone(estimator).set_params(epsilon=np.inf)
-    places = places_of([fit_to(estimator, database, params)])
+    fits = [fit_to(estimator, each, params) for each in (database, other)]
+    places = places_of(fits)
     return lambda records: numbers_of(fit_to(estimator, records, params), places), None

@@ -1,0 +1,498 @@
+"""Audits of claims: their limits, what they look at, what they say and refuse."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import BaseEstimator, clone
+from sklearn.linear_model import Ridge
+
+from skparisk import (
+    AuditDisplay,
+    Certificate,
+    ClaimAudit,
+    IncompatibleError,
+    LearnedReference,
+    PrivacyLedger,
+    PrivateEstimator,
+    PrivateLogisticRegression,
+    PrivateMoments,
+    PrivateRidge,
+    SchemaReference,
+    SecretSample,
+    SensitivitySampler,
+    audit_claim,
+)
+from skparisk.audit import (
+    PairAttack,
+    ShareBeyond,
+    estimate_epsilon_lower_bound,
+    find_unnoised,
+    find_worst_neighbor,
+)
+from skparisk.audit._claim_audit import share_p_value
+from skparisk.audit._distinguish import Counts
+from skparisk.audit._lower_bound import draw_releases
+from skparisk.audit._releases import Audited
+from skparisk.reference import TableReference
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 2))
+Y = X @ [1.0, 2.0] + RNG.normal(size=80)
+X_PUBLIC = RNG.normal(size=(200, 2))
+Y_PUBLIC = X_PUBLIC @ [1.0, 2.0] + RNG.normal(size=200)
+PUBLIC = {"X_reference": X_PUBLIC, "y_reference": Y_PUBLIC}
+FEW = {"n_releases": 40, "n_attacked": 1, "random_state": 0}
+CHEAP = SensitivitySampler(n_pairs=40, noise_shape="isotropic")
+RIDGE = PrivateRidge(gamma=0.2, sensitivity=CHEAP)
+EVIDENCE, NOTHING = "evidence against", "no evidence found"
+
+
+class NoisyMean(BaseEstimator):
+    """Not of this package: means with noise, and a number that may be missing."""
+
+    def __init__(self, scale=1.0):
+        self.scale = scale
+
+    def fit(self, X, y=None):
+        noise = np.random.default_rng().laplace(scale=self.scale, size=X.shape[1])
+        self.mean_ = np.round((np.mean(X, axis=0) + noise) * 2**20) / 2**20
+        self.big_ = np.zeros(2000)
+        if self.mean_[0] > 0:
+            self.sometimes_ = self.mean_[0]
+        self.nested_ = {"names": ["a"]}
+        return self
+
+
+# The bound
+
+
+def test_the_limits_are_those_of_scipy():
+    for hits, others, n in [(0, 0, 20), (20, 20, 20), (13, 4, 50), (1, 49, 50)]:
+        low, high = Counts(hits, others, n).limits(0.1)
+        exact = {"confidence_level": 0.9, "method": "exact"}
+        assert low == pytest.approx(stats.binomtest(hits, n).proportion_ci(**exact).low)
+        other = stats.binomtest(others, n).proportion_ci(**exact).high
+        assert high == pytest.approx(other)
+        assert low <= stats.binomtest(hits, n).proportion_ci(**exact).low
+
+
+def test_a_release_without_noise_is_as_far_apart_as_counts_can_tell():
+    for n in (100, 1000):
+        bound = estimate_epsilon_lower_bound(float, 1.0, 2.0, n_releases=n)
+        expected = Counts(n // 2, 0, n // 2).limits(0.05)
+        assert bound.epsilon == pytest.approx(math.log(expected[0] / expected[1]))
+    assert bound.n_hits == bound.n_tested == 500
+    assert bound.n_hits_neighbor == 0
+
+
+def test_equal_releases_are_not_told_apart():
+    """Also where they are constant, or no numbers."""
+    for value in (0.0, np.nan, np.inf):
+        bound = estimate_epsilon_lower_bound(
+            lambda _, size, value=value: np.full((size, 2), value), 0, 1, n_releases=40
+        )
+        assert bound.epsilon == 0
+
+
+def test_repeats_and_low_bits_give_noise_away():
+    def repeated(center, size):
+        return center + np.random.default_rng().choice([0.0, 0.3, 7.0], size=(size, 3))
+
+    bound = estimate_epsilon_lower_bound(repeated, 0.0, 0.1, n_releases=400)
+    assert bound.epsilon > 3
+
+    def doubles(center, size):
+        return center + np.random.default_rng().laplace(size=size)
+
+    bound = estimate_epsilon_lower_bound(doubles, 0, 1, n_releases=4000, random_state=0)
+    assert "low bits" in bound.distinguisher
+    assert "by the low bits of number 0." in str(bound)
+
+
+def test_either_database_may_have_the_likelier_event():
+    def alternating(database, size):
+        return database * (np.arange(size) % 2)
+
+    bounds = [
+        estimate_epsilon_lower_bound(alternating, *pair, n_releases=200, random_state=0)
+        for pair in ((0, 1), (1, 0))
+    ]
+    assert all(bound.epsilon > 1 for bound in bounds)
+    assert all(bound.n_hits_neighbor == 0 for bound in bounds)
+
+
+def test_delta_is_left_out_of_the_level():
+    known = {"n_releases": 1000, "random_state": 0}
+    without = estimate_epsilon_lower_bound(float, 0.0, 1.0, **known)
+    half = estimate_epsilon_lower_bound(float, 0.0, 1.0, delta=0.5, **known)
+    assert without.epsilon - 0.8 < half.epsilon < without.epsilon - 0.6
+    assert "at delta = 0.5" in str(half)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_releases_are_drawn_one_by_one_or_together(n_jobs):
+    def one(database):
+        return database + np.random.default_rng().normal(size=3)
+
+    def many(database, size):
+        return database + np.random.default_rng().normal(size=(size, 3))
+
+    for release in (one, many):
+        rows = draw_releases(release, 5.0, 50, n_jobs)
+        assert rows.shape == (50, 3)
+        assert len(np.unique(rows)) == 150
+
+
+@pytest.mark.parametrize(
+    ("release", "message"),
+    [
+        (lambda d: "no", "release must return numbers"),
+        (lambda d, size: np.zeros(3), "must return 40 releases along the first axis"),
+        (lambda d, size: 0.0, r"got shape \(\)"),
+        (lambda d: np.zeros(RNG.integers(1, 9)), "as many numbers in each call"),
+        (lambda d: np.zeros(d + 1), "as many numbers for the neighbor"),
+    ],
+)
+def test_releases_that_are_no_numbers_are_refused(release, message):
+    with pytest.raises(ValueError, match=message):
+        estimate_epsilon_lower_bound(release, 0, 1, n_releases=40)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_releases": 39}, "n_releases must be a whole number >= 40"),
+        ({"delta": 1.0}, r"delta must be a number in \(0, 1\)"),
+        ({"confidence": 0.2}, "confidence"),
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"random_state": "x"}, "random_state"),
+    ],
+)
+def test_parameters_of_a_bound_are_checked(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        estimate_epsilon_lower_bound(float, 0, 1, **({"n_releases": 40} | parameters))
+
+
+def test_same_draws_and_seed_give_the_same_bound():
+    rows = np.random.default_rng(0).normal(size=(40, 1))
+
+    def release(center, size):
+        return center + rows
+
+    known = {"n_releases": 40, "random_state": 3}
+    one, two = (estimate_epsilon_lower_bound(release, 0, 1, **known) for _ in range(2))
+    assert one == two
+
+
+# Shares of pairs
+
+
+def test_shares_have_exact_p_values():
+    """Those of a fixed risk, of an order statistic, and of any law of that mean."""
+    assert share_p_value(9, 100, 0.05) == pytest.approx(
+        stats.binomtest(9, 100, 0.05, alternative="greater").pvalue
+    )
+    assert share_p_value(9, 100, 0.05, failure_prob=0.1) > 0.1
+    risks = np.random.default_rng(0).beta(1, 19, size=200_000)  # K = m = 19
+    counts = np.random.default_rng(1).binomial(100, risks)
+    exact = share_p_value(12, 100, 0.05, n_sampled=19)
+    assert exact == pytest.approx(np.mean(counts >= 12), abs=0.004)
+    assert share_p_value(12, 100, 0.05, n_sampled=19, one_draw=False) >= exact
+    assert share_p_value(0, 9, 0.0) == share_p_value(9, 9, 1.0) == 1.0
+    assert share_p_value(1, 9, 0.0) == 0.0
+
+
+# Audits
+
+
+@pytest.fixture(scope="module")
+def found():
+    return audit_claim(RIDGE, X, Y, fit_params=PUBLIC, **FEW)
+
+
+def test_an_audit_says_what_it_found_and_never_private(found):
+    assert found.verdict == NOTHING
+    assert found.share.exact
+    assert found.share.n_pairs == 40
+    text, page = str(found), found._repr_html_()
+    assert "does not show that it is right" in text
+    assert "<strong>No evidence" in page
+    assert "is private" not in text
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert document["verdict"] == NOTHING
+    assert Certificate.from_dict(document["claim"]) == found.claim
+    assert hash(found.attacks) is not None
+
+
+def test_a_void_claim_is_said_to_be_void():
+    found = audit_claim(
+        PrivateRidge(epsilon=math.inf, sensitivity=CHEAP),
+        X,
+        Y,
+        fit_params=PUBLIC,
+        **FEW,
+    )
+    assert "The claim is void" in str(found)
+    assert found.share is None
+    assert found.to_dict()["attacks"][0]["allowed"] == "inf"
+    assert "any level is allowed" in str(found)
+
+
+@pytest.mark.parametrize("randomness", ["both", "implicit"])
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_the_noise_that_is_stated_is_what_a_pair_is_judged_by(law, randomness):
+    delta = 1e-6 if (law, randomness) == ("gaussian", "implicit") else 0.0
+    options = {"law": law, "randomness": randomness, "delta": delta}
+    model = clone(RIDGE).set_params(sensitivity=clone(CHEAP).set_params(**options))
+    found = audit_claim(model, X, Y, fit_params=PUBLIC, **FEW)
+    (attack,) = found.attacks
+    assert math.isfinite(attack.allowed)
+    assert (attack.delta > 0) == (law == "gaussian")
+    assert 0.5 < attack.allowed_accuracy < 1
+    assert found.verdict == NOTHING
+
+
+def test_pairs_of_a_box_count_as_they_are():
+    schema = SchemaReference({"a": (-3.0, 3.0), "b": (-3.0, 3.0)}, target=(-9.0, 9.0))
+    found = audit_claim(RIDGE, X, Y, fit_params={"X_reference": schema}, **FEW)
+    assert found.share.n_pairs == 40
+
+
+def test_several_draws_of_noise_a_pair_are_judged_too():
+    sampler = clone(CHEAP).set_params(randomness="both", n_draws=4)
+    model = clone(RIDGE).set_params(sensitivity=sampler)
+    found = audit_claim(model, X, Y, fit_params=PUBLIC, **FEW)
+    assert not found.share.contradicts
+
+
+def test_estimators_of_others_are_audited_with_a_claim():
+    found = audit_claim(NoisyMean(1e-3), X, claim=1.0, **FEW | {"n_releases": 200})
+    assert found.verdict == EVIDENCE
+    assert found.worst.contradicts
+    assert "There is evidence" in str(found)
+    risky = Certificate(1.0, risk=0.2, randomness="implicit")
+    found = audit_claim(
+        NoisyMean(1e-3), X, claim=risky, n_pairs=20, n_releases=100, random_state=0
+    )
+    assert not found.share.exact
+    assert found.share.contradicts
+    assert "by attacks" in str(found)
+    with pytest.raises(ValueError, match="claim must be given for a NoisyMean"):
+        audit_claim(NoisyMean(), X, **FEW)
+
+
+def test_a_model_that_learns_nothing_is_refused():
+    class Nothing(BaseEstimator):
+        def fit(self, X, y=None):
+            return self
+
+    with pytest.raises(ValueError, match="must learn numbers, but Nothing has none"):
+        audit_claim(Nothing(), X, claim=1.0, **FEW)
+
+
+def test_given_pairs_are_attacked_and_canaries_searched():
+    pair = ((X[:40], Y[:40]), (np.vstack([[[9.0, 9.0]], X[1:40]]), Y[:40]))
+    found = audit_claim(RIDGE, X, Y, pairs=[pair], fit_params=PUBLIC, **FEW)
+    assert found.share is None
+    assert found.worst.allowed > 1  # more than the claim: outside of its risk
+    found = audit_claim(RIDGE, X, Y, pairs="canary", fit_params=PUBLIC, **FEW)
+    assert found.worst_neighbor.epsilon == pytest.approx(found.worst.allowed, rel=0.01)
+    assert "Worst neighbor found" in str(found)
+    assert found.to_dict()["worst_neighbor"]["n_trials"] == 400
+    found = audit_claim(NoisyMean(), X, pairs="canary", claim=9.0, **FEW)
+    assert "the answer moves by" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"pairs": "all"}, "pairs must be 'sampled', 'canary' or a list"),
+        ({"pairs": [(X, X)]}, "pairs must be"),
+        ({"pairs": []}, "pairs must be"),
+        ({"n_records": 80}, "X must have more than n_records=80 rows"),
+        ({"n_pairs": 41}, r"n_pairs must be in \[1, 40\]"),
+        ({"n_attacked": 0}, "n_attacked"),
+        ({"n_releases": 3}, "n_releases"),
+    ],
+)
+def test_parameters_of_an_audit_are_checked(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        audit_claim(NoisyMean(), X, claim=1.0, **FEW | parameters)
+
+
+def test_what_cannot_be_audited_is_refused():
+    with pytest.raises(ValueError, match="or be a callable that maps a database"):
+        audit_claim(3, X, claim=1.0, **FEW)
+    with pytest.raises(ValueError, match="with a claim such as"):
+        audit_claim(lambda database: 1.0, X, **FEW)
+    with pytest.raises(ValueError, match="must not be 'canary' with a callable"):
+        audit_claim(lambda database: 1.0, X, claim=1.0, pairs="canary", **FEW)
+    secret = SensitivitySampler(reference=SecretSample(0.5))
+    with pytest.raises(IncompatibleError, match="which records of one database"):
+        audit_claim(PrivateRidge(sensitivity=secret), X, Y, **FEW)
+    schema = SchemaReference({"a": (-3.0, 3.0), "b": (-3.0, 3.0)}, target=(-9.0, 9.0))
+    learned = SensitivitySampler(reference=LearnedReference(schema, epsilon=1.0))
+    rows = np.tile(X, (5, 1)), np.tile(Y, 5)
+    with pytest.raises(IncompatibleError, match="would learn it anew"):
+        audit_claim(PrivateRidge(sensitivity=learned), *rows, **FEW)
+
+
+def test_a_ledger_is_not_charged():
+    with PrivacyLedger(epsilon=1.0) as ledger:
+        for look in (
+            lambda: audit_claim(NoisyMean(), X, claim=1.0, **FEW),
+            lambda: find_worst_neighbor(np.mean, X),
+            lambda: find_unnoised(Ridge(), X, Y, plain=Ridge()),
+        ):
+            with pytest.raises(IncompatibleError, match="outside of the ledger"):
+                look()
+    assert not ledger.releases
+
+
+def test_an_outside_tool_meets_no_warning():
+    """With a fitted sampler; that warnings are errors here is the test."""
+    fitted = RIDGE.fit(X, Y, **PUBLIC)
+    pair = (X, Y), (X[::-1].copy(), Y)
+    audited = Audited.of(RIDGE, pair, PUBLIC, None)
+    assert audited.release((X, Y)).shape[0] >= 3
+    model = PrivateRidge(gamma=0.2, sensitivity=fitted.sampler_).fit(X, Y)
+    assert model.coef_.shape == (2,)
+
+
+# The worst neighbor, and numbers without noise
+
+
+def test_the_worst_neighbor_of_a_mean_is_an_end_of_the_box():
+    found = find_worst_neighbor(np.mean, X[:10], box=[(-9, 9), (-1, 1)], random_state=0)
+    assert abs(np.array(found.record)).tolist() == [9.0, 1.0]
+    changed = found.neighbor_of(X[:10])[0]
+    assert np.count_nonzero((changed != X[:10]).any(axis=1)) == 1
+    moved = abs(np.mean(changed) - np.mean(X[:10]))
+    assert moved == pytest.approx(found.distance)
+
+
+def test_a_search_knows_targets_labels_and_the_noise():
+    model = PrivateRidge(sensitivity="bound", x_norm=3.0, y_bounds=(-5.0, 5.0))
+    found = find_worst_neighbor(model, X, Y, n_trials=20, random_state=0)
+    assert found.epsilon is None  # it states no sampled pairs
+    assert Y.min() <= found.target <= Y.max()
+    found = find_worst_neighbor(
+        RIDGE, X, Y, n_trials=10, fit_params=PUBLIC, random_state=0
+    )
+    assert found.epsilon == pytest.approx(found.distance)
+
+    def shares(X, y):
+        return np.mean(y == "b")
+
+    labels = np.array(["a", "b"])[(Y > 0).astype(int)]
+    found = find_worst_neighbor(shares, X, labels, n_trials=40, random_state=0)
+    assert found.distance == pytest.approx(1 / 80)
+    assert found.target in ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.mean, [1.0, 2.0]), "X must be a table of finite numbers"),
+        ((3, X), "estimator must have fit"),
+        ((np.mean, X, np.zeros((80, 2))), "y must be of shape"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        find_worst_neighbor(*arguments)
+
+
+@pytest.mark.parametrize("box", [[(0, 1)], [(1, 0), (0, 1)], [(0, 1, 2)] * 2])
+def test_a_box_has_two_bounds_for_each_column(box):
+    with pytest.raises(ValueError, match="box must have a lower and an upper bound"):
+        find_worst_neighbor(np.mean, X, box=box)
+    with pytest.raises(ValueError, match="box must have finite bounds"):
+        find_worst_neighbor(np.mean, X, box=[(0, math.inf)] * 2)
+
+
+class Slots:
+    __slots__ = "value"
+
+    def __init__(self, value):
+        self.value = value
+
+
+class Keeps(Ridge):
+    """It keeps what it should not, in odd places."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.row_ = {"first": (float(X[0, 0]),), X[1, 1]: "key"}
+        self.bytes_ = X[2].tobytes()
+        self.objects_ = np.array([y[3], "text"], dtype=object)
+        self.names_ = np.array(["a"])
+        self.slots_ = Slots(X[4, 1])
+        self.me_ = self
+        return self
+
+
+def test_numbers_are_found_wherever_they_are():
+    found = find_unnoised(Keeps(), X, Y, plain=Ridge())
+    places = {one.place: one.source for one in found}
+    assert places["row_.first.0"] == "X"
+    assert places["objects_.0"] == "y"
+    assert places["coef_.0"] == "coef_.0"
+    assert "row_.key 1" in places
+    assert places["slots_.value"] == "X"
+    assert "pickle" in places
+    assert {one.value for one in found} > {X[2, 0], X[1, 1]}
+
+
+def test_nothing_is_found_on_models_of_the_package():
+    assert not find_unnoised(RIDGE, X, Y, fit_params=PUBLIC)
+    assert not find_unnoised(PrivateMoments(), X, Y, fit_params=PUBLIC)
+    with pytest.raises(ValueError, match="plain must be given for a Ridge"):
+        find_unnoised(Ridge(), X, Y)
+    with pytest.raises(ValueError, match="at least 4 records"):
+        find_unnoised(Ridge(), X[:3], Y[:3], plain=Ridge())
+
+
+def test_a_model_that_cannot_be_pickled_has_its_numbers_looked_at():
+    class Local(Ridge):
+        pass
+
+    assert find_unnoised(Local(), X, Y, plain=Ridge())
+
+
+# The picture
+
+
+def test_the_picture_has_a_bar_for_each_pair():
+    pytest.importorskip("matplotlib").use("agg")
+    attacks = (
+        PairAttack(1.5, 1.0, 0.0, 0.7, 0.6, "repeats"),
+        PairAttack(0.5, math.inf, 0.0, 0.6, 1.0, "repeats"),
+    )
+    share = ShareBeyond(10, 9, 0.1, 1e-9, 0.01, exact=True)
+    audit = ClaimAudit("it", Certificate(1.0), 0.95, 100, attacks, share)
+    display = AuditDisplay.from_audit(audit)
+    assert [bar.get_height() for bar in display.bars_] == [1.5, 0.5]
+    assert len(display.marks_.get_offsets()) == 1
+    assert audit.worst is attacks[0]
+    assert AuditDisplay(audit).plot(display.ax_).ax_ is display.ax_
+    with pytest.raises(ValueError, match="audit must be a ClaimAudit"):
+        AuditDisplay(3)
+
+
+def test_a_function_and_a_classifier_are_audited():
+    found = audit_claim(lambda database: np.sum(database[0] > 9), X, claim=1.0, **FEW)
+    assert found.verdict == NOTHING
+    labels = {"y_reference": (Y_PUBLIC > 0).astype(int)}
+    model = PrivateLogisticRegression(gamma=0.2, sensitivity=CHEAP)
+    found = audit_claim(model, X, (Y > 0) * 1, fit_params=PUBLIC | labels, **FEW)
+    assert found.verdict == NOTHING
+
+
+def test_a_wrapped_estimator_is_compared_with_a_plain_fit():
+    model = PrivateEstimator(Ridge(), sensitivity=CHEAP)
+    table = {"X_reference": TableReference(X_PUBLIC, Y_PUBLIC)}
+    assert not find_unnoised(model.set_params(gamma=0.2), X, Y, fit_params=table)
