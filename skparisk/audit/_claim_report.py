@@ -141,7 +141,7 @@ class ClaimAudit:
     >>> from skparisk.mechanisms import LaplaceMechanism
     >>> mechanism = LaplaceMechanism(sensitivity=1.0, epsilon=1.0)
     >>> def release(database, size):
-    ...     return mechanism.release(np.full((size, 1), database[0].sum()) / 4)
+    ...     return mechanism.release(np.full((size, 1), 4 * database[0].sum()))
     >>> X = np.arange(5.0)[:, np.newaxis] % 2
     >>> found = audit_claim(release, X, claim=mechanism, n_releases=500, random_state=0)
     >>> found.verdict
