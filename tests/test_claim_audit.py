@@ -35,7 +35,7 @@ from skparisk.audit import (
 from skparisk.audit._claim_audit import share_p_value
 from skparisk.audit._distinguish import Counts
 from skparisk.audit._lower_bound import draw_releases
-from skparisk.audit._releases import Audited
+from skparisk.audit._releases import Audited, KnownNoise, numbers_of
 from skparisk.reference import TableReference
 
 RNG = np.random.default_rng(0)
@@ -360,6 +360,13 @@ def test_an_outside_tool_meets_no_warning():
     assert audited.release((X, Y)).shape[0] >= 3
     model = PrivateRidge(gamma=0.2, sensitivity=fitted.sampler_).fit(X, Y)
     assert model.coef_.shape == (2,)
+
+
+def test_numbers_that_a_fit_does_not_have_are_missing():
+    found = numbers_of(NoisyMean().fit(X), {"mean_": 3, "gone_.part": 1})
+    assert np.isnan(found).tolist() == [False, False, True, True]
+    exact = clone(RIDGE).set_params(epsilon=math.inf).fit(X, Y, **PUBLIC)
+    assert KnownNoise.of(exact) is None
 
 
 # The worst neighbor, and numbers without noise
