@@ -78,11 +78,16 @@ class BesidePublicMixin:
             )
 
     def _find_public_fit(
-        self, source: SensitivitySource, query: Query, data: TrainingData
+        self,
+        source: SensitivitySource,
+        query: Query,
+        data: TrainingData,
+        usual: Query | None = None,
     ) -> PublicFit | None:
         """Return the fit on public records that a release is compared with, if any.
 
-        Before the release, after which the reference is no longer there.
+        Before the release, after which the reference is no longer there. `usual` is
+        what is asked of public records alone, unless it is the same query.
         """
         table = public_table(source, data.table)
         if isinstance(table, str) or data.reference_is_private:
@@ -90,8 +95,9 @@ class BesidePublicMixin:
         assert isinstance(source, SensitivitySampler)
         known = source.n_records
         n_records = data.n_records if known is None else int(known)
-        public = PublicFit.of(table, query, data, n_records)
-        if self.combine is not None and public.whole is None:
+        public = PublicFit.of(table, query, data, n_records, usual)
+        parts = (public, public.alike)
+        if self.combine is not None and any(each.whole is None for each in parts):
             self._refuse_combine(f"{query} has no answer on all of them together")
         return public
 
@@ -117,12 +123,15 @@ class BesidePublicMixin:
         self.released_ = released
         self.private_weight_, self.reference_shift_ = 1.0, None
         self.reference_comparison_ = None
-        if public is None:
+        if public is None or (is_simulated() and self.combine is None):
             return
-        if hasattr(self, "score") and not is_simulated():
-            self.reference_comparison_ = public.compare(released, score)
+        scored = score if hasattr(self, "score") else None
+        alone = public.alone(scored)
+        if scored is not None and not is_simulated():
+            self.reference_comparison_ = public.compare(released, alone, scored)
         if self.combine is not None:
             assert self.sampler_ is not None
+            assert alone.values is not None
             weighed = public.weigh_with(released, self.sampler_)
             self.private_weight_, self.reference_shift_ = weighed.weight, weighed.shift
-            unpack(self, weighed.values)
+            unpack(self, alone.values + weighed.correction)

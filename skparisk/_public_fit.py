@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from skparisk.reference._comparison import ReferenceComparison
 from skparisk.reference._records import Schema, n_rows, take_rows
 from skparisk.sensitivity import SensitivitySampler
 
-__all__ = ["PublicFit", "Score"]
+__all__ = ["Alone", "PublicFit", "Score"]
 
 Floats = NDArray[np.float64]
 # Score of the model that an answer makes, on records and targets as queries have them.
@@ -32,6 +33,17 @@ Score = Callable[[Floats, Any, Any], float]
 _N_FOLDS = 5
 # Fits, each without one record, that tell how far the one of all of them may be off.
 _N_LEFT_OUT = 100
+
+
+class Alone(NamedTuple):
+    """Numbers that public records come to alone, and scores of five such fits.
+
+    Each of these is of four fifths of the records, on the others; None if there is no
+    score. There may be no numbers either.
+    """
+
+    values: Floats | None
+    scores: Floats | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,23 +60,33 @@ class PublicFit:
 
     n_records : int
         Of how many records the query is to be released.
+
+    usual : Query or None
+        What one would ask if there were no noise, where that is another query.
     """
 
     query: Query
     X: Any
     y: Any
     n_records: int
+    usual: Query | None = None
 
     @classmethod
     def of(
-        cls, table: TableReference, query: Query, data: TrainingData, n_records: int
+        cls,
+        table: TableReference,
+        query: Query,
+        data: TrainingData,
+        n_records: int,
+        usual: Query | None,
     ) -> PublicFit:
         """Return the fit on a table, in the form that private records have."""
         form: Form = (
             "array" if Schema.of(data.features).container == "array" else "given"
         )
         pool = table.pool.in_form(form if query.any_table else "numbers")
-        return cls(query, pool.X, pool.y if query.needs_y else None, n_records)
+        y = pool.y if query.needs_y else None
+        return cls(query, pool.X, y, n_records, usual)
 
     @property
     def n_public(self) -> int:
@@ -74,6 +96,14 @@ class PublicFit:
     def whole(self) -> Floats | None:
         """The answer on all rows."""
         return self.answer(np.arange(self.n_public))
+
+    @cached_property
+    def alike(self) -> PublicFit:
+        """The fit whose penalty for each record is that of the release."""
+        query = self.query.resized(self.n_public / self.n_records)
+        if query is self.query and self.usual is None:
+            return self
+        return replace(self, query=query, usual=None)
 
     def answer(self, rows: NDArray[np.intp]) -> Floats | None:
         """Return the answer on some rows, or None where there is none.
@@ -90,12 +120,6 @@ class PublicFit:
             return None
         return np.asarray(answer, dtype=np.float64)
 
-    def bias(self, answer: Floats) -> Floats:
-        """Return what an answer is off by, as its penalty is that of more records."""
-        share = self.n_public / self.n_records
-        other = replace(self, query=self.query.resized(share)).whole
-        return np.zeros_like(answer) if other is None else answer - other
-
     def variances(self, answer: Floats) -> Floats | None:
         """Return the jackknife's variances of the answer on all rows."""
         every = np.random.default_rng(self.n_public).permutation(self.n_public)
@@ -109,49 +133,80 @@ class PublicFit:
         return np.asarray((self.n_public - 1) * np.mean(moved, axis=0))
 
     def weigh_with(self, released: Floats, sampler: SensitivitySampler) -> Weighed:
-        """Return what a release and the answer on all rows come to together."""
+        """Return by how much to correct what public records come to alone."""
         assert isinstance(sampler.mechanism_, AdditiveNoise)
-        answer = self.whole
+        alike = self.alike
+        answer = alike.whole
         assert answer is not None
         moments = sampling_moments(
             sampler.pairs_, sampler.n_records_, str(sampler.certificate_.relation)
         )
         ratio = self.n_records / self.n_public
         # Pairs that are drawn from few rows differ by too much, as rows repeat.
-        variances = self.variances(answer) if 2 * ratio > 1 else None
+        variances = alike.variances(answer) if 2 * ratio > 1 else None
         if variances is not None:
             moments = moments._replace(scales=np.sqrt(variances / ratio))
         return weigh(
-            released,
-            answer,
+            released - answer,
             noise=sampler.mechanism_.covariance(),
             private=moments.matrix(),
             ratio=ratio,
-            bias=self.bias(answer),
+            weights=self.query.output_weights(self.X, len(answer)),
         )
 
-    def compare(self, released: Floats, score: Score) -> ReferenceComparison | None:
-        """Compare a release with fits on four fifths of the rows; None without any."""
-        if self.y is None or self.n_public < 2 * _N_FOLDS:
+    def alone(self, score: Score | None) -> Alone:
+        """Return what public records come to alone.
+
+        By the usual query, which no noise is a reason to depart from, unless that of
+        the release has a better score by more than a standard error.
+        """
+        if self.usual is None:
+            return Alone(self.whole, self._scores(score))
+        usual = replace(self, query=self.usual, usual=None).alone(score)
+        other = self.alike.alone(score)
+        if usual.scores is not None and other.scores is not None:
+            gains = other.scores - usual.scores
+            if gains.mean() > gains.std(ddof=1) / math.sqrt(len(gains)):
+                return other
+        return other if usual.values is None else usual
+
+    def compare(
+        self, released: Floats, alone: Alone, score: Score
+    ) -> ReferenceComparison | None:
+        """Compare a release with public records alone; None without any score."""
+        if alone.scores is None:
             return None
+        private = self._told(score, released, self._folds()[0])
+        if private is None:
+            return None
+        sizes = [len(held) for held in self._folds()[1]]
+        return ReferenceComparison(
+            private,
+            float(np.average(alone.scores, weights=sizes)),
+            self.n_public,
+            self.n_records,
+        )
+
+    def _folds(self) -> tuple[NDArray[np.intp], list[NDArray[np.intp]]]:
+        """Return all rows, in the order of targets, and five parts with all classes."""
         mixed = np.random.default_rng(self.n_public).permutation(self.n_public)
-        # Dealt in the order of targets, so that all folds have all classes.
         keys = np.asarray(self.y).reshape(self.n_public, -1)[mixed, 0]
         order = mixed[np.argsort(keys, kind="stable")]
-        total = 0.0
-        for fold in range(_N_FOLDS):
-            held = order[fold::_N_FOLDS]
+        return order, [order[fold::_N_FOLDS] for fold in range(_N_FOLDS)]
+
+    def _scores(self, score: Score | None) -> Floats | None:
+        """Return scores of fits on four fifths of the rows; None if any has none."""
+        if score is None or self.y is None or self.n_public < 2 * _N_FOLDS:
+            return None
+        order, folds = self._folds()
+        scores = []
+        for held in folds:
             answer = self.answer(np.setdiff1d(order, held))
             told = None if answer is None else self._told(score, answer, held)
             if told is None:
                 return None
-            total += told * len(held)
-        private = self._told(score, released, order)
-        if private is None:
-            return None
-        return ReferenceComparison(
-            private, total / self.n_public, self.n_public, self.n_records
-        )
+            scores.append(told)
+        return np.array(scores)
 
     def _told(
         self, score: Score, answer: Floats, rows: NDArray[np.intp]

@@ -6,72 +6,81 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 __all__ = ["Weighed", "kept_of_noise", "weigh"]
 
 Floats = NDArray[np.float64]
 
-# Of releases from people alike, how many are taken for those of other people.
-_FALSE_ALARMS = 0.05
-# Fourth moment of Laplace noise of variance 1, minus one: the variance of its square.
-_SQUARES_VARY = 5.0
-_HALVINGS = 60
-_MOST = 2.0**_HALVINGS
 # Of a variance of 1: what is singular but for rounding can be solved for.
 _RIDGE = 2.0**-36
+# Of the mean weight: along what public records do not tell apart, others may differ.
+_LEAST_WEIGHT = 2.0**-10
+# Logarithms of how much larger a shift is than the error of the public fit.
+_LOG_ODDS = np.linspace(-12.0, 60.0, 721)
 
 
 @dataclass(frozen=True, eq=False)
 class Weighed:
-    """What a release and a public fit come to together.
+    """What a release tells of how far a public fit is off.
 
     Parameters
     ----------
-    values : ndarray of shape (n_outputs,)
-        The weighed numbers.
+    correction : ndarray of shape (n_outputs,)
+        What is to be added to the public fit.
 
     weight : float
         Mean weight of the release among the outputs, in [0, 1].
 
     shift : ndarray of shape (n_outputs,)
-        Standard deviations of what public and private people differ in, 0 without a
-        sign of it. In units of the outputs.
+        Standard deviations of what public and private people differ in, in units of the
+        outputs: the median of what it may be.
     """
 
-    values: Floats
+    correction: Floats
     weight: float
     shift: Floats
 
 
 def weigh(
-    released: Floats,
-    public: Floats,
+    distance: Floats,
     *,
     noise: Floats,
     private: Floats,
     ratio: float,
-    bias: Floats,
+    weights: Floats | None,
 ) -> Weighed:
-    """Return the weighed mean of least error of a release and a public fit.
+    """Return the correction of least expected error, from a release less a public fit.
 
     `noise` is the covariance of the noise, `private` that of the private fit over
-    people drawn by chance; that of the public fit is `ratio` times the latter, and it
-    is off by something like `bias` besides.
+    people drawn by chance, and that of the public fit is `ratio` times the latter. What
+    the populations differ in is as likely in any direction that costs as much by
+    `weights`, or, without these, that varies as much between people.
     """
-    distance = released - public
-    largest = np.sqrt(np.diag(noise + private * (1 + ratio)) + bias**2)
-    units = np.where(largest > 0, largest, 1.0)  # so that matrices are correlations
-    noise, private = (each / np.outer(units, units) for each in (noise, private))
-    of_public = ratio * private + np.outer(bias / units, bias / units)
+    n_outputs = len(distance)
+    units, noise, private = _in_units(noise, private, ratio)
+    distance = distance / units
     of_release = noise + private
-    shift = estimate_shift(distance / units, of_public + of_release, private)
-    of_public = of_public + shift
-    gain = _gain(of_public, of_release)
+    if weights is None:
+        shape = private
+    else:
+        weights = weights * np.outer(units, units)
+        lifted = _lifted(weights, _LEAST_WEIGHT)
+        shape = np.asarray(np.linalg.inv(lifted), dtype=np.float64)
+    # Along directions in which chance is independent, and shifts are alike.
+    turn = np.linalg.inv(np.linalg.cholesky(_lifted(shape, _RIDGE)))
+    chance = of_release + ratio * private + _RIDGE * np.eye(n_outputs)
+    variances, axes = np.linalg.eigh(turn @ chance @ turn.T)
+    turn = axes.T @ turn
+    usual = ratio * np.trace(turn @ private @ turn.T) / n_outputs
+    shifts = usual * np.exp(_LOG_ODDS)
+    chances = _posterior((turn @ distance) ** 2, variances + shifts[:, None])
+    inverse = chances @ (1 / (variances + shifts[:, None]))
+    gain = np.eye(n_outputs) - of_release @ (turn.T * inverse) @ turn
+    middle = shifts[np.searchsorted(np.cumsum(chances), 0.5)]
     return Weighed(
-        public + units * (gain @ (distance / units)),
-        float(np.clip(np.trace(gain) / len(gain), 0.0, 1.0)),
-        units * np.sqrt(np.diag(shift)),
+        units * (gain @ distance),
+        float(np.clip(np.trace(gain) / n_outputs, 0.0, 1.0)),
+        units * np.sqrt(middle * np.diag(shape)),
     )
 
 
@@ -80,46 +89,35 @@ def kept_of_noise(noise: Floats, private: Floats, ratio: float) -> Floats:
 
     As for `weigh`, with public people who are like the private ones.
     """
+    units, noise, private = _in_units(noise, private, ratio)
+    both = noise + (1 + ratio) * private
+    gain = ratio * private @ np.linalg.pinv(both, hermitian=True)
+    return units[:, None] * gain / units
+
+
+def _in_units(
+    noise: Floats, private: Floats, ratio: float
+) -> tuple[Floats, Floats, Floats]:
+    """Return units of the outputs, and covariances in these: no variance is above 1."""
     largest = np.sqrt(np.diag(noise + private * (1 + ratio)))
     units = np.where(largest > 0, largest, 1.0)
-    noise, private = (each / np.outer(units, units) for each in (noise, private))
-    return units[:, None] * _gain(ratio * private, noise + private) / units
+    scales = np.outer(units, units)
+    return units, noise / scales, private / scales
 
 
-def _gain(of_public: Floats, of_release: Floats) -> Floats:
-    return of_public @ np.linalg.pinv(of_public + of_release, hermitian=True)
+def _lifted(matrix: Floats, share: float) -> Floats:
+    """Return a matrix of which no direction has less than a share of their mean."""
+    mean = np.trace(matrix) / len(matrix)
+    return matrix + share * (mean if mean > 0 else 1.0) * np.eye(len(matrix))
 
 
-def estimate_shift(distance: Floats, covariance: Floats, spread: Floats) -> Floats:
-    """Return the covariance of what people of two populations differ in.
+def _posterior(squares: Floats, variances: Floats) -> Floats:
+    """Return how likely each shift is, for squares of such variances.
 
-    Outputs whose distance is beyond what chance explains are first, each by itself;
-    then a multiple of `spread`, the least that makes the other distance no surprise.
+    Before these are known its mean is what is usual, and it is more than c times that
+    with probability 1 / (1 + c)^2.
     """
-    n_outputs = len(distance)
-    # Tail of Laplace noise, which is heavier than that of its sums and of answers.
-    limit = np.log(n_outputs / _FALSE_ALARMS) ** 2 / 2
-    variances = np.diag(covariance)
-    single = np.where(distance**2 > limit * variances, distance**2 - variances, 0.0)
-    shift = np.diag(single)
-    most = n_outputs - ndtri(_FALSE_ALARMS) * np.sqrt(_SQUARES_VARY * n_outputs)
-
-    # Along directions in which chance and spread are independent, and chance is 1.
-    root = np.linalg.cholesky(covariance + shift + _RIDGE * np.eye(n_outputs))
-    turned = np.linalg.solve(root, np.linalg.solve(root, spread).T)
-    shares, axes = np.linalg.eigh((turned + turned.T) / 2)
-    squares = (axes.T @ np.linalg.solve(root, distance)) ** 2
-
-    def surprising(multiple: float) -> bool:
-        return bool(np.sum(squares / (1 + multiple * np.maximum(shares, 0.0))) > most)
-
-    if not surprising(0.0):
-        return shift
-    low, high = 0.0, 1.0
-    # No spread explains a distance along what does not vary between samples.
-    while surprising(high) and high < _MOST:
-        low, high = high, 2 * high
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if surprising(middle) else (low, middle)
-    return shift + high * spread
+    before = -2 * np.logaddexp(0, _LOG_ODDS) - np.logaddexp(0, -_LOG_ODDS)
+    log = before - np.sum(np.log(variances) + squares / variances, axis=1) / 2
+    chances = np.exp(log - log.max())
+    return np.asarray(chances / chances.sum())

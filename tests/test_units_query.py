@@ -13,7 +13,12 @@ from skparisk.queries import (
     RidgeQuery,
     UnitsQuery,
 )
-from skparisk.queries._units import in_units, penalty_of, units_of
+from skparisk.queries._units import (
+    in_units,
+    penalty_of,
+    units_of,
+    with_penalty,
+)
 from skparisk.reference import Domain, Interval, TableReference
 
 RNG = np.random.default_rng(0)
@@ -86,6 +91,13 @@ def test_more_records_have_a_larger_penalty():
     assert query.classes is None
     assert query.needs_y
     assert "in other units" in str(query)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_another_penalty_leaves_all_else_as_it_is(query):
+    changed = with_penalty(UnitsQuery(query, UNITS), 7.0)
+    assert penalty_of(changed) == 7.0
+    assert with_penalty(changed, penalty_of(query)) == UnitsQuery(query, UNITS)
 
 
 def test_units_are_powers_of_2_next_to_deviations():

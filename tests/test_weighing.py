@@ -2,145 +2,167 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 
-from skparisk._weighing import estimate_shift, weigh
+from skparisk._weighing import kept_of_noise, weigh
 
 K = 6
 ROOT = np.random.default_rng(0).normal(size=(K, K)) * [1.0, 1.0, 1.0, 10.0, 0.1, 1.0]
 SPREAD = ROOT.T @ ROOT
-NONE = np.zeros(K)
+WEIGHTS = np.linalg.inv(SPREAD)
 NOISE = 9.0 * np.diag(np.diag(SPREAD))
 
 
 def simulate(rng, n_times, *, ratio, noise=NOISE, shift=0.0):
-    """Return a truth, noisy releases and public fits."""
-    truth = rng.normal(size=K)
+    """Return how far releases and public fits are from the truth."""
     error = rng.multivariate_normal(np.zeros(K), SPREAD, size=n_times)
     laplace = rng.laplace(scale=np.sqrt(0.5), size=(n_times, K))
-    released = truth + error + laplace @ np.linalg.cholesky(noise).T
-    public = rng.multivariate_normal(truth + shift, ratio * SPREAD, size=n_times)
-    return truth, released, public
+    released = error + laplace @ np.linalg.cholesky(noise).T
+    shifts = rng.multivariate_normal(np.zeros(K), (ratio + shift) * SPREAD, n_times)
+    return released, shifts
 
 
-def mean_square(values, truth):
+def mean_square(off):
     """Return the mean squared error, in units of the spread."""
-    off = np.atleast_2d(values - truth)
-    return np.einsum("ni,ij,nj->n", off, np.linalg.inv(SPREAD), off).mean()
+    return np.einsum("ni,ij,nj->n", off, WEIGHTS, off).mean()
+
+
+def weighed(distances, *, ratio, noise=NOISE, weights=WEIGHTS):
+    given = {"noise": noise, "private": SPREAD, "ratio": ratio, "weights": weights}
+    return [weigh(distance, **given) for distance in distances]
 
 
 @pytest.mark.parametrize("ratio", [0.2, 1.0, 5.0])
-def test_the_weights_are_those_of_the_least_error(ratio):
-    """As computed from the true covariances, where there is no sign of a shift."""
-    rng = np.random.default_rng(1)
-    truth, released, public = simulate(rng, 400, ratio=ratio)
-    best = ratio * SPREAD @ np.linalg.inv((1 + ratio) * SPREAD + NOISE)
-    weighed = [
-        weigh(*pair, noise=NOISE, private=SPREAD, ratio=ratio, bias=NONE)
-        for pair in zip(released, public, strict=True)
-    ]
-    quiet = [not each.shift.any() for each in weighed]
-    assert np.mean(quiet) > 0.9
-    by_hand = public + (released - public) @ best.T
-    values = np.array([each.values for each in weighed])
-    np.testing.assert_allclose(values[quiet], by_hand[quiet])
-    assert weighed[quiet.index(True)].weight == pytest.approx(np.trace(best) / K)
-    error = mean_square(by_hand, truth)
-    assert error < min(mean_square(released, truth), mean_square(public, truth))
-    for wrong in (0.5, 2.0):  # of the best weights
-        other = public + wrong * (released - public) @ best.T
-        assert mean_square(by_hand, truth) < mean_square(other, truth)
+@pytest.mark.parametrize("shift", [0.0, 1.0, 100.0])
+def test_no_worse_than_either_and_close_to_the_best_weights(ratio, shift):
+    """Those that know how far the two populations are apart, which is not told."""
+    released, public = simulate(
+        np.random.default_rng(1), 400, ratio=ratio, shift=shift * ratio
+    )
+    found = weighed(released - public, ratio=ratio)
+    error = mean_square(public + [each.correction for each in found])
+    apart = ratio * (1 + shift) * SPREAD
+    best = apart @ np.linalg.inv(apart + SPREAD + NOISE)
+    least = mean_square(public + (released - public) @ best.T)
+    assert error < 2 * least
+    assert error < 1.05 * min(mean_square(released), mean_square(public))
 
 
-def test_a_shift_of_one_output_is_found_there():
-    """It is corrected, while the others stay with the public fit."""
-    rng = np.random.default_rng(2)
-    _, (released,), (public,) = simulate(rng, 1, ratio=0.2)
-    units = np.sqrt(np.diag(SPREAD))
-    public[3] += 100 * units[3]
-    weighed = weigh(released, public, noise=NOISE, private=SPREAD, ratio=0.2, bias=NONE)
-    assert np.flatnonzero(weighed.shift).tolist() == [3]
-    assert abs(weighed.values[3] - released[3]) < 0.2 * units[3]
+def test_the_weight_is_averaged_over_how_far_people_differ():
+    """As integrated by itself, for one output."""
+    noise, spread, ratio, distance = 0.7, 1.3, 0.5, 4.0
+    public = ratio * spread
+
+    def density(shift):
+        chance = noise + (1 + ratio) * spread + shift
+        before = 2 / public / (1 + shift / public) ** 3
+        return before * np.exp(-(distance**2) / chance / 2) / np.sqrt(chance)
+
+    def gain(shift):
+        return (public + shift) / (noise + spread + public + shift)
+
+    total = quad(density, 0, np.inf)[0]
+    known = quad(lambda shift: gain(shift) * density(shift), 0, np.inf)[0] / total
+    square = [np.array([[each]]) for each in (noise, spread, 1.0)]
+    found = weigh(
+        np.array([distance]),
+        noise=square[0],
+        private=square[1],
+        ratio=ratio,
+        weights=square[2],
+    )
+    assert found.weight == pytest.approx(known, rel=1e-3)
+    np.testing.assert_allclose(found.correction, known * distance, rtol=1e-3)
+    below = quad(density, 0, found.shift[0] ** 2)[0] / total
+    assert below == pytest.approx(0.5, abs=0.05)
 
 
-def test_a_shift_of_all_outputs_is_found_together():
-    """No output by itself is a surprise, but all of them are: as little as it takes."""
-    distance = np.full(K, 2.5)
-    shift = estimate_shift(distance * np.sqrt(10), 10 * np.eye(K), np.eye(K))
-    most = K + 1.6449 * np.sqrt(5 * K)
-    share = distance @ distance * 10 / most - 10
-    np.testing.assert_allclose(shift, share * np.eye(K), rtol=1e-4)
+def test_a_distance_far_beyond_chance_is_a_shift():
+    """The release then stands, were it in other units by a factor of a million."""
+    far = 1e6 * np.sqrt(np.diag(SPREAD)) * [1, -1, 1, 1, -1, 1]
+    (found,) = weighed([far], ratio=0.2)
+    np.testing.assert_allclose(found.correction, far, rtol=1e-3)
+    assert found.weight > 0.999
+    (quiet,) = weighed([far / 1e6], ratio=0.2)
+    assert quiet.weight < 0.3
+    assert (found.shift > 1e4 * quiet.shift).all()
 
 
-def test_false_alarms_are_few_and_alarms_are_not_suppressed():
-    """Of Laplace noise, the heaviest tail; and twice the noise is noticed often."""
-    rng = np.random.default_rng(4)
-    covariance = NOISE + 1.2 * SPREAD
-    rates = []
-    for scale in (1.0, 3.0):
-        _, released, public = simulate(rng, 1000, ratio=0.2, noise=scale**2 * NOISE)
-        shifts = [estimate_shift(d, covariance, SPREAD) for d in released - public]
-        rates.append(np.mean([shift.any() for shift in shifts]))
-    assert rates[0] < 0.1
-    assert rates[1] > 0.5
+def test_noise_that_is_larger_than_all_else_is_left_out():
+    """Were it a thousand times as large as what the public fit may be off by."""
+    noise = 1e6 * NOISE
+    released, public = simulate(np.random.default_rng(3), 400, ratio=0.2, noise=noise)
+    found = weighed(released - public, ratio=0.2, noise=noise)
+    error = mean_square(public + [each.correction for each in found])
+    assert error < 1.05 * mean_square(public)
+    assert max(each.weight for each in found) < 0.01
 
 
-def test_the_estimate_does_not_depend_on_units():
+def test_a_shift_is_alike_in_what_it_costs():
+    """An output that weighs little may differ by more."""
+    noise = spread = np.eye(2)
+    distance = np.full(2, 3.0)
+    alike, unlike = (
+        weigh(distance, noise=noise, private=spread, ratio=1.0, weights=weights)
+        for weights in (np.eye(2), np.diag([1.0, 0.01]))
+    )
+    assert alike.correction[0] == pytest.approx(alike.correction[1])
+    assert unlike.correction[1] > 1.2 * unlike.correction[0]
+    assert unlike.shift[1] == pytest.approx(10 * unlike.shift[0], rel=0.1)
+
+
+@pytest.mark.parametrize("weights", [WEIGHTS, None])
+def test_the_estimate_does_not_depend_on_units(weights):
     units = np.array([1e-6, 1.0, 1e6, 3.0, 1.0, 0.5])
-    rng = np.random.default_rng(5)
-    bias = rng.normal(size=K)
-    _, (released,), (public,) = simulate(rng, 1, ratio=0.2, shift=30 * np.ones(K))
-    plain = weigh(released, public, noise=NOISE, private=SPREAD, ratio=0.2, bias=bias)
+    (distance,), _ = simulate(np.random.default_rng(5), 1, ratio=0.2, shift=30.0)
+    (plain,) = weighed([distance], ratio=0.2, weights=weights)
     scales = np.outer(units, units)
     scaled = weigh(
-        released * units,
-        public * units,
+        distance * units,
         noise=NOISE * scales,
         private=SPREAD * scales,
         ratio=0.2,
-        bias=bias * units,
+        weights=None if weights is None else weights / scales,
     )
-    np.testing.assert_allclose(scaled.values, plain.values * units, rtol=1e-6)
+    np.testing.assert_allclose(scaled.correction, plain.correction * units, rtol=1e-6)
     np.testing.assert_allclose(scaled.shift, plain.shift * units, rtol=1e-6)
     assert scaled.weight == pytest.approx(plain.weight)
 
 
-def test_outputs_that_do_not_vary():
-    """The release stands where it differs from the public value."""
-    private = np.diag([1.0, 0.0, 0.0])
-    weighed = weigh(
-        np.array([0.2, 5.0, 7.0]),
-        np.array([0.0, 5.0, 6.0]),
+def test_without_weights_people_differ_where_they_vary():
+    """As with the weights that make all of that variation cost the same."""
+    (distance,), _ = simulate(np.random.default_rng(6), 1, ratio=0.2)
+    known, unknown = (
+        weighed([distance], ratio=0.2, weights=weights)[0].correction
+        for weights in (WEIGHTS, None)
+    )
+    np.testing.assert_allclose(known, unknown, rtol=0.05, atol=1e-3)
+
+
+@pytest.mark.parametrize("weights", [np.diag([1.0, 1.0, 0.0]), None])
+def test_outputs_that_do_not_vary(weights):
+    """The release stands where it differs from the public value, and has no noise."""
+    found = weigh(
+        np.array([0.2, 0.0, 1.0]),
         noise=np.zeros((3, 3)),
-        private=private,
+        private=np.diag([1.0, 0.0, 0.0]),
         ratio=1.0,
-        bias=np.zeros(3),
+        weights=weights,
     )
-    np.testing.assert_allclose(weighed.values, [0.1, 5.0, 7.0], atol=1e-9)
-    assert weighed.shift[:2].tolist() == [0.0, 0.0]
+    assert 0.0 < found.correction[0] <= 0.2
+    np.testing.assert_allclose(found.correction[1:], [0.0, 1.0], atol=1e-3)
 
 
-def test_a_bias_of_the_public_fit_is_not_a_shift():
-    """The release has the say along it, and not elsewhere."""
-    bias = np.array([50.0, 0.0])
-    weighed = weigh(
-        np.array([50.0, 0.1]),
-        np.zeros(2),
-        noise=np.eye(2),
-        private=0.01 * np.eye(2),
-        ratio=1.0,
-        bias=bias,
+def test_nothing_at_all_is_no_correction():
+    nothing = np.zeros((2, 2))
+    found = weigh(
+        np.zeros(2), noise=nothing, private=nothing, ratio=1.0, weights=nothing
     )
-    assert not weighed.shift.any()
-    assert weighed.values[0] == pytest.approx(50.0, rel=0.01)
-    assert weighed.values[1] == pytest.approx(0.1 * 0.01 / 1.02)
+    np.testing.assert_array_equal(found.correction, 0.0)
+    np.testing.assert_array_equal(found.shift, 0.0)
 
 
-def test_a_distance_that_no_spread_explains_ends_the_search():
-    """Along what does not vary between samples, though outputs by themselves do."""
-    k = 40
-    spread = np.full((k, k), 1.0)
-    chance = np.eye(k)
-    distance = np.tile([2.0, -2.0], k // 2)
-    shift = estimate_shift(distance, chance, spread)
-    assert np.isfinite(shift).all()
-    assert (np.diag(shift) > 1e15).all()
+def test_what_is_kept_of_noise_is_by_the_best_weights_without_a_shift():
+    kept = kept_of_noise(NOISE, SPREAD, 0.2)
+    best = 0.2 * SPREAD @ np.linalg.inv(1.2 * SPREAD + NOISE)
+    np.testing.assert_allclose(kept, best, rtol=1e-6, atol=1e-9)

@@ -86,7 +86,7 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
             query, source, data, weighed=self.combine is not None
         )
         self.C_ = penalty_of(query)
-        public = self._find_public_fit(source, query, data)
+        public = self._find_public_fit(source, query, data, asked.usual(query))
         if isinstance(source, str):
             self._check_within(table)
             released = self._release_bounded(query, features, targets)

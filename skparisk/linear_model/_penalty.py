@@ -12,7 +12,7 @@ from skparisk.linear_model._penalty_choice import (
     PenaltyChoice,
     PenaltyChooser,
 )
-from skparisk.queries._units import LinearQuery, UnitsQuery, in_units
+from skparisk.queries._units import LinearQuery, UnitsQuery, in_units, with_penalty
 from skparisk.reference import LearnedReference, Reference, SecretSample, as_reference
 from skparisk.reference._secret import SecretDraw
 from skparisk.reference._table import TableReference
@@ -104,6 +104,12 @@ class AskedPenalty:
         )
         choice = chooser.choose()
         return query if choice is None else chooser.query(choice.chosen), choice
+
+    def usual(self, query: Any) -> Any:
+        """Return the query with the usual penalty; None where one was given."""
+        if not self.chosen and self.units is None:
+            return None
+        return with_penalty(query, USUAL_PENALTY)
 
     def _check_width(self, n_features: int) -> None:
         if self.units is not None and len(self.units) != n_features:

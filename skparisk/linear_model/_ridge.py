@@ -187,7 +187,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             query, source, data, weighed=self.combine is not None
         )
         self.alpha_ = penalty_of(query)
-        public = self._find_public_fit(source, query, data)
+        public = self._find_public_fit(source, query, data, asked.usual(query))
         if isinstance(source, str):
             released = self._release_bounded(query, features, targets)
         else:

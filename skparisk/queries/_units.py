@@ -154,8 +154,10 @@ def penalty_of(query: Any) -> Any:
     return query.alpha if isinstance(query, RidgeQuery) else query.C
 
 
-def with_penalty(query: LinearQuery, penalty: Any) -> LinearQuery:
+def with_penalty(query: Any, penalty: Any) -> Any:
     """Return a linear model with another penalty."""
+    if isinstance(query, UnitsQuery):
+        return replace(query, query=with_penalty(query.query, penalty))
     if isinstance(query, RidgeQuery):
         return replace(query, alpha=penalty)
     return replace(query, C=penalty)

@@ -19,8 +19,9 @@ class ReferenceComparison:
         or the accuracy, say.
 
     public_only : float
-        Score of the same fit on public records alone, without noise, cross-validated:
-        each fifth of the records is predicted by a fit on the others.
+        Score of the fit on public records alone, without noise, cross-validated: each
+        fifth of the records is predicted by a fit on the others. Where a penalty was
+        chosen for the release, it is that or scikit-learn's (:ref:`thm-combined`).
 
     n_reference : int
         Public records.
