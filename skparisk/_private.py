@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,21 @@ _IF_FAR = (
     "Give records and reference the same columns and units, behind the same scaler; "
     "see with audit_reference whether the reference describes these people."
 )
+
+
+class Noise(Protocol):
+    """What is added to an answer, drawn exactly, after ledgers were charged."""
+
+    def release(
+        self,
+        values: NDArray[np.float64],
+        *,
+        charges: Sequence[Certificate],
+        note: str,
+        noise_random_state: Any,
+    ) -> NDArray[np.float64]:
+        """Return the values with fresh noise."""
+        ...
 
 
 class PrivateMixin(BesidePublicMixin):
@@ -332,6 +347,16 @@ class PrivateMixin(BesidePublicMixin):
         )
         if known.rule is not None and known.rule.void_reasons:
             warn_caller(" ".join(known.rule.void_reasons), HeuristicGuaranteeWarning)
+        return self._add_known_noise(query, answer, noise, certificate)
+
+    def _add_known_noise(
+        self,
+        query: Query,
+        answer: NDArray[np.float64],
+        noise: Noise,
+        certificate: Certificate,
+    ) -> NDArray[np.float64]:
+        """Return an answer with noise for a known sensitivity; keep the claim."""
         warn_if_seeded(self.noise_random_state)
         released = noise.release(
             answer,

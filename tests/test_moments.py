@@ -31,7 +31,7 @@ from skparisk.exceptions import (
 )
 from skparisk.moments import _sums
 from skparisk.moments._sums import ReleasedSums
-from skparisk.queries import MeanQuery, MomentsQuery, moments_sensitivity_bound
+from skparisk.queries import MeanQuery, MomentsQuery
 from skparisk.reference import TableReference
 
 seeded = pytest.mark.filterwarnings(
@@ -307,6 +307,9 @@ def test_too_few_rows_are_used_again():
         )
     assert len(moments.sampler_.differences_) == 60
     assert "not known" in moments.certificate_.evidence.for_new_people
+    assert moments.sampler_.certificate_ is moments.certificate_
+    again = moments.sampler_.calibrate(epsilon=2.0).certificate_
+    assert "not known" in again.evidence.for_new_people
     np.testing.assert_allclose(moments.center_, [*X.mean(axis=0), y.mean()])
     shaped = SensitivitySampler(n_pairs=60, noise_shape="whitened")
     for n_rows, n_pairs in ((60, 60), (80, 32)):  # half of 24 pairs, for 14 outputs
@@ -330,29 +333,28 @@ def test_too_few_rows_are_used_again():
 
 @seeded
 def test_bounds_alone():
-    """Pure epsilon-differential privacy: the noise is for the proven sensitivity."""
+    """The noise is for the proven sensitivity, and smaller where records are shorter."""
     X, y = people(3000)
     for reach, radius in ((1.0, None), (0.5, 0.5 * 3**0.5)):
         moments = PrivateMoments(
             **WIDE, reach=reach, epsilon=2.0, noise_random_state=0
         ).fit(X, y)
         certificate = moments.certificate_
-        assert (certificate.risk, certificate.delta, moments.sampler_) == (0, 0, None)
+        assert (certificate.risk, moments.sampler_) == (0, None)
+        assert 0 < certificate.delta < 1e-150
         assert certificate.evidence.calibration == "bound"
-        scales = np.sqrt(np.diag(moments.noise_covariance_) / 2)
-        weights = 2.0 ** np.log2(moments.noise_scale_ / scales).round()
-        np.testing.assert_allclose(weights * scales, moments.noise_scale_)
-        bound = moments_sensitivity_bound(
-            4, n_targets=1, radius=radius, weights=weights
-        )
-        assert moments.sensitivity_ == pytest.approx(bound)
-        assert moments.noise_scale_ == pytest.approx(bound / 2, rel=1e-3)
+        assert certificate.evidence.norm == "trace"
+        squared = 3.0 if radius is None else radius**2
+        assert moments.sensitivity_ == pytest.approx(2 * squared * (1 + 1 / 16 + 1 / 2))
+        assert moments.noise_scale_ == pytest.approx(moments.sensitivity_ / 2, rel=1e-6)
+        assert moments.noise_epsilon_ <= 2.0
         query = MomentsQuery(
             moments.center_, moments.scale_, 3000, 1, limit=1.0, radius=radius
         )
-        gaps = (moments.sums_ - query(X, y)) / scales
-        assert np.abs(gaps).max() < 20
-        assert np.abs(gaps).mean() == pytest.approx(1.0, abs=0.8)
+        deviations = np.sqrt(np.diag(moments.noise_covariance_))
+        gaps = (moments.sums_ - query(X, y)) / deviations
+        assert np.abs(gaps).max() < 10
+        assert np.abs(gaps).mean() == pytest.approx(0.75, abs=0.5)
     assert (
         moments.noise_scale_
         < PrivateMoments(epsilon=2.0, **WIDE).fit(X, y).noise_scale_
@@ -365,6 +367,23 @@ def test_bounds_alone():
     assert np.linalg.norm(z) == pytest.approx(0.5 * 3**0.5)
 
 
+def test_nothing_served_is_beyond_the_bounds():
+    """Means and predictions are clipped to them, in units and shapes of their own."""
+    X, y = people(20)
+    Y = np.column_stack([y, -y])
+    bounds = {"bounds": (-1, 1), "y_bounds": [(-1, 1), (2, 5)], "sensitivity": "bound"}
+    for seed in range(3):
+        with pytest.warns(PrivacyLeakWarning, match="noise_random_state"):
+            moments = PrivateMoments(epsilon=0.05, noise_random_state=seed, **bounds)
+            moments.fit(X, Y)
+        assert np.abs(moments._sums.mean).max() > 1
+        low, high = np.array([*[(-1, 1)] * 4, (2, 5)]).T
+        assert ((low <= moments.mean()) & (moments.mean() <= high)).all()
+        found = moments.ridge(1.0).predict(X)
+        assert found.shape == Y.shape
+        assert ((low[3:] <= found) & (found <= high[3:])).all()
+
+
 def test_bounds_of_a_schema():
     """It is enough, as bounds, and as a reference."""
     X, y = people(200)
@@ -373,7 +392,6 @@ def test_bounds_of_a_schema():
     np.testing.assert_allclose(moments.center_, [2, 2, 2, 15])
     sampled = PrivateMoments(sensitivity=FEW).fit(X, y, X_reference=schema)
     assert "declared schema" in sampled.certificate_.evidence.reference
-    assert sampled.noise_scale_ < moments.noise_scale_
     inside = SensitivitySampler(n_pairs=60, reference=schema)
     sampled = PrivateMoments(sensitivity=inside).fit(X, y)
     np.testing.assert_allclose(sampled.scale_, [10, 10, 10, 75])
