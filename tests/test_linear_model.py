@@ -73,7 +73,12 @@ FITTED = {
     "certificate_",
     "sampler_",
 }
-BOUND = {"sensitivity": "bound", "x_norm": 2.0, "y_bounds": (-3.0, 5.0)}
+BOUND = {
+    "sensitivity": "bound",
+    "x_norm": 2.0,
+    "y_bounds": (-3.0, 5.0),
+    "solver": "coefficients",
+}
 WAYS = {
     "sampled": ({}, PUBLIC),
     "declared": ({"sensitivity": 0.5}, {}),

@@ -23,6 +23,8 @@ from skparisk.moments._sums import Columns, Floats, ReleasedSums, positive_part
 from skparisk.moments._units import Units
 
 __all__ = [
+    "TINY",
+    "FromMoments",
     "MomentsOLS",
     "MomentsPCA",
     "MomentsRidge",
@@ -36,7 +38,7 @@ __all__ = [
 # noise; a penalty of the size of the noise is as well.
 _CONSTANT = 0.6
 # Less of the largest eigenvalue is what rounding leaves.
-_TINY = 2.0**-40
+TINY = 2.0**-40
 
 
 class FromMoments(BaseEstimator):
@@ -267,7 +269,7 @@ def fit_damped(sums: ReleasedSums, features: Columns, targets: Columns) -> Momen
     products = units[:, None] * sums.matrix[np.ix_(rows, targets + 1)]
     damped = values + penalty
     shares = np.divide(
-        1.0, damped, out=np.zeros_like(damped), where=damped > _TINY * damped.max()
+        1.0, damped, out=np.zeros_like(damped), where=damped > TINY * damped.max()
     )
     theta = units[:, None] * ((vectors * shares) @ vectors.T @ products)
     model = _in_units(sums, theta[0], theta[1:], features, targets)

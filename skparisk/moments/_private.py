@@ -42,8 +42,8 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
 
     Everything else is computed from the released sums, for nothing more: ridge
     regression for any penalty, least squares with standard errors that know the noise,
-    for any subset of the columns; means, covariances, correlations and principal
-    components.
+    for any subset of the columns; linear discriminants of classes; means, covariances,
+    correlations and principal components.
 
     Parameters
     ----------

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skparisk._validate import check_at_least, check_choice, check_positive
 from skparisk.certificate import Certificate
+from skparisk.moments._discriminant import MomentsLDA, fit_lda
 from skparisk.moments._models import (
     FromMoments,
     MomentsOLS,
@@ -144,6 +145,44 @@ class ServedSums:
         """
         columns = self._columns(features)
         model = fit_pca(self.covariance(), self.mean(), n_components, columns)
+        return self._derived(model, columns)
+
+    def lda(
+        self, classes: Sequence[Any] | None = None, *, features: Any = None
+    ) -> MomentsLDA:
+        """Return linear discriminants of classes, for nothing more.
+
+        The targets that were summed must tell classes: a column for each, with 1 for
+        its records and 0 for all others, or one column for two classes.
+
+        Parameters
+        ----------
+        classes : sequence, default=None
+            Labels, in the order of the columns; of a single column the one for 0 first.
+            None: 0, 1, ...
+
+        features : sequence of int or str, default=None
+            Columns to use, by position or name. None: all.
+
+        Returns
+        -------
+        model : MomentsLDA
+            Predicts the classes.
+
+        Raises
+        ------
+        ValueError
+            If there are no targets, or not as many classes as they tell.
+        """
+        columns, targets = self._columns(features), self._targets()
+        n_classes = max(2, len(targets))
+        labels = np.arange(n_classes) if classes is None else np.asarray(classes)
+        if labels.shape != (n_classes,) or len(np.unique(labels)) < n_classes:
+            raise ValueError(
+                f"classes must be {n_classes} different labels, one for each that the "
+                f"targets tell, got {classes!r}."
+            )
+        model = fit_lda(self._sums, labels, columns, targets, self._units)
         return self._derived(model, columns)
 
     def mean(self) -> Floats:
