@@ -26,6 +26,7 @@ from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.linear_model._penalty_choice import PenaltyChoice
 from skparisk.linear_model._ridge_moments import BoundedRidge
 from skparisk.moments import PrivateMoments
+from skparisk.moments._noise import TAIL
 from skparisk.moments._units import Units
 from skparisk.queries import RidgeQuery
 from skparisk.queries._together import Floats
@@ -278,6 +279,10 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
                 setattr(self, name, getattr(moments, name))
         self._keep_claim(moments.certificate_, moments.sampler_)
         return self
+
+    @property
+    def _delta_of_bound(self) -> float:
+        return 0.0 if self.solver == "coefficients" else TAIL
 
     def _find_units(self) -> tuple[Units | None, Units | None]:
         if self.moments_ is None:

@@ -30,7 +30,7 @@ from skparisk.mechanisms._noise import floor_log2, round_to_grid, to_float
 from skparisk.moments._sums import Columns, Floats
 from skparisk.queries._moments import output_columns
 
-__all__ = ["MatrixNoise"]
+__all__ = ["TAIL", "MatrixNoise"]
 
 # Squared length of the constant, and of a target, over that of the features. Near the
 # best on uniform, normal, shifted, correlated and binary stand-ins in the bounds, with
@@ -41,7 +41,7 @@ _GRID_BITS = 30
 # A standard normal number is a whole number of these steps.
 _COARSE_BITS, _FINE_BITS = 52, 60
 # What the normal numbers' tails may leave, for any level that is paid for.
-_TAIL = 2.0**-500
+TAIL = 2.0**-500
 _MOST_EPSILON = 64.0
 # More than what floats take from a bound.
 _SLACK = 1 + 2.0**-30
@@ -129,7 +129,7 @@ class MatrixNoise:
         )
         return Certificate(
             self.epsilon,
-            _TAIL if self.noise_scale else 0.0,
+            TAIL if self.noise_scale else 0.0,
             0.0,
             randomness="explicit",
             relation="replace-one",
