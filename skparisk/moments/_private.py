@@ -313,6 +313,3 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
     @property
     def _delta_of_bound(self) -> float:
         return TAIL
-
-    def _noise_deviations(self) -> Floats:
-        return np.sqrt(np.diag(self.noise_covariance_))
