@@ -37,6 +37,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skparisk import (
     PrivateEstimator,
+    PrivateMoments,
     PrivateRidge,
     ReferenceWarning,
     SensitivitySampler,
@@ -115,6 +116,9 @@ PROBLEMS = {
     "chosen penalty, diabetes": Problem(
         diabetes, PrivateRidge(), 150, (30, 60, 100, 200)
     ),
+    # One pair of rows each where the table has enough, or else rows again.
+    "moments, census": Problem(census, PrivateMoments(), 300, (30, 60, 100, 200, 1000)),
+    "moments, diabetes": Problem(diabetes, PrivateMoments(), 150, (30, 60, 100, 200)),
     "logistic, breast cancer": Problem(
         breast_cancer, LogisticRegressionQuery((0, 1), C=0.1), 189, (30, 60, 100, 189)
     ),
@@ -138,12 +142,16 @@ def calibrated(
     if isinstance(problem.released, Query):
         sampler.set_params(query=problem.released, reference=public)
         return sampler.fit(*private)
-    if isinstance(problem.released, PrivateRidge):
+    if isinstance(problem.released, PrivateRidge | PrivateMoments):
         model = clone(problem.released)
     else:
         model = PrivateEstimator(problem.released)
     model.set_params(gamma=max(GAMMAS), sensitivity=sampler, random_state=repeat)
-    return model.fit(*private, X_reference=public).sampler_
+    given = {"X_reference": public}
+    if isinstance(model, PrivateMoments) and public.sampling == "leave-out":
+        # A table as such says how it is to be sampled; arrays leave that to moments.
+        given = {"X_reference": public.pool.X, "y_reference": public.pool.y}
+    return model.fit(*private, **given).sampler_
 
 
 def share_beyond(
@@ -202,6 +210,8 @@ def main() -> int:
         for name in arguments.problem
         for size in PROBLEMS[name].table_sizes
         for sampling in arguments.sampling
+        # Moments take units from rows that no pair of "split" may have.
+        if not (name.startswith("moments") and sampling == "split")
     ]
     shares = Parallel(n_jobs=arguments.jobs)(
         delayed(share_beyond)(PROBLEMS[name], size, sampling, repeat)

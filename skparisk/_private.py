@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,21 @@ _IF_FAR = (
 )
 
 
+class Noise(Protocol):
+    """What is added to an answer, drawn exactly, after ledgers were charged."""
+
+    def release(
+        self,
+        values: NDArray[np.float64],
+        *,
+        charges: Sequence[Certificate],
+        note: str,
+        noise_random_state: Any,
+    ) -> NDArray[np.float64]:
+        """Return the values with fresh noise."""
+        ...
+
+
 class PrivateMixin(BesidePublicMixin):
     """Release the answer of a query, and say what that guarantees."""
 
@@ -98,6 +113,11 @@ class PrivateMixin(BesidePublicMixin):
 
     # Whether `fit` takes records that are not finite numbers.
     _takes_any_table = False
+
+    @property
+    def _delta_of_bound(self) -> float:
+        """The most that a release with noise for the proven bound has as a delta."""
+        return 0.0
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of a sampler also where there is none yet.
@@ -332,6 +352,16 @@ class PrivateMixin(BesidePublicMixin):
         )
         if known.rule is not None and known.rule.void_reasons:
             warn_caller(" ".join(known.rule.void_reasons), HeuristicGuaranteeWarning)
+        return self._add_known_noise(query, answer, noise, certificate)
+
+    def _add_known_noise(
+        self,
+        query: Query,
+        answer: NDArray[np.float64],
+        noise: Noise,
+        certificate: Certificate,
+    ) -> NDArray[np.float64]:
+        """Return an answer with noise for a known sensitivity; keep the claim."""
         warn_if_seeded(self.noise_random_state)
         released = noise.release(
             answer,

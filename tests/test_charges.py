@@ -287,5 +287,6 @@ def test_noise_is_drawn_by_those_who_charge_only():
         "mechanisms/_exponential.py",
         "mechanisms/_randomized_response.py",
         "model_selection/_random_stopping.py",
+        "moments/_noise.py",
         "preprocessing.py",
     }

@@ -47,7 +47,8 @@ def ridge():
 
 @pytest.fixture(scope="module")
 def known_ridge():
-    model = PrivateRidge(sensitivity="bound", x_norm=3.0, y_bounds=(-1, 1))
+    bounds = {"x_norm": 3.0, "y_bounds": (-1, 1), "solver": "coefficients"}
+    model = PrivateRidge(sensitivity="bound", **bounds)
     return model.fit(X, Y)
 
 

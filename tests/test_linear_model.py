@@ -1,6 +1,7 @@
 """PrivateRidge: every way to give the sensitivity, and what stays on the model."""
 
 import copy
+import dataclasses
 import math
 import pickle
 
@@ -28,6 +29,7 @@ from skparisk import (
 )
 from skparisk.audit._unnoised import numbers_in
 from skparisk.linear_model import ridge_sensitivity_bound
+from skparisk.linear_model._ridge_moments import BoundedRidge
 from skparisk.queries import MeanQuery, RidgeQuery
 from skparisk.reference import SchemaReference, TableReference
 
@@ -59,6 +61,7 @@ FITTED = {
     "intercept_",
     "alpha_",
     "penalty_choice_",
+    "moments_",
     "n_features_in_",
     "epsilon_",
     "gamma_",
@@ -71,7 +74,12 @@ FITTED = {
     "certificate_",
     "sampler_",
 }
-BOUND = {"sensitivity": "bound", "x_norm": 2.0, "y_bounds": (-3.0, 5.0)}
+BOUND = {
+    "sensitivity": "bound",
+    "x_norm": 2.0,
+    "y_bounds": (-3.0, 5.0),
+    "solver": "coefficients",
+}
 WAYS = {
     "sampled": ({}, PUBLIC),
     "declared": ({"sensitivity": 0.5}, {}),
@@ -650,3 +658,96 @@ def test_targets_of_the_reference_must_be_as_many():
     _, y = make_data(200, 2)
     with pytest.raises(IncompatibleError, match="y_reference has 1 targets, but"):
         PrivateRidge().fit(X, y, **PUBLIC)
+
+
+# Moments
+
+
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_ridge_of_moments_is_that_of_scikit_learn(n_targets):
+    """Without noise; with public records, or with bounds, that clip to nothing."""
+    Y_all = np.column_stack([Y, X[:, 0] - Y])[:, :n_targets].squeeze()
+    wide = {"sensitivity": "bound", "x_norm": 20.0, "y_bounds": (-40.0, 40.0)}
+    for alpha in (0.5, None):
+        model = PrivateRidge(alpha, solver="moments", epsilon=np.inf, **wide)
+        model.fit(X, Y_all)
+        known = Ridge(0.5 if alpha else 1e-9).fit(X, Y_all)
+        assert model.alpha_ == (alpha or 0.0)
+        np.testing.assert_allclose(model.coef_, known.coef_, atol=1e-4)
+        np.testing.assert_allclose(model.predict(X), known.predict(X), atol=1e-3)
+        assert model.score(X, Y_all) == pytest.approx(known.score(X, Y_all), abs=1e-4)
+        other = model.moments_.ridge(3.0)
+        np.testing.assert_allclose(
+            other.coef_, Ridge(3.0).fit(X, Y_all).coef_, atol=1e-4
+        )
+
+
+def test_ridge_of_moments_says_what_moments_say():
+    """One claim; predictions within the bounds; nothing left of an earlier fit."""
+    public = {"X_reference": X, "y_reference": Y}
+    private = X[::-1] + 0.01, Y[::-1]
+    model = PrivateRidge(solver="moments", random_state=0).fit(*private, **public)
+    assert model.certificate_ is model.moments_.certificate_
+    assert model.sampler_ is model.moments_.sampler_
+    model.set_params(sensitivity="bound", x_norm=1.0, y_bounds=(-1.0, 2.0))
+    model.fit(*private)
+    assert model.sampler_ is None
+    assert model.certificate_.evidence.norm == "trace"
+    found = model.predict(1e6 * X)
+    assert -1 <= found.min() <= found.max() <= 2
+    model.set_params(solver="coefficients").fit(*private)
+    assert model.moments_ is None
+    np.testing.assert_allclose(
+        model.predict(X), X @ model.coef_ + model.intercept_, rtol=1e-12
+    )
+
+
+def test_what_moments_cannot_do_is_refused():
+    """An intercept is always theirs, and one penalty."""
+    moments = {"solver": "moments", "sensitivity": "bound", "x_norm": 1.0}
+    moments["y_bounds"] = (-1.0, 1.0)
+    for wrong, message in (
+        ({"fit_intercept": False}, "fit_intercept must be True with solver='moments'"),
+        ({"alpha": [1.0, 2.0]}, "alpha must be None, 'auto' or one number"),
+        ({"solver": "svd"}, "solver must be one of"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            PrivateRidge(**{**moments, **wrong}).fit(X, Y)
+
+
+def test_the_better_of_two_is_released():
+    """Known before: moments where the penalty is small, and not where it is large."""
+    problem = BoundedRidge(
+        n_records=5000,
+        n_features=5,
+        n_targets=1,
+        alpha=1.0,
+        epsilon=1.0,
+        x_norm=2.0,
+        y_bounds=(-1.0, 1.0),
+    )
+    assert problem.moments_are_better
+    for other in (
+        {"n_records": 300, "alpha": 3000.0},
+        {"epsilon": math.inf},
+        {"n_records": 50},
+        {"alpha": 1e-10},  # refused, as the solver is not exact
+        {"y_bounds": (1.0, 1.0)},
+    ):
+        assert not dataclasses.replace(problem, **other).moments_are_better
+    rng = np.random.default_rng(0)
+    A = rng.uniform(-1, 1, size=(5000, 5))
+    b = np.clip(A @ np.ones(5) / 4 + rng.normal(size=5000) / 4, -1, 1)
+    bound = {"sensitivity": "bound", "x_norm": 2.0, "y_bounds": (-1.0, 1.0)}
+    assert PrivateRidge(1.0, **bound).fit(A, b).moments_ is not None
+    assert PrivateRidge(3000.0, **bound).fit(A[:300], b[:300]).moments_ is None
+    scores = {
+        solver: np.median(
+            [
+                PrivateRidge(1.0, solver=solver, **bound).fit(A, b).score(A, b)
+                for _ in range(9)
+            ]
+        )
+        for solver in ("moments", "coefficients")
+    }
+    assert scores["moments"] > scores["coefficients"] + 0.1

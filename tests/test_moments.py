@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -31,7 +32,7 @@ from skparisk.exceptions import (
 )
 from skparisk.moments import _sums
 from skparisk.moments._sums import ReleasedSums
-from skparisk.queries import MeanQuery, MomentsQuery, moments_sensitivity_bound
+from skparisk.queries import MeanQuery, MomentsQuery
 from skparisk.reference import TableReference
 
 seeded = pytest.mark.filterwarnings(
@@ -111,6 +112,43 @@ def test_several_targets_and_none():
         X, X_reference=PUBLIC["X_reference"]
     )
     np.testing.assert_allclose(known.mean(), X.mean(axis=0), rtol=1e-3)
+
+
+def test_discriminants_are_those_of_scikit_learn():
+    """Of three classes, of two by one column, and of some features."""
+    X, _ = people(400)
+    labels = (X[:, 0] > 0).astype(int) + (X[:, 1] + X[:, 2] > 4)
+    wide = {**WIDE, "y_bounds": (0, 1), "epsilon": np.inf}
+    three = PrivateMoments(**wide).fit(X, labels[:, None] == np.arange(3))
+    two = PrivateMoments(**wide).fit(X, (labels == 2).astype(float))
+    for moments, told, names in (
+        (three, labels, ["a", "b", "c"]),
+        (two, (labels == 2).astype(int), [False, True]),
+    ):
+        for features in (None, [2, 0]):
+            some = X if features is None else X[:, features]
+            named = np.array(names)[told]
+            model = moments.lda(names, features=features)
+            known = LinearDiscriminantAnalysis("lsqr").fit(some, named)
+            assert list(model.classes_) == list(known.classes_)
+            found, expected = model.predict_proba(some), known.predict_proba(some)
+            np.testing.assert_allclose(found, expected, atol=0.01)
+            found, expected = (
+                each.decision_function(some).reshape(400, -1) for each in (model, known)
+            )
+            if len(names) > 2:  # scikit-learn adds the same to all scores of a record
+                found, expected = found - found[:, :1], expected - expected[:, :1]
+            np.testing.assert_allclose(found, expected, rtol=0.01, atol=0.05)
+            assert (model.predict(some) == known.predict(some)).mean() > 0.99
+            assert model.score(some, named) > 0.6
+            np.testing.assert_allclose(model.priors_, known.priors_, rtol=1e-3)
+            np.testing.assert_allclose(model.means_, known.means_, atol=0.01)
+    assert list(three.lda().classes_) == [0, 1, 2]
+    for wrong in (["a", "b"], ["a", "b", "b"]):
+        with pytest.raises(ValueError, match="classes must be 3 different labels"):
+            three.lda(wrong)
+    noisy = PrivateMoments(**{**wide, "epsilon": 1.0}).fit(X[:30], labels[:30] == 2)
+    assert np.isfinite(noisy.lda().predict_proba(X)).all()
 
 
 def test_means_covariances_and_components(exact):
@@ -232,7 +270,7 @@ def test_the_noise_is_known():
 
 def test_derived_models_say_what_they_are(noisy):
     """They have the certificate and cannot be fitted or cloned; copies are the same."""
-    for model in (noisy.ridge(), noisy.ols(), noisy.pca(2)):
+    for model in (noisy.ridge(), noisy.ols(), noisy.pca(2), noisy.lda()):
         assert model.certificate_ is noisy.certificate_
         assert model.n_features_in_ == 3
         with pytest.raises(IncompatibleError, match="cannot be fitted"):
@@ -307,6 +345,9 @@ def test_too_few_rows_are_used_again():
         )
     assert len(moments.sampler_.differences_) == 60
     assert "not known" in moments.certificate_.evidence.for_new_people
+    assert moments.sampler_.certificate_ is moments.certificate_
+    again = moments.sampler_.calibrate(epsilon=2.0).certificate_
+    assert "not known" in again.evidence.for_new_people
     np.testing.assert_allclose(moments.center_, [*X.mean(axis=0), y.mean()])
     shaped = SensitivitySampler(n_pairs=60, noise_shape="whitened")
     for n_rows, n_pairs in ((60, 60), (80, 32)):  # half of 24 pairs, for 14 outputs
@@ -330,29 +371,28 @@ def test_too_few_rows_are_used_again():
 
 @seeded
 def test_bounds_alone():
-    """Pure epsilon-differential privacy: the noise is for the proven sensitivity."""
+    """The noise is for the proven sensitivity, smaller where records are shorter."""
     X, y = people(3000)
     for reach, radius in ((1.0, None), (0.5, 0.5 * 3**0.5)):
         moments = PrivateMoments(
             **WIDE, reach=reach, epsilon=2.0, noise_random_state=0
         ).fit(X, y)
         certificate = moments.certificate_
-        assert (certificate.risk, certificate.delta, moments.sampler_) == (0, 0, None)
+        assert (certificate.risk, moments.sampler_) == (0, None)
+        assert 0 < certificate.delta < 1e-150
         assert certificate.evidence.calibration == "bound"
-        scales = np.sqrt(np.diag(moments.noise_covariance_) / 2)
-        weights = 2.0 ** np.log2(moments.noise_scale_ / scales).round()
-        np.testing.assert_allclose(weights * scales, moments.noise_scale_)
-        bound = moments_sensitivity_bound(
-            4, n_targets=1, radius=radius, weights=weights
-        )
-        assert moments.sensitivity_ == pytest.approx(bound)
-        assert moments.noise_scale_ == pytest.approx(bound / 2, rel=1e-3)
+        assert certificate.evidence.norm == "trace"
+        squared = 3.0 if radius is None else radius**2
+        assert moments.sensitivity_ == pytest.approx(2 * squared * (1 + 1 / 16 + 1 / 2))
+        assert moments.noise_scale_ == pytest.approx(moments.sensitivity_ / 2, rel=1e-6)
+        assert moments.noise_epsilon_ <= 2.0
         query = MomentsQuery(
             moments.center_, moments.scale_, 3000, 1, limit=1.0, radius=radius
         )
-        gaps = (moments.sums_ - query(X, y)) / scales
-        assert np.abs(gaps).max() < 20
-        assert np.abs(gaps).mean() == pytest.approx(1.0, abs=0.8)
+        deviations = np.sqrt(np.diag(moments.noise_covariance_))
+        gaps = (moments.sums_ - query(X, y)) / deviations
+        assert np.abs(gaps).max() < 10
+        assert np.abs(gaps).mean() == pytest.approx(0.75, abs=0.5)
     assert (
         moments.noise_scale_
         < PrivateMoments(epsilon=2.0, **WIDE).fit(X, y).noise_scale_
@@ -365,6 +405,23 @@ def test_bounds_alone():
     assert np.linalg.norm(z) == pytest.approx(0.5 * 3**0.5)
 
 
+@seeded
+def test_nothing_served_is_beyond_the_bounds():
+    """Means and predictions are clipped to them, in units and shapes of their own."""
+    X, y = people(20)
+    Y = np.column_stack([y, -y])
+    bounds = {"bounds": (-1, 1), "y_bounds": [(-1, 1), (2, 5)], "sensitivity": "bound"}
+    for seed in range(3):
+        moments = PrivateMoments(epsilon=0.05, noise_random_state=seed, **bounds)
+        moments.fit(X, Y)
+        assert np.abs(moments._sums.mean).max() > 1
+        low, high = np.array([*[(-1, 1)] * 4, (2, 5)]).T
+        assert ((low <= moments.mean()) & (moments.mean() <= high)).all()
+        found = moments.ridge(1.0).predict(X)
+        assert found.shape == Y.shape
+        assert ((low[3:] <= found) & (found <= high[3:])).all()
+
+
 def test_bounds_of_a_schema():
     """It is enough, as bounds, and as a reference."""
     X, y = people(200)
@@ -373,7 +430,6 @@ def test_bounds_of_a_schema():
     np.testing.assert_allclose(moments.center_, [2, 2, 2, 15])
     sampled = PrivateMoments(sensitivity=FEW).fit(X, y, X_reference=schema)
     assert "declared schema" in sampled.certificate_.evidence.reference
-    assert sampled.noise_scale_ < moments.noise_scale_
     inside = SensitivitySampler(n_pairs=60, reference=schema)
     sampled = PrivateMoments(sensitivity=inside).fit(X, y)
     np.testing.assert_allclose(sampled.scale_, [10, 10, 10, 75])

@@ -1,7 +1,5 @@
 """Sums of records and of their products: exact, and how far one record moves them."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -83,11 +81,10 @@ def test_records_are_within_limit_and_radius():
     np.testing.assert_array_equal(query(np.zeros((1, 3))), np.zeros(9))
 
 
-def farthest(d, radius=None, weights=None, n_targets=0, seed=0):
+def farthest(d, radius=None, n_targets=0, seed=0):
     """Search for two records in box and ball that are far apart in the l1 norm."""
     rng = np.random.default_rng(seed)
     i, j = np.triu_indices(d)
-    weights = np.ones(d * (d + 3) // 2) if weights is None else weights
 
     def inside(x):
         x = x.clip(-1, 1)
@@ -99,7 +96,7 @@ def farthest(d, radius=None, weights=None, n_targets=0, seed=0):
 
     def apart(a, b):
         products = np.abs(a[:, i] * a[:, j] - b[:, i] * b[:, j])
-        return np.hstack([np.abs(a - b), products]) @ weights
+        return np.hstack([np.abs(a - b), products]).sum(axis=1)
 
     z, w = (inside(side) for side in rng.uniform(-1, 1, size=(2, 30, d)))
     best = apart(z, w)
@@ -133,28 +130,18 @@ def test_the_bound_of_a_ball_holds(d, share):
     assert moments_sensitivity_bound(d, radius=radius / 2) < bound
 
 
-@pytest.mark.parametrize("n_targets", [0, 1, 2])
-def test_the_bound_with_weights_holds(n_targets):
-    """Of features in a ball beside targets in a box; it grows with each weight."""
-    d, radius = 5, 0.9
-    weights = 2.0 ** np.random.default_rng(n_targets).integers(-3, 3, size=20)
-    known = {"n_targets": n_targets, "radius": radius}
-    bound = moments_sensitivity_bound(d, weights=weights, **known)
-    assert 0.4 * bound < farthest(d, radius, weights, n_targets) <= bound
-    double = moments_sensitivity_bound(d, weights=2 * weights, **known)
-    assert double == pytest.approx(2 * bound)
-    for output in range(20):
-        more = weights * np.where(np.arange(20) == output, 2, 1)
-        assert moments_sensitivity_bound(d, weights=more, **known) > bound
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_the_bound_with_targets_holds(n_targets):
+    """Of features in a ball beside targets in a box."""
+    known = {"n_targets": n_targets, "radius": 0.9}
+    bound = moments_sensitivity_bound(5, **known)
+    assert 0.4 * bound < farthest(5, 0.9, n_targets) <= bound
 
 
 def test_parameters_of_the_bound_are_checked():
     """By name and value."""
     with pytest.raises(ValueError, match="n_targets must be less"):
         moments_sensitivity_bound(2, n_targets=2)
-    for weights in ([1.0], [1.0, -1.0], [np.inf, 1.0]):
-        with pytest.raises(ValueError, match="weights must be 2"):
-            moments_sensitivity_bound(1, weights=weights)
 
 
 def search_move(query, box, relation, seed):
@@ -165,27 +152,20 @@ def search_move(query, box, relation, seed):
     a, b = low + corners * (high - low)
     n = query.n_columns - query.n_targets
     grid = query._whole(a[:, :n], a[:, n:]), query._whole(b[:, :n], b[:, n:])
-    weights = 1.0 if query.weights is None else np.array(query.weights)
-    sums = [
-        np.array([moments(z * query.grid) * weights for z in side]) for side in grid
-    ]
+    sums = [np.array([moments(z * query.grid) for z in side]) for side in grid]
     moved = sums[0] - (sums[1] if relation == "replace-one" else 0.0)
     return np.abs(moved).max(axis=0), np.linalg.norm(moved, axis=1).max()
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("radius", [None, 1.5])
-@pytest.mark.parametrize(
-    "weights", [None, [0.25, 2.0, 0.5, 1.0, 8.0, 1.0, 4.0, 1.0, 0.5]]
-)
-def test_largest_move_in_a_domain(relation, radius, weights):
+def test_largest_move_in_a_domain(relation, radius):
     """Of each output, and of all: proven bounds, and near what is found."""
     box = np.array([[-1.0, 0.5, 2.0], [3.0, 1.0, 2.5]])
     domain = Domain(
         [Interval(low, high) for low, high in box.T[:2]], [Interval(*box.T[2])]
     )
     query = MomentsQuery([0.0, 1.0, 0.0], [1.0, 1.0, 2.0], 9, 1, radius=radius)
-    query = dataclasses.replace(query, weights=weights)
     move = query.largest_move(domain, 9, relation)
     outputs, l2 = search_move(query, box, relation, seed=1)
     assert (outputs <= move.outputs).all()
@@ -254,10 +234,6 @@ def test_disjoint_rows_for_sums():
         ({"n_targets": 2}, "less than the 2 columns"),
         ({"limit": 0.0}, "limit must be"),
         ({"radius": -1.0}, "radius must be"),
-        ({"weights": [1.0] * 4}, "weights must be 5"),
-        ({"weights": [1.0, 1.0, 1.0, 3.0, 1.0]}, "powers of two"),
-        ({"weights": [1.0, 1.0, 1.0, 0.0, 1.0]}, "powers of two"),
-        ({"weights": [1.0, 1.0, 1.0, -0.5, 1.0]}, "powers of two"),
     ],
 )
 def test_parameters_are_checked(parameters, message):

@@ -115,7 +115,7 @@ class Evidence:
     law : str, default="laplace"
         Name of the law of the noise; "exponential" for a choice by scores.
 
-    norm : {"l1", "l2", "sup"}, default=None
+    norm : {"l1", "l2", "sup", "trace"}, default=None
         Norm of the sensitivity. None: that of the law.
 
     n_pairs, order_index : int, default=None
@@ -199,7 +199,8 @@ class Evidence:
             if not is_name(getattr(self, name)):
                 raise ValueError(f"{name} must be a name, got {getattr(self, name)!r}.")
         norm = NORMS[LAWS[self.law]().norm] if self.law in LAWS else self.norm
-        plain["norm"] = check_choice(self.norm or norm, "norm", NORMS.values())
+        norms = (*NORMS.values(), "trace")
+        plain["norm"] = check_choice(self.norm or norm, "norm", norms)
         if norm != plain["norm"]:
             raise ValueError(
                 f"norm must be {norm!r} with law={self.law!r}, got {self.norm!r}."

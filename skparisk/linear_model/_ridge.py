@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, MultiOutputMixin
 
 from skparisk._fitted import forget_fit
+from skparisk._linear_predictions import LinearPredictions
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._silence import hide_values
-from skparisk._training_data import reference_table
-from skparisk._validate import check_flag, check_positive
+from skparisk._training_data import SensitivitySource, reference_table
+from skparisk._validate import check_choice, check_flag, check_positive
 from skparisk.exceptions import IncompatibleError
 from skparisk.linear_model._bounds import (
     bounded_ridge_problem,
@@ -23,6 +23,11 @@ from skparisk.linear_model._bounds import (
     split_intercepts,
 )
 from skparisk.linear_model._penalty import AskedPenalty
+from skparisk.linear_model._penalty_choice import PenaltyChoice
+from skparisk.linear_model._ridge_moments import BoundedRidge
+from skparisk.moments import PrivateMoments
+from skparisk.moments._noise import TAIL
+from skparisk.moments._units import Units
 from skparisk.queries import RidgeQuery
 from skparisk.queries._together import Floats
 from skparisk.queries._units import penalty_of
@@ -30,13 +35,15 @@ from skparisk.sensitivity import KnownSensitivity
 
 __all__ = ["PrivateRidge"]
 
+_SOLVERS = ("auto", "coefficients", "moments")
 
-class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator):
+
+class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstimator):
     """Ridge regression whose coefficients are private.
 
     Fits scikit-learn's `Ridge` and releases its coefficients and intercept once,
-    with noise. Everything else, predictions included, is computed from the released
-    numbers.
+    with noise; or releases moments, and computes them from these. Everything else,
+    predictions included, is computed from the released numbers.
 
     Parameters
     ----------
@@ -64,6 +71,15 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
     y_bounds : tuple of float, default=None
         For "bound": (lowest, highest) target.
 
+    solver : {"auto", "coefficients", "moments"}, default="auto"
+        What is released. "moments": the sums of a :class:`~skparisk.PrivateMoments`,
+        from which ridge regression has an intercept, the penalty of
+        :meth:`~skparisk.PrivateMoments.ridge` if `alpha` is None or "auto", and
+        predictions within the bounds of the targets. "auto": coefficients; with "bound"
+        and an intercept moments, if they do better on a made-up population in the
+        bounds, for which only the numbers of records and columns, `alpha`, `epsilon`
+        and the bounds count.
+
     combine : "reference" or None, default=None
         "reference": what was released is weighed with a fit on the public records, at
         no cost: :ref:`private-parameters`.
@@ -81,6 +97,9 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
 
     alpha_ : float or tuple of float
         The penalty that was used.
+
+    moments_ : PrivateMoments or None
+        The moments that were released, which serve other models for nothing more.
 
     penalty_choice_ : PenaltyChoice or None
         What was compared to choose it, if it was chosen.
@@ -119,6 +138,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         sensitivity: Any = None,
         x_norm: float | None = None,
         y_bounds: Sequence[float] | None = None,
+        solver: str = "auto",
         combine: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -132,6 +152,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         self.sensitivity = sensitivity
         self.x_norm = x_norm
         self.y_bounds = y_bounds
+        self.solver = solver
         self.combine = combine
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -169,6 +190,10 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
             check_positive(self.x_norm, "x_norm")
             check_y_bounds(self.y_bounds)
         fit_intercept = check_flag(self.fit_intercept, "fit_intercept")
+        solver = check_choice(self.solver, "solver", _SOLVERS)
+        given = {"X_reference": X_reference, "y_reference": y_reference}
+        if solver == "moments":
+            return self._fit_moments(source, X, y, given)
         table = reference_table(X_reference, y_reference)
         asked = AskedPenalty.of(self.alpha, "alpha", source, table, self.epsilon)
         query = RidgeQuery(asked.value, fit_intercept=fit_intercept)
@@ -182,6 +207,18 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
                 f"y_reference has {_n_targets(table.targets)} targets, but y has "
                 f"{_n_targets(targets)}: the numbers must be equal."
             )
+        if source == "bound" and solver == "auto" and fit_intercept:
+            problem = BoundedRidge(
+                n_records=features.shape[0],
+                n_features=features.shape[1],
+                n_targets=_n_targets(targets),
+                alpha=None if self.alpha is None else float(np.max(self.alpha)),
+                epsilon=float(self.epsilon),
+                x_norm=check_positive(self.x_norm, "x_norm"),
+                y_bounds=check_y_bounds(self.y_bounds),
+            )
+            if np.ndim(query.alpha) == 0 and problem.moments_are_better:
+                return self._fit_moments(source, X, y, given)
         data = self._recognize(source, X, features, targets, table)
         query, self.penalty_choice_ = asked.settle(
             query, source, data, weighed=self.combine is not None
@@ -193,24 +230,65 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, RegressorMixin, BaseEstimator
         else:
             released = self._release(source, query, data)
         shape = targets.shape[1:]
+        self.moments_: PrivateMoments | None = None
         self._serve(released, public, lambda model, each: model._unpack(each, shape))
         return self
 
-    def predict(self, X: Any) -> Floats:
-        """Predict with the released coefficients.
+    def _fit_moments(
+        self, source: SensitivitySource, X: Any, y: Any, given: dict[str, Any]
+    ) -> Self:
+        """Release moments, and serve ridge regression from them."""
+        for name, only in (("fit_intercept", True), ("combine", None)):
+            if getattr(self, name) is not only:
+                raise ValueError(
+                    f"{name} must be {only!r} with solver='moments', got "
+                    f"{getattr(self, name)!r}."
+                )
+        alpha = "auto" if self.alpha is None else self.alpha
+        if np.ndim(alpha) or isinstance(alpha, PenaltyChoice):
+            raise ValueError(
+                "alpha must be None, 'auto' or one number with solver='moments', got "
+                f"{alpha!r}."
+            )
+        moments = PrivateMoments(
+            epsilon=self.epsilon,
+            gamma=self.gamma,
+            sensitivity=self.sensitivity,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            noise_random_state=self.noise_random_state,
+            verbose=self.verbose,
+        )
+        if source == "bound":  # a ball in the smallest box that has it
+            features = validate_private(self, X, dtype=np.float64)
+            x_norm = check_positive(self.x_norm, "x_norm")
+            moments.set_params(
+                bounds=(-x_norm, x_norm),
+                y_bounds=self.y_bounds,
+                reach=1 / math.sqrt(features.shape[1]),
+            )
+        moments.fit(X, y, **given)
+        model = moments.ridge(alpha)
+        self.coef_, self.intercept_ = model.coef_, model.intercept_
+        self.alpha_, self.penalty_choice_ = model.penalty_, None
+        self.moments_ = moments
+        self.released_, self.private_weight_ = moments.sums_, 1.0
+        self.reference_shift_ = self.reference_comparison_ = None
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(moments, name):
+                setattr(self, name, getattr(moments, name))
+        self._keep_claim(moments.certificate_, moments.sampler_)
+        return self
 
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Records.
+    @property
+    def _delta_of_bound(self) -> float:
+        return 0.0 if self.solver == "coefficients" else TAIL
 
-        Returns
-        -------
-        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        """
-        check_is_fitted(self, "certificate_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        return np.asarray(X @ self.coef_.T + self.intercept_)
+    def _find_units(self) -> tuple[Units | None, Units | None]:
+        if self.moments_ is None:
+            return None, None
+        features = np.arange(self.n_features_in_)
+        return self.moments_._units.of(features), self.moments_._units_of_targets
 
     def _release_bounded(self, query: RidgeQuery, X: Floats, y: Floats) -> Floats:
         """Release with noise for the proven bound, in the order of the query."""

@@ -304,7 +304,10 @@ def _declared(part: Any) -> Certificate:
     if isinstance(part, PrivateMixin) and source is None:
         if isinstance(part.sensitivity, str):
             return Certificate(
-                part.epsilon, relation="replace-one", void_reasons=_void_reasons(part)
+                part.epsilon,
+                part._delta_of_bound,
+                relation="replace-one",
+                void_reasons=_void_reasons(part),
             )
         if isinstance(part.sensitivity, Real):
             return _declared_known(part, KnownSensitivity(float(part.sensitivity)))

@@ -11,11 +11,11 @@ from scipy import stats
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
-    RegressorMixin,
     TransformerMixin,
 )
 from sklearn.utils.validation import validate_data
 
+from skparisk._linear_predictions import LinearPredictions
 from skparisk._validate import check_at_least, check_probability
 from skparisk.certificate import Certificate
 from skparisk.exceptions import IncompatibleError
@@ -23,6 +23,8 @@ from skparisk.moments._sums import Columns, Floats, ReleasedSums, positive_part
 from skparisk.moments._units import Units
 
 __all__ = [
+    "TINY",
+    "FromMoments",
     "MomentsOLS",
     "MomentsPCA",
     "MomentsRidge",
@@ -32,12 +34,11 @@ __all__ = [
     "fit_ridge",
 ]
 
-# Share of the noise's spectral norm that is the penalty.
-_DAMPING = 0.4
-# A constant against a usual feature. Both are near the best on five data sets.
+# A constant against a usual feature, which is near the best on the stand-ins of the
+# noise; a penalty of the size of the noise is as well.
 _CONSTANT = 0.6
 # Less of the largest eigenvalue is what rounding leaves.
-_TINY = 2.0**-40
+TINY = 2.0**-40
 
 
 class FromMoments(BaseEstimator):
@@ -82,26 +83,13 @@ class FromMoments(BaseEstimator):
         return self._units.move(X)
 
 
-class _Linear(RegressorMixin, FromMoments):
-    """A linear function of the features."""
+class _Linear(LinearPredictions, FromMoments):
+    """A linear function of the features, within the bounds of the targets."""
 
-    coef_: Floats
-    intercept_: Any
+    _target_units: Units
 
-    def predict(self, X: Any) -> Floats:
-        """Predict targets.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Records, with the features that the model was made for. They are moved to
-            the bounds, and shortened, as those that were summed.
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows,) or (n_rows, n_targets)
-        """
-        return np.asarray(self._check(X) @ self.coef_.T + self.intercept_)
+    def _find_units(self) -> tuple[Units, Units]:
+        return self._units, self._target_units
 
 
 class MomentsRidge(_Linear):
@@ -273,7 +261,7 @@ def fit_damped(sums: ReleasedSums, features: Columns, targets: Columns) -> Momen
     """
     rows = np.concatenate([[0], features + 1])
     matrix = sums.matrix[np.ix_(rows, rows)]
-    penalty = _DAMPING * sums.noise_size(features)
+    penalty = sums.noise_size(features)
     usual = np.trace(matrix[1:, 1:]) / len(features) / sums.n_records
     units = np.ones(len(rows))
     units[0] = _CONSTANT * math.sqrt(max(usual, 2.0**-10))
@@ -281,7 +269,7 @@ def fit_damped(sums: ReleasedSums, features: Columns, targets: Columns) -> Momen
     products = units[:, None] * sums.matrix[np.ix_(rows, targets + 1)]
     damped = values + penalty
     shares = np.divide(
-        1.0, damped, out=np.zeros_like(damped), where=damped > _TINY * damped.max()
+        1.0, damped, out=np.zeros_like(damped), where=damped > TINY * damped.max()
     )
     theta = units[:, None] * ((vectors * shares) @ vectors.T @ products)
     model = _in_units(sums, theta[0], theta[1:], features, targets)

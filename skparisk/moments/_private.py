@@ -3,58 +3,47 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from skparisk._fitted import forget_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._silence import hide_values
 from skparisk._training_data import SensitivitySource, reference_table
-from skparisk._validate import check_at_least, check_choice, check_positive
 from skparisk.exceptions import IncompatibleError
 from skparisk.laws._names import as_law
 from skparisk.mechanisms import AdditiveNoise
-from skparisk.moments._models import (
-    FromMoments,
-    MomentsOLS,
-    MomentsPCA,
-    MomentsRidge,
-    fit_damped,
-    fit_ols,
-    fit_pca,
-    fit_ridge,
-)
-from skparisk.moments._sums import Columns, Floats, ReleasedSums, positive_part
+from skparisk.moments._noise import TAIL, MatrixNoise
+from skparisk.moments._served import ServedSums
+from skparisk.moments._sums import Floats
 from skparisk.moments._units import (
     Units,
     declared_units,
     pair_rows,
     units_of_rows,
 )
-from skparisk.queries import MomentsQuery, moments_sensitivity_bound
+from skparisk.queries import MomentsQuery
+from skparisk.queries._base import answer_private
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import is_reference
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
+from skparisk.sensitivity._release import ClaimOfPairs
 
 __all__ = ["PrivateMoments"]
-
-Model = TypeVar("Model", bound=FromMoments)
 
 _NEW_PEOPLE = "not known: the units of the sums were taken from this table as well"
 
 
-class PrivateMoments(PrivateMixin, BaseEstimator):
+class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
     """Sums of records and of their products, released once, with noise.
 
     Everything else is computed from the released sums, for nothing more: ridge
     regression for any penalty, least squares with standard errors that know the noise,
-    for any subset of the columns; means, covariances, correlations and principal
-    components.
+    for any subset of the columns; linear discriminants of classes; means, covariances,
+    correlations and principal components.
 
     Parameters
     ----------
@@ -63,9 +52,9 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
 
     sensitivity : SensitivitySampler, KnownSensitivity, "bound" or None, default=None
         Where the sensitivity comes from: :ref:`private-parameters`. "bound" is
-        :func:`~skparisk.queries.moments_sensitivity_bound`, and takes `bounds`, or a
-        reference that has them. A known one is in units in which all of these are
-        [-1, 1].
+        proven for records in `bounds`, or in those of a reference that has them. A
+        known one, such as :func:`~skparisk.queries.moments_sensitivity_bound`, is in
+        units in which all of these are [-1, 1].
 
     bounds : pair of float or sequence of pairs, default=None
         Lowest and highest value, of all features or of each, public. Private records
@@ -77,9 +66,8 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
     reach : float, default=1.0
         With bounds: largest root mean square of the features of a record, in (0, 1],
         where each is in [-1, 1] between its bounds; those that are longer are
-        shortened, silently. The smaller, the less noise there is: 0.4 is often good
-        for predictions with `ridge`. Models are then of the shortened records, and
-        shorten what they predict from.
+        shortened, silently. The smaller, the less noise there is. Models are then of
+        the shortened records, and shorten what they predict from.
 
     n_jobs, random_state, noise_random_state, verbose
         Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
@@ -216,228 +204,18 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
             )
         data = dataclasses.replace(data, table=paired)
         if units is not None:
-            units = dataclasses.replace(units, weighted=source == "bound")
             query = units.query(data.n_records, n_targets)
         assert query is not None
         if source == "bound":
-            bound = moments_sensitivity_bound(
-                query.n_columns,
-                n_targets=n_targets,
-                radius=query.radius,
-                weights=query.weights,
-            )
-            released = self._release_known(
-                query, features, targets, KnownSensitivity(bound), proven=True
-            )
+            self._release_matrix(query, features, targets)
         else:
-            released = self._release(source, query, data)
-        evidence = self.certificate_.require_evidence()
-        if evidence.for_new_people is not None and query.limit > 1:  # no bounds
-            evidence = dataclasses.replace(evidence, for_new_people=_NEW_PEOPLE)
-            self.certificate_ = dataclasses.replace(
-                self.certificate_, evidence=evidence
-            )
-        weights = np.ones(query.n_outputs) if query.weights is None else query.weights
-        self.sums_ = released / weights
+            self.sums_ = self._release(source, query, data)
+            self.noise_covariance_ = self._noise_covariance(source)
+        self._say_what_it_means_for_new_people(query)
         self.center_, self.scale_ = np.array(query.center), np.array(query.scale)
         self._units = Units(self.center_, self.scale_, query.limit, query.radius)
         self.n_records_, self.n_targets_ = data.n_records, n_targets
-        self.noise_covariance_ = self._noise_covariance(source, weights)
         return self
-
-    def ridge(
-        self, alpha: float | str = "auto", *, features: Sequence[Any] | None = None
-    ) -> MomentsRidge:
-        """Return ridge regression of the targets, for nothing more.
-
-        Parameters
-        ----------
-        alpha : float or "auto", default="auto"
-            Penalty, >= 0, as in scikit-learn's `Ridge`. "auto": 0.4 times the spectral
-            norm of the noise in the products of the features, in the median; of
-            coefficients in units of `scale_`, and of the intercept as well.
-
-        features : sequence of int or str, default=None
-            Columns to use, by position or name. None: all.
-
-        Returns
-        -------
-        model : MomentsRidge
-            Predicts from these features.
-
-        Raises
-        ------
-        ValueError
-            If there are no targets, or a parameter is out of range.
-        """
-        columns = self._columns(features)
-        if isinstance(alpha, str):
-            check_choice(alpha, "alpha", ("auto",))
-            model = fit_damped(self._sums, columns, self._targets())
-        else:
-            if alpha != 0:
-                check_positive(alpha, "alpha")
-            model = fit_ridge(self._sums, float(alpha), columns, self._targets())
-            model.penalty_ = float(alpha)
-        return self._derived(model, columns)
-
-    def ols(
-        self, *, features: Sequence[Any] | None = None, target: int = 0
-    ) -> MomentsOLS:
-        """Return least squares with standard errors, for nothing more.
-
-        The standard errors are those of least squares (residuals of one variance), with
-        what the noise adds, to first order: good where the noise is small against the
-        sums of squares of the features.
-
-        Parameters
-        ----------
-        features : sequence of int or str, default=None
-            Columns to use, by position or name. None: all.
-
-        target : int, default=0
-            Which of several targets.
-
-        Returns
-        -------
-        model : MomentsOLS
-
-        Raises
-        ------
-        ValueError
-            If there are no targets, or the noise hides some direction of the features.
-        """
-        columns, targets = self._columns(features), self._targets()
-        index = check_at_least(target, "target", 0)
-        if index >= len(targets):
-            raise ValueError(
-                f"target must be below the number of targets, {len(targets)}; got "
-                f"{target!r}."
-            )
-        model = fit_ols(self._sums, columns, int(targets[index]))
-        return self._derived(model, columns)
-
-    def pca(
-        self, n_components: int, *, features: Sequence[Any] | None = None
-    ) -> MomentsPCA:
-        """Return principal components of the features, for nothing more.
-
-        Parameters
-        ----------
-        n_components : int
-            Directions, from 1 to the number of features.
-
-        features : sequence of int or str, default=None
-            Columns to use, by position or name. None: all.
-
-        Returns
-        -------
-        model : MomentsPCA
-            Transforms these features.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range.
-        """
-        columns = self._columns(features)
-        model = fit_pca(self.covariance(), self.mean(), n_components, columns)
-        return self._derived(model, columns)
-
-    def mean(self) -> Floats:
-        """Return the mean of each column, targets last.
-
-        Returns
-        -------
-        mean : ndarray of shape (n_columns,)
-        """
-        return np.asarray(self.center_ + self.scale_ * self._sums.mean)
-
-    def covariance(self) -> Floats:
-        """Return the covariance of all columns, targets last.
-
-        Returns
-        -------
-        covariance : ndarray of shape (n_columns, n_columns)
-            The nearest that is positive semidefinite, in units of `scale_`.
-        """
-        values, vectors = positive_part(
-            self._sums.centered / max(self.n_records_ - 1, 1)
-        )
-        matrix = (vectors * values) @ vectors.T
-        return np.asarray(self.scale_[:, None] * matrix * self.scale_)
-
-    def correlation(self) -> Floats:
-        """Return the correlation of all columns, targets last.
-
-        Returns
-        -------
-        correlation : ndarray of shape (n_columns, n_columns)
-            In [-1, 1]; 0 with a column that does not vary but for the noise.
-        """
-        covariance = self.covariance()
-        deviations = np.sqrt(np.diag(covariance))
-        units = np.divide(
-            1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0
-        )
-        correlation = (units[:, None] * covariance * units).clip(-1, 1)
-        np.fill_diagonal(correlation, 1.0)
-        return np.asarray(correlation)
-
-    @property
-    def _sums(self) -> ReleasedSums:
-        check_is_fitted(self, "certificate_")
-        return ReleasedSums(
-            self.sums_,
-            self.noise_covariance_,
-            self.n_records_,
-            self.center_,
-            self.scale_,
-        )
-
-    def _targets(self) -> Columns:
-        """Return the columns of the targets."""
-        if not self.n_targets_:
-            raise ValueError("y must be given to fit, for regressions: there was none.")
-        return np.arange(self.n_targets_) + self.n_features_in_
-
-    def _columns(self, features: Sequence[Any] | None) -> Columns:
-        """Return positions of features that are named or numbered."""
-        check_is_fitted(self, "certificate_")
-        known = list(range(self.n_features_in_))
-        if features is None:
-            return np.array(known)
-        if self._units.radius is not None:
-            raise ValueError(
-                "features must be None with a reach below 1, because records were "
-                f"shortened by all of their features; got {features!r}."
-            )
-        names = list(getattr(self, "feature_names_in_", ()))
-        found = []
-        for feature in features:
-            if isinstance(feature, str) and feature in names:
-                found.append(names.index(feature))
-            elif type(feature) is not bool and feature in known:
-                found.append(int(feature))
-            else:
-                raise ValueError(
-                    f"features must be names or positions of the "
-                    f"{self.n_features_in_} features, got {feature!r}."
-                )
-        if not found or len(set(found)) < len(found):
-            raise ValueError(
-                f"features must be at least one, each once, got {features!r}."
-            )
-        return np.array(found)
-
-    def _derived(self, model: Model, columns: Columns) -> Model:
-        """Return a model that knows its features and the claim."""
-        names = getattr(self, "feature_names_in_", None)
-        names = None if names is None else names[columns]
-        if isinstance(model, MomentsRidge) and self.n_targets_ == 1:
-            model.coef_, model.intercept_ = model.coef_[0], float(model.intercept_[0])
-        model.know(self.certificate_, names, self._units.of(columns))
-        return model
 
     def _fitted_query(
         self, source: SensitivitySource, widths: tuple[int, int]
@@ -496,11 +274,42 @@ class PrivateMoments(PrivateMixin, BaseEstimator):
             units = units_of_rows(pool.numbers, widths)
         return units, table
 
-    def _noise_covariance(self, source: SensitivitySource, weights: Any) -> Floats:
-        """Return the covariance of the noise that was added."""
+    def _release_matrix(
+        self, query: MomentsQuery, features: Floats, targets: Floats | None
+    ) -> None:
+        """Release with noise for the proven bound."""
+        n_features = query.n_columns - query.n_targets
+        squared = float(n_features)
+        if query.radius is not None:
+            squared = min(squared, query.radius**2)
+        noise = MatrixNoise(n_features, query.n_targets, squared, float(self.epsilon))
+        certificate = noise.certificate(
+            len(features), seeded=self.noise_random_state is not None
+        )
+        answer = answer_private(query, features, targets)
+        self.sums_ = self._add_known_noise(query, answer, noise, certificate)
+        self.noise_covariance_ = noise.covariance()
+
+    def _noise_covariance(self, source: SensitivitySource) -> Floats:
+        """Return the covariance of the noise of a law that was added."""
         if self.sampler_ is not None:
             noise = self.sampler_.mechanism_
             assert isinstance(noise, AdditiveNoise)  # a law that chooses is refused
             return noise.covariance()
         law = as_law(source.law if isinstance(source, KnownSensitivity) else "laplace")
-        return np.diag((self.noise_scale_ * law.deviation / np.asarray(weights)) ** 2)
+        return (self.noise_scale_ * law.deviation) ** 2 * np.eye(len(self.sums_))
+
+    def _say_what_it_means_for_new_people(self, query: MomentsQuery) -> None:
+        """Tell on the one certificate that rows gave units and pairs, if they did."""
+        evidence = self.certificate_.require_evidence()
+        if evidence.for_new_people is None or query.limit <= 1:  # with bounds
+            return
+        evidence = dataclasses.replace(evidence, for_new_people=_NEW_PEOPLE)
+        self.certificate_ = dataclasses.replace(self.certificate_, evidence=evidence)
+        sampler = self.sampler_
+        assert sampler is not None
+        sampler.claim_ = ClaimOfPairs(self.certificate_, sampler.pairs_)
+
+    @property
+    def _delta_of_bound(self) -> float:
+        return TAIL

@@ -13,16 +13,13 @@ from skparisk.calibration._terms import Terms
 from skparisk.exceptions import IncompatibleError
 from skparisk.moments._sums import Columns, Floats
 from skparisk.queries import MomentsQuery
-from skparisk.queries._moments import output_columns, shorten
+from skparisk.queries._moments import shorten
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import RecordPool
 from skparisk.sensitivity import SensitivitySampler
 
 __all__ = ["Units", "declared_units", "pair_rows", "units_of_rows"]
 
-# Of sums and products against products of features, and for the second against the root
-# of their number: near the best for ridge regression on five data sets.
-_OF_MEAN, _OF_TARGET_MEAN, _OF_TARGET, _OF_SQUARED_TARGET = 0.25, 0.5, 0.7, 0.125
 # One row in so many gives units, and is in no pair.
 _ROWS_PER_UNIT_ROW = 5
 
@@ -35,13 +32,9 @@ class Units:
     scale: Floats
     limit: float = 32.0
     radius: float | None = None
-    weighted: bool = False
 
     def query(self, n_records: int, n_targets: int) -> MomentsQuery:
         """Return the sums in these units."""
-        weights = None
-        if self.weighted:
-            weights = _weights(len(self.center) - n_targets, n_targets)
         return MomentsQuery(
             self.center.tolist(),
             self.scale.tolist(),
@@ -49,12 +42,16 @@ class Units:
             n_targets,
             self.limit,
             self.radius,
-            weights,
         )
 
     def of(self, columns: Columns) -> Units:
         """Return the units of some features."""
         return replace(self, center=self.center[columns], scale=self.scale[columns])
+
+    @property
+    def box(self) -> Units:
+        """Where single columns may be, targets as well: that has no radius."""
+        return replace(self, radius=None)
 
     def move(self, X: Floats) -> Floats:
         """Return features that are moved as those of records that are summed."""
@@ -148,20 +145,6 @@ def pair_rows(
     sampler.set_params(n_pairs=n_pairs)
     sampler._terms = terms
     return RecordPool(*table.pool.take(rows[:n_apart])), paired
-
-
-def _weights(n_features: int, n_targets: int) -> list[float]:
-    """Return powers of two: how much more precise sums are than products of features.
-
-    A regression has one column of products with the target, and as many as features of
-    those among themselves, whose noise adds up; means matter least.
-    """
-    i, j = output_columns(n_features + n_targets)
-    n_in_targets = (i >= n_features).astype(int) + (j >= n_features)
-    of_target = 2.0 ** round(math.log2(_OF_TARGET * math.sqrt(n_features)))
-    weights = np.choose(n_in_targets, [1.0, of_target, _OF_SQUARED_TARGET])
-    means = np.where(n_in_targets == 0, _OF_MEAN, _OF_TARGET_MEAN)
-    return [*np.where(i < 0, means, weights).tolist()]
 
 
 def _check_bounds(bounds: Any, name: str, width: int) -> Floats:

@@ -32,7 +32,6 @@ def moments_sensitivity_bound(
     *,
     n_targets: int = 0,
     radius: float | None = None,
-    weights: ArrayLike | None = None,
 ) -> float:
     r"""Return a bound of the l1 sensitivity of sums and sums of products.
 
@@ -48,14 +47,11 @@ def moments_sensitivity_bound(
         Largest l2 norm of the features of a record, > 0. None: no more than the columns
         say.
 
-    weights : array-like of shape (n_outputs,), default=None
-        What outputs are multiplied by, >= 0, in the order of :class:`MomentsQuery`.
-
     Returns
     -------
     bound : float
         Of the sum of absolute differences of all :math:`z_i` and all
-        :math:`z_i z_j`, i <= j, between two records, times their weights.
+        :math:`z_i z_j`, i <= j, between two records.
 
     Raises
     ------
@@ -65,10 +61,9 @@ def moments_sensitivity_bound(
     Notes
     -----
     **Guarantee** (:ref:`thm-moments`). The least of
-    :math:`\sqrt{2} \|S(a, b)\|_F (a + r^2 + q b)` over a, b > 0, with S the weights as
-    a symmetric matrix whose rows of the constant and of the targets are divided by
-    :math:`\sqrt a` and :math:`\sqrt b`; and without weights of
-    :math:`d (d + 2)^2 / (2 (d + 1))`, which is attained.
+    :math:`\sqrt{2} \|S(a, b)\|_F (a + r^2 + q b)` over a, b > 0, with S a symmetric
+    matrix whose rows of the constant and of the targets are divided by :math:`\sqrt a`
+    and :math:`\sqrt b`; and of :math:`d (d + 2)^2 / (2 (d + 1))`, which is attained.
 
     Examples
     --------
@@ -84,15 +79,9 @@ def moments_sensitivity_bound(
     if radius is not None:
         squared = min(squared, check_positive(radius, "radius") ** 2)
     i, j = output_columns(d)
-    box = d * (d + 2) ** 2 / (2 * (d + 1)) if weights is None else math.inf
-    given = np.ones(len(i)) if weights is None else np.asarray(weights, np.float64)
-    if given.shape != i.shape or not (np.isfinite(given) & (given >= 0)).all():
-        raise ValueError(
-            f"weights must be {len(i)} finite numbers >= 0, one for each output, got "
-            f"{weights!r}."
-        )
+    box = d * (d + 2) ** 2 / (2 * (d + 1))
     # What each output has in the squared norm of the symmetric matrix.
-    parts = np.where(i == j, 1.0, 0.5) * given**2
+    parts = np.where(i == j, 1.0, 0.5)
     of_constant, of_targets = i < 0, (i >= d - q).astype(int) + (j >= d - q)
     a = squared * _STRETCHES[:, None]
     b = squared * _STRETCHES[None, :]
@@ -136,9 +125,6 @@ class MomentsQuery(Query):
     radius : float, default=None
         Features that are longer, in scales, are shortened to that l2 norm. > 0.
 
-    weights : sequence of float, default=None
-        Powers of two that the outputs are multiplied by. None: 1.
-
     Raises
     ------
     ValueError
@@ -169,7 +155,6 @@ class MomentsQuery(Query):
     n_targets: int = 0
     limit: float = 32.0
     radius: float | None = None
-    weights: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         for name in ("center", "scale"):
@@ -201,15 +186,6 @@ class MomentsQuery(Query):
             check_positive(self.radius, "radius")
         if n_records > _LARGEST_SUM:
             raise ValueError(f"n_records must be at most 2**53, got {n_records!r}.")
-        if self.weights is not None:
-            weights = np.asarray(self.weights, dtype=np.float64)
-            right = weights.shape == (self.n_outputs,) and np.isfinite(weights).all()
-            if not right or not (np.frexp(weights)[0] == 0.5).all():
-                raise ValueError(
-                    f"weights must be {self.n_outputs} powers of two, one for each "
-                    f"output, got {self.weights!r}."
-                )
-            object.__setattr__(self, "weights", tuple(weights.tolist()))
 
     @property
     def needs_y(self) -> bool:
@@ -281,9 +257,7 @@ class MomentsQuery(Query):
         # Half of what all products make up, and half of the squares once more.
         squared = length**2 + 0.5 * float(squares @ squares)
         linear = moves[: self.n_columns]
-        weights = np.ones(self.n_outputs) if self.weights is None else self.weights
-        l2 = float(np.max(weights)) * math.sqrt(squared + float(linear @ linear))
-        moves = moves * weights
+        l2 = math.sqrt(squared + float(linear @ linear))
         l2 = min(l2, float(np.linalg.norm(moves)))
         return LargestMove(moves * _SLACK, l2 * _SLACK)
 
@@ -314,7 +288,7 @@ class MomentsQuery(Query):
         """What whole numbers stand for in each output: powers of two, so exactly."""
         steps = np.full(self.n_outputs, self.grid**2)
         steps[: self.n_columns] = self.grid
-        return steps if self.weights is None else steps * self.weights
+        return steps
 
     def _whole(self, X: ArrayLike, y: ArrayLike | None) -> NDArray[np.float64]:
         """Return records in steps of the grid: whole numbers."""
