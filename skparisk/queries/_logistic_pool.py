@@ -14,14 +14,12 @@ from skparisk.queries._logistic_records import (
     Records,
     SharedRecords,
     expected_counts,
+    gathered,
 )
 from skparisk.queries._logistic_solver import minimizer, penalty_shares, released
-from skparisk.queries._together import Floats, products_pay
+from skparisk.queries._together import CLOSE, Floats, products_pay
 
-__all__ = ["CLOSE", "PoolSolver"]
-
-# How close to the exact answer it is proven to be, of the largest output.
-CLOSE = 2.0**-34
+__all__ = ["PoolSolver"]
 
 _POOL_CONDITION = 1e3
 _MOST_EVALUATIONS = 8
@@ -119,7 +117,7 @@ class PoolSolver:
             )
         step = max(1, _GATHERED // pairs.n_records)
         solved = [
-            self._solve(*_gathered(self._records, pairs, slice(start, start + step)))
+            self._solve(*gathered(self._records, pairs, slice(start, start + step)))
             for start in range(0, len(pairs), step)
         ]
         first, second, proven = map(np.concatenate, zip(*solved, strict=True))
@@ -224,19 +222,3 @@ class _Curvature:
 
     def steps(self, slopes: Floats) -> Floats:
         return (self.inverse @ slopes[:, :, None]).reshape(self.at.shape)
-
-
-def _gathered(
-    pool: OwnRecords, pairs: NeighborPairs, part: slice
-) -> tuple[OwnRecords, Floats, NDArray[np.intp], NDArray[np.intp] | None]:
-    """Return records of some pairs, their counts, and which to remove and to add."""
-    # The record that is removed is the last of the members.
-    rows = pairs.members[part]
-    removed = np.full(len(rows), pairs.n_records - 1)
-    counts = np.ones(rows.shape)
-    if pairs.replacement is None:
-        return pool.take(rows), counts, removed, None
-    rows = np.column_stack([rows, pairs.replacement[part]])
-    counts = np.column_stack([counts, np.zeros(len(counts))])
-    added = np.full(len(rows), pairs.n_records)
-    return pool.take(rows), counts, removed, added
