@@ -90,14 +90,14 @@ class PoolDescent:
             counts, n_rows = pairs.count(), len(records.Z)
         step = max(1, _TOGETHER // (n_rows * len(self._start)))
         solved = []
-        for start in range(0, len(pairs), step):
+        for start in range(0, pairs.n_databases, step):
             part = slice(start, start + step)
             if isinstance(records, OwnRecords):
                 solved.append(self._solve(*gathered(records, pairs, part)))
                 continue
-            added = None if pairs.replacement is None else pairs.replacement[part]
-            removed = pairs.removed[part]
-            solved.append(self._solve(records, counts[part], removed, added))
+            removed, added = pairs.swaps
+            added = None if added is None else added[part]
+            solved.append(self._solve(records, counts[part], removed[part], added))
         first, second, proven = map(np.concatenate, zip(*solved, strict=True))
         return first, second, proven
 
@@ -111,12 +111,19 @@ class PoolDescent:
         """Solve databases of these counts, and their neighbors."""
         start = np.tile(self._start, (len(counts), 1, 1))
         first, proven = self._descend(records, counts, start)
-        counts, each = counts.copy(), np.arange(len(counts))
-        for sign, rows in ((-1.0, removed), (1.0, added)):
-            if rows is not None:
-                counts[each, rows] += sign
-        second, also = self._descend(records, counts, first)
-        return self._answers(first), self._answers(second), proven & also
+        each = np.arange(len(counts))
+        shape = (*removed.shape, *first.shape[1:])
+        second, also = np.empty(shape), np.empty(shape[:2], dtype=bool)
+        for number, left in enumerate(removed.T):
+            others = counts.copy()
+            others[each, left] -= 1
+            if added is not None:
+                others[each, added[:, number]] += 1
+            second[:, number], also[:, number] = self._descend(records, others, first)
+        also &= proven[:, None]
+        firsts = np.repeat(first, removed.shape[1], axis=0)
+        second = second.reshape(firsts.shape)
+        return self._answers(firsts), self._answers(second), also.ravel()
 
     def _descend(
         self, records: Records, counts: Floats, v: Floats

@@ -219,14 +219,14 @@ class OwnRecords(Records):
 def gathered(
     pool: OwnRecords, pairs: NeighborPairs, part: slice
 ) -> tuple[OwnRecords, Floats, NDArray[np.intp], NDArray[np.intp] | None]:
-    """Return records of some pairs, their counts, and which to remove and to add."""
-    # The record that is removed is the last of the members.
-    rows = pairs.members[part]
-    removed = np.full(len(rows), pairs.n_records - 1)
+    """Return records of some databases, their counts, and what to remove and add."""
+    rows, added = pairs.members[part], pairs.swaps[1]
     counts = np.ones(rows.shape)
-    if pairs.replacement is None:
+    # Records that are removed are the last of the members.
+    n, r = pairs.n_records, pairs.n_neighbors
+    removed = np.tile(np.arange(n - r, n), (len(rows), 1))
+    if added is None:
         return pool.take(rows), counts, removed, None
-    rows = np.column_stack([rows, pairs.replacement[part]])
-    counts = np.column_stack([counts, np.zeros(len(counts))])
-    added = np.full(len(rows), pairs.n_records)
-    return pool.take(rows), counts, removed, added
+    rows = np.column_stack([rows, added[part]])
+    counts = np.column_stack([counts, np.zeros((len(counts), r))])
+    return pool.take(rows), counts, removed, removed + r
