@@ -15,6 +15,7 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.reference import DrawnRecords, RecordSource, Reference
 from skparisk.reference._base import Form, RecordPool
 from skparisk.reference._records import Records
+from skparisk.reference._rows import draw_few_distinct
 
 __all__ = [
     "Database",
@@ -266,8 +267,8 @@ def draw_pairs(
     rng = np.random.default_rng(seed)  # not seed.spawn, which changes `seed`
     changed = rng.integers(n_records, size=(size, 1))
     if n_neighbors > 1:
-        places = np.tile(np.arange(n_records), (size, 1))
-        changed = rng.permuted(places, axis=1)[:, :n_neighbors]
+        drawn_places = draw_few_distinct(n_records, size, n_neighbors, rng)
+        changed = drawn_places.astype(np.intp)
     drawn = _in_form(source.draw(start, size, rng), form)
     return NeighborPairs(drawn, changed, n_records)
 

@@ -355,7 +355,7 @@ class _RidgeOnPool:
 
         The intercepts lack the mean of the pool's targets, which cancels.
         """
-        theta = np.einsum("ji,bjt->bti", self._back, solutions)
+        theta = np.ascontiguousarray(solutions.swapaxes(1, 2)) @ self._back
         coef = theta[:, :, : self._n_features]
         answers = coef.reshape(len(coef), -1)
         if not self._query.fit_intercept:

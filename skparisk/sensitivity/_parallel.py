@@ -171,7 +171,7 @@ def sample_pairs(
     check_at_least(n_pairs, "n_pairs", 1)
     check_at_least(n_records, "n_records", 2 if relation == "add-remove" else 1)
     check_n_jobs(n_jobs)
-    check_neighbors(n_neighbors, n_pairs, n_records, query)
+    check_neighbors(n_neighbors, n_pairs, n_records, query, reference)
     entropy = check_random_state(random_state, "random_state").bytes(16)
     root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
     source_seed, pairs_seed = root.spawn(2)
@@ -215,7 +215,11 @@ def sample_pairs(
 
 
 def check_neighbors(
-    n_neighbors: int, n_pairs: int, n_records: int, query: Query
+    n_neighbors: int,
+    n_pairs: int,
+    n_records: int,
+    query: Query,
+    reference: Reference,
 ) -> None:
     """Raise ValueError unless databases can have so many neighbors."""
     name = "neighbors_per_database"
@@ -228,6 +232,13 @@ def check_neighbors(
         raise ValueError(
             f"{name} must be at most n_records={n_records}, because each neighbor "
             f"differs in another record, got {n_neighbors!r}."
+        )
+    split = isinstance(reference, TableReference) and reference.sampling == "split"
+    if n_neighbors > 1 and split:
+        raise ValueError(
+            f"{name} must be 1 with sampling='split', where the records that both "
+            f"databases have come from half of the table; got {n_neighbors!r}. "
+            "sampling='leave-out' allows more."
         )
     if n_neighbors > 1 and query.is_sum:
         raise ValueError(

@@ -426,7 +426,7 @@ default="auto"
         form = form if query.any_table else "numbers"
         rng = check_random_state(self.random_state, "random_state")
         n_drawn = 1 if query.is_sum else n_records
-        check_neighbors(terms.n_neighbors, terms.n_pairs, n_records, query)
+        check_neighbors(terms.n_neighbors, terms.n_pairs, n_records, query, reference)
         asked = check_repeatable(
             query,
             reference,
