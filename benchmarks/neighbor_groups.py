@@ -3,10 +3,9 @@
 Claim, on one core, against 1 000 pairs of their own databases each, with ridge
 regression on 10 features: 250 databases with 16 neighbors each take at most half the
 time, with at most 3 % more noise; 120 with 16 take at most a third, with at most 6 %
-more. Scales vary no more over seeds. Single pairs and groups alternate, and the ratio is
-the median over seeds, so that the speed of the machine cancels. Also shown: logistic
-regressions of real tables, against as many fits of scikit-learn's `LogisticRegression`
-with its defaults.
+more. The kinds alternate, and the ratio is the median over seeds, so that the speed of
+the machine cancels. Also shown: logistic regressions of real tables, against as many
+fits of scikit-learn's `LogisticRegression` with its defaults.
 """
 
 from __future__ import annotations
