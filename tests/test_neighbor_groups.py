@@ -335,6 +335,7 @@ def test_auto_draws_few_databases():
         ({"calibration": "pac"}, "neighbors_per_database must be 1 unless"),
         ({"n_pairs": 1001}, "multiple of neighbors_per_database=4"),
         ({"n_records": 3}, "at most n_records=3"),
+        ({"reference": TableReference(PUBLIC[:15])}, "at most 3 with a reference"),
         ({"neighbors_per_database": 0}, "neighbors_per_database must be"),
         (
             {"query": MomentsQuery(center=[0.0, 0.0], scale=[1.0, 1.0], n_records=20)},

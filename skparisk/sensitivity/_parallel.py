@@ -234,6 +234,14 @@ def check_neighbors(
             f"differs in another record, got {n_neighbors!r}."
         )
     split = isinstance(reference, TableReference) and reference.sampling == "split"
+    # Records that neighbors differ in are left out of what all of them share.
+    if n_neighbors > 1 and isinstance(reference, TableReference):
+        most = max(1, reference.n_rows // 4)
+        if n_neighbors > most:
+            raise ValueError(
+                f"{name} must be at most {most} with a reference table of "
+                f"{reference.n_rows} rows, got {n_neighbors!r}."
+            )
     if n_neighbors > 1 and split:
         raise ValueError(
             f"{name} must be 1 with sampling='split', where the records that both "
