@@ -15,6 +15,7 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.reference import DrawnRecords, RecordSource, Reference
 from skparisk.reference._base import Form, RecordPool
 from skparisk.reference._records import Records
+from skparisk.reference._rows import draw_few_distinct
 
 __all__ = [
     "Database",
@@ -33,18 +34,20 @@ _COUNTS_IN_CACHE = 2**16
 class NeighborPairs:
     """A block of pairs of neighboring databases, as indices into a pool.
 
-    The first database of pair i has the records ``records[i]``. The second has
-    another record at the position ``changed[i]``, or (add-remove) none. The records
-    that both have are drawn when they are asked for.
+    Each of m databases has r neighbors, so that there are m times r pairs: first those
+    of the first database. The first database of pair i has the records
+    ``records[database[i]]``. The second has another record at the position
+    ``changed[i]``, or (add-remove) none. The records that both have are drawn when they
+    are asked for.
 
     Parameters
     ----------
     drawn : DrawnRecords
-        The records of one database alone: the one that is removed and, for
-        "replace-one", its replacement; and how to draw the others.
+        The records that neighbors differ in: r of each database, which are removed, and
+        for "replace-one" their r replacements; and how to draw the others.
 
-    changed : ndarray of shape (n_pairs,)
-        Positions, in 0, ..., n_records - 1.
+    changed : ndarray of shape (m, r)
+        Positions, in 0, ..., n_records - 1, different ones of each database.
 
     n_records : int
         Records of the first database of each pair.
@@ -54,12 +57,21 @@ class NeighborPairs:
     pool : RecordPool
         The records.
 
-    members : ndarray of shape (n_pairs, n_records)
-        Indices of the records of the first databases, in any order. It takes less time
-        than `records`.
+    n_neighbors : int
+        r.
 
-    records : ndarray of shape (n_pairs, n_records)
-        The same in a random order, in which the one that changes is at `changed`.
+    database : ndarray of shape (n_pairs,)
+        Which of the m databases is the first of a pair.
+
+    members : ndarray of shape (m, n_records)
+        Indices of the records of the first databases: the last r are those that are
+        removed, and the others are in any order. It takes less time than `records`.
+
+    records : ndarray of shape (m, n_records)
+        The same in a random order, in which those that change are at `changed`.
+
+    changed : ndarray of shape (n_pairs,)
+        Position of the record that the second database does not have.
 
     removed : ndarray of shape (n_pairs,)
         Index of the record that only the first database has.
@@ -73,11 +85,14 @@ class NeighborPairs:
     ) -> None:
         self._drawn = drawn
         self.pool = drawn.pool
-        self.changed = changed
         self.n_records = n_records
-        own = drawn.own.astype(np.intp).T
-        self.removed = own[0]
-        self.replacement = own[1] if len(own) > 1 else None
+        n_databases, self.n_neighbors = changed.shape
+        self.changed = changed.ravel()
+        self.database = np.repeat(np.arange(n_databases), self.n_neighbors)
+        own = drawn.own.astype(np.intp)
+        self._left, joined = np.split(own, [self.n_neighbors], axis=1)
+        self.removed = self._left.ravel()
+        self.replacement = joined.ravel() if joined.size else None
 
     @classmethod
     def of(
@@ -87,15 +102,14 @@ class NeighborPairs:
         changed: NDArray[np.intp],
         replacement: NDArray[np.intp] | None,
     ) -> Self:
-        """Return pairs of which the records are known."""
+        """Return pairs, each of another database, of which the records are known."""
         lines = np.arange(len(records))
         own = records[lines, changed][:, None]
         if replacement is not None:
             own = np.column_stack([own, replacement])
         rng = np.random.default_rng(0)  # not used: the order is known
-        pairs = cls(
-            DrawnRecords(pool, own, lambda: records, rng), changed, records.shape[1]
-        )
+        drawn = DrawnRecords(pool, own, lambda: records, rng)
+        pairs = cls(drawn, changed[:, None], records.shape[1])
         pairs.records = pairs._shared = records
         pairs.members = records.copy()
         pairs.members[lines, changed] = records[:, -1]
@@ -104,6 +118,17 @@ class NeighborPairs:
 
     def __len__(self) -> int:
         return len(self.changed)
+
+    @property
+    def n_databases(self) -> int:
+        """Different first databases: m."""
+        return len(self._left)
+
+    @property
+    def swaps(self) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+        """Which records neighbors remove and add, a line for each database."""
+        added, shape = self.replacement, self._left.shape
+        return self._left, None if added is None else added.reshape(shape)
 
     def of_pool(self, pool: RecordPool) -> Self:
         """Return the same pairs of a pool whose records were converted, row by row."""
@@ -120,48 +145,57 @@ class NeighborPairs:
     def members(self) -> NDArray[np.intp]:
         shared = self._shared
         if shared.dtype == np.bool_:
-            places = np.flatnonzero(shared).reshape(len(self), -1)
+            places = np.flatnonzero(shared).reshape(self.n_databases, -1)
             shared = places - np.arange(0, shared.size, shared.shape[1])[:, None]
-        members = np.empty((len(self), self.n_records), dtype=np.intp)
-        members[:, :-1] = shared
-        members[:, -1] = self.removed
+        members = np.empty((self.n_databases, self.n_records), dtype=np.intp)
+        members[:, : -self.n_neighbors] = shared
+        members[:, -self.n_neighbors :] = self._left
         return members
 
     def count(self) -> NDArray[np.float64]:
         """Return how often each record of the pool is in the first databases."""
         if self._shared.dtype != np.bool_:
             return count_rows(self.members, self.pool.n_rows)
-        counts = self._shared.astype(np.float64)
-        counts[np.arange(len(self)), self.removed] += 1
+        counts = self._shared.astype(np.float64)  # none of it is there twice
+        counts[np.arange(self.n_databases)[:, None], self._left] += 1
         return counts
 
     @cached_property
     def records(self) -> NDArray[np.intp]:
-        lines, records = np.arange(len(self)), self.members.copy()
-        self._drawn.rng.permuted(records[:, :-1], axis=1, out=records[:, :-1])
-        # What stands where the own record belongs goes to the end.
-        records[:, -1] = records[lines, self.changed]
-        records[lines, self.changed] = self.removed
+        lines, r = np.arange(self.n_databases)[:, None], self.n_neighbors
+        records, changed = self.members.copy(), self.changed.reshape(-1, r)
+        self._drawn.rng.permuted(records[:, :-r], axis=1, out=records[:, :-r])
+        # What stands where the own records belong goes to the end, in their place.
+        last = np.arange(self.n_records - r, self.n_records)
+        free = (last != changed[:, :, None]).all(axis=1)
+        inner = changed < self.n_records - r
+        records[:, -r:][free] = records[lines, changed][inner]
+        records[lines, changed] = self._left
         return records
 
     def take(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> NeighborPairs:
-        """Return some of the pairs."""
+        """Return some of the pairs, each with a database of its own."""
         replacement = None if self.replacement is None else self.replacement[which]
-        return NeighborPairs.of(
-            self.pool, self.records[which], self.changed[which], replacement
-        )
+        records = self.records[self.database[which]]
+        return NeighborPairs.of(self.pool, records, self.changed[which], replacement)
 
     def databases(self, pair: int) -> Iterator[Database]:
         """Yield both databases of a pair, each as (X, y), when they are asked for."""
-        rows = self.records[pair]
-        position = self.changed[pair]
-        yield self.pool.take(rows)
+        yield self.first(pair)
+        yield self.second(pair)
+
+    def first(self, pair: int) -> Database:
+        """Return the first database of a pair, the same for all of its neighbors."""
+        return self.pool.take(self.records[self.database[pair]])
+
+    def second(self, pair: int) -> Database:
+        """Return the second database of a pair."""
+        rows, position = self.records[self.database[pair]], self.changed[pair]
         if self.replacement is None:
-            other = np.delete(rows, position)
-        else:
-            other = rows.copy()
-            other[position] = self.replacement[pair]
-        yield self.pool.take(other)
+            return self.pool.take(np.delete(rows, position))
+        rows = rows.copy()
+        rows[position] = self.replacement[pair]
+        return self.pool.take(rows)
 
 
 def n_own(relation: str) -> int:
@@ -176,10 +210,20 @@ def bind_pairs(
     n_records: int,
     relation: str,
     seed: np.random.SeedSequence,
+    n_neighbors: int = 1,
 ) -> RecordSource:
-    """Return a source of pairs of which the (larger) first has `n_records` records."""
+    """Return a source of pairs of which the (larger) first has `n_records` records.
+
+    Of databases with so many neighbors each: they differ in as many times the records.
+    """
+    own = n_own(relation)
+    if n_neighbors > 1:  # a reference that refuses a relation knows it by `n_own`
+        reference.bind(1, n_shared=n_records - 1, n_own=own, seed=seed)
     return reference.bind(
-        n_pairs, n_shared=n_records - 1, n_own=n_own(relation), seed=seed
+        n_pairs // n_neighbors,
+        n_shared=n_records - n_neighbors,
+        n_own=own * n_neighbors,
+        seed=seed,
     )
 
 
@@ -197,7 +241,7 @@ def check_n_records(n_records: int, sampled: int, relation: str) -> None:
 
 
 def block_size(n_records: int) -> int:
-    """Return the number of pairs that are drawn from one seed, by size alone.
+    """Return the number of databases that are drawn from one seed, by size alone.
 
     It bounds the memory of a block, and depends on nothing but `n_records`, so
     that the pairs do not depend on how the blocks are spread over workers.
@@ -213,14 +257,18 @@ def draw_pairs(
     size: int,
     seed: np.random.SeedSequence,
     form: Form = "given",
+    n_neighbors: int = 1,
 ) -> NeighborPairs:
-    """Draw pairs number start, ..., start + size - 1, in the form a query wants.
+    """Draw databases start, ..., start + size - 1 and neighbors, as a query wants them.
 
     Which position changes is drawn uniformly, independent of the records, so
     that queries which look at the order of records are measured as well.
     """
     rng = np.random.default_rng(seed)  # not seed.spawn, which changes `seed`
-    changed = rng.integers(n_records, size=size)
+    changed = rng.integers(n_records, size=(size, 1))
+    if n_neighbors > 1:
+        drawn_places = draw_few_distinct(n_records, size, n_neighbors, rng)
+        changed = drawn_places.astype(np.intp)
     drawn = _in_form(source.draw(start, size, rng), form)
     return NeighborPairs(drawn, changed, n_records)
 

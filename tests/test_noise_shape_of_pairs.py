@@ -148,7 +148,7 @@ def test_rounding_of_ridge_is_on_the_safe_side_in_every_shape(plan, shape):
     )
     sizes, exactly, unpaid_sizes = (
         norms_of_pairs(
-            SampledPairs(d, e, np.zeros(3)).take(slice(half, None)),
+            SampledPairs(d, e, np.zeros(3)).after(half),
             safe.noise.shape,
             safe.noise.law,
         )

@@ -268,7 +268,7 @@ def test_batched_ridge_solutions_are_those_of_refitting(
     pairs = pairs_from(TableReference(X, y), n_records=300, relation=relation)
     query.differences(pairs)
     assert refits == [300]  # the one that tells how exact `Ridge` is
-    firsts, seconds = np.split(solved[-1], 2)
+    firsts, seconds = solved[-2:]
     for i in range(len(pairs)):
         for solution, database in zip(
             (firsts[i], seconds[i]), pairs.databases(i), strict=True
@@ -343,27 +343,27 @@ def test_ridge_of_a_record_replaced_by_itself_is_not_negative_zero():
 
 
 def drop_the_change(swap):
-    return lambda self, gram, moment, pairs: (gram, moment)
+    return lambda self, gram, moment, *rows: (gram, moment)
 
 
 def turn_the_sign(swap):
-    def turned(self, gram, moment, pairs):
-        other_gram, other_moment = swap(self, gram, moment, pairs)
+    def turned(self, gram, moment, *rows):
+        other_gram, other_moment = swap(self, gram, moment, *rows)
         return 2 * gram - other_gram, 2 * moment - other_moment
 
     return turned
 
 
 def miss_the_moment(swap):
-    return lambda self, gram, moment, pairs: (
-        swap(self, gram, moment, pairs)[0],
+    return lambda self, gram, moment, *rows: (
+        swap(self, gram, moment, *rows)[0],
         moment,
     )
 
 
 def scale_the_change(swap):
-    def scaled(self, gram, moment, pairs):
-        other_gram, other_moment = swap(self, gram, moment, pairs)
+    def scaled(self, gram, moment, *rows):
+        other_gram, other_moment = swap(self, gram, moment, *rows)
         share = 1 - 1e-6
         return (
             gram + share * (other_gram - gram),

@@ -55,6 +55,7 @@ PARAMETERS = {
     "n_records",
     "relation",
     "n_pairs",
+    "neighbors_per_database",
     "n_jobs",
     "random_state",
     "noise_random_state",

@@ -31,7 +31,7 @@ def measure_advantage(
     On average it is read at the scale below the one that was found, which depends on
     the same pairs; for all but a share of pairs, at the sensitivity (thm-advantage).
     """
-    law, n_pairs = terms.law, len(distances)
+    law, n_pairs, r = terms.law, len(distances), terms.n_neighbors
     # Of a rule of the caller's it is not known that K does not depend on the pairs.
     proven = isinstance(terms.rule, Exchangeable | PAC | DKW)
     if not (noise_scale and law.knows_advantage(n_outputs) and proven):
@@ -47,15 +47,15 @@ def measure_advantage(
             shifts = distances / found.below
         gained = law.advantage(shifts, **on_grid)
         detected = law.true_positive_rate(shifts, at, **on_grid)
-        mean = _tidy(certified_mean(gained.sum(), n_pairs))
-        mean_detected = _tidy(certified_mean(detected.sum(), n_pairs))
+        mean = _tidy(certified_mean(gained.sum(), n_pairs, r))
+        mean_detected = _tidy(certified_mean(detected.sum(), n_pairs, r))
     if terms.target.advantage is not None:
         mean = terms.target.advantage
     return Advantage(
         mean,
         quantile,
         # On average over samples this is what any fixed K certifies.
-        Exchangeable().certify_risk(n_pairs, terms.order_index),
+        Exchangeable(r).certify_risk(n_pairs // r, terms.order_index),
         min(mean_detected, add_up([mean, at])),
         min(quantile_detected, add_up([quantile, at])),
     )

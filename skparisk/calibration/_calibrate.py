@@ -151,7 +151,15 @@ default="isotropic"
     (0.0431, 0.1)
     """
     pairs = _as_pairs(differences, random_state)
-    terms = agree(len(pairs), target, law=law, shape=shape, rule=rule, n_draws=n_draws)
+    terms = agree(
+        len(pairs),
+        target,
+        law=law,
+        shape=shape,
+        rule=rule,
+        n_draws=n_draws,
+        n_neighbors=pairs.n_neighbors,
+    )
     return find_noise(
         pairs,
         terms,
@@ -183,7 +191,7 @@ def find_noise(
     ours = isinstance(terms.shape, str) or type(terms.shape) is IsotropicShape
     given_shape = () if ours else (_GIVEN_SHAPE,)
     shape = _fit_shape(terms, pairs)
-    move, pairs = pairs.largest_move, pairs.take(slice(terms.n_shape_pairs, None))
+    move, pairs = pairs.largest_move, pairs.after(terms.n_shape)
     distances = norms_of_pairs(pairs, shape, law)
     sensitivity = float(
         np.partition(distances, terms.order_index - 1)[terms.order_index - 1]
@@ -211,6 +219,7 @@ def find_noise(
         n_pairs=len(pairs),
         order_index=found.order_index,
         n_draws=terms.n_draws,
+        n_neighbors=pairs.n_neighbors,
         n_unanswered=int(np.count_nonzero(~pairs.answered)),
         noise_shape=shape.name,
         n_shape_pairs=terms.n_shape_pairs or None,

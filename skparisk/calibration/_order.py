@@ -44,20 +44,30 @@ _BLOCK = 2**12
 
 
 def order_statistic(
-    scales: _Floats, index: int, rule: Rule, *, n_pairs: int, gamma: float, n_still: int
+    scales: _Floats,
+    index: int,
+    rule: Rule,
+    *,
+    n_databases: int,
+    n_pairs: int,
+    gamma: float,
+    n_still: int,
 ) -> float:
     """Return the K-th smallest critical scale.
 
     Parameters
     ----------
-    scales : ndarray of shape (n_pairs * n_draws,)
+    scales : ndarray of shape (n_scales,)
         Critical scales in ascending order, as many for each pair.
 
     index : int
-        K, in 1, ..., n_pairs * n_draws: what `rule` chose for `gamma`.
+        K, in 1, ..., n_scales: what `rule` chose for `gamma`.
 
     rule : Rule
         What certifies other risks, for the message of an error.
+
+    n_databases : int
+        Sampled databases, each with as many scales.
 
     n_pairs : int
         Sampled pairs.
@@ -81,29 +91,31 @@ def order_statistic(
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-order-statistic`): as `rule` says.
+    **Guarantee** (:ref:`thm-order-statistic`, :ref:`thm-groups`): as `rule` says.
     """
     scale = float(scales[index - 1])
     n_draws = len(scales) // n_pairs
     if math.isinf(scale):
         n_infinite = int(np.count_nonzero(np.isinf(scales)))
         least = max(1, len(scales) - n_infinite)
-        best = rule.certify_risk(n_pairs, least) if n_infinite < len(scales) else 1.0
+        best = (
+            rule.certify_risk(n_databases, least) if n_infinite < len(scales) else 1.0
+        )
         raise _no_answer(n_infinite // n_draws, n_pairs, gamma, best)
     n_zero = int(np.searchsorted(scales, 0, side="right"))
     n_zero = max(n_zero, n_still * n_draws)
     if n_zero >= index:
-        certified = rule.certify_risk(n_pairs, min(n_zero + 1, len(scales)))
+        certified = rule.certify_risk(n_databases, min(n_zero + 1, len(scales)))
         raise _no_noise(gamma, certified if n_zero < len(scales) else 0.0)
     return scale
 
 
-def scale_below(scales: _Floats, index: int, n_pairs: int) -> float:
-    """Return the scale one pair below the K-th: what else is read off the pairs.
+def scale_below(scales: _Floats, index: int, n_databases: int) -> float:
+    """Return the scale one database below the K-th: what else is read off the pairs.
 
     The K-th itself depends on the same sample (:ref:`thm-other-levels`); 0 for none.
     """
-    n_below = index - len(scales) // n_pairs
+    n_below = index - len(scales) // n_databases
     return float(scales[n_below - 1]) if n_below > 0 else 0.0
 
 
@@ -111,12 +123,12 @@ def order_curve(
     below: float,
     rule: Rule,
     *,
-    n_pairs: int,
+    n_databases: int,
     levels: Callable[[float], _Floats],
 ) -> _Floats | None:
     """Return other levels, and the risks certified for them at the K-th scale.
 
-    They are read one pair below. `levels` tells which level each pair keeps from a
+    They are read one database below. `levels` tells which level each pair keeps from a
     scale on.
     """
     # Proven for these rules; with a share of samples that fail, for one level only.
@@ -125,7 +137,7 @@ def order_curve(
     kept = np.sort(levels(below))
     most = len(kept)
     counts = np.unique(np.linspace(most, 1, min(most, _ORDER_POINTS)).astype(int))
-    return as_curve(kept[counts - 1], rule.certify_risk(n_pairs, counts))
+    return as_curve(kept[counts - 1], rule.certify_risk(n_databases, counts))
 
 
 def control_risk(
@@ -134,6 +146,7 @@ def control_risk(
     *,
     gamma: float,
     n_still: int = 0,
+    n_neighbors: int = 1,
     name: str = "gamma",
 ) -> tuple[float, float]:
     """Return the least scale at which the average risk of the pairs is controlled.
@@ -152,6 +165,9 @@ def control_risk(
 
     n_still : int, default=0
         Pairs that do not differ by more than rounding.
+
+    n_neighbors : int, default=1
+        Pairs of each database, whose mean is what it counts.
 
     name : str, default="gamma"
         What it is called, for the message of an error.
@@ -172,26 +188,27 @@ def control_risk(
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-gaussian`, :ref:`thm-advantage`). The least scale with
-    ``(sum of risks + 1)/(n_pairs + 1) <= gamma``: over a fresh pair, its noise and the
-    sampled pairs, the risk is at most gamma. Conformal risk control (Angelopoulos,
-    Bates, Fisch, Lei and Schuster 2024, Theorem 1).
+    **Guarantee** (:ref:`thm-gaussian`, :ref:`thm-advantage`, :ref:`thm-groups`). The
+    least scale with ``(sum of means + 1)/(n_databases + 1) <= gamma``: over a fresh
+    pair, its noise and the sampled pairs, the risk is at most gamma. Conformal risk
+    control (Angelopoulos, Bates, Fisch, Lei and Schuster 2024, Theorem 1).
     """
-    n_pairs = len(distances)
-    check_risk_control(n_pairs, gamma, name)
-    allowed = float(_risk_allowed(n_pairs, gamma))
-    n_positive = int(np.count_nonzero(distances))
+    n_pairs, n_databases = len(distances), len(distances) // n_neighbors
+    check_risk_control(n_databases, gamma, name)
+    allowed = float(_risk_allowed(n_databases, gamma))
+    # All of these are in databases, of which each pair is a share.
+    n_positive = int(np.count_nonzero(distances)) / n_neighbors
     n_infinite = int(np.count_nonzero(np.isinf(distances)))
-    if n_infinite > allowed:
-        best = (n_infinite + 1) / (n_pairs + 1)
+    if n_infinite / n_neighbors > allowed:
+        best = (n_infinite / n_neighbors + 1) / (n_databases + 1)
         raise _no_answer(n_infinite, n_pairs, gamma, best, name)
-    n_moving = min(n_positive, n_pairs - n_still)
+    n_moving = min(n_positive, (n_pairs - n_still) / n_neighbors)
     if n_moving <= allowed:
-        best = (n_moving + 1) / (n_pairs + 1) if n_moving else 0.0
+        best = (n_moving + 1) / (n_databases + 1) if n_moving else 0.0
         raise _no_noise(gamma, best, name)
 
     def total(scale: float) -> float:
-        together = float(risks(scale).sum())
+        together = float(risks(scale).sum()) / n_neighbors
         if math.isnan(together):
             raise ValueError("law must say the risk of each pair, got NaN.")
         return together
@@ -210,6 +227,7 @@ def risk_curve(
     *,
     epsilon: float,
     n_pairs: int,
+    n_neighbors: int = 1,
 ) -> _Floats | None:
     """Return other levels, and the risks certified for them by risk control.
 
@@ -220,12 +238,15 @@ def risk_curve(
     levels = epsilon * np.geomspace(2.0**-8, 2.0**8, _RISK_POINTS)
     blocks = np.array_split(levels, min(len(levels), 1 + n_pairs // _BLOCK))
     sums = [risks(below, block[:, None]).sum(axis=1) for block in blocks]
-    return as_curve(levels, certified_mean(np.concatenate(sums), n_pairs))
+    return as_curve(levels, certified_mean(np.concatenate(sums), n_pairs, n_neighbors))
 
 
-def certified_mean(sums: Any, n_pairs: int) -> Any:
-    """Return the mean that is certified where the pairs add up to these sums."""
-    return (sums + 1) * (1 + _ROUNDING) / (n_pairs + 1)
+def certified_mean(sums: Any, n_pairs: int, n_neighbors: int = 1) -> Any:
+    """Return the mean that is certified where the pairs add up to these sums.
+
+    A fresh database counts as one more, at the most.
+    """
+    return (sums / n_neighbors + 1) * (1 + _ROUNDING) / (n_pairs // n_neighbors + 1)
 
 
 def check_risk_control(n_pairs: int, gamma: float, name: str = "gamma") -> None:

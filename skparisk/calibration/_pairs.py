@@ -75,6 +75,10 @@ class SampledPairs:
 
     provisos : tuple of str
         What a guarantee that comes from them rests on.
+
+    n_neighbors : int
+        Pairs with the same first database, which follow each other: databases are
+        exchangeable, and pairs are only if this is 1 (:ref:`thm-groups`).
     """
 
     differences: NDArray[np.float64]
@@ -91,6 +95,7 @@ class SampledPairs:
     weights: NDArray[np.float64] | None = None
     n_independent: int | None = None
     provisos: tuple[str, ...] = ()
+    n_neighbors: int = 1
     withheld: Withheld | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -108,11 +113,22 @@ class SampledPairs:
         """Numbers that the query answers with."""
         return self.differences.shape[1]
 
-    def take(self, pairs: slice) -> SampledPairs:
-        """Return some of the pairs; views, for a calculation."""
+    @property
+    def n_databases(self) -> int:
+        """Databases that these are neighbors of."""
+        return len(self) // self.n_neighbors
+
+    def after(self, n_databases: int) -> SampledPairs:
+        """Return the pairs of all databases but the first; views, for a calculation."""
+        pairs = slice(n_databases * self.n_neighbors, None)
         errors = None if self.errors is None else self.errors[pairs]
         return SampledPairs(
-            self.differences[pairs], errors, self.rounding, self.failure, self.draw_seed
+            self.differences[pairs],
+            errors,
+            self.rounding,
+            self.failure,
+            self.draw_seed,
+            n_neighbors=self.n_neighbors,
         )
 
     @property

@@ -52,8 +52,8 @@ def find_scale(
     if math.isinf(terms.target.epsilon):
         if terms.n_draws == 0:
             return Found(0.0, 1, terms.target.gamma, None)
-        rule, index = _rule_of_draws(terms, len(pairs))
-        return Found(0.0, 1, rule.certify_risk(len(pairs), index), index)
+        rule, index = _rule_of_draws(terms, pairs)
+        return Found(0.0, 1, rule.certify_risk(pairs.n_databases, index), index)
     if terms.target.advantage is not None:
         return _by_advantage(pairs, distances, terms, terms.target.advantage)
     if terms.n_draws is None:
@@ -80,7 +80,7 @@ def _by_draws(pairs: SampledPairs, terms: Terms, shape: NoiseShape) -> Found:
     """Find the scale from which on all but a share of the draws keep the level."""
     epsilon, drawn = terms.target.epsilon, (terms.law, shape, terms.n_draws or 1)
     steps = terms.law.drawn_steps(epsilon, pairs.n_outputs)
-    rule, index = _rule_of_draws(terms, len(pairs))
+    rule, index = _rule_of_draws(terms, pairs)
 
     def levels(scale: float) -> _Floats:
         return drawn_levels(pairs, scale, epsilon, *drawn)
@@ -89,12 +89,12 @@ def _by_draws(pairs: SampledPairs, terms: Terms, shape: NoiseShape) -> Found:
     return _order(pairs, scales, terms, rule, index, steps, levels)
 
 
-def _rule_of_draws(terms: Terms, n_pairs: int) -> tuple[Rule, int]:
+def _rule_of_draws(terms: Terms, pairs: SampledPairs) -> tuple[Rule, int]:
     """Return the rule for all draws of the noise together, and its choice."""
     if terms.n_draws is None or terms.n_draws == 1:
         return terms.rule, terms.order_index
-    rule = Exchangeable(terms.n_draws)
-    return rule, rule.order_index(n_pairs, terms.target.gamma)
+    rule = Exchangeable(terms.n_draws * terms.n_neighbors)
+    return rule, rule.order_index(pairs.n_databases, terms.target.gamma)
 
 
 def _order(
@@ -106,18 +106,20 @@ def _order(
     steps: int,
     levels: Callable[[float], _Floats],
 ) -> Found:
-    n_pairs = len(pairs)
+    n_databases = pairs.n_databases
     scale = order_statistic(
         scales,
         index,
         rule,
-        n_pairs=n_pairs,
+        n_databases=n_databases,
+        n_pairs=len(pairs),
         gamma=terms.target.gamma,
         n_still=pairs.count_still(),
     )
-    below = scale_below(scales, index, n_pairs)
-    curve = order_curve(below, rule, n_pairs=n_pairs, levels=levels)
-    return Found(scale, steps, rule.certify_risk(n_pairs, index), index, curve, below)
+    below = scale_below(scales, index, n_databases)
+    curve = order_curve(below, rule, n_databases=n_databases, levels=levels)
+    risk = rule.certify_risk(n_databases, index)
+    return Found(scale, steps, risk, index, curve, below)
 
 
 def _by_exact_risks(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Found:
@@ -135,8 +137,15 @@ def _by_exact_risks(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Fo
         distances,
         gamma=target.gamma,
         n_still=pairs.count_still(),
+        n_neighbors=pairs.n_neighbors,
     )
-    curve = risk_curve(risks, below, epsilon=target.epsilon, n_pairs=len(pairs))
+    curve = risk_curve(
+        risks,
+        below,
+        epsilon=target.epsilon,
+        n_pairs=len(pairs),
+        n_neighbors=pairs.n_neighbors,
+    )
     return Found(scale, steps, target.gamma, None, curve, below)
 
 
@@ -150,7 +159,7 @@ def _by_advantage(
             f"advantage must be None with law={law.name!r} and {n_outputs} outputs, "
             f"for which its loss is not bounded and does not compose; got {asked!r}."
         )
-    steps = grid.advantage_steps(asked, n_outputs, len(pairs))
+    steps = grid.advantage_steps(asked, n_outputs, pairs.n_databases)
 
     def gains(scale: float) -> _Floats:
         return law.advantage(distances / scale, n_outputs=n_outputs, steps=steps)
@@ -160,6 +169,7 @@ def _by_advantage(
         distances,
         gamma=asked,
         n_still=pairs.count_still(),
+        n_neighbors=pairs.n_neighbors,
         name="advantage",
     )
     return Found(scale, steps, asked, None, below=below)

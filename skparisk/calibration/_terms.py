@@ -17,7 +17,7 @@ from skparisk.laws._names import as_law
 from skparisk.mechanisms import IsotropicShape, NoiseShape
 from skparisk.mechanisms._shapes import as_shape
 
-__all__ = ["MOST_SHAPE_PAIRS", "Terms", "agree"]
+__all__ = ["MOST_SHAPE_PAIRS", "Terms", "agree", "rule_of_groups"]
 
 # More do not make the shape better.
 MOST_SHAPE_PAIRS = 2048
@@ -25,16 +25,19 @@ MOST_SHAPE_PAIRS = 2048
 _FEWEST_SHAPE_PAIRS = 16
 # Pairs that calibrate, at the usual targets; and for any, in times the fewest.
 _USUAL_PAIRS, _TIMES_FEWEST = 500, 5
+# Databases with several neighbors each.
+_USUAL_DATABASES = 200
 # No rule is asked whether more would do.
 _MOST_FEWEST = 2**22
 
 
 class Terms(NamedTuple):
-    """What is asked for, by which law, shape and rule, for so many pairs.
+    """What is asked for, by which law, shape and rule, for so many databases.
 
-    With how many of these the shape is taken from; how many draws of the noise each of
-    the others is tried with (None where the risk is not over noise, 0 where it is
-    known); and which of their distances counts as the sensitivity.
+    So many databases have as many neighbors each. With how many of these the shape is
+    taken from; how many draws of the noise each pair of the others is tried with (None
+    where the risk is not over noise, 0 where it is known); and which of their distances
+    counts as the sensitivity.
 
     Until it is known how many outputs there are, with `settled`, "auto" takes the shape
     from none.
@@ -44,15 +47,26 @@ class Terms(NamedTuple):
     law: Law
     shape: str | NoiseShape
     rule: Rule
-    n_pairs: int
-    n_shape_pairs: int
+    n_databases: int
+    n_shape: int
     n_draws: int | None
     order_index: int
+    n_neighbors: int = 1
+
+    @property
+    def n_pairs(self) -> int:
+        """All pairs."""
+        return self.n_databases * self.n_neighbors
+
+    @property
+    def n_shape_pairs(self) -> int:
+        """Pairs that the shape is taken from: other databases than those calibrate."""
+        return self.n_shape * self.n_neighbors
 
     @property
     def n_calibrating(self) -> int:
-        """Pairs that calibrate."""
-        return self.n_pairs - self.n_shape_pairs
+        """Databases that calibrate."""
+        return self.n_databases - self.n_shape
 
     def settled(self, n_outputs: int) -> Self:
         """Return the terms for so many outputs, with pairs for "auto" to learn from."""
@@ -73,24 +87,35 @@ class Terms(NamedTuple):
 
     def _learned(self) -> Iterator[Self]:
         """Yield terms with pairs for a shape, as many as the target leaves, if any."""
-        n_shape = min(self.n_pairs // 2, MOST_SHAPE_PAIRS)
-        while n_shape >= _FEWEST_SHAPE_PAIRS:
-            n_left = self.n_pairs - n_shape
+        n_shape = _for_shape(self.n_databases, self.n_neighbors)
+        while n_shape * self.n_neighbors >= _FEWEST_SHAPE_PAIRS and n_shape:
+            n_left = self.n_databases - n_shape
             if _certifies(n_left, self.target, self.rule, self.n_draws):
                 index = _order_index(n_left, self.target, self.rule, self.n_draws)
-                yield self._replace(n_shape_pairs=n_shape, order_index=index)
+                yield self._replace(n_shape=n_shape, order_index=index)
                 return
             n_shape //= 2
 
 
 def agree(
-    n_pairs: int | str, target: Target, *, law: Any, shape: Any, rule: Any, n_draws: Any
+    n_pairs: int | str,
+    target: Target,
+    *,
+    law: Any,
+    shape: Any,
+    rule: Any,
+    n_draws: Any,
+    n_neighbors: Any = 1,
 ) -> Terms:
     """Check that all of these go together, before anything is drawn.
 
-    With "auto" for `n_pairs`, as many as they need.
+    With "auto" for `n_pairs`, as many as they need. Of databases with several neighbors
+    each, what is exchangeable is a database with all of them.
     """
     law, shape, rule = as_law(law), as_shape(shape), as_rule(rule)
+    rule = rule_of_groups(
+        rule, check_at_least(n_neighbors, "neighbors_per_database", 1)
+    )
     if target.randomness == "explicit":
         raise ValueError(
             "randomness must be 'implicit' or 'both' for sampled pairs, got "
@@ -112,36 +137,78 @@ def agree(
         )
     learned = isinstance(shape, str) and shape not in ("auto", "isotropic")
     learned &= not math.isinf(target.epsilon)
+    learns = learned or (shape == "auto" and _may_learn(target, law, rule))
     if isinstance(n_pairs, str):
         check_choice(n_pairs, "n_pairs", ("auto",))
-        n_calibrating = _enough_pairs(target, rule, draws)
-        if learned or (shape == "auto" and _may_learn(target, law, rule)):
-            n_pairs = n_calibrating + min(n_calibrating, MOST_SHAPE_PAIRS)
-        else:
-            n_pairs = max(n_calibrating, 2 * _USUAL_PAIRS)
-    n_pairs = check_at_least(n_pairs, "n_pairs", 4 if learned else 1)
-    n_shape = min(n_pairs // 2, MOST_SHAPE_PAIRS) if learned else 0
-    n_left = n_pairs - n_shape
+        n = _enough_databases(target, rule, draws, n_neighbors, learns)
+    else:
+        least = (4 if n_neighbors == 1 else 2 * n_neighbors) if learned else n_neighbors
+        n = check_at_least(n_pairs, "n_pairs", least) // n_neighbors
+        if n * n_neighbors != n_pairs:
+            raise ValueError(
+                f"n_pairs must be a multiple of neighbors_per_database={n_neighbors}, "
+                f"got {n_pairs!r}."
+            )
+    n_shape = _for_shape(n, n_neighbors) if learned else 0
+    n_left = n - n_shape
     try:
         index = _order_index(n_left, target, rule, draws)
     except CalibrationError as error:
-        if not n_shape:
+        if not n_shape and n_neighbors == 1:
             raise
         fewest = _fewest_pairs(target, rule, draws)
+        words, needed = f"{error}", fewest
+        if n_neighbors > 1:
+            words += f" Pairs of one database, {n_neighbors} here, count as one"
+        if n_shape:
+            needed = _with_shape(fewest, n_neighbors)
+            words += (
+                f" Of the n_pairs={n_pairs} pairs, noise_shape={shape!r} uses "
+                f"{n_shape * n_neighbors}"
+            )
         raise CalibrationError(
-            f"{error} Of the n_pairs={n_pairs} pairs, noise_shape={shape!r} uses "
-            f"{n_shape}: it needs n_pairs >= {fewest + min(fewest, MOST_SHAPE_PAIRS)}"
-            " in all.",
+            f"{words}: it needs n_pairs >= {needed * n_neighbors} in all.",
             target=error.target,
             best=error.best,
         ) from error
     whole = isinstance(index, Integral)  # who wrote the rule is not known
-    if not (whole and 1 <= index <= n_left):
+    if not (whole and 1 <= index <= n_left * n_neighbors):
         raise ValueError(
             f"calibration must choose one of {n_left} sampled pairs, and {rule.name!r} "
             f"chose number {index!r}."
         )
-    return Terms(target, law, shape, rule, n_pairs, n_shape, draws, index)
+    return Terms(target, law, shape, rule, n, n_shape, draws, index, n_neighbors)
+
+
+def rule_of_groups(rule: Rule, n_neighbors: int) -> Rule:
+    """Return the rule for pairs of which so many have a database in common."""
+    if n_neighbors == 1:
+        return rule
+    if rule != Exchangeable():
+        raise ValueError(
+            "neighbors_per_database must be 1 unless calibration='exchangeable', "
+            "because pairs of one database are not independent; got "
+            f"{n_neighbors} with {rule.name!r}."
+        )
+    # What is exchangeable is a database, with a critical scale for each neighbor.
+    return Exchangeable(n_neighbors)
+
+
+def _for_shape(n_databases: int, n_neighbors: int) -> int:
+    """Return how many databases the shape is learned from."""
+    if n_neighbors == 1:
+        return min(n_databases // 2, MOST_SHAPE_PAIRS)
+    # Neighbors tell of it as well, and few databases are few to calibrate with.
+    most = max(1, MOST_SHAPE_PAIRS // n_neighbors)
+    return min(max(n_databases // 5, 1), most)
+
+
+def _with_shape(n_calibrating: int, n_neighbors: int) -> int:
+    """Return how many databases leave so many to calibrate with."""
+    if n_neighbors == 1:
+        return n_calibrating + min(n_calibrating, MOST_SHAPE_PAIRS)
+    n = n_calibrating + -(-n_calibrating // 4)
+    return min(n, n_calibrating + max(1, MOST_SHAPE_PAIRS // n_neighbors))
 
 
 def _may_learn(target: Target, law: Law, rule: Rule) -> bool:
@@ -167,9 +234,18 @@ def _certifies(n_pairs: int, target: Target, rule: Rule, draws: int | None) -> b
     return True
 
 
-def _enough_pairs(target: Target, rule: Rule, draws: int | None) -> int:
-    """Return how many pairs calibrate without much more noise than is needed."""
-    return max(_USUAL_PAIRS, _TIMES_FEWEST * _fewest_pairs(target, rule, draws))
+def _enough_databases(
+    target: Target, rule: Rule, draws: int | None, n_neighbors: int, learns: bool
+) -> int:
+    """Return how many databases calibrate without much more noise than is needed.
+
+    And those that a shape is learned from.
+    """
+    usual = _USUAL_PAIRS if n_neighbors == 1 else _USUAL_DATABASES
+    n = max(usual, _TIMES_FEWEST * _fewest_pairs(target, rule, draws))
+    if learns:
+        return _with_shape(n, n_neighbors)
+    return max(n, 2 * _USUAL_PAIRS) if n_neighbors == 1 else n
 
 
 def _fewest_pairs(target: Target, rule: Rule, draws: int | None) -> int:

@@ -126,6 +126,10 @@ class Evidence:
         With randomness "both": draws of the noise for each pair; 0 for the exact risk
         of each pair, averaged, which is no order statistic.
 
+    n_neighbors : int, default=1
+        Pairs that have their first database in common: what the risk counts is a
+        database with all of them.
+
     n_unanswered : int, default=None
         Pairs among the `n_pairs` of which a database had no answer. They count as if
         no noise were enough.
@@ -185,6 +189,7 @@ class Evidence:
     audit: MeasuredRisk | None = None
     worst_loss: float | None = None
     n_candidates: int | None = None
+    n_neighbors: int = 1
     curve: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -194,6 +199,7 @@ class Evidence:
             "noise_scale": check_range(self.noise_scale, "noise_scale"),
             "n_records": check_at_least(self.n_records, "n_records", 1),
             "n_outputs": check_at_least(self.n_outputs, "n_outputs", 1),
+            "n_neighbors": check_at_least(self.n_neighbors, "n_neighbors", 1),
         }
         for name in ("calibration", "law", "noise_shape"):
             if not is_name(getattr(self, name)):
@@ -236,7 +242,7 @@ class Evidence:
 
     def _check_advantage(self, advantage: Any) -> None:
         """Refuse what no pairs can have measured: each counts, and the fresh one."""
-        least = 1 / (1 + (self.n_pairs or 0))
+        least = 1 / (1 + (self.n_pairs or 0) // self.n_neighbors)
         known = isinstance(advantage, Advantage) and self.n_pairs is not None
         if not known or advantage.mean < least * (1 - ROUNDING):
             raise ValueError(
@@ -259,6 +265,11 @@ class Evidence:
     def _check_sample(self, n_pairs: int) -> dict[str, int]:
         """Return the numbers of pairs, draws and order, which must fit."""
         sample = {"n_pairs": check_at_least(n_pairs, "n_pairs", 1)}
+        if sample["n_pairs"] % self.n_neighbors:
+            raise ValueError(
+                f"n_pairs must be a multiple of n_neighbors={self.n_neighbors}, got "
+                f"{n_pairs!r}."
+            )
         if self.n_unanswered is not None:
             n_unanswered = check_at_least(self.n_unanswered, "n_unanswered", 0)
             sample["n_unanswered"] = n_unanswered

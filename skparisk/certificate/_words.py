@@ -398,9 +398,13 @@ def _noise(evidence: Evidence) -> str:
 
 def _calibration(evidence: Evidence, claim: Claim) -> str:
     name, m = evidence.calibration, evidence.n_pairs
+    assert m is not None
+    groups, r = "", evidence.n_neighbors
+    if r > 1:
+        groups = f", {r} neighbors of each of {m // r} sampled databases"
     if evidence.n_draws == 0:
         what = "exact risks" if claim.epsilon else "advantages"
-        average = f"{name}, average of the {what} of {m} sampled pairs"
+        average = f"{name}, average of the {what} of {m} sampled pairs{groups}"
         if evidence.n_unanswered:
             average += f"; {evidence.n_unanswered} without an answer count as 1"
         return average
@@ -408,6 +412,9 @@ def _calibration(evidence: Evidence, claim: Claim) -> str:
     number = f"{name}, {what} number {evidence.order_index} of {m} sampled"
     if evidence.n_draws not in (None, 1):
         number += f" pairs with {evidence.n_draws} draws of the noise each"
+    elif groups:
+        number += " pairs"
+    number += groups
     if evidence.n_unanswered:
         number += f"; {evidence.n_unanswered} without an answer count as infinite"
     return number

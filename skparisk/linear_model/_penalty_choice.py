@@ -376,7 +376,7 @@ def _agree(source: SensitivitySampler, n_pairs: int) -> tuple[Terms, float]:
     had the tail of an exponential law; an advantage is nearly in inverse proportion to
     the noise.
     """
-    eased = clone(source)
+    eased = clone(source).set_params(neighbors_per_database=1)
     asked, excess = eased.gamma, 1.0
     if eased.advantage is not None:
         asked = eased.advantage

@@ -145,13 +145,22 @@ class Query:
         return self.on_pool(pairs.pool, pairs.n_records)(pairs).values
 
     def _plain_differences(self, pairs: NeighborPairs) -> PairDifferences:
-        """Answer both databases of each pair, one after the other."""
+        """Answer both databases of each pair, one after the other.
+
+        A database is answered once, however many neighbors it has.
+        """
         differences: dict[int, NDArray[np.float64]] = {}
         largest: NDArray[np.float64] | None = None
         failure = None
+        first: NDArray[np.float64] | None = None
         for pair in range(len(pairs)):
             try:
-                answers = [self(*database) for database in pairs.databases(pair)]
+                if pair % pairs.n_neighbors == 0:
+                    first = None
+                    first = self(*pairs.first(pair))
+                if first is None:
+                    continue
+                answers = [first, self(*pairs.second(pair))]
             except Exception as error:
                 # Not hidden: such pairs need infinite noise, and too many are refused
                 # with this as the reason.
@@ -296,7 +305,7 @@ class MeanQuery(Query):
                 moves = (removed - pool.X[pairs.replacement]) / n_records
             else:
                 means = np.array([pool.X[rows].mean(axis=0) for rows in pairs.members])
-                moves = (removed - means) / (n_records - 1)
+                moves = (removed - means[pairs.database]) / (n_records - 1)
             errors = np.broadcast_to(2 * rounding, moves.shape)
             return PairDifferences(moves + np.copysign(rounding, moves), errors)
 

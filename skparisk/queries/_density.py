@@ -305,8 +305,8 @@ class _DensityOnPool:
             moves -= self._query._contributions(self._X[pairs.replacement])
             moves /= self._n_records
         else:
-            for move, rows in zip(moves, pairs.members, strict=True):
-                move -= self._mean(rows)
+            means = np.array([self._mean(rows) for rows in pairs.members])
+            moves -= means[pairs.database]
             moves /= self._n_records - 1
         # Twice: what the difference was off before, and the move away from zero.
         errors = np.broadcast_to(2 * self._rounding, moves.shape)

@@ -98,7 +98,7 @@ def _lack_classes(
     # Two records of a class among a few are at least one in both databases.
     if all(((few == code).sum(axis=1) >= 2).all() for code in range(n_classes)):
         return np.zeros((len(pairs), n_classes), dtype=bool)
-    first = count_rows(codes[pairs.members], n_classes)
+    first = count_rows(codes[pairs.members], n_classes)[pairs.database]
     second = first.copy()
     rows = np.arange(len(pairs))
     second[rows, codes[pairs.removed]] -= 1

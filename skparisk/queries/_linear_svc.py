@@ -286,47 +286,49 @@ class _LinearSVCOnPool:
         return outward_differences(query, pairs, answers, others, outward, trusted)
 
     def _tasks(self, pairs: NeighborPairs) -> Iterator[_Task]:
-        records, removed = self._numbers[pairs.members], self._numbers[pairs.removed]
-        added = None
-        if pairs.replacement is not None:
-            added = self._numbers[pairs.replacement]
+        r = pairs.n_neighbors
+        members, (removed, added) = self._numbers[pairs.members], pairs.swaps
+        removed = self._numbers[removed]
+        added = None if added is None else self._numbers[added]
         if self._shared is not None:
             n_rows = len(self._signed[0])
-            step = max(1, _CHUNK // n_rows)
-            for start in range(0, len(pairs), step):
+            step = max(1, _CHUNK // (n_rows * r))
+            for start in range(0, len(members), step):
                 part = slice(start, start + step)
                 yield _Task(
-                    part,
+                    slice(start * r, (start + step) * r),
                     self._shared,
-                    count_rows(records[part], n_rows),
+                    count_rows(members[part], n_rows),
                     removed[part],
                     None if added is None else added[part],
                 )
             return
-        for i, record in enumerate(records):
+        for i, record in enumerate(members):
             used = record if added is None else np.append(record, added[i])
             rows, numbers = np.unique(used, return_inverse=True)
             yield _Task(
-                slice(i, i + 1),
+                slice(i * r, (i + 1) * r),
                 [Rows(Z[rows]) for Z in self._signed],
                 count_rows(numbers[None, : len(record)], len(rows)),
                 np.searchsorted(rows, removed[i : i + 1]),
-                None if added is None else numbers[-1:],
+                None if added is None else numbers[None, -r:],
             )
 
     def _solve(self, task: _Task, rows: Rows, start: Start) -> _Pairs:
         """Solve the first databases, then the second ones that are not the same."""
-        m = len(task.counts)
+        m, r = task.removed.shape
         starts = np.broadcast_to(start.w, (m, len(start.w)))
         solved = self._minimize(rows, task.counts, starts, start, 1.0)
-        counts, still = task.counts.copy(), np.isfinite(solved.errors)
+        solved = Solved(*(np.repeat(part, r, axis=0) for part in solved))
+        counts, still = np.repeat(task.counts, r, axis=0), np.isfinite(solved.errors)
         for sign, changed in ((-1.0, task.removed), (1.0, task.added)):
             if changed is not None:
-                counts[np.arange(m), changed] += sign
-                margins = 1 - np.einsum("ij,ij->i", rows.Z[changed], solved.W)
+                record = changed.ravel()
+                counts[np.arange(m * r), record] += sign
+                margins = 1 - np.einsum("ij,ij->i", rows.Z[record], solved.W)
                 # Beyond the margin at all points within the radius (Cauchy-Schwarz), so
                 # at the exact minimizer as well.
-                still &= margins < -solved.radius * rows.norms[changed]
+                still &= margins < -solved.radius * rows.norms[record]
         second, errors = solved.W.copy(), solved.errors.copy()
         moved = np.flatnonzero(~still)
         if len(moved):

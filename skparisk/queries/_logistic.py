@@ -19,9 +19,10 @@ from skparisk.queries._labels import (
     pool_codes,
     where_classes_present,
 )
-from skparisk.queries._logistic_pool import CLOSE, PoolSolver
+from skparisk.queries._logistic_descent import PoolDescent
+from skparisk.queries._logistic_pool import PoolSolver
 from skparisk.queries._logistic_solver import minimizer, released
-from skparisk.queries._together import outward_differences
+from skparisk.queries._together import CLOSE, outward_differences
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
@@ -154,13 +155,15 @@ class LogisticRegressionQuery(Query):
 
     def _pool_solver(
         self, pool: RecordPool, codes: NDArray[np.intp], n_records: int
-    ) -> PoolSolver | None:
+    ) -> PoolSolver | PoolDescent | None:
         """Return what solves all pairs of a pool, or None where it is not exact."""
         if len(np.unique(codes)) < len(self.classes):
             return None
+        n_columns = pool.X.shape[1] + self.fit_intercept
+        cheapest = _cheapest(n_records, len(self.classes) - 1, n_columns)
         try:
             with np.errstate(all="ignore"):
-                solver = PoolSolver(
+                solver = cheapest(
                     pool.X,
                     codes,
                     n_classes=len(self.classes),
@@ -179,3 +182,20 @@ class LogisticRegressionQuery(Query):
         answer = self(*next(pair.databases(0)))
         exact = np.abs(own[0] - answer).max() <= CLOSE * np.abs(own).max()
         return solver if exact and proven.all() else None
+
+
+# Evaluations of all second derivatives that a database takes, or else products with
+# the records, as measured.
+_EVALUATIONS, _PRODUCTS = 3, 80
+
+
+def _cheapest(
+    n_records: int, n_logits: int, n_columns: int
+) -> type[PoolSolver | PoolDescent]:
+    """Return the solver that takes the fewest operations for a database."""
+    size = n_logits * n_columns
+    pairs_of_columns = n_columns * (n_columns + 1) // 2
+    pairs_of_logits = n_logits * (n_logits + 1) // 2
+    whole = n_records * pairs_of_logits * pairs_of_columns + 2 * size**3
+    product = 4 * n_records * (size + 3 * n_logits) + 2 * size**2
+    return PoolSolver if _EVALUATIONS * whole <= _PRODUCTS * product else PoolDescent

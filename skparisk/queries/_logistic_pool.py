@@ -14,14 +14,12 @@ from skparisk.queries._logistic_records import (
     Records,
     SharedRecords,
     expected_counts,
+    gathered,
 )
 from skparisk.queries._logistic_solver import minimizer, penalty_shares, released
-from skparisk.queries._together import Floats, products_pay
+from skparisk.queries._together import CLOSE, Floats, products_pay
 
-__all__ = ["CLOSE", "PoolSolver"]
-
-# How close to the exact answer it is proven to be, of the largest output.
-CLOSE = 2.0**-34
+__all__ = ["PoolSolver"]
 
 _POOL_CONDITION = 1e3
 _MOST_EVALUATIONS = 8
@@ -114,13 +112,11 @@ class PoolSolver:
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Return the answers of both databases of each pair, and which are proven."""
         if isinstance(self._records, SharedRecords):
-            return self._solve(
-                self._records, pairs.count(), pairs.removed, pairs.replacement
-            )
+            return self._solve(self._records, pairs.count(), *pairs.swaps)
         step = max(1, _GATHERED // pairs.n_records)
         solved = [
-            self._solve(*_gathered(self._records, pairs, slice(start, start + step)))
-            for start in range(0, len(pairs), step)
+            self._solve(*gathered(self._records, pairs, slice(start, start + step)))
+            for start in range(0, pairs.n_databases, step)
         ]
         first, second, proven = map(np.concatenate, zip(*solved, strict=True))
         return first, second, proven
@@ -144,21 +140,45 @@ class PoolSolver:
         first, firsts_proven, curvature = self._newton(
             records, counts, moments, v, curvature
         )
-        # The slope is 0 at the first minimizer but for the record that is swapped, so
-        # the neighbor starts one Newton step away, with curvature that fits it.
-        at, matrix, slopes = curvature.at, curvature.matrix, np.zeros_like(slopes)
-        for sign, rows in ((-1.0, removed), (1.0, added)):
+        shape = (*removed.shape, *first.shape[1:])
+        second, proven = np.empty(shape), np.empty(shape[:2], dtype=bool)
+        for number, left in enumerate(removed.T):
+            joined = None if added is None else added[:, number]
+            second[:, number], proven[:, number] = self._solve_neighbor(
+                records, counts, moments, first, curvature, (left, joined)
+            )
+        proven &= firsts_proven[:, None]
+        firsts = np.repeat(first, removed.shape[1], axis=0)
+        second = second.reshape(firsts.shape)
+        return self._answers(firsts), self._answers(second), proven.ravel()
+
+    def _solve_neighbor(
+        self,
+        records: Records,
+        counts: Floats,
+        moments: Floats,
+        first: Floats,
+        curvature: _Curvature,
+        swap: tuple[NDArray[np.intp], NDArray[np.intp] | None],
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """Solve a neighbor of each database, from the minimizer of that."""
+        # The slope is 0 there but for the record that is swapped, so the neighbor
+        # starts one Newton step away, with curvature that fits it.
+        at, matrix = curvature.at, curvature.matrix
+        counts, each = counts.copy(), np.arange(len(counts))
+        slopes = np.zeros_like(moments)
+        for sign, rows in zip((-1.0, 1.0), swap, strict=True):
             if rows is None:
                 continue
             moment, slope, square = records.of_one(rows, first, at)
-            counts[np.arange(len(counts)), rows] += sign
-            moments += sign * moment
+            counts[each, rows] += sign
+            moments = moments + sign * moment
             slopes += sign * slope
             matrix = matrix + sign * square
         curvature = _Curvature(at, matrix)
         v = first - curvature.steps(slopes)
         second, proven, _ = self._newton(records, counts, moments, v, curvature)
-        return self._answers(first), self._answers(second), firsts_proven & proven
+        return second, proven
 
     def _newton(
         self,
@@ -224,19 +244,3 @@ class _Curvature:
 
     def steps(self, slopes: Floats) -> Floats:
         return (self.inverse @ slopes[:, :, None]).reshape(self.at.shape)
-
-
-def _gathered(
-    pool: OwnRecords, pairs: NeighborPairs, part: slice
-) -> tuple[OwnRecords, Floats, NDArray[np.intp], NDArray[np.intp] | None]:
-    """Return records of some pairs, their counts, and which to remove and to add."""
-    # The record that is removed is the last of the members.
-    rows = pairs.members[part]
-    removed = np.full(len(rows), pairs.n_records - 1)
-    counts = np.ones(rows.shape)
-    if pairs.replacement is None:
-        return pool.take(rows), counts, removed, None
-    rows = np.column_stack([rows, pairs.replacement[part]])
-    counts = np.column_stack([counts, np.zeros(len(counts))])
-    added = np.full(len(rows), pairs.n_records)
-    return pool.take(rows), counts, removed, added

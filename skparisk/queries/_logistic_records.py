@@ -7,16 +7,17 @@ Derivatives are flat over logits and columns.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.neighbors import NeighborPairs
 from skparisk.queries._together import Floats, symmetric
 
-__all__ = ["OwnRecords", "Records", "SharedRecords", "expected_counts"]
+__all__ = ["OwnRecords", "Records", "SharedRecords", "expected_counts", "gathered"]
 
 # Logits of a stretch of rows; the arrays made from them are read again at once.
 _IN_CACHE = 2**16
@@ -57,31 +58,47 @@ class Records(ABC):
         """Return z and the class of one record for each database."""
 
     @abstractmethod
-    def _minus_logits(self, v: Floats, rows: slice) -> Floats:
+    def minus_logits(self, v: Floats, rows: slice) -> Floats:
         """Return negated logits, of shape (m, n_logits, some rows)."""
 
     @abstractmethod
-    def _sums(self, weights: Floats, rows: slice) -> Floats:
+    def weighted_sums(self, weights: Floats, rows: slice) -> Floats:
         """Return weighted sums of z, of shape (m, n_logits, q)."""
 
     @abstractmethod
     def _squares(self, weights: Floats, rows: slice) -> NDArray[Any]:
         """Return sums of z_i z_j, i <= j, with weights of shape (m, some rows)."""
 
+    def square_lengths(self) -> Floats:
+        """Return the square of the length of each record."""
+        return np.asarray(np.square(self.Z).sum(axis=-1))
+
+    def grams(self, weights: Floats) -> Floats:
+        """Return sums of z z' with weights of shape (m, n_rows), as matrices."""
+        every = np.broadcast_to(self.Z, (len(weights), *self.Z.shape[-2:]))
+        return np.stack([(Z.T * w) @ Z for Z, w in zip(every, weights, strict=True)])
+
+    @cached_property
+    def single(self) -> Self:
+        """The same in single precision, for what need not be exact."""
+        return replace(self, Z=self.Z.astype(np.float32))
+
     def sums(self, counts: Floats, weights: Floats) -> Floats:
         """Return sums of z over databases, weighted for each logit."""
         n_logits = weights.shape[-2]
         sums = np.zeros((len(counts), n_logits, self.Z.shape[-1]))
         for rows in _blocks(counts, n_logits):
-            sums += self._sums(counts[:, None, rows] * weights[..., rows], rows)
+            sums += self.weighted_sums(counts[:, None, rows] * weights[..., rows], rows)
         return sums.reshape(len(counts), -1)
 
     def slopes(self, counts: Floats, moments: Floats, v: Floats) -> Floats:
         """Return first derivatives at v; moments are the sums of z of each class."""
         sums = np.zeros_like(v)
         for rows in _blocks(counts, v.shape[1]):
-            minus = self._minus_logits(v, rows)
-            sums += self._sums(expected_counts(minus, counts[:, None, rows]), rows)
+            minus = self.minus_logits(v, rows)
+            sums += self.weighted_sums(
+                expected_counts(minus, counts[:, None, rows]), rows
+            )
         return sums.reshape(len(v), -1) - moments + v.reshape(len(v), -1) @ self.penalty
 
     def derivatives(
@@ -92,9 +109,9 @@ class Records(ABC):
         sums = np.zeros_like(v)
         squares = np.zeros((n_logits, n_logits, m, q * (q + 1) // 2))
         for rows in _blocks(counts, n_logits):
-            p = expected_counts(self._minus_logits(v, rows), 1.0)
+            p = expected_counts(self.minus_logits(v, rows), 1.0)
             expected = counts[:, None, rows] * p
-            sums += self._sums(expected, rows)
+            sums += self.weighted_sums(expected, rows)
             for a in range(n_logits):
                 for b in range(a + 1):
                     weights = float(a == b) - p[:, b]
@@ -149,11 +166,11 @@ class SharedRecords(Records):
     def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
         return self.Z[columns], self.of_class[:, columns].T
 
-    def _minus_logits(self, v: Floats, rows: slice) -> Floats:
+    def minus_logits(self, v: Floats, rows: slice) -> Floats:
         flat = -v.reshape(-1, v.shape[2])
         return (flat @ self._Zt[:, rows]).reshape(*v.shape[:2], -1)
 
-    def _sums(self, weights: Floats, rows: slice) -> Floats:
+    def weighted_sums(self, weights: Floats, rows: slice) -> Floats:
         flat = weights.reshape(-1, weights.shape[2])
         return (flat @ self.Z[rows]).reshape(*weights.shape[:2], -1)
 
@@ -187,13 +204,29 @@ class OwnRecords(Records):
         each = np.arange(len(columns))
         return self.Z[each, columns], self.of_class[each, :, columns]
 
-    def _minus_logits(self, v: Floats, rows: slice) -> Floats:
+    def minus_logits(self, v: Floats, rows: slice) -> Floats:
         return -v @ self._Zt[:, :, rows]
 
-    def _sums(self, weights: Floats, rows: slice) -> Floats:
+    def weighted_sums(self, weights: Floats, rows: slice) -> Floats:
         return weights @ self.Z[:, rows]
 
     def _squares(self, weights: Floats, rows: slice) -> NDArray[Any]:
         squares = (self._Zt[:, :, rows] * weights[:, None]) @ self.Z[:, rows]
         i, j = np.triu_indices(self.Z.shape[2])
         return squares[:, i, j]
+
+
+def gathered(
+    pool: OwnRecords, pairs: NeighborPairs, part: slice
+) -> tuple[OwnRecords, Floats, NDArray[np.intp], NDArray[np.intp] | None]:
+    """Return records of some databases, their counts, and what to remove and add."""
+    rows, added = pairs.members[part], pairs.swaps[1]
+    counts = np.ones(rows.shape)
+    # Records that are removed are the last of the members.
+    n, r = pairs.n_records, pairs.n_neighbors
+    removed = np.tile(np.arange(n - r, n), (len(rows), 1))
+    if added is None:
+        return pool.take(rows), counts, removed, None
+    rows = np.column_stack([rows, added[part]])
+    counts = np.column_stack([counts, np.zeros((len(counts), r))])
+    return pool.take(rows), counts, removed, removed + r

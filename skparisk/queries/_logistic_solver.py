@@ -12,12 +12,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.linalg.lapack import dpocon, dpotrf, dpotrs
 
 from skparisk.queries._together import Floats
 
 __all__ = ["minimizer", "penalty_shares", "released"]
 
 _MOST_STEPS = 500
+# Reciprocal condition from which no eigenvalue can be rounding of 0.
+_REGULAR = 1e-9
 
 
 def minimizer(
@@ -173,7 +176,11 @@ def _solve_psd(matrix: Floats, vector: Floats) -> Floats:
     """Solve for a positive semidefinite matrix, which may be singular in rounding."""
     scale = np.sqrt(matrix.diagonal())
     scale = 1 / np.where(scale > 0, scale, 1.0)
-    values, vectors = eigh(matrix * scale * scale[:, None])
+    matrix = matrix * scale * scale[:, None]
+    factor, failed = dpotrf(matrix)
+    if not failed and dpocon(factor, np.abs(matrix).sum(axis=0).max())[0] > _REGULAR:
+        return np.asarray(scale * dpotrs(factor, scale * vector)[0])
+    values, vectors = eigh(matrix)
     # Smaller eigenvalues are rounding of 0: a step along them would be without bound.
     values = values.clip(min=max(len(values) * 2.0**-52 * values[-1], 1e-300))
     return scale * (vectors @ ((vectors.T @ (scale * vector)) / values))

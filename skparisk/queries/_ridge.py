@@ -160,6 +160,9 @@ _OUTWARD = 2.0**-32
 # factor of the pool's normal equations has the square root of their own condition.
 _PAIR_CONDITION = 1e6
 _POOL_CONDITION = 3e3
+# A record may leave by a change of rank one if this much of its direction is left:
+# that costs four bits.
+_LEAST_LEFT = 2.0**-4
 # Numbers that are gathered together.
 _CHUNK = 2**22
 
@@ -228,18 +231,66 @@ class _RidgeOnPool:
             if self._products is None
             else self._counted(pairs, self._products)
         )
-        other_gram, other_moment = self._swap(gram, moment, pairs)
-        grams = np.concatenate([gram, other_gram])
-        moments = np.concatenate([moment, other_moment])
-        solutions, trusted = self._solve(grams, moments)
-        answers, m = self._answers(solutions), len(pairs)
+        if pairs.n_neighbors == 1:
+            grams, moments = self._swap(gram, moment, pairs.removed, pairs.replacement)
+            solutions, trusted = self._solve(
+                np.concatenate([gram, grams]), np.concatenate([moment, moments])
+            )
+            first, second = np.split(solutions, 2)
+            both = np.logical_and(*np.split(trusted, 2))
+        else:
+            first, second, both = self._solve_neighbors(gram, moment, pairs)
+        answers, others = self._answers(first), self._answers(second)
         # Rounding goes with what is released, so intercepts count in full size here.
-        size = np.abs(self._released(answers)).max(axis=1)
-        outward = _OUTWARD * np.maximum(size[:m], size[m:])[:, None]
-        both = trusted[:m] & trusted[m:]
-        return outward_differences(
-            self._query, pairs, answers[:m], answers[m:], outward, both
-        )
+        sizes = [np.abs(self._released(a)).max(axis=1) for a in (answers, others)]
+        outward = _OUTWARD * np.maximum(*sizes)[:, None]
+        return outward_differences(self._query, pairs, answers, others, outward, both)
+
+    def _solve_neighbors(
+        self, gram: Floats, moment: Floats, pairs: NeighborPairs
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Return solutions of both databases of each pair, and which can be trusted.
+
+        A record that leaves and one that joins are changes of rank one of the inverse
+        (Sherman and Morrison), where that loses few digits; else the neighbor is solved
+        by itself.
+        """
+        removed, added = pairs.swaps
+        first, second = np.empty((2, *removed.shape, *moment.shape[1:]))
+        trusted = np.ones(removed.shape, dtype=bool)
+        direct = np.zeros(removed.shape, dtype=bool)
+        for penalty, columns in self._systems:
+            system = gram + penalty
+            regular = _near_identity(system)
+            system[~regular] = np.eye(len(penalty))
+            inverse = np.linalg.inv(system)
+            theta = (inverse @ moment[:, :, columns])[:, None]
+            first[:, :, :, columns] = theta
+            X, y = self._Z[removed], self._targets[removed][:, :, None, columns]
+            u = X @ inverse
+            left = 1 - np.einsum("mri,mri->mr", u, X)
+            direct |= ~regular[:, None] | (left < _LEAST_LEFT)
+            safe = np.where(left < _LEAST_LEFT, 1.0, left)[:, :, None]
+            gone = (X[:, :, None] @ theta - y) / safe[..., None]
+            moved = theta + u[..., None] * gone
+            if added is not None:
+                X, y = self._Z[added], self._targets[added][:, :, None, columns]
+                v = X @ inverse
+                v += u * (np.einsum("mri,mri->mr", u, X)[:, :, None] / safe)
+                more = 1 + np.einsum("mri,mri->mr", v, X)
+                coming = (y - X[:, :, None] @ moved) / more[:, :, None, None]
+                moved = moved + v[..., None] * coming
+            second[:, :, :, columns] = moved
+        lines, numbers = np.nonzero(direct)
+        if len(lines):
+            gram, moment = gram[lines], moment[lines]
+            joined = None if added is None else added[lines, numbers]
+            swapped = self._swap(gram, moment, removed[lines, numbers], joined)
+            first[lines, numbers], good = self._solve(gram, moment)
+            second[lines, numbers], also_good = self._solve(*swapped)
+            trusted[lines, numbers] = good & also_good
+        flat = (len(pairs), *moment.shape[1:])
+        return first.reshape(flat), second.reshape(flat), trusted.ravel()
 
     def agrees(self, rows: NDArray[np.intp], answer: Floats) -> bool:
         """Return whether an answer of `Ridge` is off by far less than `_OUTWARD`."""
@@ -267,7 +318,7 @@ class _RidgeOnPool:
         """Gram matrices of a block as counts x products."""
         q = self._Z.shape[1]
         upper, moments = np.split(pairs.count() @ products, [q * (q + 1) // 2], axis=1)
-        return symmetric(upper, q), moments.reshape(len(pairs), q, -1)
+        return symmetric(upper, q), moments.reshape(pairs.n_databases, q, -1)
 
     def _gathered(self, records: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Gram matrices of a block from the records themselves, in chunks."""
@@ -284,10 +335,14 @@ class _RidgeOnPool:
         return gram, moment
 
     def _swap(
-        self, gram: Floats, moment: Floats, pairs: NeighborPairs
+        self,
+        gram: Floats,
+        moment: Floats,
+        removed: NDArray[np.intp],
+        replacement: NDArray[np.intp] | None,
     ) -> tuple[Floats, Floats]:
         """Take the removed record out and put the replacement in."""
-        for sign, rows in ((-1.0, pairs.removed), (1.0, pairs.replacement)):
+        for sign, rows in ((-1.0, removed), (1.0, replacement)):
             if rows is None:
                 continue
             Z = sign * self._Z[rows][:, :, None]
@@ -300,7 +355,7 @@ class _RidgeOnPool:
 
         The intercepts lack the mean of the pool's targets, which cancels.
         """
-        theta = np.einsum("ji,bjt->bti", self._back, solutions)
+        theta = np.ascontiguousarray(solutions.swapaxes(1, 2)) @ self._back
         coef = theta[:, :, : self._n_features]
         answers = coef.reshape(len(coef), -1)
         if not self._query.fit_intercept:
@@ -317,11 +372,15 @@ class _RidgeOnPool:
 
 def _well_conditioned(system: Floats) -> NDArray[np.bool_]:
     """Return which symmetric matrices can be solved without loss of digits."""
-    # A Frobenius distance of 0.9 keeps all eigenvalues within (0.1, 1.9). Nearly all
-    # systems are that close, as the pool was transformed for it, so few need more.
-    away = np.linalg.norm(system - np.eye(system.shape[1]), axis=(1, 2))
-    good = away < 0.9
+    # Nearly all systems are that close, as the pool was transformed for it.
+    good = _near_identity(system)
     if not good.all():
         eigenvalues = np.linalg.eigvalsh(system[~good])
         good[~good] = eigenvalues[:, 0] * _PAIR_CONDITION > eigenvalues[:, -1]
     return good
+
+
+def _near_identity(system: Floats) -> NDArray[np.bool_]:
+    """Return which symmetric matrices have all eigenvalues within (0.1, 1.9)."""
+    away = np.linalg.norm(system - np.eye(system.shape[1]), axis=(1, 2))
+    return np.asarray(away < 0.9)

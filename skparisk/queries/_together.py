@@ -10,9 +10,13 @@ from numpy.typing import NDArray
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import PairDifferences, Query
 
-__all__ = ["Floats", "outward_differences", "products_pay", "symmetric"]
+__all__ = ["CLOSE", "Floats", "outward_differences", "products_pay", "symmetric"]
 
 Floats: TypeAlias = NDArray[np.float64]
+
+# How close to the exact answer a solver of many pairs proves to be, of the largest
+# output.
+CLOSE = 2.0**-34
 
 # Memory that the products of a pool's records may take.
 _MOST_BYTES = 2**27

@@ -16,6 +16,8 @@ Rows = NDArray[np.integer[Any]]
 
 # A coin for each row is faster than drawing rows one by one, if so many are drawn.
 _DENSE = 16
+# Rows that are stepped over one after the other.
+_FEW = 4
 _PLACES = 2**18
 
 
@@ -24,12 +26,19 @@ def draw_rows(n_rows: int, shape: tuple[int, ...], rng: np.random.Generator) -> 
     return rng.integers(n_rows, size=shape, dtype=_number(n_rows))
 
 
-def step_over(rows: Rows, own: Rows) -> Rows:
+def step_over(rows: Rows, own: Rows, n_rows: int) -> Rows:
     """Turn numbers of other rows than those of each line of `own` into rows, in place.
+
+    There are `n_rows` rows in all.
 
     They are drawn from as many numbers as there are other rows, and step over those of
     `own`: rows that are uniform on the others, without a second draw.
     """
+    if own.shape[1] > _FEW:  # one look at a list of all others is less work
+        every = np.arange(n_rows, dtype=rows.dtype)
+        for line, taken in zip(rows, own, strict=True):
+            np.take(np.delete(every, taken), line, out=line, mode="clip")
+        return rows
     for taken in np.sort(own, axis=1).T.astype(rows.dtype):
         rows += rows >= taken[:, None]
     return rows
@@ -37,10 +46,14 @@ def step_over(rows: Rows, own: Rows) -> Rows:
 
 def draw_few_distinct(n_rows: int, size: int, n: int, rng: np.random.Generator) -> Rows:
     """Return lines of a few rows without replacement, in random order."""
-    if n == 2 < n_rows:  # most lines are right at once
-        rows = draw_rows(n_rows, (size, 2), rng)
-        while (again := np.flatnonzero(rows[:, 0] == rows[:, 1])).size:
-            rows[again] = draw_rows(n_rows, (again.size, 2), rng)
+    if n == 2 < n_rows or (
+        n > 2 and n * n <= 2 * n_rows
+    ):  # most lines are right at once
+        rows = draw_rows(n_rows, (size, n), rng)
+        again = np.flatnonzero(_repeat(rows))
+        while again.size:
+            rows[again] = draw_rows(n_rows, (again.size, n), rng)
+            again = again[_repeat(rows[again])]
         return rows
     rows = np.empty((size, n), dtype=_number(n_rows))
     for column in range(n):
@@ -49,6 +62,12 @@ def draw_few_distinct(n_rows: int, size: int, n: int, rng: np.random.Generator) 
             drawn += drawn >= taken
         rows[:, column] = drawn
     return rows
+
+
+def _repeat(rows: Rows) -> NDArray[np.bool_]:
+    """Tell in which lines a row is twice."""
+    ordered = np.sort(rows, axis=1)
+    return np.asarray((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
 
 
 def draw_subsets(
@@ -68,7 +87,7 @@ def draw_subsets(
     step = max(1, _PLACES // n_rows)
     for start in range(0, size, step):
         _fill_by_redrawing(rows[start : start + step], n_rows - n_own, rng)
-    return step_over(rows, own)
+    return step_over(rows, own, n_rows)
 
 
 def _choose_by_coins(

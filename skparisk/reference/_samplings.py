@@ -74,7 +74,8 @@ class LeaveOut(Sampling):
         if not self.replacement:
             return draw_subsets(self.n_rows, own, self.n_shared, rng)
         n_others = self.n_rows - self.n_own
-        return step_over(draw_rows(n_others, (len(own), self.n_shared), rng), own)
+        shared = draw_rows(n_others, (len(own), self.n_shared), rng)
+        return step_over(shared, own, self.n_rows)
 
 
 @dataclass(frozen=True, eq=False)

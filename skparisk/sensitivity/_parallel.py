@@ -39,6 +39,7 @@ from skparisk.reference._records import Schema, copy_records
 
 __all__ = [
     "MOST_ASKED",
+    "check_neighbors",
     "check_repeatable",
     "one_blas_thread",
     "sample_differences",
@@ -63,6 +64,7 @@ def sample_differences(
     n_records: int,
     n_features: int,
     relation: str = "replace-one",
+    neighbors_per_database: int = 1,
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
@@ -82,6 +84,9 @@ def sample_differences(
 
     relation : {"replace-one", "add-remove"}, default="replace-one"
         How the databases of a pair differ.
+
+    neighbors_per_database : int, default=1
+        Pairs that have their first database in common, and follow each other.
 
     n_jobs : int, default=None
         Workers of joblib. The result does not depend on it: each block of pairs
@@ -134,6 +139,7 @@ def sample_differences(
         schema=Schema.of_width(n_features),
         form="given" if query.any_table else "numbers",
         relation=relation,
+        n_neighbors=neighbors_per_database,
         n_jobs=n_jobs,
         random_state=random_state,
         verbose=verbose,
@@ -153,6 +159,7 @@ def sample_pairs(
     random_state: Any,
     verbose: int,
     private: bool = False,
+    n_neighbors: int = 1,
 ) -> SampledPairs:
     """Return what `sample_differences` does, and all that calibration needs of it.
 
@@ -164,6 +171,7 @@ def sample_pairs(
     check_at_least(n_pairs, "n_pairs", 1)
     check_at_least(n_records, "n_records", 2 if relation == "add-remove" else 1)
     check_n_jobs(n_jobs)
+    check_neighbors(n_neighbors, n_pairs, n_records, query, reference)
     entropy = check_random_state(random_state, "random_state").bytes(16)
     root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
     source_seed, pairs_seed = root.spawn(2)
@@ -174,11 +182,12 @@ def sample_pairs(
         n_records=n_drawn,
         relation=relation,
         seed=source_seed,
+        n_neighbors=n_neighbors,
     )
-    size = block_size(n_drawn)
-    starts = range(0, n_pairs, size)
+    size, n_databases = block_size(n_drawn), n_pairs // n_neighbors
+    starts = range(0, n_databases, size)
     blocks = [
-        (start, min(size, n_pairs - start), seed)
+        (start, min(size, n_databases - start), seed)
         for start, seed in zip(starts, pairs_seed.spawn(len(starts)), strict=True)
     ]
     # Each task prepares the pool once: few tasks, but enough to share and to show.
@@ -190,7 +199,7 @@ def sample_pairs(
             [blocks[i] for i in indices],
             query,
             source,
-            (n_records, n_drawn),
+            (n_records, n_drawn, n_neighbors),
             schema,
             form,
             os.getpid(),
@@ -200,7 +209,51 @@ def sample_pairs(
     )
     with one_blas_thread():
         parts = _run(tasks, n_tasks, n_jobs, verbose)
-    return _join([block for part in parts for block in part], private)
+    joined = _join([block for part in parts for block in part], private)
+    joined.n_neighbors = n_neighbors
+    return joined
+
+
+def check_neighbors(
+    n_neighbors: int,
+    n_pairs: int,
+    n_records: int,
+    query: Query,
+    reference: Reference,
+) -> None:
+    """Raise ValueError unless databases can have so many neighbors."""
+    name = "neighbors_per_database"
+    check_at_least(n_neighbors, name, 1)
+    if n_pairs % n_neighbors:
+        raise ValueError(
+            f"n_pairs must be a multiple of {name}={n_neighbors}, got {n_pairs!r}."
+        )
+    if n_neighbors > n_records:
+        raise ValueError(
+            f"{name} must be at most n_records={n_records}, because each neighbor "
+            f"differs in another record, got {n_neighbors!r}."
+        )
+    split = isinstance(reference, TableReference) and reference.sampling == "split"
+    # Records that neighbors differ in are left out of what all of them share.
+    if n_neighbors > 1 and isinstance(reference, TableReference):
+        most = max(1, reference.n_rows // 4)
+        if n_neighbors > most:
+            raise ValueError(
+                f"{name} must be at most {most} with a reference table of "
+                f"{reference.n_rows} rows, got {n_neighbors!r}."
+            )
+    if n_neighbors > 1 and split:
+        raise ValueError(
+            f"{name} must be 1 with sampling='split', where the records that both "
+            f"databases have come from half of the table; got {n_neighbors!r}. "
+            "sampling='leave-out' allows more."
+        )
+    if n_neighbors > 1 and query.is_sum:
+        raise ValueError(
+            f"{name} must be 1 for {query}, a sum over records: how its neighbors "
+            "differ does not depend on the database, so that pairs are as cheap and "
+            f"say more; got {n_neighbors!r}."
+        )
 
 
 def _join(blocks: Sequence[PairDifferences], private: bool) -> SampledPairs:
@@ -246,7 +299,7 @@ def _sample_blocks(
     blocks: Sequence[Block],
     query: Query,
     source: RecordSource,
-    sizes: tuple[int, int],
+    sizes: tuple[int, int, int],
     schema: Schema,
     form: Form,
     parent: int,
@@ -254,9 +307,10 @@ def _sample_blocks(
 ) -> list[PairDifferences]:
     """Return the differences of each block of pairs, in one worker.
 
-    `sizes` are the records of a database, and those that are drawn of it.
+    `sizes` are the records of a database, those that are drawn of it, and how many
+    neighbors it has.
     """
-    n_records, n_drawn = sizes
+    n_records, n_drawn, n_neighbors = sizes
     pool = None
     done: list[PairDifferences] = []
     # One thread per worker, so that sums do not depend on the number of threads;
@@ -274,6 +328,7 @@ def _sample_blocks(
                 size=size,
                 seed=seed,
                 form=form,
+                n_neighbors=n_neighbors,
             )
             if pairs.pool is not pool:
                 pool = pairs.pool

@@ -163,8 +163,8 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     @property
     def sensitivities_(self) -> NDArray[np.float64]:
         """Norms of the pairs that calibrate, in the coordinates of the noise."""
-        n_others = self._evidence.n_shape_pairs or 0
-        pairs = self._kept_pairs().take(slice(n_others, None))
+        pairs = self._kept_pairs()
+        pairs = pairs.after((self._evidence.n_shape_pairs or 0) // pairs.n_neighbors)
         shape = getattr(self.mechanism_, "shape", IsotropicShape())
         law = getattr(self.mechanism_, "law", Exponential())
         return norms_of_pairs(pairs, shape, law)

@@ -30,7 +30,7 @@ from skparisk._validate import (
 from skparisk.calibration import Rule, SampledPairs, Target
 from skparisk.calibration._calibrate import find_noise
 from skparisk.calibration._rules import as_rule, rule_proviso
-from skparisk.calibration._terms import Terms, agree
+from skparisk.calibration._terms import Terms, agree, rule_of_groups
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import SEEDED, law_proviso
 from skparisk.certificate._learning import Learning
@@ -56,7 +56,11 @@ from skparisk.reference._base import Form, Withheld
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, n_rows
 from skparisk.reference._secret import SecretDraw
-from skparisk.sensitivity._parallel import check_repeatable, sample_pairs
+from skparisk.sensitivity._parallel import (
+    check_neighbors,
+    check_repeatable,
+    sample_pairs,
+)
 from skparisk.sensitivity._release import ClaimOfPairs, ReleaseMixin
 
 __all__ = ["SensitivitySampler", "claim_at_most"]
@@ -206,6 +210,15 @@ default="auto"
         the usual targets; else five times the fewest that `calibration` needs, and
         those that the shape is learned from.
 
+    neighbors_per_database : int, default=1
+        Pairs that have their first database in common, >= 1: each sampled database is
+        compared with as many neighbors, which differ from it in another record. Saves
+        most of the time where it is answered slowly, and its neighbors fast, as by
+        linear models, or references draw slowly. What the risk counts are databases:
+        ``n_pairs / neighbors_per_database`` of them, so that few cost noise
+        (:ref:`thm-groups`). Only for "exchangeable"; 1 for sums over records.
+        With more than one, ``n_pairs="auto"`` draws 250 databases at the usual targets.
+
     n_jobs : int, default=None
         Workers of joblib. The result does not depend on it.
 
@@ -311,6 +324,7 @@ default="auto"
         n_records: int | None = None,
         relation: str = "replace-one",
         n_pairs: int | str = "auto",
+        neighbors_per_database: int = 1,
         n_jobs: int | None = None,
         random_state: Any = None,
         noise_random_state: Any = None,
@@ -331,6 +345,7 @@ default="auto"
         self.n_records = n_records
         self.relation = relation
         self.n_pairs = n_pairs
+        self.neighbors_per_database = neighbors_per_database
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.noise_random_state = noise_random_state
@@ -411,6 +426,7 @@ default="auto"
         form = form if query.any_table else "numbers"
         rng = check_random_state(self.random_state, "random_state")
         n_drawn = 1 if query.is_sum else n_records
+        check_neighbors(terms.n_neighbors, terms.n_pairs, n_records, query, reference)
         asked = check_repeatable(
             query,
             reference,
@@ -431,6 +447,7 @@ default="auto"
             random_state=rng,
             verbose=check_verbose(self.verbose),
             private=private,
+            n_neighbors=terms.n_neighbors,
         )
         pairs.draw_seed = int.from_bytes(rng.bytes(16), "little")
         pairs.sketch, pairs.domain = reference.sketch, reference.domain
@@ -532,7 +549,7 @@ default="auto"
             other.set_params(advantage=None)
         noise_source(other.noise_random_state)
         pairs = self._kept_pairs()
-        terms = other._agree(len(pairs))
+        terms = other._agree(len(pairs), pairs.n_neighbors)
         if terms.law.chooses and isinstance(self.query_, RecordQuery):
             self._check_records_alone(terms.law)
         certificate, evidence = self.certificate_, self._evidence
@@ -592,8 +609,10 @@ default="auto"
         """
         sensitivities = self.sensitivities_
         gamma = check_probability(gamma, "gamma")
+        n_neighbors = self.pairs_.n_neighbors
         rule = as_rule(self.calibration, self.failure_prob)
-        index = rule.order_index(len(sensitivities), gamma)
+        rule = rule_of_groups(rule, n_neighbors)
+        index = rule.order_index(len(sensitivities) // n_neighbors, gamma)
         return float(np.partition(sensitivities, index - 1)[index - 1])
 
     def _target(self) -> Target:
@@ -609,8 +628,11 @@ default="auto"
             )
         return Target.of_advantage(self.advantage, self.gamma)
 
-    def _agree(self, n_pairs: int | str) -> Terms:
-        """Return what is asked for and how, checked."""
+    def _agree(self, n_pairs: int | str, n_neighbors: int | None = None) -> Terms:
+        """Return what is asked for and how, checked.
+
+        For pairs that are there already, with as many neighbors as they have.
+        """
         return agree(
             n_pairs,
             self._target(),
@@ -618,6 +640,7 @@ default="auto"
             shape=self.noise_shape,
             rule=as_rule(self.calibration, self.failure_prob),
             n_draws=self.n_draws,
+            n_neighbors=n_neighbors or self.neighbors_per_database,
         )
 
     def _check_parameters(self) -> Terms:

@@ -1,0 +1,120 @@
+"""Logistic regressions of many outputs: steps from products, and what is proven."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from test_logistic import (
+    SHAPES,
+    assert_contract,
+    assert_differences,
+    gap,
+    make_data,
+    make_query,
+    overlapping,
+    pairs_from,
+    refits,  # noqa: F401
+)
+
+from skparisk.queries import LogisticRegressionQuery, _logistic, _logistic_descent
+from skparisk.queries._logistic_descent import PoolDescent
+from skparisk.queries._logistic_pool import PoolSolver
+from skparisk.queries._together import CLOSE
+from skparisk.sensitivity._parallel import one_blas_thread
+
+
+@pytest.fixture
+def descent(monkeypatch):
+    """Solve all pools by products, however few outputs there are."""
+    monkeypatch.setattr(_logistic, "_cheapest", lambda *_: PoolDescent)
+
+
+def test_many_outputs_take_products_and_few_take_all_second_derivatives():
+    assert _logistic._cheapest(1797, 9, 62) is PoolDescent
+    assert _logistic._cheapest(569, 1, 31) is PoolSolver
+    assert _logistic._cheapest(178, 2, 14) is PoolSolver
+    assert _logistic._cheapest(200_000, 1, 51) is PoolSolver
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("n_rows", [120, 1300])
+def test_differences_are_those_of_answers_one_by_one(
+    n_rows,
+    n_classes,
+    fit_intercept,
+    relation,
+    descent,
+    refits,  # noqa: F811
+):
+    """From pools of as many, and of many more records than a database has."""
+    X, y = make_data(n_classes, n_rows)
+    query = make_query(n_classes, 0.5, fit_intercept)
+    pairs = pairs_from(X, y, n_records=120, relation=relation, size=4)
+    assert query.differences(pairs).shape[0] == 4
+    assert refits == [120]  # the one that tells how exact the solver is
+    assert_contract(query, pairs)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1e3])
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_differences_keep_the_contract_for_all_data(shape, C, descent):
+    X, y = make_data(3, 120, shape)
+    assert_differences(make_query(3, C), pairs_from(X, y, n_records=120, size=3))
+
+
+@pytest.mark.parametrize("n_steps", range(1, 8))
+def test_what_is_proven_is_that_close(n_steps, monkeypatch):
+    """Wherever it stops: if it says that a point is close, it is."""
+    monkeypatch.setattr(_logistic_descent, "_MOST_STEPS", n_steps)
+    X, y = make_data(3, 150)
+    query = make_query(3)
+    codes = (y / 2).astype(int)
+    solver = PoolDescent(
+        X, codes, n_classes=3, C=1.0, fit_intercept=True, n_records=150
+    )
+    pairs = pairs_from(X, y, n_records=150, size=5)
+    first, _, proven = solver(pairs)
+    gaps = [
+        gap(query, *next(pairs.databases(i)), answer) for i, answer in enumerate(first)
+    ]
+    assert (np.array(gaps)[proven] <= CLOSE).all()
+    assert proven.all() == (n_steps == 7)
+    if n_steps <= 2:
+        assert max(gaps) > CLOSE
+        assert not proven.any()
+
+
+def test_pairs_that_are_not_proven_are_answered_one_by_one(descent, monkeypatch):
+    X, y = make_data(3, 100)
+    pairs = pairs_from(X, y, n_records=100, size=3)
+    query = make_query(3)
+    evaluate = query.on_pool(pairs.pool, 100)
+    monkeypatch.setattr(_logistic_descent, "_MOST_STEPS", 1)
+    block = evaluate(pairs)
+    assert not block.errors.any()
+    plain = [np.subtract(*(query(*d) for d in pairs.databases(i))) for i in range(3)]
+    np.testing.assert_array_equal(block.values, plain)
+
+
+@pytest.mark.parametrize("most", [2, 60])
+def test_damped_steps_lead_to_separated_classes(most, descent, monkeypatch):
+    """Where the pool's solution is far away from that of a database."""
+    monkeypatch.setattr(_logistic_descent, "_MOST_DIRECTIONS", most)
+    X, y = make_data(3, 60, overlapping)
+    X[:3] *= 30.0
+    assert_differences(make_query(3, 100.0), pairs_from(X, y, n_records=60, size=4))
+
+
+def test_digits_are_solved_together(refits):  # noqa: F811
+    """620 outputs."""
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:400, X.std(axis=0) > 0] / 16, y[:400].astype(float)
+    query = LogisticRegressionQuery(tuple(range(10)))
+    pairs = pairs_from(X, y, n_records=120, size=2)
+    with one_blas_thread():
+        block = query.on_pool(pairs.pool, 120)(pairs)
+        assert refits == [120]
+        assert block.values.shape == (2, 620)
+        first, second = (query(*database) for database in pairs.databases(1))
+    assert (abs(block.values[1] - (first - second)) <= block.errors[1]).all()
