@@ -40,6 +40,7 @@ nitpick_ignore_regex = [("py:.*", r"(numpy|sklearn)\..*")]
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"skparisk {release}"
+html_static_path = ["_static"]
 html_copy_source = False
 html_show_copyright = False
 html_theme_options = {
@@ -50,6 +51,6 @@ html_theme_options = {
     "footer_start": [],
     "footer_end": ["sphinx-version"],
 }
-# Pages with no pages below them have no use for a sidebar.
-_ALONE = ("changelog", "getting_started", "glossary", "limits")
+# Pages with no pages below or beside them have no use for a sidebar.
+_ALONE = ("index", "getting_started")
 html_sidebars: dict[str, list[str]] = {page: [] for page in _ALONE}
