@@ -43,6 +43,7 @@ html_title = f"skparisk {release}"
 html_static_path = ["_static"]
 html_copy_source = False
 html_show_copyright = False
+html_context = {"default_mode": "auto"}  # light or dark, as the system is
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
