@@ -27,7 +27,9 @@ def draw(file: Path, n_pairs: int = 2000) -> None:
     with rc_context({"svg.hashsalt": "skparisk", "font.size": 11}):
         figure = Figure(figsize=(7.2, 4.2), layout="constrained")
         ax = figure.subplots()
-        display = SensitivityDisplay.from_estimator(sampler, ax=ax, name="sampled pairs")
+        display = SensitivityDisplay.from_estimator(
+            sampler, ax=ax, name="sampled pairs"
+        )
         display.ax_.set_title(
             "How far does one person move a ridge regression?\n"
             f"{n_pairs} simulated pairs of tables of 9000 people, one replaced",
