@@ -40,16 +40,20 @@ nitpick_ignore_regex = [("py:.*", r"(numpy|sklearn)\..*")]
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"skparisk {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_copyright = False
+html_context = {"default_mode": "auto"}  # light or dark, as the system is
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,
     "navigation_depth": 3,
+    "header_links_before_dropdown": 7,
     "show_toc_level": 2,
     "footer_start": [],
     "footer_end": ["sphinx-version"],
 }
-# Pages with no pages below them have no use for a sidebar.
-_ALONE = ("changelog", "getting_started", "glossary", "limits")
+# Pages with no pages below or beside them have no use for a sidebar.
+_ALONE = ("index", "getting_started")
 html_sidebars: dict[str, list[str]] = {page: [] for page in _ALONE}

@@ -130,6 +130,105 @@ def test_theorems_that_docstrings_refer_to_exist():
     assert named
 
 
+def links(page):
+    """Return the pages that a page links to, in its text and its table of contents."""
+    text, folder = TEXTS[page], Path(page).parent
+    named = re.findall(r":doc:`(?:[^`<]*<)?([^`<>]+)>?`", text)
+    for listed in re.findall(r"^\.\. toctree::\n((?:(?: .*)?\n)*)", text, re.M):
+        named += re.findall(r"^ +([\w/]+)$", listed, re.M)
+    found = {(folder / f"{name}.rst").as_posix() for name in named}
+    for label in re.findall(r":ref:`(?:[^`<]*<)?([^`<>]+)>?`", text):
+        found |= {other for other in TEXTS if f".. _{label}:\n" in TEXTS[other]}
+    return found & set(TEXTS)
+
+
+def clicks(start="docs/index.rst"):
+    """Return how many clicks each page is from the landing page, where it is linked."""
+    found, now = {start: 0}, {start}
+    while now:
+        step = {other for page in now for other in links(page)} - set(found)
+        found.update(dict.fromkeys(step, 1 + max(found.values())))
+        now = step
+    return found
+
+
+def test_every_page_is_reached_from_the_landing_page():
+    assert set(clicks()) == set(TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("page", "answer"),
+    [
+        ("no_public_data", "I have no public data"),
+        ("choosing", "How do I choose?"),
+        ("choosing", "What does γ mean?"),
+        ("tutorial", "words beside numbers, and gaps"),
+        ("stewards_guide", "File it"),
+        ("troubleshooting", "by message"),
+        ("faq", "Is it faster with more cores?"),
+        ("faq", "Can I publish the score"),
+        ("faq", "How do I cite it?"),
+        ("privacy_promise", "What is not protected"),
+    ],
+)
+def test_what_a_newcomer_asks_is_two_clicks_away_at_most(page, answer):
+    file = f"docs/{page}.rst"
+    assert answer in TEXTS[file]
+    assert clicks()[file] <= 2
+
+
+def said():
+    """Return all texts of the package, with a mark for what is filled in."""
+    texts = []
+    for file in (ROOT / "skparisk").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                parts = [getattr(part, "value", "") for part in node.values]
+                texts.append("".join(p if isinstance(p, str) else "\0" for p in parts))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+    return "\n".join(texts)
+
+
+def test_messages_that_are_explained_are_those_of_the_package():
+    page = TEXTS["docs/troubleshooting.rst"]
+    messages = re.findall(r'^"(.+)"$', page, re.M)
+    assert len(messages) > 15
+    texts = said()
+    for message in messages:
+        assert all(part.strip() in texts for part in message.split("...")), message
+
+
+def test_the_readme_says_what_is_so():
+    """Its example runs, and the files that it names are there."""
+    text = (ROOT / "README.md").read_text()
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
+    example = text.replace("```", "")
+    test = doctest.DocTestParser().get_doctest(example, {}, "README.md", None, 0)
+    assert test.examples
+    assert doctest.DocTestRunner(optionflags=flags).run(test).failed == 0
+    named = re.findall(r"\]\(([^)]+)\)|`((?:docs|tests)/[\w/.]+|[A-Z]+\.\w+)`", text)
+    files = {one or other for one, other in named}
+    assert {"docs/_static/sensitivities.svg", "SECURITY.md"} <= files
+    assert all((ROOT / file).exists() for file in files - {"docs/_build/html"})
+
+
+def test_pictures_of_pages_are_there():
+    for page, text in TEXTS.items():
+        for file in re.findall(r"^\.\. (?:image|figure):: (\S+)$", text, re.M):
+            assert (ROOT / page).parent.joinpath(file).is_file()
+
+
+def test_the_picture_of_the_landing_page_is_drawn_by_its_script(tmp_path):
+    draw = runpy.run_path(str(ROOT / "docs" / "picture.py"))["draw"]
+    draw(tmp_path / "picture.svg", n_pairs=100)
+    assert "<svg" in (tmp_path / "picture.svg").read_text()
+
+
+def test_the_citation_is_of_this_version():
+    assert f"version: {skparisk.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
 # Many fits.
 LONG = ("docs/no_public_data.rst", "docs/tutorial.rst")
 
