@@ -198,7 +198,12 @@ REFUSED = {
         "known sensitivity",
     ),
     "bound": (
-        {"sensitivity": "bound", "x_norm": 1.0, "y_bounds": (-1.0, 1.0)},
+        {
+            "sensitivity": "bound",
+            "x_norm": 1.0,
+            "y_bounds": (-1.0, 1.0),
+            "solver": "coefficients",
+        },
         {},
         "known sensitivity",
     ),
@@ -212,6 +217,12 @@ REFUSED = {
         {},
         {"X_reference": LEARNED},
         "learned from private records",
+    ),
+    "schema": ({}, {"X_reference": BOX}, "nothing to do with features"),
+    "schema of a sampler": (
+        {"sensitivity": SensitivitySampler(reference=BOX)},
+        {},
+        "nothing to do with features",
     ),
 }
 
@@ -307,19 +318,14 @@ def test_several_targets_and_classes(model, y):
     assert np.ndim(fitted.penalty_choice_.chosen) == 0
 
 
-def test_schemas_and_laws_are_something_to_choose_on():
-    model = clone(RIDGE).fit(*OWN, X_reference=BOX)
-    assert model.penalty_choice_ is not None
-    on_sampler = clone(RIDGE).set_params(sensitivity__reference=BOX).fit(*OWN)
-    assert on_sampler.alpha_ == model.alpha_
-
+def test_laws_are_something_to_choose_on():
     def law(n_records, rng):
         drawn = rng.normal(size=(n_records, 3))
         return drawn, drawn[:, 0] + rng.normal(size=n_records)
 
     model = clone(RIDGE).set_params(sensitivity__reference=law).fit(*OWN)
     assert model.penalty_choice_.scores.max() > 0
-    without = SensitivitySampler(reference=SchemaReference([(-3, 3)] * 3))
+    without = SensitivitySampler(reference=lambda n, rng: rng.normal(size=(n, 3)))
     with pytest.raises(ValueError, match="targets"):
         PrivateRidge(sensitivity=without).fit(*OWN)
 

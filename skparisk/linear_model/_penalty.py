@@ -13,7 +13,13 @@ from skparisk.linear_model._penalty_choice import (
     PenaltyChooser,
 )
 from skparisk.queries._units import LinearQuery, UnitsQuery, in_units, with_penalty
-from skparisk.reference import LearnedReference, Reference, SecretSample, as_reference
+from skparisk.reference import (
+    LearnedReference,
+    Reference,
+    SchemaReference,
+    SecretSample,
+    as_reference,
+)
 from skparisk.reference._secret import SecretDraw
 from skparisk.reference._table import TableReference
 from skparisk.sensitivity import SensitivitySampler
@@ -135,6 +141,8 @@ def _why_not(source: SensitivitySource, table: Reference | None) -> str | None:
         return "there is none, so give X_reference and y_reference, or a number"
     if isinstance(given, LearnedReference) or getattr(given, "learning", None):
         return "this one is learned from private records, so give a number"
+    if isinstance(given, SchemaReference):
+        return "targets of a schema have nothing to do with features, so give a number"
     if isinstance(given, TableReference) and given.whole is None:
         return (
             f"no choice may look at the rows of a table with sampling="
