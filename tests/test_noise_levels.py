@@ -110,10 +110,16 @@ def find_level(criterion, rule, *, n_pairs, gamma, n_still=0):
     scales = np.sort(criterion.critical_scales())
     index = rule.order_index(n_pairs, gamma)
     scale = order_statistic(
-        scales, index, rule, n_pairs=n_pairs, gamma=gamma, n_still=n_still
+        scales,
+        index,
+        rule,
+        n_databases=n_pairs,
+        n_pairs=n_pairs,
+        gamma=gamma,
+        n_still=n_still,
     )
     below = scale_below(scales, index, n_pairs)
-    curve = order_curve(below, rule, n_pairs=n_pairs, levels=criterion.levels)
+    curve = order_curve(below, rule, n_databases=n_pairs, levels=criterion.levels)
     risk = rule.certify_risk(n_pairs, index)
     return SimpleNamespace(scale=scale, risk=risk, curve=curve)
 
