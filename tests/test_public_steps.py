@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
 from wrapped import private
 
-from skparisk._public_fit import PublicFit
+from skparisk import PrivateEstimator
 from skparisk.wrappers._public_records import MOST_POINTS
 from skparisk.wrappers._public_steps import _Watched
 
@@ -60,7 +60,7 @@ class Counting(Ridge):
 
 def test_models_are_not_fitted_to_the_whole_table(monkeypatch):
     """But to compare them with a fit on it."""
-    monkeypatch.setattr(PublicFit, "of", lambda *arguments: None)
+    monkeypatch.setattr(PrivateEstimator, "_find_public_fit", lambda *arguments: None)
     Counting.sizes.clear()
     model = fit(make_pipeline(encoder(), Counting()))
     assert max(Counting.sizes) == N_RECORDS + N_RECORDS // 4
