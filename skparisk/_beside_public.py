@@ -123,12 +123,12 @@ class BesidePublicMixin:
         self.released_ = released
         self.private_weight_, self.reference_shift_ = 1.0, None
         self.reference_comparison_ = None
-        if public is None or (is_simulated() and self.combine is None):
+        compared = hasattr(self, "score") and not is_simulated()
+        if public is None or not (compared or self.combine is not None):
             return
-        scored = score if hasattr(self, "score") else None
-        alone = public.alone(scored)
-        if scored is not None and not is_simulated():
-            self.reference_comparison_ = public.compare(released, alone, scored)
+        alone = public.alone(score if hasattr(self, "score") else None)
+        if compared:
+            self.reference_comparison_ = public.compare(released, alone, score)
         if self.combine is not None:
             assert self.sampler_ is not None
             assert alone.values is not None

@@ -207,7 +207,8 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
                 f"y_reference has {_n_targets(table.targets)} targets, but y has "
                 f"{_n_targets(targets)}: the numbers must be equal."
             )
-        if source == "bound" and solver == "auto" and fit_intercept:
+        either = solver == "auto" and fit_intercept and self.combine is None
+        if source == "bound" and either:
             problem = BoundedRidge(
                 n_records=features.shape[0],
                 n_features=features.shape[1],
