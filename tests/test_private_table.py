@@ -286,6 +286,20 @@ def test_no_value_is_refused_or_tells_of_others(value, kind):
     assert table.count("sex")["count"].sum() == 6
 
 
+@pytest.mark.parametrize("value", [1 + 0j, 3j, complex(math.nan, 1.0)])
+def test_a_complex_number_does_not_change_what_others_are(value):
+    """Though pandas makes a column of complex numbers of all of them."""
+    others = pd.DataFrame({"age": [20.0, 40.0, 60.0] * 5, "wage": range(15)})
+    asked = {"counts": "age", "means": {"wage": ()}, "relation": "add-remove"}
+    alone = plain(others, **asked)
+    row = pd.DataFrame({"age": [value], "wage": [value]})
+    mixed = pd.concat([others, row], ignore_index=True)
+    assert mixed.age.dtype.kind == "c"
+    for frame in (mixed, mixed.astype(object)):
+        moved = plain(frame, **asked).released_ - alone.released_
+        assert np.abs(moved).sum() <= alone.query_.bound("add-remove")
+
+
 @pytest.mark.parametrize(
     "make",
     [

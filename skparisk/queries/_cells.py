@@ -260,10 +260,14 @@ def numbers_in(column: NDArray[Any]) -> Floats:
     """Return a column as numbers, NaN for what is none: nothing is refused."""
     if column.dtype.kind in "biuf":
         return column.astype(np.float64)
+    if column.dtype.kind == "c":  # all of it is, as soon as one value was
+        return np.where(column.imag == 0, column.real, np.nan)
     return np.fromiter(map(_number, column.tolist()), np.float64, len(column))
 
 
 def _number(value: Any) -> float:
+    if type(value) is complex and value.imag == 0:
+        return value.real
     if not isinstance(value, Real | Decimal) or isinstance(value, np.timedelta64):
         return math.nan
     number: Any = value
