@@ -17,7 +17,13 @@ from skparisk.certificate import Certificate
 from skparisk.certificate._rounding import ceil_text
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.mechanisms._charge import as_seeded
-from skparisk.reference._records import as_records, copy_records, n_rows
+from skparisk.queries._cells import numbers_in
+from skparisk.reference._records import (
+    as_records,
+    copy_records,
+    is_missing,
+    n_rows,
+)
 
 __all__ = ["PrivateScore", "private_score"]
 
@@ -126,8 +132,8 @@ def _brier(model: Any, X: Any, y: NDArray[Any], bounds: Any) -> Any:
 def _error(model: Any, X: Any, y: NDArray[Any], bounds: Any) -> Any:
     """Return errors, as shares of the span, of what is clipped to bounds."""
     low, high = bounds
-    values = (np.asarray(side, dtype=np.float64) for side in (y, model.predict(X)))
-    true, predicted = (np.clip(side, low, high) for side in values)
+    found = np.asarray(model.predict(X), dtype=np.float64)
+    true, predicted = (np.clip(side, low, high) for side in (numbers_in(y), found))
     return (np.abs(true - predicted) / (high - low))[:, None]
 
 
@@ -225,7 +231,7 @@ def private_score(
     rule = _SCORINGS[check_choice(scoring, "scoring", _SCORINGS)]
     span = _check_bounds(y_bounds, scoring, bool(rule.power)) ** rule.power
     alpha = 1 - check_probability(confidence, "confidence")
-    records, targets = as_records(X, "X"), np.asarray(y)
+    records, targets = as_records(X, "X"), _as_targets(y)
     n_records = n_rows(records)
     if targets.shape != (n_records,) or not n_records:
         raise ValueError(
@@ -290,6 +296,19 @@ def _check_bounds(bounds: Any, scoring: str, needed: bool) -> float:
             "public of them."
         )
     return width
+
+
+def _as_targets(y: Any) -> NDArray[Any]:
+    """Return targets of which none changes what the others are, nor fails."""
+    targets = np.asarray(y)
+    if targets.dtype.kind in "UST":
+        # Not through the array, in which numbers beside texts are texts as well.
+        targets = np.asarray(targets if y is targets else y, dtype=object)
+    if targets.dtype == object and targets.ndim == 1:
+        # What pandas has for missing values compares to nothing, not even False.
+        known = (math.nan if is_missing(each) else each for each in targets)
+        return np.fromiter(known, object, len(targets))
+    return targets
 
 
 def _sums(

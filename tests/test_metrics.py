@@ -4,6 +4,7 @@ import math
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from laws import FALSE_ALARM, assert_binomial_at_most
 from sklearn.base import BaseEstimator
@@ -177,6 +178,21 @@ class Failing(BaseEstimator):
     def predict(self, X):
         warnings.warn(f"secret {X[0, 0]}", stacklevel=1)
         raise ValueError(f"secret {X[0, 0]}")
+
+
+@pytest.mark.parametrize("value", ["x", None, math.nan, pd.NA, pd.NaT, 10**400, 3j])
+@pytest.mark.parametrize("scoring", module._SCORINGS)
+def test_no_target_fails_or_changes_the_others(scoring, value):
+    X = np.arange(10.0)[:, np.newaxis] % 2
+    y = [*X[:, 0].astype(int).tolist()[:-1], value]
+    model = LogisticRegression().fit(X, X[:, 0].astype(int))
+    options = {"y_bounds": (0, 1)} if scoring in ERRORS else {}
+    options |= {"scoring": scoring, "epsilon": math.inf}
+    right = private_score(model, X, X[:, 0].astype(int), **options)
+    for targets in (y, pd.Series(y)):
+        score = private_score(model, X, targets, **options)
+        most = 1 if scoring == "confusion_matrix" else 0.1
+        assert np.abs(score.value - right.value).sum() <= most + 1e-9
 
 
 def test_what_a_model_says_of_records_is_not_shown(records):
