@@ -23,6 +23,7 @@ from skparisk import (
 from skparisk.__main__ import main
 from skparisk._cli import fitting
 from skparisk._cli.filing import load_model
+from skparisk._cli.fitting import read_texts
 from skparisk.exceptions import UnrecordedReleaseError
 
 N = 240
@@ -296,7 +297,7 @@ BAD = {
     "fit x.csv": "the following arguments are required",
     "--epsilon -1": "epsilon must be a number in (0, inf], got -1.0",
     "--schema s.toml": "give one of --reference, --schema and --secret-sample",
-    "--target high": "must have the target column 'high' and others",
+    "--target high": "must begin with a line of the names of its columns",
     "--report r.pdf": "a report must end in one of .html .json .md, got 'r.pdf'",
     "--report r.html": "'r.html' must be a new file in a folder that exists",
     "--output no/x.skops": "must be a new file in a folder that exists",
@@ -318,6 +319,18 @@ def test_bad_fits_are_refused_in_one_line(more, folder, capsys):
     argv = argv if argv[0] == "fit" else fit_argv("bad", *argv)
     assert BAD[more] in refused(argv, capsys)
     assert not (folder / "bad.skops").exists()
+
+
+def test_a_table_without_a_head_is_not_shown(folder, capsys):
+    """Nor does a line that is too long move what all others hold."""
+    argv = fit_argv("bad")
+    argv[1] = "odd.csv"
+    (folder / "odd.csv").write_text("35,Maria Huber,1\n40,Jo,0\n")
+    assert "Huber" not in refused(argv, capsys)
+    (folder / "odd.csv").write_text("age,job,y\n35,a,1,9\n40,b,0\n")
+    assert "must be a CSV with a head" in refused(argv, capsys)
+    (folder / "odd.csv").write_text("age,job,y\n35,a,1,\n40,b,0,\n")
+    assert read_texts(folder / "odd.csv", "y")["y"].tolist() == ["1", "0"]
 
 
 def test_where_pairs_come_from_must_be_said(capsys):

@@ -258,16 +258,25 @@ def read_texts(path: Path, target: str) -> Any:
     import pandas
 
     try:
-        texts = pandas.read_csv(path, dtype=str)
-    except (pandas.errors.ParserError, pandas.errors.EmptyDataError, UnicodeError):
+        # A first line that is too long must not make a column of names of the rows.
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            texts = pandas.read_csv(path, dtype=str, index_col=False)
+    except (
+        pandas.errors.ParserError,
+        pandas.errors.ParserWarning,
+        pandas.errors.EmptyDataError,
+        UnicodeError,
+    ):
         # What is wrong may be a value.
         texts = None
     if texts is None:
         raise ValueError(f"'{path}' must be a CSV with a head, in UTF-8.")
     if target not in texts or len(texts.columns) < 2:
         raise ValueError(
-            f"'{path}' must have the target column {target!r} and others, got "
-            f"{list(texts.columns)}."
+            f"'{path}' must begin with a line of the names of its columns: the target "
+            f"{target!r}, and others. What it begins with is not shown, as it may be a "
+            "record."
         )
     return texts
 
