@@ -255,6 +255,21 @@ def test_the_noise_that_is_stated_is_what_a_pair_is_judged_by(law, randomness):
     assert found.verdict == NOTHING
 
 
+@pytest.mark.parametrize(
+    ("sampling", "known"),
+    [
+        ({"noise_shape": "diagonal"}, {"n_sampled": 40}),  # and 40 for the shape
+        ({"neighbors_per_database": 4}, {"n_sampled": 80, "one_draw": False}),
+    ],
+)
+def test_a_risk_over_samples_is_tested_with_those_that_calibrate(sampling, known):
+    sampler = clone(CHEAP).set_params(n_pairs=80, **sampling)
+    model = PrivateRidge(alpha=1.0, gamma=0.2, sensitivity=sampler)
+    share = audit_claim(model, X, Y, fit_params=PUBLIC, **FEW).share
+    expected = share_p_value(share.n_beyond, share.n_pairs, share.risk, **known)
+    assert share.p_value == expected
+
+
 def test_pairs_of_a_box_count_as_they_are():
     schema = SchemaReference({"a": (-3.0, 3.0), "b": (-3.0, 3.0)}, target=(-9.0, 9.0))
     found = audit_claim(RIDGE, X, Y, fit_params={"X_reference": schema}, **FEW)

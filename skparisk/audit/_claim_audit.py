@@ -355,7 +355,7 @@ def _share(
     assert audited.known is not None
     n, count = len(judged.beyond), int(np.count_nonzero(judged.beyond))
     evidence = audited.known.sampler.certificate_.require_evidence()
-    n_sampled = (evidence.n_pairs or 0) - (evidence.n_shape_pairs or 0)
+    n_sampled = evidence.n_pairs or 0  # without those of the shape
     table = audited.known.sampler.pairs_.sketch
     if table is not None:  # two people a pair
         n_sampled = min(n_sampled, table.n_rows // 2)
@@ -365,7 +365,8 @@ def _share(
         claim.risk,
         failure_prob=claim.failure_prob,
         n_sampled=0 if fixed else n_sampled,
-        one_draw=evidence.n_draws in (None, 1),
+        # Nor are pairs of one database independent.
+        one_draw=evidence.n_draws in (None, 1) and evidence.n_neighbors == 1,
     )
     return ShareBeyond(n, count, claim.risk, p_value, alpha, exact=True)
 
