@@ -4,6 +4,7 @@ import builtins
 import functools
 import json
 import shutil
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -337,6 +338,30 @@ def test_where_pairs_come_from_must_be_said(capsys):
     assert "give one of" in refused(fit_argv("bad", reference=()), capsys)
     argv = fit_argv("bad", reference=("--secret-sample", "0.5"))
     assert "['job'] are not numbers: give --reference" in refused(argv, capsys)
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("skparisk.tables._private", "import_module"),  # which it imports
+        ("skparisk._silence", "hide_values"),  # which calls what it is given
+        ("skparisk._cli.filing", "Path"),
+        ("skparisk.no_module", "Class"),
+        ("skparisk.__main__", "Parser"),
+    ],
+)
+def test_a_model_file_calls_nothing_but_classes_of_the_library(
+    module, name, folder, capsys
+):
+    skops.io.dump(("os",), "calls.skops")
+    with zipfile.ZipFile("calls.skops") as file:
+        given = json.loads(file.read("schema.json"))
+    call = {"__module__": module, "__class__": name, "content": dict(given)}
+    call |= {"__loader__": "ConstructorFromReduceNode", "__id__": 1}
+    with zipfile.ZipFile("calls.skops", "w") as file:
+        file.writestr("schema.json", json.dumps(given | call))
+    argv = ["report", "calls.skops", "--output", "x.html"]
+    assert f"not of skparisk: ['{module}.{name}']" in refused(argv, capsys)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -222,13 +223,29 @@ def read_claim(path: Path) -> Any:
 
 
 def load_model(path: Path) -> Any:
-    """Return the model of a file, if all that it would run is of the library."""
+    """Return the model of a file, if all that it would run are classes of the library.
+
+    A file may call what it names, with what it likes: functions, and what modules of
+    the library import, are refused as all else is.
+    """
     skops_io = import_skops()
     types = skops_io.get_untrusted_types(file=path)
-    others = [n for n in types if not n.startswith("skparisk.") and n not in _TRUSTED]
+    others = [name for name in types if not (name in _TRUSTED or _is_own_class(name))]
     if others:
         raise ValueError(f"'{path}' holds what is not of skparisk: {others}.")
     model = skops_io.load(path, trusted=types)
     if not hasattr(model, "certificate_"):
         raise ValueError(f"'{path}' holds no fitted model of skparisk.")
     return model
+
+
+def _is_own_class(name: str) -> bool:
+    """Tell if a name is that of a class which the library itself defines there."""
+    module, _, title = name.rpartition(".")
+    if not module.startswith("skparisk."):
+        return False
+    try:
+        found = getattr(import_module(module), title, None)
+    except ImportError:
+        return False
+    return isinstance(found, type) and found.__module__ == module
