@@ -141,3 +141,4 @@ def test_ledgers_are_charged():
     moments.fit(X)
     assert not np.array_equal(moments.sums_, query(X))
     assert "wishart" in str(moments.certificate_)
+    assert not moments.certificate_.provisos  # a law that is proven here

@@ -19,7 +19,7 @@ from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._audit import MeasuredRisk
 from skparisk.certificate._loss import DominatingLoss, is_name
 from skparisk.certificate._rounding import ROUNDING, check_range, exact_sum
-from skparisk.laws._names import LAWS, NORMS
+from skparisk.laws._names import LAWS, NORMS, OWN_NAMES
 
 __all__ = [
     "CERTAIN",
@@ -470,7 +470,7 @@ class Claim:
 
 def law_proviso(name: str) -> tuple[str, ...]:
     """Return what a guarantee rests on by a law of the caller's; nothing by ours."""
-    return () if name in LAWS else (_GIVEN_LAW.format(name),)
+    return () if name in OWN_NAMES else (_GIVEN_LAW.format(name),)
 
 
 def check_sentences(value: Any, name: str) -> tuple[str, ...]:

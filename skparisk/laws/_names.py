@@ -13,7 +13,7 @@ from skparisk.laws._exponential import Exponential
 from skparisk.laws._gaussian import Gaussian
 from skparisk.laws._laplace import Laplace
 
-__all__ = ["LAWS", "NORMS", "as_law", "is_named", "is_ours"]
+__all__ = ["LAWS", "NORMS", "OWN_NAMES", "as_law", "is_named", "is_ours"]
 
 LAWS: dict[str, Callable[[], Law]] = {
     "laplace": Laplace,
@@ -21,6 +21,8 @@ LAWS: dict[str, Callable[[], Law]] = {
     "gaussian-classical": lambda: Gaussian("classical"),
     "exponential": Exponential,
 }
+# Names of proven laws. That of noise for a matrix is none of single numbers.
+OWN_NAMES = frozenset({*LAWS, "wishart"})
 NORMS: dict[float, str] = {1: "l1", 2: "l2", math.inf: "sup"}
 
 
@@ -56,7 +58,7 @@ def as_law(law: Any) -> Law:
             f"law must be a value, immutable and hashable; got {law!r} of a class that "
             "is not: make it a dataclass with frozen=True."
         )
-    if not is_ours(law) and law.name in LAWS:
+    if not is_ours(law) and law.name in OWN_NAMES:
         raise ValueError(
             f"law must not be one of your own named {law.name!r}, which certificates "
             "use for one of skparisk's; give it another name."
