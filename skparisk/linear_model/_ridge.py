@@ -17,6 +17,7 @@ from skparisk._silence import hide_values
 from skparisk._training_data import SensitivitySource, reference_table
 from skparisk._validate import check_choice, check_flag, check_positive
 from skparisk.exceptions import IncompatibleError
+from skparisk.ledger._open import takes_delta
 from skparisk.linear_model._bounds import (
     bounded_ridge_problem,
     check_y_bounds,
@@ -78,7 +79,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
         predictions within the bounds of the targets. "auto": coefficients; with "bound"
         and an intercept moments, if they do better on a made-up population in the
         bounds, for which only the numbers of records and columns, `alpha`, `epsilon`
-        and the bounds count.
+        and the bounds count; but not where an open ledger has no delta to spend.
 
     combine : "reference" or None, default=None
         "reference": what was released is weighed with a fit on the public records, at
@@ -218,7 +219,11 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
                 x_norm=check_positive(self.x_norm, "x_norm"),
                 y_bounds=check_y_bounds(self.y_bounds),
             )
-            if np.ndim(query.alpha) == 0 and problem.moments_are_better:
+            if (
+                np.ndim(query.alpha) == 0
+                and problem.moments_are_better
+                and takes_delta(TAIL)
+            ):
                 return self._fit_moments(source, X, y, given)
         data = self._recognize(source, X, features, targets, table)
         query, self.penalty_choice_ = asked.settle(
