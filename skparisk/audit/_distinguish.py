@@ -93,15 +93,17 @@ def learn_events(
     """Return the events that promise the largest level, and the most right guesses.
 
     One half of the rows makes scores, the other one chooses among them and their
-    thresholds, as if its counts were those of the limits to come.
+    thresholds, by limits that are as strict as a choice among so many asks for.
     """
     half = len(first) // 2
+    # Of so many limits the best is lucky: often that of a rare event, in a tail.
+    strict = alpha / _MOST_THRESHOLDS
     best: list[tuple[float, Event | None]] = [(-1.0, None), (-1.0, None)]
     chosen = first[half:], second[half:]
     for words, score in _scores(first[:half], second[:half], rng):
         ours, others = (score(rows) for rows in chosen)
         for above in (True, False):
-            thresholds, low, high = _at_thresholds(ours, others, above, alpha)
+            thresholds, low, high = _at_thresholds(ours, others, above, strict)
             for i, values in enumerate(
                 (level_limit(low, high, delta), accuracy_limit(low, high))
             ):
