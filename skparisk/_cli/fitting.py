@@ -104,7 +104,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         default=[],
         type=Path,
         metavar="FILE",
-        help="ends in .html, .json or .md; may be given several times",
+        help="ends in .html, .json, .md, .acro.json or .yaml; may be repeated",
     )
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
     add_declared(parser)

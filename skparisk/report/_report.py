@@ -20,6 +20,7 @@ from skparisk.certificate._rounding import printable
 from skparisk.ledger import PrivacyLedger
 from skparisk.metrics import PrivateScore
 from skparisk.report._policy import Policy
+from skparisk.report._records import acro_record, registry_record
 from skparisk.report._render import as_markdown, as_page
 from skparisk.report._schema import check_document
 from skparisk.report._sections import sections_of
@@ -256,30 +257,62 @@ class Report:
         }
         return as_markdown(self.title, self.verdict, self._sections, head)
 
+    def to_acro(self) -> str:
+        """Return it as the record that ACRO keeps for output checkers.
+
+        Returns
+        -------
+        text : str
+            What a file ``results.json`` of ACRO holds, with one output of the type
+            "custom". Its status is "fail" where there is no guarantee as it is written
+            or a rule of the policy is broken, else "review", and never "pass".
+        """
+        record = acro_record(self.document, self.certificate)
+        return json.dumps(record, indent=4, allow_nan=False) + "\n"
+
+    def to_registry(self) -> str:
+        """Return it as a draft for the Differential Privacy Deployments Registry.
+
+        Returns
+        -------
+        text : str
+            YAML of the schema of that registry. Who publishes and what region it is
+            about, and what was not declared, is marked with TODO. With a risk over
+            pairs the variant is "Custom", and the risk in the details of the
+            parameters. Scores, scales of noise and the ledger are not in it.
+
+        Raises
+        ------
+        ValueError
+            If there is no guarantee.
+        """
+        return registry_record(self.document, self.certificate)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it, as the ending of the file says.
 
         Parameters
         ----------
         path : str or path-like
-            Ends in .html, .json or .md.
+            Ends in .html, .json, .md, .acro.json or .yaml, as `to_registry`.
 
         Raises
         ------
         ValueError
-            If it ends in anything else.
+            If it ends in anything else, or as of `to_registry`.
         """
-        Path(path).write_text(self._written_as(Path(path).suffix, path), "utf-8")
-
-    def _written_as(self, ending: str, path: Any) -> str:
         writers = {
+            ".acro.json": self.to_acro,
             ".html": self.to_html,
             ".json": self.to_json,
             ".md": self.to_markdown,
+            ".yaml": self.to_registry,
         }
-        if ending not in writers:
-            raise ValueError(f"path must end in {', '.join(writers)}, got '{path}'.")
-        return writers[ending]()
+        for ending, written in writers.items():
+            if Path(path).name.endswith(ending):
+                Path(path).write_text(written(), "utf-8")
+                return
+        raise ValueError(f"path must end in {', '.join(writers)}, got '{path}'.")
 
     @cached_property
     def _sections(self) -> tuple[Any, ...]:
