@@ -14,11 +14,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
+from skparisk._validate import check_flag
 from skparisk._version import __version__
+from skparisk.audit import ClaimAudit
 from skparisk.certificate import Certificate, as_certificate
 from skparisk.certificate._rounding import printable
+from skparisk.cost import CostModel
 from skparisk.ledger import PrivacyLedger
 from skparisk.metrics import PrivateScore
+from skparisk.report._meaning import cost_of, noise_of
 from skparisk.report._policy import Policy
 from skparisk.report._records import acro_record, registry_record
 from skparisk.report._render import as_markdown, as_page
@@ -53,6 +57,18 @@ class Report:
     scores : mapping of str to PrivateScore, number or text, default=None
         By name. What is no :class:`~skparisk.metrics.PrivateScore` is marked as "inside
         the environment only".
+
+    cost : CostModel, default=None
+        What privacy levels cost, such as a :class:`~skparisk.cost.CompensationModel`;
+        its numbers are declared, and taken over.
+
+    attack_audit : ClaimAudit, default=None
+        What attacks on such releases found, by :func:`~skparisk.audit_claim`: of the
+        same level, delta and relation. Marked as "inside the environment only".
+
+    audit_is_public : bool, default=False
+        Whether the records of that audit were public or simulated, so that it may be
+        shown.
 
     project, data_set, product, use, not_for : str, default=""
         What is declared, and taken over as it is.
@@ -101,6 +117,9 @@ class Report:
         policy: Policy | None = None,
         files: Iterable[str | os.PathLike[str]] = (),
         scores: Mapping[str, Any] | None = None,
+        cost: CostModel | None = None,
+        attack_audit: ClaimAudit | None = None,
+        audit_is_public: bool = False,
         project: str = "",
         data_set: str = "",
         product: str = "",
@@ -118,11 +137,14 @@ class Report:
         for value, name, kind in (
             (ledger, "ledger", PrivacyLedger),
             (policy, "policy", Policy),
+            (cost, "cost", CostModel),
+            (attack_audit, "attack_audit", ClaimAudit),
         ):
             if value is not None and not isinstance(value, kind):
                 raise ValueError(
                     f"{name} must be None or a {kind.__name__}, got {value!r}."
                 )
+        check_flag(audit_is_public, "audit_is_public")
         if hasattr(source, "certificate_") and not product:
             declared["product"] = type(source).__name__
         now = datetime.datetime.now(datetime.UTC)
@@ -141,7 +163,12 @@ class Report:
             ],
             "certificate": claim.to_dict(curve=True),
             "ledger": None if ledger is None else ledger._statement().as_dict(),
+            "noise": noise_of(source, claim),
+            "cost": None if cost is None else cost_of(cost, claim),
             "scores": [_score(*each) for each in (scores or {}).items()],
+            "attack_audit": None
+            if attack_audit is None
+            else _audit(attack_audit, claim, audit_is_public),
             "checks": None
             if policy is None
             else [dict(vars(check)) for check in policy.check(claim)],
@@ -347,6 +374,19 @@ def _claim_of(source: Any) -> Certificate:
 def _score(name: str, score: Any) -> dict[str, Any]:
     private = isinstance(score, PrivateScore) and score.certificate.private
     return {"name": str(name), "value": str(score), "private": private}
+
+
+def _audit(audit: ClaimAudit, claim: Certificate, public: bool) -> dict[str, Any]:
+    """Return what an audit says, if it is of such a claim."""
+    names = ("epsilon", "delta", "relation")
+    audited, own = ([getattr(one, n) for n in names] for one in (audit.claim, claim))
+    if audited != own:
+        raise ValueError(
+            f"attack_audit must be of the claim of source, with {', '.join(names)} = "
+            f"{own}, got one of {audited}."
+        )
+    meaning = [printable(text) for text in audit.to_dict()["meaning"]]
+    return {"verdict": audit.verdict, "meaning": meaning, "public": bool(public)}
 
 
 def _id_of(document: Mapping[str, Any]) -> str:
