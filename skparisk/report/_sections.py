@@ -8,7 +8,6 @@ from typing import Any
 
 from skparisk.certificate import Certificate
 from skparisk.certificate import _words as words
-from skparisk.certificate._rounding import ceil_text
 from skparisk.report._pictures import gain_picture, risk_picture
 
 __all__ = ["Section", "sections_of"]
@@ -170,8 +169,8 @@ def _cost(cost: Mapping[str, Any] | None, claim: Certificate) -> Rows:
     """Return what is to be paid, by the numbers that somebody declared."""
     if cost is None:
         return ()
-    total = ceil_text(float(cost["total"]))
     by = ", ".join(f"{name} {value:g}" for name, value in cost["declared"].items())
+    total = f"{float(cost['total']):,.2f}"
     text = f"{total} in units of money, by a {cost['model']} with {by} (declared)"
     if not claim.private:
         text += "; the full compensation, as the guarantee does not stand"
@@ -181,10 +180,13 @@ def _cost(cost: Mapping[str, Any] | None, claim: Certificate) -> Rows:
 def _evidence(document: Mapping[str, Any], claim: Certificate) -> Section:
     rows = list(words.audit_rows(claim))
     audit = document["attack_audit"]
+    texts: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
     if audit is not None:
         inside = "" if audit["public"] else f" ({INSIDE})"
         rows.append(("attack audit", audit["verdict"] + inside))
-        rows.append(("what the attacks show", " ".join(audit["meaning"])))
+        texts = (f"What the attacks on such releases show{inside}:",)
+        items = tuple(audit["meaning"])
     if claim.reference_is_private:
         rows.append(("sensitivity and noise scale", INSIDE))
     rows += [
@@ -194,8 +196,9 @@ def _evidence(document: Mapping[str, Any], claim: Certificate) -> Section:
         )
         for score in document["scores"]
     ]
-    none = "No audit was made, and no score was given."
-    return Section("Evidence", () if rows else (none,), tuple(rows))
+    if not rows:
+        texts = ("No audit was made, and no score was given.",)
+    return Section("Evidence", texts, tuple(rows), items)
 
 
 def _checks(checks: list[Mapping[str, Any]] | None) -> Section:
