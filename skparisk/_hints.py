@@ -20,7 +20,14 @@ from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler
 
-__all__ = ["FAR", "advise", "distance", "noise_deviations", "noise_to_spread"]
+__all__ = [
+    "FAR",
+    "advise",
+    "deviations_of",
+    "distance",
+    "noise_deviations",
+    "noise_to_spread",
+]
 
 FAR = (
     "What was released is further from what the reference predicts than noise and "
@@ -41,8 +48,12 @@ _FEW_OUTPUTS = 20
 
 
 def noise_deviations(sampler: SensitivitySampler) -> NDArray[np.float64]:
+    """Return the standard deviation of the noise of each output of a sampler."""
+    return deviations_of(_noise_of(sampler))
+
+
+def deviations_of(noise: AdditiveNoise) -> NDArray[np.float64]:
     """Return the standard deviation of the noise of each output."""
-    noise = _noise_of(sampler)
     size = noise.n_outputs
     squares = np.zeros(size)
     for start in range(0, size, _BLOCK):

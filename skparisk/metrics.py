@@ -229,7 +229,7 @@ def private_score(
     True
     """
     rule = _SCORINGS[check_choice(scoring, "scoring", _SCORINGS)]
-    span = _check_bounds(y_bounds, scoring, bool(rule.power)) ** rule.power
+    span = check_bounds(y_bounds, scoring, bool(rule.power)) ** rule.power
     alpha = 1 - check_probability(confidence, "confidence")
     records, targets = as_records(X, "X"), _as_targets(y)
     n_records = n_rows(records)
@@ -277,7 +277,7 @@ def private_score(
     )
 
 
-def _check_bounds(bounds: Any, scoring: str, needed: bool) -> float:
+def check_bounds(bounds: Any, scoring: str, needed: bool) -> float:
     """Return the width of the bounds; 1 where there are none."""
     if not needed:
         if bounds is not None:

@@ -29,6 +29,7 @@ from skparisk.exceptions import UnrecordedReleaseError
 
 N = 240
 FIT = ["--epsilon", "2", "--gamma", "0.2", "--n-pairs", "12", "--seed", "0"]
+SCORE = ["--score", "mean_absolute_error", "--score-epsilon", "0.5"]
 DICTIONARY = """name,kind,low,high,values,missing
 age,whole,18,90,,
 hours,number,0,80.5,,
@@ -69,6 +70,7 @@ def folder(tmp_path_factory):
         argv = fit_argv("model", "--ledger", "budget.ledger")
         argv += ["--policy", "policy.toml", "--report", "r.json", "--report", "r.html"]
         argv += ["--project", "wages <b>", "--data-set", "made up, 2026"]
+        argv += ["--test", "private.csv", *SCORE, "--target-bounds", "0", "2000"]
         assert main(argv) == 0
     return folder
 
@@ -105,7 +107,12 @@ def test_a_fit_writes_a_model_and_reports_and_is_charged(folder):
     assert [check["passed"] for check in report.document["checks"]] == [True] * 3
     assert (folder / "r.html").read_text("utf-8") == report.to_html()
     assert str(folder) not in report.to_json()
-    assert PrivacyLedger.open(folder / "budget.ledger").spent.epsilon == 2.0
+    (score,) = report.document["scores"]
+    assert score["private"]
+    assert score["name"] == "mean_absolute_error of private.csv"
+    assert "240 records, epsilon 0.5" in score["value"]
+    assert "inside the environment only" not in report.to_html()
+    assert PrivacyLedger.open(folder / "budget.ledger").spent.epsilon == 2.5
     records = table(2)[["age", "hours", "job"]].astype({"age": float})
     assert model.predict(records).shape == (N,)
 
@@ -299,13 +306,25 @@ BAD = {
     "--epsilon -1": "epsilon must be a number in (0, inf], got -1.0",
     "--schema s.toml": "give one of --reference, --schema and --secret-sample",
     "--target high": "must begin with a line of the names of its columns",
-    "--report r.pdf": "a report must end in one of .html .json .md, got 'r.pdf'",
+    "--report r.pdf": "must end in one of .html .json .md .yaml, got 'r.pdf'",
     "--report r.html": "'r.html' must be a new file in a folder that exists",
     "--output no/x.skops": "must be a new file in a folder that exists",
     "--reference binary.csv": "'binary.csv' must be a CSV with a head",
     "--reference more.csv": "'private.csv' lacks the columns ['more']",
     "--ledger no.ledger": "no.ledger",
     "--ledger small.ledger": "the budget of the ledger has no room",
+    "--test private.csv": "give --test, --score and --score-epsilon together",
+    "--target-bounds 0 1": "and bounds of the target only with them",
+    "--test private.csv --score accuracy --score-epsilon 1": (
+        "must be one of mean_absolute_error, mean_squared_error with --estimator ridge"
+    ),
+    f"--test private.csv {' '.join(SCORE)}": "y_bounds must be two finite numbers",
+    f"--test none.csv {' '.join(SCORE)} --target-bounds 0 9": (
+        "'none.csv' must begin with a line of the names of its columns, the target"
+    ),
+    f"--test private.csv {' '.join(SCORE)} --target-bounds 0 9 --ledger two.ledger": (
+        "room for epsilon 2.25, and the fit and its score need 2.5 together"
+    ),
 }
 
 
@@ -316,6 +335,8 @@ def test_bad_fits_are_refused_in_one_line(more, folder, capsys):
     table(1).drop(columns="high").assign(more=1).to_csv("more.csv", index=False)
     if not (folder / "small.ledger").exists():
         PrivacyLedger(0.5, path="small.ledger")
+        PrivacyLedger(2.25, path="two.ledger")
+    pd.read_csv("private.csv")[:0].to_csv("none.csv", index=False)
     argv = more.split()
     argv = argv if argv[0] == "fit" else fit_argv("bad", *argv)
     assert BAD[more] in refused(argv, capsys)

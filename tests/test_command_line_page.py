@@ -34,7 +34,9 @@ def write_tables(folder):
     table = claims[[*names, "ldurat", "cost"]]
     table[:3000].to_csv(folder / "public.csv", index=False)
     table[3000:6000].to_csv(folder / "private.csv", index=False)
-    return table[6000:].reset_index(drop=True)
+    test = table[6000:].reset_index(drop=True)
+    test.to_csv(folder / "test.csv", index=False)
+    return test
 
 
 @pytest.mark.slow
@@ -52,12 +54,14 @@ def test_all_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     }
     shown = capsys.readouterr().out
     assert "FAIL" not in shown
-    assert "left: one release at epsilon 1, without delta and risk" in shown
+    assert "left: one release at epsilon 0.5, without delta and risk" in shown
     model = load_model(Path("model.skops"))
     public = read_texts(Path("public.csv"), "cost").drop(columns="cost")
     kinds = {name: holds_numbers(public[name]) for name in public}
     assert [name for name in kinds if not kinds[name]] == ["injury", "industry"]
     asked = as_table(test.drop(columns="cost"), kinds, "missing")
     assert model.score(asked, test["cost"]) > 0.3
-    assert Report.load("report.json").certificate.private
+    report = Report.load("report.json")
+    assert report.certificate.private
+    assert [score["private"] for score in report.document["scores"]] == [True]
     assert len(SchemaReference.from_toml("schema.toml").domain.columns) == 3

@@ -177,7 +177,7 @@ def test_files_are_written_by_their_ending(evil, tmp_path):
         assert (tmp_path / f"x.{ending}").read_text("utf-8") == text
     evil.save(tmp_path / "x.json")
     assert Report.load(tmp_path / "x.json").document == evil.document
-    with pytest.raises(ValueError, match=r"must end in \.html, \.json, \.md, got"):
+    with pytest.raises(ValueError, match=r"must end in \.acro\.json, .* \.yaml, got"):
         evil.save(tmp_path / "x.pdf")
 
 

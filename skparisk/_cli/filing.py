@@ -19,7 +19,7 @@ from skparisk._cli._parser import (
 
 __all__ = ["add_to", "check_ending", "declared_in"]
 
-ENDINGS = (".html", ".json", ".md")
+ENDINGS = (".html", ".json", ".md", ".yaml")
 _DECLARED = ("project", "data_set", "product", "use", "not_for")
 # Of what is not the library's own, what its models hold. To load it runs nothing: a
 # function in a partial is listed, and refused, by itself.

@@ -30,6 +30,12 @@ ESTIMATORS = {
     "logistic": ("sklearn.linear_model", "LogisticRegression"),
     "linear-svc": ("sklearn.svm", "LinearSVC"),
 }
+# What each of them can be scored by.
+SCORES = {
+    "ridge": ("mean_absolute_error", "mean_squared_error"),
+    "logistic": ("accuracy", "confusion_matrix", "brier_score"),
+    "linear-svc": ("accuracy", "confusion_matrix"),
+}
 _MISSING = "missing"
 # Records of a schema that the scales of columns are taken from.
 _N_OF_SCHEMA = 2048
@@ -104,9 +110,31 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         default=[],
         type=Path,
         metavar="FILE",
-        help="ends in .html, .json or .md; may be given several times",
+        help="ends in .html, .json, .md, .acro.json or .yaml; may be repeated",
     )
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
+    scored = parser.add_argument_group("a score that may be filed")
+    scored.add_argument(
+        "--test", type=Path, metavar="TEST.csv", help="private records to score it on"
+    )
+    scored.add_argument(
+        "--score",
+        choices=sorted({name for names in SCORES.values() for name in names}),
+        help="released with noise, and charged as well",
+    )
+    scored.add_argument(
+        "--score-epsilon",
+        type=checked(float, check_epsilon),
+        metavar="E",
+        help="privacy level of the score, in (0, inf]",
+    )
+    scored.add_argument(
+        "--target-bounds",
+        nargs=2,
+        type=float,
+        metavar=("LOW", "HIGH"),
+        help="public bounds of the target, for errors",
+    )
     add_declared(parser)
     parser.set_defaults(run=run)
     return [parser]
@@ -117,6 +145,7 @@ def run(options: argparse.Namespace) -> int:
     skops_io = import_skops()
     from skparisk._cli.filing import check_ending, declared_in
     from skparisk.ledger import PrivacyLedger
+    from skparisk.metrics import private_score
     from skparisk.report import Policy, Report
 
     for path in options.report:
@@ -124,26 +153,39 @@ def run(options: argparse.Namespace) -> int:
     for path in (options.output, *options.report):
         if path.exists() or not path.parent.is_dir():
             raise ValueError(f"'{path}' must be a new file in a folder that exists.")
+    check_score(options)
     policy = None if options.policy is None else Policy.from_toml(options.policy)
     opened = None if options.ledger is None else PrivacyLedger.open(options.ledger)
-    model, data = prepare(options)
+    model, data, test = prepare(options)
+    check_room(opened, options)
+    scores = {}
     with contextlib.nullcontext() if opened is None else opened:
         fit_without_leaks(model, data)
-    skops_io.dump(model, options.output)
+        skops_io.dump(model, options.output)
+        if test:
+            scores[f"{options.score} of {options.test.name}"] = private_score(
+                model,
+                **test,
+                scoring=options.score,
+                epsilon=options.score_epsilon,
+                y_bounds=options.target_bounds,
+            )
     report = Report(
         model,
         ledger=opened,
         policy=policy,
+        scores=scores,
         files=[options.output],
         **declared_in(options),
     )
     for path in options.report:
         report.save(path)
     if options.json:
-        names = ("id", "files", "certificate", "checks")
+        names = ("id", "files", "certificate", "scores", "checks")
         print_json({name: report.document[name] for name in names})
     else:
         print(f"{report.verdict}\n{report.certificate.guarantee}")
+        print(*(f"{name}: {score}\n" for name, score in scores.items()), sep="", end="")
         print("Written:", *(str(path) for path in (options.output, *options.report)))
     return 0
 
@@ -160,8 +202,44 @@ def fit_without_leaks(model: Any, data: dict[str, Any]) -> None:
             raise ValueError(f"this would not be private: {leak}") from leak
 
 
-def prepare(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
-    """Return an estimator that is not fitted, and what to fit it to."""
+def check_score(options: argparse.Namespace) -> None:
+    """Refuse options of a score that do not go together."""
+    from skparisk.metrics import check_bounds
+
+    given = [options.test, options.score, options.score_epsilon]
+    if None in given:
+        if given != [None] * len(given) or options.target_bounds is not None:
+            raise ValueError(
+                "give --test, --score and --score-epsilon together, and bounds of the "
+                "target only with them."
+            )
+        return
+    possible = SCORES[options.estimator]
+    if options.score not in possible:
+        raise ValueError(
+            f"--score must be one of {', '.join(possible)} with "
+            f"--estimator {options.estimator}, got {options.score}."
+        )
+    needed = options.estimator == "ridge"
+    check_bounds(options.target_bounds, options.score, needed)
+
+
+def check_room(ledger: Any, options: argparse.Namespace) -> None:
+    """Refuse a fit after which there would be no room for its score."""
+    if ledger is None or options.score is None:
+        return
+    left, asked = ledger.remaining(), options.epsilon + options.score_epsilon
+    if asked > left:
+        raise ValueError(
+            f"the budget has room for epsilon {left:g}, and the fit and its score need "
+            f"{asked:g} together."
+        )
+
+
+def prepare(
+    options: argparse.Namespace,
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Return an estimator that is not fitted, what to fit, and what to score it on."""
     from skparisk.reference import SchemaReference, SecretSample
     from skparisk.sensitivity import SensitivitySampler
     from skparisk.wrappers import PrivateEstimator
@@ -207,11 +285,20 @@ def prepare(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
             )
     if options.secret_sample is not None:
         reference = SecretSample(options.secret_sample)
-    missing = [name for name in kinds if name not in private]
-    if missing:
-        raise ValueError(f"'{options.data}' lacks the columns {missing}.")
-    data["X"] = as_table(private, kinds, gap)
-    data["y"] = as_target(private[options.target], classes)
+
+    def as_records(texts: Any, path: Path) -> dict[str, Any]:
+        missing = [name for name in kinds if name not in texts]
+        if missing:
+            raise ValueError(f"'{path}' lacks the columns {missing}.")
+        return {
+            "X": as_table(texts, kinds, gap),
+            "y": as_target(texts[options.target], classes),
+        }
+
+    data |= as_records(private, options.data)
+    test: dict[str, Any] = {}
+    if options.test is not None:
+        test = as_records(read_texts(options.test, options.target), options.test)
     sampler = SensitivitySampler(
         reference=reference,
         n_pairs=options.n_pairs or "auto",
@@ -225,7 +312,7 @@ def prepare(options: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
         gamma=options.gamma,
         sensitivity=sampler,
     )
-    return model, data
+    return model, data, test
 
 
 def make_pipeline_of(estimator: str, kinds: dict[str, bool], public: Any) -> Any:
@@ -272,11 +359,11 @@ def read_texts(path: Path, target: str) -> Any:
         texts = None
     if texts is None:
         raise ValueError(f"'{path}' must be a CSV with a head, in UTF-8.")
-    if target not in texts or len(texts.columns) < 2:
+    if target not in texts or len(texts.columns) < 2 or not len(texts):
         raise ValueError(
-            f"'{path}' must begin with a line of the names of its columns: the target "
-            f"{target!r}, and others. What it begins with is not shown, as it may be a "
-            "record."
+            f"'{path}' must begin with a line of the names of its columns, the target "
+            f"{target!r} and others, and have records. What it begins with is not "
+            "shown, as it may be a record."
         )
     return texts
 

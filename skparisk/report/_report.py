@@ -14,12 +14,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
+from skparisk._validate import check_flag
 from skparisk._version import __version__
+from skparisk.audit import ClaimAudit
 from skparisk.certificate import Certificate, as_certificate
 from skparisk.certificate._rounding import printable
+from skparisk.cost import CostModel
 from skparisk.ledger import PrivacyLedger
 from skparisk.metrics import PrivateScore
+from skparisk.report._meaning import cost_of, noise_of
 from skparisk.report._policy import Policy
+from skparisk.report._records import acro_record, registry_record
 from skparisk.report._render import as_markdown, as_page
 from skparisk.report._schema import check_document
 from skparisk.report._sections import sections_of
@@ -52,6 +57,18 @@ class Report:
     scores : mapping of str to PrivateScore, number or text, default=None
         By name. What is no :class:`~skparisk.metrics.PrivateScore` is marked as "inside
         the environment only".
+
+    cost : CostModel, default=None
+        What privacy levels cost, such as a :class:`~skparisk.cost.CompensationModel`;
+        its numbers are declared, and taken over.
+
+    attack_audit : ClaimAudit, default=None
+        What attacks on such releases found, by :func:`~skparisk.audit_claim`: of the
+        same level, delta and relation. Marked as "inside the environment only".
+
+    audit_is_public : bool, default=False
+        Whether the records of that audit were public or simulated, so that it may be
+        shown.
 
     project, data_set, product, use, not_for : str, default=""
         What is declared, and taken over as it is.
@@ -100,6 +117,9 @@ class Report:
         policy: Policy | None = None,
         files: Iterable[str | os.PathLike[str]] = (),
         scores: Mapping[str, Any] | None = None,
+        cost: CostModel | None = None,
+        attack_audit: ClaimAudit | None = None,
+        audit_is_public: bool = False,
         project: str = "",
         data_set: str = "",
         product: str = "",
@@ -117,11 +137,14 @@ class Report:
         for value, name, kind in (
             (ledger, "ledger", PrivacyLedger),
             (policy, "policy", Policy),
+            (cost, "cost", CostModel),
+            (attack_audit, "attack_audit", ClaimAudit),
         ):
             if value is not None and not isinstance(value, kind):
                 raise ValueError(
                     f"{name} must be None or a {kind.__name__}, got {value!r}."
                 )
+        check_flag(audit_is_public, "audit_is_public")
         if hasattr(source, "certificate_") and not product:
             declared["product"] = type(source).__name__
         now = datetime.datetime.now(datetime.UTC)
@@ -140,7 +163,12 @@ class Report:
             ],
             "certificate": claim.to_dict(curve=True),
             "ledger": None if ledger is None else ledger._statement().as_dict(),
+            "noise": noise_of(source, claim),
+            "cost": None if cost is None else cost_of(cost, claim),
             "scores": [_score(*each) for each in (scores or {}).items()],
+            "attack_audit": None
+            if attack_audit is None
+            else _audit(attack_audit, claim, audit_is_public),
             "checks": None
             if policy is None
             else [dict(vars(check)) for check in policy.check(claim)],
@@ -256,30 +284,62 @@ class Report:
         }
         return as_markdown(self.title, self.verdict, self._sections, head)
 
+    def to_acro(self) -> str:
+        """Return it as the record that ACRO keeps for output checkers.
+
+        Returns
+        -------
+        text : str
+            What a file ``results.json`` of ACRO holds, with one output of the type
+            "custom". Its status is "fail" where there is no guarantee as it is written
+            or a rule of the policy is broken, else "review", and never "pass".
+        """
+        record = acro_record(self.document, self.certificate)
+        return json.dumps(record, indent=4, allow_nan=False) + "\n"
+
+    def to_registry(self) -> str:
+        """Return it as a draft for the Differential Privacy Deployments Registry.
+
+        Returns
+        -------
+        text : str
+            YAML of the schema of that registry. Who publishes and what region it is
+            about, and what was not declared, is marked with TODO. With a risk over
+            pairs the variant is "Custom", and the risk in the details of the
+            parameters. Scores, scales of noise and the ledger are not in it.
+
+        Raises
+        ------
+        ValueError
+            If there is no guarantee.
+        """
+        return registry_record(self.document, self.certificate)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it, as the ending of the file says.
 
         Parameters
         ----------
         path : str or path-like
-            Ends in .html, .json or .md.
+            Ends in .html, .json, .md, .acro.json or .yaml, as `to_registry`.
 
         Raises
         ------
         ValueError
-            If it ends in anything else.
+            If it ends in anything else, or as of `to_registry`.
         """
-        Path(path).write_text(self._written_as(Path(path).suffix, path), "utf-8")
-
-    def _written_as(self, ending: str, path: Any) -> str:
         writers = {
+            ".acro.json": self.to_acro,
             ".html": self.to_html,
             ".json": self.to_json,
             ".md": self.to_markdown,
+            ".yaml": self.to_registry,
         }
-        if ending not in writers:
-            raise ValueError(f"path must end in {', '.join(writers)}, got '{path}'.")
-        return writers[ending]()
+        for ending, written in writers.items():
+            if Path(path).name.endswith(ending):
+                Path(path).write_text(written(), "utf-8")
+                return
+        raise ValueError(f"path must end in {', '.join(writers)}, got '{path}'.")
 
     @cached_property
     def _sections(self) -> tuple[Any, ...]:
@@ -314,6 +374,19 @@ def _claim_of(source: Any) -> Certificate:
 def _score(name: str, score: Any) -> dict[str, Any]:
     private = isinstance(score, PrivateScore) and score.certificate.private
     return {"name": str(name), "value": str(score), "private": private}
+
+
+def _audit(audit: ClaimAudit, claim: Certificate, public: bool) -> dict[str, Any]:
+    """Return what an audit says, if it is of such a claim."""
+    names = ("epsilon", "delta", "relation")
+    audited, own = ([getattr(one, n) for n in names] for one in (audit.claim, claim))
+    if audited != own:
+        raise ValueError(
+            f"attack_audit must be of the claim of source, with {', '.join(names)} = "
+            f"{own}, got one of {audited}."
+        )
+    meaning = [printable(text) for text in audit.to_dict()["meaning"]]
+    return {"verdict": audit.verdict, "meaning": meaning, "public": bool(public)}
 
 
 def _id_of(document: Mapping[str, Any]) -> str:

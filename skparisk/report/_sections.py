@@ -8,7 +8,6 @@ from typing import Any
 
 from skparisk.certificate import Certificate
 from skparisk.certificate import _words as words
-from skparisk.laws._names import LAWS
 from skparisk.report._pictures import gain_picture, risk_picture
 
 __all__ = ["Section", "sections_of"]
@@ -71,10 +70,14 @@ def sections_of(document: Mapping[str, Any], claim: Certificate) -> tuple[Sectio
         _budget(document["ledger"]),
         Section(
             "What it means",
-            rows=(*words.gain_rows(claim), *_error(claim)),
+            rows=(
+                *words.gain_rows(claim),
+                *_error(document["noise"], claim),
+                *_cost(document["cost"], claim),
+            ),
             pictures=(gain_picture(claim), risk_picture(claim)),
         ),
-        _evidence(document["scores"], claim),
+        _evidence(document, claim),
         _checks(document["checks"]),
         Section(
             "Decision",
@@ -145,20 +148,45 @@ def _budget(ledger: Mapping[str, Any] | None) -> Section:
     )
 
 
-def _error(claim: Certificate) -> Rows:
-    """Return how large the noise is, where one number tells it of each output."""
-    evidence = claim.evidence
-    if evidence is None or evidence.law not in LAWS or evidence.law == "exponential":
+def _error(noise: Mapping[str, Any] | None, claim: Certificate) -> Rows:
+    """Return how large the noise is."""
+    name = "expected error by the noise"
+    if noise is None:
+        shape = "isotropic" if claim.evidence is None else claim.evidence.noise_shape
+        text = "of another size for each output: see the noise"
+        return ((name, text),) if shape != "isotropic" else ()
+    text = f"{noise['typical']:.3g} for each output"
+    if noise["least"] < noise["most"]:
+        text = (
+            f"{noise['typical']:.3g}, the root mean square over the outputs, from "
+            f"{noise['least']:.3g} to {noise['most']:.3g}"
+        )
+    inside = f"; {INSIDE}" if claim.reference_is_private else ""
+    return ((name, f"{text} (standard deviation, in units of the output){inside}"),)
+
+
+def _cost(cost: Mapping[str, Any] | None, claim: Certificate) -> Rows:
+    """Return what is to be paid, by the numbers that somebody declared."""
+    if cost is None:
         return ()
-    if evidence.noise_shape != "isotropic":
-        return (("expected error", "of another size for each output: see the noise"),)
-    deviation = LAWS[evidence.law]().deviation * evidence.noise_scale
-    text = f"{deviation:.3g} for each output (standard deviation, in its units)"
-    return (("expected error by the noise", text),)
+    by = ", ".join(f"{name} {value:g}" for name, value in cost["declared"].items())
+    total = f"{float(cost['total']):,.2f}"
+    text = f"{total} in units of money, by a {cost['model']} with {by} (declared)"
+    if not claim.private:
+        text += "; the full compensation, as the guarantee does not stand"
+    return (("cost for all people together", text),)
 
 
-def _evidence(scores: list[Mapping[str, Any]], claim: Certificate) -> Section:
+def _evidence(document: Mapping[str, Any], claim: Certificate) -> Section:
     rows = list(words.audit_rows(claim))
+    audit = document["attack_audit"]
+    texts: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
+    if audit is not None:
+        inside = "" if audit["public"] else f" ({INSIDE})"
+        rows.append(("attack audit", audit["verdict"] + inside))
+        texts = (f"What the attacks on such releases show{inside}:",)
+        items = tuple(audit["meaning"])
     if claim.reference_is_private:
         rows.append(("sensitivity and noise scale", INSIDE))
     rows += [
@@ -166,10 +194,11 @@ def _evidence(scores: list[Mapping[str, Any]], claim: Certificate) -> Section:
             score["name"],
             score["value"] if score["private"] else f"{score['value']} ({INSIDE})",
         )
-        for score in scores
+        for score in document["scores"]
     ]
-    none = "No audit was made, and no score was given."
-    return Section("Evidence", () if rows else (none,), tuple(rows))
+    if not rows:
+        texts = ("No audit was made, and no score was given.",)
+    return Section("Evidence", texts, tuple(rows), items)
 
 
 def _checks(checks: list[Mapping[str, Any]] | None) -> Section:

@@ -1,0 +1,58 @@
+"""What a release means in numbers: the size of its noise, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from skparisk._hints import deviations_of
+from skparisk.certificate import Certificate
+from skparisk.cost import CostModel
+from skparisk.laws._names import LAWS
+from skparisk.mechanisms._noise import AdditiveNoise
+
+__all__ = ["cost_of", "noise_of"]
+
+
+def noise_of(source: Any, claim: Certificate) -> dict[str, float] | None:
+    """Return standard deviations of the noise of outputs; None if they are not known.
+
+    A certificate alone has them if the noise has the same size for each output.
+    """
+    sampler, evidence = getattr(source, "sampler_", source), claim.evidence
+    noise = getattr(sampler, "mechanism_", getattr(source, "noise", None))
+    if isinstance(noise, AdditiveNoise):
+        deviations = deviations_of(noise)
+    elif (
+        evidence is not None
+        and evidence.noise_shape == "isotropic"
+        and evidence.law in LAWS
+        and evidence.law != "exponential"
+    ):
+        deviations = np.array([LAWS[evidence.law]().deviation * evidence.noise_scale])
+    else:
+        return None
+    most = float(deviations.max())
+    if not math.isfinite(most):
+        return None
+    # Of the largest, so that no square overflows.
+    typical = most and most * float(np.sqrt(np.mean((deviations / most) ** 2)))
+    least = float(deviations.min())
+    return {"typical": typical, "least": least, "most": most}
+
+
+def cost_of(cost: CostModel, claim: Certificate) -> dict[str, Any]:
+    """Return what the release costs by numbers that were declared."""
+    total = cost.budget_of(claim)
+    return {
+        "model": type(cost).__name__,
+        "declared": {
+            name: float(value)
+            for name, value in vars(cost).items()
+            if isinstance(value, Real) and math.isfinite(value)
+        },
+        "total": "inf" if math.isinf(total) else total,
+    }
