@@ -96,14 +96,12 @@ def learn_events(
     thresholds, by limits that are as strict as a choice among so many asks for.
     """
     half = len(first) // 2
-    # Of so many limits the best is lucky: often that of a rare event, in a tail.
-    strict = alpha / _MOST_THRESHOLDS
     best: list[tuple[float, Event | None]] = [(-1.0, None), (-1.0, None)]
     chosen = first[half:], second[half:]
     for words, score in _scores(first[:half], second[:half], rng):
         ours, others = (score(rows) for rows in chosen)
         for above in (True, False):
-            thresholds, low, high = _at_thresholds(ours, others, above, strict)
+            thresholds, low, high = _at_thresholds(ours, others, above, alpha)
             for i, values in enumerate(
                 (level_limit(low, high, delta), accuracy_limit(low, high))
             ):
@@ -132,7 +130,8 @@ def _at_thresholds(
     else:  # then it is the neighbor's releases that are likelier
         hits = np.searchsorted(np.sort(others), thresholds, side="right")
         missed = np.searchsorted(np.sort(ours), thresholds, side="right")
-    low, high = _limits(hits, missed, n, alpha)
+    # Of many limits the best is lucky, often that of a rare event in a tail.
+    low, high = _limits(hits, missed, n, alpha / len(thresholds))
     return thresholds, low, high
 
 
