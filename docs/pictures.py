@@ -1,6 +1,6 @@
-"""Draw the pictures of the landing page and of the gallery: ``python docs/pictures.py``.
+"""Draw the pictures of the landing page and the gallery: ``python docs/pictures.py``.
 
-A page of the gallery draws its picture itself, as the last thing that it calls ``figure``.
+A page of the gallery draws its picture itself, as what it calls ``figure``.
 """
 
 import doctest
