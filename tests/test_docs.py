@@ -10,6 +10,7 @@ import runpy
 import sys
 from collections import Counter
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -29,6 +30,7 @@ LABELS = {
     for text in TEXTS.values()
     for label in re.findall(r"^\.\. _(.+):$", text, re.M)
 }
+NAMED = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff")
 TESTS = {
     name
     for file in (ROOT / "tests").rglob("test_*.py")
@@ -220,8 +222,8 @@ def test_pictures_of_pages_are_there():
 
 
 def test_the_picture_of_the_landing_page_is_drawn_by_its_script(tmp_path):
-    draw = runpy.run_path(str(ROOT / "docs" / "picture.py"))["draw"]
-    draw(tmp_path / "picture.svg", n_pairs=100)
+    pictures = runpy.run_path(str(ROOT / "docs" / "pictures.py"))
+    pictures["draw_sensitivities"](tmp_path / "picture.svg", n_pairs=100)
     assert "<svg" in (tmp_path / "picture.svg").read_text()
 
 
@@ -247,6 +249,61 @@ def test_examples_of_a_page_run(page):
     flags = doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
     result = doctest.testfile(str(ROOT / page), False, optionflags=flags)
     assert result.failed == 0
+
+
+# Blocks of the README and of the guides that no test runs as they are, and why.
+NOT_RUN = {
+    "python -m pip install . && python -m skparisk demo": "continuous integration does",
+    'python -m pip install ".[test]" && python -m pytest -n auto': "it runs the tests",
+    "python -m pip install .": "installs",
+    "python -m pip install .\npython -m skparisk demo": "installs; see test_demo.py",
+    '$ python -m pip install "skparisk[cli]"': "installs",
+    "mech <- DPMechLaplace(": "R, of another package",
+    "skparisk/\n": "a tree of folders",
+    'python -m pip install -e ".[dev,docs]"': "what developers run, as .ci/run does",
+}
+COMMANDS = r"(\$ )?skparisk [a-z]"  # run by test_command_line_page.py
+POLICY = "epsilon = 1.0\ngamma = 0.05\n"  # read by it
+
+
+def blocks(text, page):
+    """Return the blocks of code of a text that have no prompt of Python."""
+    if page.endswith(".md"):
+        found = re.findall(r"^```\w*\n(.*?)^```$", text, re.M | re.S)
+    else:
+        opened = r"^(?:\.\. code-block:: \w+|(?!\.\. ).*::)\n\n((?:(?: +.*)?\n)+)"
+        found = re.findall(opened, text + "\n", re.M)
+    return [b for b in map(inspect.cleandoc, found) if not b.startswith(">>>")]
+
+
+def test_every_block_of_code_is_run_or_named_with_a_reason():
+    guides = {p: text for p, text in TEXTS.items() if p.count("/") == 1}
+    guides["README.md"] = (ROOT / "README.md").read_text()
+    found = [b for page, text in guides.items() for b in blocks(text, page)]
+    run = [b for b in found if re.match(COMMANDS, b) or b.startswith(POLICY)]
+    others = [b for b in found if b not in run]
+    named = [[start for start in NOT_RUN if b.startswith(start)] for b in others]
+    assert all(named), others
+    assert {start for starts in named for start in starts} == set(NOT_RUN)
+    assert len(run) > 5
+
+
+def test_a_block_that_nobody_runs_is_noticed():
+    page = "Text::\n\n    rm -rf\n    all\n\n.. code-block:: bash\n\n   ls\n"
+    assert blocks(page, "docs/page.rst") == ["rm -rf\nall", "ls"]
+    assert blocks("```sh\nls\n```\n```python\n>>> 1\n1\n```\n", "a.md") == ["ls"]
+
+
+def test_links_to_other_sites_are_well_formed():
+    """Nothing is opened: the tests need no network."""
+    texts = [*TEXTS.values(), *((ROOT / name).read_text() for name in NAMED)]
+    found = {link for text in texts for link in re.findall(r"https?:[^\s<>`]+", text)}
+    assert found
+    for link in found:
+        parts = urlsplit(link.rstrip(".,;)"))
+        assert parts.scheme == "https"
+        assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", parts.netloc), link
+        assert not re.search(r"[()\[\]{}\"\\|^]", parts.path), link
 
 
 def test_all_that_is_exported_is_described_once():

@@ -1,8 +1,8 @@
 """The gallery runs, and the numbers that its lecture states are right."""
 
-import doctest
 import itertools
 import math
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from skparisk.mechanisms import (
 from skparisk.reference import CallableReference
 
 GALLERY = Path(__file__).parents[1] / "docs" / "gallery"
+pictures = runpy.run_path(str(GALLERY.parent / "pictures.py"))
 PAGES = sorted(page.name for page in GALLERY.glob("*.rst"))
 AGE_BINS = np.arange(0, 111, 10)
 PRICES = (1.0, 2.0, 3.0, 4.0)
@@ -44,20 +45,20 @@ def accuracy(records):
     "page",
     [pytest.param(p, marks=[pytest.mark.slow] * (p == "text.rst")) for p in PAGES],
 )
-def test_examples_of_the_gallery_run(page):
-    flags = doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
-    result = doctest.testfile(
-        str(GALLERY / page), module_relative=False, optionflags=flags
-    )
+def test_examples_of_the_gallery_run(page, tmp_path):
+    """And draw the picture that is on the page."""
+    result = pictures["draw_page"](GALLERY / page, tmp_path)
     assert result.attempted > 0
     assert result.failed == 0
+    drawn = f".. image:: pictures/{Path(page).stem}.svg" in (GALLERY / page).read_text()
+    assert [file.stem for file in tmp_path.iterdir()] == [Path(page).stem] * drawn
 
 
 def test_a_page_that_is_wrong_is_noticed(tmp_path, capsys):
     page = tmp_path / "wrong.rst"
     page.write_text(">>> 1 + 1\n3\n")
-    assert doctest.testfile(str(page), module_relative=False).failed == 1
-    assert "Expected" in capsys.readouterr().out
+    assert pictures["draw_page"](page, tmp_path).failed == 1
+    assert "expected" in capsys.readouterr().out
 
 
 def databases(values, n_records):
