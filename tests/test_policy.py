@@ -63,6 +63,20 @@ def test_without_a_guarantee_no_limit_is_kept(name):
     assert failed(policy, CASES[name]) == ["guarantee", "epsilon", "delta", "gamma"]
 
 
+def test_limits_are_for_all_that_is_released_together():
+    policy = Policy(epsilon=1.0, delta=1e-6, gamma=0.05)
+    claim, score = known(epsilon=0.5), Certificate(0.5, delta=1e-6)
+    assert all(check.passed for check in policy.check(claim, score))
+    found = policy.check(claim, score, Certificate(1e-9, 1e-9, risk=0.06))
+    assert [check.rule for check in found if not check.passed] == [
+        "epsilon",
+        "delta",
+        "gamma",
+    ]
+    found = policy.check(claim, CASES["seeded"])
+    assert not any(check.passed for check in found)
+
+
 def test_a_leak_is_refused_without_any_other_rule():
     (check,) = Policy().check(CASES["private classes"])
     assert not check.passed

@@ -144,8 +144,8 @@ def run_check(options: argparse.Namespace) -> int:
 
     policy = Policy.from_toml(options.policy)
     source = read_claim(options.report)
-    claim = source.certificate if isinstance(source, Report) else source
-    checks = policy.check(claim)
+    is_report = isinstance(source, Report)
+    checks = source.check(policy) if is_report else policy.check(source)
     if options.json:
         print_json([vars(check) for check in checks])
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
 from pathlib import Path
@@ -130,12 +130,19 @@ class Policy:
             )
         return cls(**rules)
 
-    def check(self, certificate: Certificate) -> tuple[Check, ...]:
+    def check(
+        self, certificate: Certificate, *others: Certificate
+    ) -> tuple[Check, ...]:
         """Return what each rule says.
 
         Parameters
         ----------
         certificate : Certificate
+            What is checked.
+
+        *others : Certificate
+            Of what is released of the same records besides, such as private scores.
+            All guarantees must stand, and limits of numbers are for their sums.
 
         Returns
         -------
@@ -143,19 +150,28 @@ class Policy:
             Of the guarantee, and of each rule that is set, in the order of the
             parameters. Where there is no guarantee, no limit is kept.
         """
-        return tuple(self._checks(certificate))
+        return tuple(self._checks(certificate, others))
 
-    def _checks(self, claim: Certificate) -> Iterator[Check]:
-        stands = "it stands" if claim.private else " ".join(claim.void_reasons)
-        found = stands or "released without noise: " + " ".join(claim.leaks)
-        yield Check("guarantee", claim.private, found, "it stands as it is written")
-        risk = add_up([claim.risk, claim.failure_prob])
-        numbers = {"epsilon": claim.epsilon, "delta": claim.delta, "gamma": risk}
+    def _checks(
+        self, claim: Certificate, others: Sequence[Certificate]
+    ) -> Iterator[Check]:
+        claims = [claim, *others]
+        wrong = next((each for each in claims if not each.private), claim)
+        stands = "it stands" if wrong.private else " ".join(wrong.void_reasons)
+        found = stands or "released without noise: " + " ".join(wrong.leaks)
+        yield Check("guarantee", wrong.private, found, "it stands as it is written")
+        risks = [part for each in claims for part in (each.risk, each.failure_prob)]
+        numbers = {
+            "epsilon": add_up([each.epsilon for each in claims]),
+            "delta": add_up([each.delta for each in claims]),
+            "gamma": add_up(risks),
+        }
+        void = any(each.void for each in claims)
         for name, number in numbers.items():
             limit = getattr(self, name)
             if limit is not None:
-                kept = not claim.void and number <= limit
-                found = "none is guaranteed" if claim.void else ceil_text(number)
+                kept = not void and number <= limit
+                found = "none is guaranteed" if void else ceil_text(number)
                 yield Check(name, kept, found, f"at most {limit:g}")
         if self.relation is not None:
             same = claim.relation == self.relation

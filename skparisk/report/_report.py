@@ -23,7 +23,7 @@ from skparisk.cost import CostModel
 from skparisk.ledger import PrivacyLedger
 from skparisk.metrics import PrivateScore
 from skparisk.report._meaning import cost_of, noise_of
-from skparisk.report._policy import Policy
+from skparisk.report._policy import Check, Policy
 from skparisk.report._records import acro_record, registry_record
 from skparisk.report._render import as_markdown, as_page
 from skparisk.report._schema import check_document
@@ -56,7 +56,8 @@ class Report:
 
     scores : mapping of str to PrivateScore, number or text, default=None
         By name. What is no :class:`~skparisk.metrics.PrivateScore` is marked as "inside
-        the environment only".
+        the environment only"; what is one counts in the limits of the policy, beside
+        the claim: also if `source` is a ledger that holds it, on the safe side.
 
     cost : CostModel, default=None
         What privacy levels cost, such as a :class:`~skparisk.cost.CompensationModel`;
@@ -148,6 +149,7 @@ class Report:
         if hasattr(source, "certificate_") and not product:
             declared["product"] = type(source).__name__
         now = datetime.datetime.now(datetime.UTC)
+        noted = [_score(*each) for each in (scores or {}).items()]
         document = {
             **SCHEMA,
             "created": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -165,13 +167,13 @@ class Report:
             "ledger": None if ledger is None else ledger._statement().as_dict(),
             "noise": noise_of(source, claim),
             "cost": None if cost is None else cost_of(cost, claim),
-            "scores": [_score(*each) for each in (scores or {}).items()],
+            "scores": noted,
             "attack_audit": None
             if attack_audit is None
             else _audit(attack_audit, claim, audit_is_public),
             "checks": None
             if policy is None
-            else [dict(vars(check)) for check in policy.check(claim)],
+            else [dict(vars(each)) for each in policy.check(claim, *_claims(noted))],
             "decision": dict.fromkeys(_DECISION, ""),
         }
         self.document = {**document, "id": _id_of(document)}
@@ -225,6 +227,19 @@ class Report:
             As of `from_dict`, or if it is no JSON.
         """
         return cls.from_dict(json.loads(Path(path).read_text("utf-8")))
+
+    def check(self, policy: Policy) -> tuple[Check, ...]:
+        """Return what each rule of a policy says of the claim and its private scores.
+
+        Parameters
+        ----------
+        policy : Policy
+
+        Returns
+        -------
+        checks : tuple of Check
+        """
+        return policy.check(self.certificate, *_claims(self.document["scores"]))
 
     @property
     def id(self) -> str:
@@ -372,8 +387,19 @@ def _claim_of(source: Any) -> Certificate:
 
 
 def _score(name: str, score: Any) -> dict[str, Any]:
-    private = isinstance(score, PrivateScore) and score.certificate.private
-    return {"name": str(name), "value": str(score), "private": private}
+    claim = score.certificate if isinstance(score, PrivateScore) else None
+    return {
+        "name": str(name),
+        "value": str(score),
+        "private": claim is not None and claim.private,
+        "certificate": None if claim is None else claim.to_dict(),
+    }
+
+
+def _claims(scores: Iterable[Mapping[str, Any]]) -> list[Certificate]:
+    """Return what is guaranteed of the scores that are private."""
+    documents = [each["certificate"] for each in scores]
+    return [Certificate.from_dict(each) for each in documents if each is not None]
 
 
 def _audit(audit: ClaimAudit, claim: Certificate, public: bool) -> dict[str, Any]:
