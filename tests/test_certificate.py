@@ -111,7 +111,7 @@ def test_numpy_numbers_become_plain():
         ({"randomness": "explicit"}, "n_pairs must be given unless randomness='expl"),
         ({"n_draws": 1}, "n_draws must be given if and only if randomness='both'"),
         ({"n_unanswered": -1}, "n_unanswered must be a whole number >= 0"),
-        ({"law": "cauchy"}, "norm must be one of 'l1', 'l2', 'sup'; got None"),
+        ({"law": "cauchy"}, "norm must be one of 'l1', 'l2', 'sup', 'trace'; got"),
         ({"law": ""}, "law must be a name, got ''"),
         ({"norm": "l2"}, "norm must be 'l1' with law='laplace', got 'l2'"),
         ({"law": "gaussian"}, "delta must be above 0 for gaussian noise"),

@@ -62,7 +62,7 @@ def folder(tmp_path_factory):
         numbers = frame[["age", "wage"]]
         numbers.to_csv(folder / f"{name}_numbers.csv", index=False)
         table(seed).drop(columns="wage").to_csv(folder / f"{name}_classes.csv")
-    (folder / "policy.toml").write_text("epsilon = 2.0\npublic_reference = true\n")
+    (folder / "policy.toml").write_text("epsilon = 2.5\npublic_reference = true\n")
     (folder / "strict.toml").write_text("epsilon = 1.0\nreference_audited = true\n")
     PrivacyLedger(3.0, path=folder / "budget.ledger")
     with pytest.MonkeyPatch.context() as patch:
