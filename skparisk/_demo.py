@@ -119,6 +119,7 @@ def table_rows(
             ALPHA,
             epsilon=epsilon,
             sensitivity="bound",
+            solver="coefficients",  # so that sensitivities are of the same numbers
             x_norm=X_NORM,
             y_bounds=Y_BOUNDS,
         )
