@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,6 @@ class LinearPredictions(RegressorMixin):
         y = X @ self.coef_.T + self.intercept_
         return np.asarray(y if targets is None else targets.move(y))
 
+    @abstractmethod
     def _find_units(self) -> tuple[Any, Any]:
         """Return units to move features and predictions in, or None for either."""
-        return None, None
