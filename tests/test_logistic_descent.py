@@ -18,6 +18,7 @@ from test_logistic import (
 from skparisk.queries import LogisticRegressionQuery, _logistic, _logistic_descent
 from skparisk.queries._logistic_descent import PoolDescent
 from skparisk.queries._logistic_pool import PoolSolver
+from skparisk.queries._logistic_solver import AverageDatabase
 from skparisk.queries._together import CLOSE
 from skparisk.sensitivity._parallel import one_blas_thread
 
@@ -70,9 +71,10 @@ def test_what_is_proven_is_that_close(n_steps, monkeypatch):
     X, y = make_data(3, 150)
     query = make_query(3)
     codes = (y / 2).astype(int)
-    solver = PoolDescent(
+    average = AverageDatabase.of(
         X, codes, n_classes=3, C=1.0, fit_intercept=True, n_records=150
     )
+    solver = PoolDescent(average)
     pairs = pairs_from(X, y, n_records=150, size=5)
     first, _, proven = solver(pairs)
     gaps = [

@@ -21,7 +21,7 @@ from skparisk.queries._labels import (
 )
 from skparisk.queries._logistic_descent import PoolDescent
 from skparisk.queries._logistic_pool import PoolSolver
-from skparisk.queries._logistic_solver import minimizer, released
+from skparisk.queries._logistic_solver import AverageDatabase, minimizer, released
 from skparisk.queries._together import CLOSE, outward_differences
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
@@ -163,7 +163,7 @@ class LogisticRegressionQuery(Query):
         cheapest = _cheapest(n_records, len(self.classes) - 1, n_columns)
         try:
             with np.errstate(all="ignore"):
-                solver = cheapest(
+                average = AverageDatabase.of(
                     pool.X,
                     codes,
                     n_classes=len(self.classes),
@@ -171,6 +171,7 @@ class LogisticRegressionQuery(Query):
                     fit_intercept=self.fit_intercept,
                     n_records=n_records,
                 )
+                solver = cheapest(average)
         except np.linalg.LinAlgError:
             return None
         # What is released comes from another solver: compare the two where it is cheap,

@@ -17,7 +17,7 @@ from skparisk.queries._logistic_records import (
     SharedRecords,
     gathered,
 )
-from skparisk.queries._logistic_solver import minimizer, penalty_shares, released
+from skparisk.queries._logistic_solver import AverageDatabase, penalty_shares, released
 from skparisk.queries._together import CLOSE, Floats, products_pay
 
 __all__ = ["PoolDescent"]
@@ -41,35 +41,18 @@ class PoolDescent:
         If answers would not be exact.
     """
 
-    def __init__(
-        self,
-        X: Floats,
-        codes: NDArray[np.intp],
-        *,
-        n_classes: int,
-        C: float,
-        fit_intercept: bool,
-        n_records: int,
-    ) -> None:
-        n_rows, self._n_features = X.shape
-        share = n_records / n_rows
-        theta = minimizer(
-            X, codes, n_classes=n_classes, C=C * share, fit_intercept=fit_intercept
-        )
-        self._center = np.zeros(self._n_features)
-        design, penalty = X, np.full(self._n_features, 1 / C)
-        if fit_intercept:
-            self._center = X.mean(axis=0)
-            design = np.column_stack([X - self._center, np.ones(n_rows)])
-            theta[:, -1] += theta[:, :-1] @ self._center
-            penalty = np.append(penalty, 0.0)
-        self._start, self._C, self._penalty = theta, C, penalty
-        self._shares = penalty_shares(n_classes)
+    def __init__(self, average: AverageDatabase) -> None:
+        theta, penalty, share = average.theta, average.penalty, average.share
+        design, of_class = average.design, average.of_class
+        self._center = average.center
+        n_rows, self._n_features = len(design), len(self._center)
+        self._start, self._C, self._penalty = theta, average.C, penalty
+        self._shares = penalty_shares(len(of_class) + 1)
         self._roots = np.linalg.inv(np.linalg.cholesky(self._shares))
-        self._longest = float(np.linalg.norm(X - self._center, axis=1).max())
-        canceling = (np.abs(theta[:, : self._n_features]) @ np.abs(self._center)).max()
-        self._rounding = 2.0**-50 * canceling
-        of_class = (codes == np.arange(1, n_classes)[:, None]).astype(np.float64)
+        self._longest = float(
+            np.linalg.norm(design[:, : self._n_features], axis=1).max()
+        )
+        self._rounding = 2.0**-50 * average.canceling
         curving = np.asarray(np.kron(self._shares, np.diag(penalty)), dtype=np.float64)
         self._records: OwnRecords | SharedRecords
         shared = SharedRecords(design, of_class, of_class, curving)
@@ -77,7 +60,7 @@ class PoolDescent:
         curvature = shared.derivatives(counts, np.zeros((1, theta.size)), theta[None])
         self._inverse = np.linalg.inv(curvature[1][0]).astype(np.float32)
         self._records = shared
-        if not products_pay(n_rows, n_records, 0):
+        if not products_pay(n_rows, average.n_records, 0):
             own = of_class[None]
             self._records = OwnRecords(design[None], own, own, curving)
 

@@ -16,7 +16,7 @@ from skparisk.queries._logistic_records import (
     expected_counts,
     gathered,
 )
-from skparisk.queries._logistic_solver import minimizer, penalty_shares, released
+from skparisk.queries._logistic_solver import AverageDatabase, penalty_shares, released
 from skparisk.queries._together import CLOSE, Floats, products_pay
 
 __all__ = ["PoolSolver"]
@@ -43,30 +43,10 @@ class PoolSolver:
         If the pool is so ill conditioned that answers would not be exact.
     """
 
-    def __init__(
-        self,
-        X: Floats,
-        codes: NDArray[np.intp],
-        *,
-        n_classes: int,
-        C: float,
-        fit_intercept: bool,
-        n_records: int,
-    ) -> None:
-        n_rows, self._n_features = X.shape
-        # The pool with a weight of `share` a record is an average database: its
-        # minimizer and its curvature are near those of the databases that are drawn.
-        share = n_records / n_rows
-        theta = minimizer(
-            X, codes, n_classes=n_classes, C=C * share, fit_intercept=fit_intercept
-        )
-        design, center = X, np.zeros(self._n_features)
-        penalty = np.full(self._n_features, 1 / C)
-        if fit_intercept:
-            center = X.mean(axis=0)
-            design = np.column_stack([X - center, np.ones(n_rows)])
-            theta[:, -1] += theta[:, :-1] @ center
-            penalty = np.append(penalty, 0.0)
+    def __init__(self, average: AverageDatabase) -> None:
+        theta, penalty, share = average.theta, average.penalty, average.share
+        design, center, of_class = average.design, average.center, average.of_class
+        n_rows, self._n_features = len(design), len(center)
         p = expected_counts(theta @ -design.T, 1.0)
         weights = share * (p * (1 - p)).mean(axis=0)
         factor = np.linalg.cholesky((design.T * weights) @ design + np.diag(penalty))
@@ -78,26 +58,29 @@ class PoolSolver:
         self._start = theta @ factor
         # From solutions in these coordinates to those in the features' own.
         self._to_theta = back.copy()
-        if fit_intercept:
+        if average.fit_intercept:
             self._to_theta[:, -1] -= back[:, :-1] @ center
         # A coefficient is an inner product with a column: by Cauchy-Schwarz it moves no
         # more than its length times the move of the solution.
         self._gain = np.linalg.norm(self._to_theta, axis=0).max()
         lengths = np.linalg.norm(Z, axis=1)
-        canceling = (np.abs(theta[:, : len(center)]) @ np.abs(center)).max()
         # Columns that are nearly the same cancel in Z: it has the digits of the terms.
         terms = np.linalg.norm(np.abs(design) @ np.abs(back).T, axis=1)
-        self._rounding = 2.0**-50 * (self._gain * share * terms.sum() + canceling)
+        self._rounding = 2.0**-50 * (
+            self._gain * share * terms.sum() + average.canceling
+        )
         if not self._rounding < CLOSE * self._sizes(self._start):
             raise np.linalg.LinAlgError("the rounding of answers")
         # A step of length 1 spreads the scores of a record by no more than that: of two
         # classes by |v z|, of more by |(v_a - v_b) z|, where |v_a - v_b| <= sqrt(2).
-        self._reach = lengths.max() * np.sqrt(min(2, n_classes - 1))
-        of_class = (codes == np.arange(1, n_classes)[:, None]).astype(np.float64)
+        self._reach = lengths.max() * np.sqrt(min(2, len(of_class)))
         residuals = p - of_class
-        curving = np.kron(penalty_shares(n_classes), (back * penalty) @ back.T)
+        shares = penalty_shares(len(of_class) + 1)
+        curving = np.asarray(
+            np.kron(shares, (back * penalty) @ back.T), dtype=np.float64
+        )
         self._records: OwnRecords | SharedRecords
-        if products_pay(n_rows, n_records, 4 * Z.size * (Z.shape[1] + 1) // 2):
+        if products_pay(n_rows, average.n_records, 4 * Z.size * (Z.shape[1] + 1) // 2):
             self._records = SharedRecords(Z, of_class, residuals, curving)
         else:
             own = Z[None], of_class[None], residuals[None]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from scipy.linalg.lapack import dpocon, dpotrf, dpotrs
 
 from skparisk.queries._together import Floats
 
-__all__ = ["minimizer", "penalty_shares", "released"]
+__all__ = ["AverageDatabase", "minimizer", "penalty_shares", "released"]
 
 _MOST_STEPS = 500
 # Reciprocal condition from which no eigenvalue can be rounding of 0.
@@ -50,6 +51,68 @@ def minimizer(
         theta[:, -1] -= theta[:, :n_features] @ center
     theta[:, :n_features] = np.ldexp(theta[:, :n_features], -exponent)
     return theta
+
+
+class AverageDatabase(NamedTuple):
+    """A pool whose records count by their share in databases that are drawn from it.
+
+    Its minimizer and its curvature are near those of such databases. With an intercept
+    features are centered, and `theta` is for these.
+    """
+
+    theta: Floats
+    design: Floats
+    center: Floats
+    penalty: Floats
+    of_class: Floats
+    n_records: int
+    C: float
+
+    @classmethod
+    def of(
+        cls,
+        X: Floats,
+        codes: NDArray[np.intp],
+        *,
+        n_classes: int,
+        C: float,
+        fit_intercept: bool,
+        n_records: int,
+    ) -> Self:
+        """Return that of a pool from which databases of `n_records` are drawn."""
+        n_rows, n_features = X.shape
+        theta = minimizer(
+            X,
+            codes,
+            n_classes=n_classes,
+            C=C * (n_records / n_rows),
+            fit_intercept=fit_intercept,
+        )
+        design, center = X, np.zeros(n_features)
+        penalty = np.full(n_features, 1 / C)
+        if fit_intercept:
+            center = X.mean(axis=0)
+            design = np.column_stack([X - center, np.ones(n_rows)])
+            theta[:, -1] += theta[:, :-1] @ center
+            penalty = np.append(penalty, 0.0)
+        of_class = (codes == np.arange(1, n_classes)[:, None]).astype(np.float64)
+        return cls(theta, design, center, penalty, of_class, n_records, C)
+
+    @property
+    def share(self) -> float:
+        """How often each record counts."""
+        return self.n_records / len(self.design)
+
+    @property
+    def fit_intercept(self) -> bool:
+        """Whether the last column is that of an intercept."""
+        return self.design.shape[1] > len(self.center)
+
+    @property
+    def canceling(self) -> float:
+        """Largest size of what cancels where scores are moved back from the center."""
+        coef = self.theta[:, : len(self.center)]
+        return float((np.abs(coef) @ np.abs(self.center)).max())
 
 
 def penalty_shares(n_classes: int) -> Floats:
