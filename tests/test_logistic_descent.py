@@ -99,13 +99,24 @@ def test_pairs_that_are_not_proven_are_answered_one_by_one(descent, monkeypatch)
     np.testing.assert_array_equal(block.values, plain)
 
 
-@pytest.mark.parametrize("most", [2, 60])
-def test_damped_steps_lead_to_separated_classes(most, descent, monkeypatch):
-    """Where the pool's solution is far away from that of a database."""
+@pytest.mark.parametrize(("most", "solved"), [(1, False), (60, True)])
+def test_damped_steps_lead_to_solutions_that_are_far_away(most, solved, monkeypatch):
+    """From that of the pool; what too few directions have left unsolved is noticed."""
     monkeypatch.setattr(_logistic_descent, "_MOST_DIRECTIONS", most)
     X, y = make_data(3, 60, overlapping)
     X[:3] *= 30.0
-    assert_differences(make_query(3, 100.0), pairs_from(X, y, n_records=60, size=4))
+    average = AverageDatabase.of(
+        X, (y / 2).astype(int), n_classes=3, C=1.0, fit_intercept=True, n_records=60
+    )
+    pairs = pairs_from(X, y, n_records=60, size=5)
+    first, _, proven = PoolDescent(average)(pairs)
+    databases = [next(pairs.databases(i)) for i in range(5)]
+    gaps = [
+        gap(make_query(3), *each, answer)
+        for each, answer in zip(databases, first, strict=True)
+    ]
+    assert proven.tolist() == [solved] * 5
+    assert (max(gaps) <= CLOSE) == solved
 
 
 def test_digits_are_solved_together(refits):  # noqa: F811
