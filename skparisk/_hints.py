@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from skparisk.calibration._spread import sampling_moments
 from skparisk.mechanisms import AdditiveNoise
@@ -22,7 +25,7 @@ from skparisk.sensitivity import SensitivitySampler
 
 __all__ = [
     "FAR",
-    "advise",
+    "HintMixin",
     "deviations_of",
     "distance",
     "noise_deviations",
@@ -109,7 +112,7 @@ def distance(sampler: SensitivitySampler, released: NDArray[np.float64]) -> floa
     return float(np.abs(off / np.hypot(rare_noise, rare_spread)).max())
 
 
-def advise(model: Any) -> str:
+def _advise(model: Any) -> str:
     """Return what to say of a private estimator that is fitted; "" if nothing."""
     ratio = model.noise_to_spread_
     said = []
@@ -135,17 +138,47 @@ def advise(model: Any) -> str:
     return " ".join(said)
 
 
-def shown_hint(model: Any) -> str:
-    """Return the line of a representation: the first sentence, and where to read on."""
-    hint = advise(model) if hasattr(model, "noise_to_spread_") else ""
-    first, more, _ = hint.partition(". ")
-    return f"{first}: see hint_" if more else first
+class HintMixin:
+    """Show the hint of a private estimator that is fitted wherever it is shown."""
 
+    noise_to_spread_: float
 
-def hint_in_html(model: Any) -> str:
-    """Return the same as a paragraph, or nothing."""
-    line = shown_hint(model)
-    return f"<p>{html.escape(line)}</p>" if line else ""
+    @property
+    def hint_(self) -> str:
+        """How large the noise is, and what would help; "" if nothing is to be said."""
+        check_is_fitted(self, "certificate_")
+        return _advise(self)
+
+    def _shown_hint(self) -> str:
+        """Return its first sentence, and where to read on."""
+        hint = self.hint_ if hasattr(self, "noise_to_spread_") else ""
+        first, more, _ = hint.partition(". ")
+        return f"{first}: see hint_" if more else first
+
+    def _hint_in_html(self) -> str:
+        line = self._shown_hint()
+        return f"<p>{html.escape(line)}</p>" if line else ""
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        # scikit-learn breaks the lines of those alone that have its own repr.
+        kind = type(self)
+        plain = type(kind.__name__, (kind,), {"__repr__": BaseEstimator.__repr__})
+        twin: Any = object.__new__(plain)
+        vars(twin).update(vars(self))
+        shown = BaseEstimator.__repr__(twin, N_CHAR_MAX)
+        line = self._shown_hint()
+        return f"{shown}\n# {line}" if line else shown
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        show = super()._repr_html_  # type: ignore[misc]
+        return lambda: show() + self._hint_in_html()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] += self._hint_in_html()
+        return bundle
 
 
 def _remedies(model: Any) -> list[str]:

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from skparisk._beside_public import BesidePublicMixin
-from skparisk._callers import (
-    refuse_resampling_ensembles,
-)
+from skparisk._callers import refuse_resampling_ensembles
 from skparisk._hints import (
     FAR,
-    advise,
+    HintMixin,
     distance,
-    hint_in_html,
     noise_deviations,
     noise_to_spread,
-    shown_hint,
 )
 from skparisk._secure_noise import noise_source
 from skparisk._silence import hide_values
@@ -99,7 +94,7 @@ class Noise(Protocol):
         ...
 
 
-class PrivateMixin(BesidePublicMixin):
+class PrivateMixin(HintMixin, BesidePublicMixin):
     """Release the answer of a query, and say what that guarantees."""
 
     epsilon: Any
@@ -442,39 +437,12 @@ class PrivateMixin(BesidePublicMixin):
         self.noise_epsilon_ = certificate.noise_epsilon
         self.noise_to_spread_ = noise_to_spread(sampler)
 
-    @property
-    def hint_(self) -> str:
-        """How large the noise is, and what would help; "" if nothing is to be said."""
-        check_is_fitted(self, "certificate_")
-        return advise(self)
-
     def _noise_deviations(self) -> NDArray[np.float64]:
         """Return about how large the noise of each output is, or that of all."""
         if self.sampler_ is None:
             law = as_law(getattr(self.sensitivity, "law", "laplace"))
             return np.array([self.noise_scale_ * law.deviation])
         return noise_deviations(self.sampler_)
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        # scikit-learn breaks the lines of those alone that have its own repr.
-        kind = type(self)
-        plain = type(kind.__name__, (kind,), {"__repr__": BaseEstimator.__repr__})
-        twin: Any = object.__new__(plain)
-        vars(twin).update(vars(self))
-        shown = BaseEstimator.__repr__(twin, N_CHAR_MAX)
-        line = shown_hint(self)
-        return f"{shown}\n# {line}" if line else shown
-
-    @property
-    def _repr_html_(self) -> Callable[[], str]:
-        show = super()._repr_html_  # type: ignore[misc]
-        return lambda: show() + hint_in_html(self)
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)  # type: ignore[misc]
-        if "text/html" in bundle:
-            bundle["text/html"] += hint_in_html(self)
-        return bundle
 
     def _add_to_claim(
         self, *, leaks: tuple[str, ...] = (), provisos: tuple[str, ...] = (), note: str
