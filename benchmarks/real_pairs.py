@@ -31,6 +31,7 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -63,6 +64,7 @@ class Problem(NamedTuple):
     table_sizes: tuple[int, ...]
     n_pairs: int = 1000
     n_real_pairs: int = 400
+    neighbors_per_database: int = 1
 
 
 def standardized(
@@ -116,6 +118,22 @@ PROBLEMS = {
     "chosen penalty, diabetes": Problem(
         diabetes, PrivateRidge(), 150, (30, 60, 100, 200)
     ),
+    # Each database has sixteen neighbors.
+    "groups of neighbors, census": Problem(
+        census,
+        RidgeQuery(1.0),
+        300,
+        (100, 200, 1000),
+        n_pairs=4000,
+        neighbors_per_database=16,
+    ),
+    # Splits are of the rows that pairs are drawn from.
+    "forest, census": Problem(
+        census,
+        RandomForestRegressor(10, max_depth=5, random_state=0),
+        300,
+        (60, 100, 200, 1000),
+    ),
     # One pair of rows each where the table has enough, or else rows again.
     "moments, census": Problem(census, PrivateMoments(), 300, (30, 60, 100, 200, 1000)),
     "moments, diabetes": Problem(diabetes, PrivateMoments(), 150, (30, 60, 100, 200)),
@@ -137,7 +155,10 @@ def calibrated(
     """
     n_pairs = public.n_rows // 4 if public.sampling == "split" else problem.n_pairs
     sampler = SensitivitySampler(
-        gamma=max(GAMMAS), n_pairs=n_pairs, random_state=repeat
+        gamma=max(GAMMAS),
+        n_pairs=n_pairs,
+        neighbors_per_database=problem.neighbors_per_database,
+        random_state=repeat,
     )
     if isinstance(problem.released, Query):
         sampler.set_params(query=problem.released, reference=public)
