@@ -7,7 +7,6 @@ import subprocess
 import sys
 import types
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,7 +21,6 @@ from sklearn.mixture import GaussianMixture
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-import skparisk
 from skparisk import SchemaReference, SecretSample
 from skparisk.queries import (
     FunctionQuery,
@@ -263,12 +261,11 @@ def test_sources_that_are_worked_on_are_another_build(tmp_path, monkeypatch):
     """Their version says nothing of it."""
     assert len(_digest.build()) == 64
     package = tmp_path / "skparisk"
-    package.mkdir()
-    (package / "__init__.py").write_text("x = 1")
-    monkeypatch.setattr(skparisk, "__file__", str(package / "__init__.py"))
+    (package / "part").mkdir(parents=True)
+    monkeypatch.setattr(_digest, "__file__", str(package / "part" / "module.py"))
     built = []
     for text in ("x = 1", "x = 1", "x = 2"):
-        Path(package / "__init__.py").write_text(text)
+        (package / "__init__.py").write_text(text)
         built.append(_digest.build.__wrapped__())
     assert built[0] == built[1] != built[2]
 

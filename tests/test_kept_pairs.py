@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import pickle
+import warnings
 import zipfile
 from contextlib import suppress
 
@@ -10,6 +11,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from laws import exceeds
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
@@ -24,6 +26,7 @@ from skparisk import (
     SecretSample,
     SensitivitySampler,
 )
+from skparisk.calibration import Exchangeable
 from skparisk.mechanisms import IsotropicShape
 from skparisk.queries import FunctionQuery, MeanQuery, RidgeQuery
 from skparisk.reference import (
@@ -324,6 +327,7 @@ def test_a_damaged_entry_is_drawn_again(tmp_path, draws, damage):
 
 
 def write_often(folder, n_times):
+    warnings.simplefilter("error")
     for _ in range(n_times):
         sampler_of(folder, n_pairs=19, gamma=0.1).fit(PUBLIC)
         for path in files_in(folder):
@@ -335,7 +339,7 @@ def test_processes_may_write_one_entry(tmp_path):
     """What is there is whole at any time: damage would be a warning, so an error."""
     sampler_of(tmp_path, n_pairs=19, gamma=0.1).fit(PUBLIC)
     fork = multiprocessing.get_context("spawn")
-    writers = [fork.Process(target=write_often, args=(tmp_path, 100)) for _ in range(2)]
+    writers = [fork.Process(target=write_often, args=(tmp_path, 40)) for _ in range(2)]
     for writer in writers:
         writer.start()
     while any(writer.is_alive() for writer in writers):
@@ -676,3 +680,20 @@ def test_pairs_of_a_learned_law_are_found_again(tmp_path, draws):
     again = LearnedReference(schema, epsilon=1.0).learn(PUBLIC)
     sampler_of(tmp_path, reference=again.reference).fit(others)
     assert len(draws) == 2
+
+
+@pytest.mark.slow
+def test_a_number_of_pairs_that_is_chosen_by_a_look_has_a_larger_risk():
+    """Not so one that is settled before; and never k times as large, for k numbers."""
+    gamma, trials, numbers = 0.05, 20_000, (19, 39, 59)
+    sizes = np.random.default_rng(0).exponential(size=(trials, max(numbers) + 1))
+    rule, fresh = Exchangeable(), sizes[:, -1]
+    scales = []
+    for n_pairs in numbers:
+        index = rule.order_index(n_pairs, gamma)
+        scales.append(np.sort(sizes[:, :n_pairs], axis=1)[:, index - 1])
+    for settled in scales:
+        assert not exceeds(np.count_nonzero(fresh > settled), trials, gamma)
+    chosen = np.count_nonzero(fresh > np.min(scales, axis=0))
+    assert exceeds(chosen, trials, gamma)
+    assert not exceeds(chosen, trials, len(numbers) * gamma)

@@ -27,7 +27,6 @@ import sklearn
 from numpy.typing import NDArray
 from scipy import sparse
 
-import skparisk
 from skparisk._version import __version__
 from skparisk.reference import CallableReference, DensityReference, TableReference
 from skparisk.reference._records import columns_of, is_frame
@@ -70,7 +69,7 @@ def versions() -> dict[str, str]:
 def build() -> str:
     """Return a digest of the sources of this package: a version may be worked on."""
     found = hashlib.sha256()
-    for path in sorted(Path(skparisk.__file__).parent.rglob("*.py")):
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         source = path.read_bytes()
         found.update(f"{path.name}:{len(source)}:".encode())
         found.update(source)
