@@ -1,11 +1,11 @@
 """Time of a grid over targets with a memory, against one setting without.
 
-Claim, on one core: a search over 25 pairs of epsilon and gamma and 5 folds that keeps its
-pairs takes at most 1.3 times the processor time of one setting and 5 folds that draws
-them, where pairs take refits: `PrivateEstimator(LogisticRegression())` and
+Claim, on one core: a search over 25 pairs of epsilon and gamma and 5 folds that keeps
+its pairs takes at most 1.3 times the processor time of one setting and 5 folds that
+draws them, where pairs take refits: `PrivateEstimator(LogisticRegression())` and
 `PrivateRidge` with columns in units of their own. Also shown, without a claim: models
-whose pairs are answered together, where a draw is not much slower than the rest of a fit;
-and one setting that finds its pairs, which is what the rest takes.
+whose pairs are answered together, where a draw is not much slower than the rest of a
+fit; and one setting that finds its pairs, which is what the rest takes.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def compare(case: Case) -> bool:
         many = search(case, all_of_them, folder)
         found = search(case, one, folder)
     print(
-        f"{case.name:>24} {drawn:>8.2f} {many:>8.2f} {found:>8.2f} {many / drawn:>8.2f}",
+        f"{case.name:>24} {drawn:>8.2f} {many:>8.2f} {found:>8.2f} "
+        f"{many / drawn:>8.2f}",
         flush=True,
     )
     return not case.claimed or many <= MOST * drawn

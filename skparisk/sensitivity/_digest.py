@@ -16,7 +16,7 @@ import hashlib
 import platform
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -112,6 +112,8 @@ class _Feed:
             self._write(f"scalar {value.dtype.str}", value.tobytes())
         elif kind in (np.ndarray, np.memmap):
             self._feed_array(value)
+        elif _is_na(value):
+            self._write(f"pandas {kind.__name__}", b"")
         elif isinstance(value, np.dtype):
             self._write("dtype", repr(value).encode())
         else:
@@ -127,14 +129,26 @@ class _Feed:
         self._open.remove(id(value))
 
     def _feed_all(self, name: str, parts: Iterable[Any]) -> None:
-        listed = list(parts)
-        self._write(name, str(len(listed)).encode())
-        for part in listed:
+        self._write(name, b"")
+        for part in parts:  # one after the other: a table is not copied
             self.feed(part)
+        self._write("end", b"")
+
+    def _feed_objects(self, values: list[Any]) -> None:
+        """Write values of which most are texts, as in columns of a table, at once."""
+        texts = [value for value in values if type(value) is str]
+        is_text = np.fromiter((type(v) is str for v in values), bool, len(values))
+        self._feed_array(is_text)
+        self._feed_array(np.fromiter(map(len, texts), np.int64, len(texts)))
+        self.feed("".join(texts))
+        others = [value for value in values if type(value) is not str]
+        if others.count(None) < len(others):
+            self._feed_all("others", others)
 
     def _feed_array(self, array: NDArray[Any]) -> None:
         if array.dtype.hasobject or array.dtype.kind == "T":
-            self._feed_all(f"objects {array.shape}", array.ravel().tolist())
+            self._write(f"objects {array.shape}", b"")
+            self._feed_objects(array.ravel().tolist())
             return
         # In which order it is in memory decides how sums of it are rounded.
         by_columns = array.flags.f_contiguous and not array.flags.c_contiguous
@@ -193,21 +207,23 @@ def _parts_of_frame(frame: Any) -> tuple[str, Iterable[Any]]:
     package = type(frame).__module__.partition(".")[0]
     if package not in ("pandas", "polars"):
         raise NoDigestError(f"a data frame of {package}")
+    return f"frame {package}", _columns_and_kinds(frame, package)
+
+
+def _columns_and_kinds(frame: Any, package: str) -> Iterator[Any]:
+    yield sys.modules[package].__version__
     kinds = [*frame.dtypes]
-    parts: list[Any] = [sys.modules[package].__version__]
     for name, kind, column in zip(frame.columns, kinds, columns_of(frame), strict=True):
         # Categories are known by their order, which need not be that of values.
         listed = package == "pandas" and hasattr(kind, "categories")
-        parts += [name, repr(kind), [*kind.categories] if listed else []]
-        whole: Any = column
-        if column.dtype == object:  # what pandas has for nothing holds nothing
-            whole = [type(v).__name__ if _is_na(v) else v for v in column.tolist()]
-        parts.append(whole)
-    return f"frame {package}", parts
+        yield from (name, repr(kind), [*kind.categories] if listed else [], column)
 
 
 def _is_na(value: Any) -> bool:
-    return type(value).__name__ in ("NAType", "NaTType")
+    """Tell if it is what pandas has for nothing, of which there are two."""
+    kind = type(value)
+    pandas = kind.__module__.startswith("pandas.")
+    return pandas and kind.__name__ in ("NAType", "NaTType")
 
 
 def _parts_of_object(value: Any) -> Iterable[Any]:
