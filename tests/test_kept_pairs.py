@@ -156,7 +156,9 @@ def test_what_does_not_change_pairs_does_not_draw(tmp_path, draws):
     also = clone(first).set_params(memory=joblib.Memory(tmp_path)).fit(PUBLIC)
     assert len(draws) == 1
     assert_same_pairs(again.pairs_, also.pairs_)
-    joblib.Memory(None)
+    more = also.extend(150, PUBLIC)
+    assert_same_pairs(more.pairs_, first.extend(150, PUBLIC).pairs_)
+    assert len(files_in(tmp_path)) == 1
     sampler_of(joblib.Memory(None)).fit(PUBLIC)  # which keeps nothing
     assert len(draws) == 2
 
@@ -248,6 +250,17 @@ def test_a_reference_that_turns_out_private_is_removed(tmp_path):
     with pytest.warns(PrivacyLeakWarning):
         again.release(PUBLIC)
     assert files_in(tmp_path) == [left]
+
+
+def test_how_records_are_given_is_known_by(tmp_path, draws):
+    """A function may answer otherwise where it is given a data frame."""
+    frame = pd.DataFrame(PUBLIC, columns=["a", "b"])
+    given = {"query": np.std, "reference": TableReference(frame), "n_records": 50}
+    sampler_of(tmp_path, **given).fit(frame)
+    sampler_of(tmp_path, **given).fit(PUBLIC)
+    assert len(draws) == 2
+    sampler_of(tmp_path, **given).fit(frame.rename(index=str))
+    assert len(draws) == 2
 
 
 def test_columns_are_compared_with_those_of_pairs_that_are_found(tmp_path):
