@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.special
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
@@ -89,6 +90,7 @@ def different():
     yield from (np.array(["a"]), np.array(["a"], dtype=object), np.array([b"a"]))
     yield from (np.array([1, None], dtype=object), np.array([[1, None]], dtype=object))
     yield from (structured(1.0), structured(2.0), np.dtype(float), np.dtype(np.int64))
+    yield from (np.log1p, np.exp2, scipy.special.exp2, scipy.special.expit)
     yield from (np.mean, np.median, len, math.sin, float, np.ndarray, MeanQuery)
     yield from (MeanQuery(), RidgeQuery(1.0), RidgeQuery(2.0), FunctionQuery(np.mean))
     yield from (FunctionQuery(np.max), functools.partial(np.mean, axis=0))
@@ -216,6 +218,7 @@ def renamed():
         lambda: np.array([Own()], dtype=object),
         looped,
         lambda: types.MethodType(own, X),
+        lambda: np.frompyfunc(own, 1, 1),
         lambda: (i for i in range(3)),
         lambda: SecretSample(0.5).draw(POINTS),
         lambda: type("Frame", (pd.DataFrame,), {})({"a": [1]}),

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
+import scipy.special
 import sklearn
 from numpy.typing import NDArray
 from scipy import sparse
@@ -181,7 +181,7 @@ def _parts(value: Any) -> tuple[str, Iterable[Any]]:
             if getattr(owner, value.__name__, None) != value:
                 raise NoDigestError(f"a method {value.__name__} of no class")
             return f"method {value.__name__}", [owner]
-    if isinstance(value, type) or hasattr(value, "__qualname__"):
+    if isinstance(value, type | np.ufunc) or hasattr(value, "__qualname__"):
         return f"name {_known_name(value)}", []
     if is_frame(value):
         return _parts_of_frame(value)
@@ -192,6 +192,9 @@ def _known_name(value: Any) -> str:
     """Return the name of what a known package defines, by which it is found there."""
     module = str(getattr(value, "__module__", None))
     name = str(getattr(value, "__qualname__", ""))
+    if isinstance(value, np.ufunc):  # which need not say where it is from
+        name = value.__name__
+        module = "numpy" if getattr(np, name, None) is value else "scipy.special"
     found: Any = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
