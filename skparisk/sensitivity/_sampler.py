@@ -384,7 +384,8 @@ default="auto"
         ValueError
             If a parameter is out of range, a number is not finite (NaN is left to a
             query of any table), targets are missing, or the query does not return
-            numbers, always as many, or answers differently when it is asked twice.
+            numbers, always as many, or answers differently when it is asked twice; or
+            `memory` is given with a query or a reference that is not known again.
 
         CalibrationError
             If `n_pairs` cannot certify `gamma`, the sensitivity at `gamma` is 0, or
@@ -398,6 +399,9 @@ default="auto"
         ReferenceWarning
             If the reference is a table that cannot carry that risk: it has too few
             rows for it, for the outputs, or for the records of a database.
+
+        UserWarning
+            If pairs that are kept in `memory` are damaged, and are drawn again.
         """
         return self._fit(X, y, private=False)
 
