@@ -318,7 +318,8 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         charged = learning.cover(claim)
         spend(charged, note=f"{type(self).__name__} with {recipe!r}")
         split = recipe._learn_paid(features, targets, source.noise_random_state)
-        source.set_params(reference=None)
+        # A law that is learned anew each time is never found again.
+        source.set_params(reference=None, memory=None)
         X, y = split._remaining(features, targets)
         return TrainingData(X, X, y, split.reference, False, charged=charged)
 

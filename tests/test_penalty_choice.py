@@ -112,7 +112,7 @@ def test_pairs_of_the_choice_are_not_those_that_calibrate(monkeypatch):
         form="numbers",
         relation="replace-one",
         n_jobs=None,
-        random_state=0,
+        entropy=np.random.RandomState(0).bytes(16),
         verbose=0,
     )
     assert not own & set(again.differences.ravel().tolist())

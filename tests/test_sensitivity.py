@@ -60,6 +60,7 @@ PARAMETERS = {
     "random_state",
     "noise_random_state",
     "verbose",
+    "memory",
 }
 FITTED = {
     "mechanism_",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +19,43 @@ from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema
 from skparisk.reference._sketch import RecordSketch
 
-__all__ = ["CHUNK", "SampledPairs", "norms_of_pairs"]
+__all__ = ["CHUNK", "Drawing", "SampledPairs", "norms_of_pairs"]
 
 # Numbers that are worked on together: pairs times outputs.
 CHUNK = 2**19
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """How pairs were drawn, so that more of them can be.
+
+    Parameters
+    ----------
+    entropy : bytes
+        What the pairs follow from.
+
+    n_whole : int
+        Pairs of whole blocks, with which more pairs begin.
+
+    rounding : ndarray of shape (n_outputs,)
+        That of these pairs alone.
+
+    failure : str or None
+        That of these pairs alone.
+
+    reference : str or None
+        By what the reference is known again, if it is.
+
+    kept : Path or None
+        Folder with all that a store has of this reference.
+    """
+
+    entropy: bytes
+    n_whole: int
+    rounding: NDArray[np.float64]
+    failure: str | None
+    reference: str | None = None
+    kept: Path | None = None
 
 
 @dataclass(eq=False)
@@ -79,6 +113,9 @@ class SampledPairs:
     n_neighbors : int
         Pairs with the same first database, which follow each other: databases are
         exchangeable, and pairs are only if this is 1 (:ref:`thm-groups`).
+
+    drawing : Drawing or None
+        How they were drawn, if more of them can be.
     """
 
     differences: NDArray[np.float64]
@@ -96,6 +133,7 @@ class SampledPairs:
     n_independent: int | None = None
     provisos: tuple[str, ...] = ()
     n_neighbors: int = 1
+    drawing: Drawing | None = None
     withheld: Withheld | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -164,7 +202,7 @@ class SampledPairs:
         self.failure, self.draw_seed, self.sketch = None, 0, None
         self.domain, self.largest_move = None, None
         self.answer, self.weights, self.provisos = None, None, ()
-        self.n_independent = None
+        self.n_independent = self.drawing = None
         self.withheld = withheld
 
     def add_leak(self, leak: str) -> None:

@@ -261,7 +261,7 @@ class PenaltyChooser:
                 form="numbers",
                 relation=source.relation,
                 n_jobs=source.n_jobs,
-                random_state=self._pairs_seed,
+                entropy=check_random_state(self._pairs_seed, "random_state").bytes(16),
                 verbose=0,
             )
             # Twice the same pairs: a shape that is learned on half of so few would be

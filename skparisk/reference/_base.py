@@ -244,6 +244,11 @@ class Reference(Protocol):
         """
         return None
 
+    @property
+    def draws_in_order(self) -> bool:
+        """Whether more pairs begin with those of fewer, for the same seeds."""
+        return False
+
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Reference:
         """Return the same population with what `encode` makes of its targets."""
         return self

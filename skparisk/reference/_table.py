@@ -266,6 +266,11 @@ class TableReference(Reference):
         """All rows, but where rows that are used once must not be looked at."""
         return None if self.sampling in ("split", "disjoint") else self.pool
 
+    @property
+    def draws_in_order(self) -> bool:
+        """Whether more pairs begin with those of fewer: as long as there are rows."""
+        return True
+
     def _with(self, pool: RecordPool, schema: Schema | None = None) -> Self:
         other = copy.copy(self)
         other.pool = pool

@@ -22,6 +22,7 @@ from skparisk._validate import (
     check_relation,
 )
 from skparisk.calibration import SampledPairs
+from skparisk.calibration._pairs import Drawing
 from skparisk.calibration._terms import MOST_SHAPE_PAIRS
 from skparisk.exceptions import CalibrationError
 from skparisk.neighbors import (
@@ -141,7 +142,7 @@ def sample_differences(
         relation=relation,
         n_neighbors=neighbors_per_database,
         n_jobs=n_jobs,
-        random_state=random_state,
+        entropy=check_random_state(random_state, "random_state").bytes(16),
         verbose=verbose,
     ).differences
 
@@ -156,15 +157,17 @@ def sample_pairs(
     form: Form,
     relation: str,
     n_jobs: int | None,
-    random_state: Any,
+    entropy: bytes,
     verbose: int,
     private: bool = False,
     n_neighbors: int = 1,
+    known: SampledPairs | None = None,
 ) -> SampledPairs:
     """Return what `sample_differences` does, and all that calibration needs of it.
 
     `schema` is that of the records that the query will be asked about, and `form` that
-    in which it is given them.
+    in which it is given them. Of fewer pairs that are `known`, from the same entropy,
+    whole blocks are not drawn again.
     Where the reference is private, nothing about it is shown in an error or a warning.
     """
     check_relation(relation)
@@ -172,7 +175,6 @@ def sample_pairs(
     check_at_least(n_records, "n_records", 2 if relation == "add-remove" else 1)
     check_n_jobs(n_jobs)
     check_neighbors(n_neighbors, n_pairs, n_records, query, reference)
-    entropy = check_random_state(random_state, "random_state").bytes(16)
     root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
     source_seed, pairs_seed = root.spawn(2)
     n_drawn = 1 if query.is_sum else n_records
@@ -190,6 +192,8 @@ def sample_pairs(
         (start, min(size, n_databases - start), seed)
         for start, seed in zip(starts, pairs_seed.spawn(len(starts)), strict=True)
     ]
+    first = _whole_blocks(known)
+    blocks = blocks[len(first.values) // (size * n_neighbors) :]
     # Each task prepares the pool once: few tasks, but enough to share and to show.
     workers = effective_n_jobs(n_jobs)
     wanted = 1 if workers == 1 else _TASKS_PER_WORKER * workers
@@ -209,9 +213,35 @@ def sample_pairs(
     )
     with one_blas_thread():
         parts = _run(tasks, n_tasks, n_jobs, verbose)
-    joined = _join([block for part in parts for block in part], private)
+    drawn = [first, *(block for part in parts for block in part)]
+    joined = _join(drawn, private)
     joined.n_neighbors = n_neighbors
+    if not private:
+        whole = drawn if n_databases % size == 0 else drawn[:-1]
+        joined.drawing = Drawing(
+            entropy,
+            n_databases // size * size * n_neighbors,
+            _rounding(whole, joined.n_outputs),
+            _first_failure(whole),
+        )
     return joined
+
+
+def _whole_blocks(known: SampledPairs | None) -> PairDifferences:
+    """Return the pairs of whole blocks that are known: all that more pairs begin with.
+
+    A block that is not whole has other pairs than one of its seed that is.
+    """
+    if known is None or known.drawing is None:
+        return PairDifferences(np.empty((0, 0)))
+    drawing, errors = known.drawing, known.errors
+    whole = slice(drawing.n_whole)
+    return PairDifferences(
+        known.differences[whole],
+        None if errors is None else errors[whole],
+        drawing.rounding,
+        drawing.failure,
+    )
 
 
 def check_neighbors(
@@ -258,7 +288,7 @@ def check_neighbors(
 
 def _join(blocks: Sequence[PairDifferences], private: bool) -> SampledPairs:
     """Return all pairs together; a block without any answer has no width of its own."""
-    failure = next((b.failure for b in blocks if b.failure is not None), None)
+    failure = _first_failure(blocks)
     if private and failure is not None:
         failure = (
             "it is not shown because it may reveal something about the private data"
@@ -280,7 +310,6 @@ def _join(blocks: Sequence[PairDifferences], private: bool) -> SampledPairs:
     differences = np.full((n_pairs, n_outputs), np.inf)
     batched = any(b.errors is not None for b in blocks)
     errors = np.zeros_like(differences) if batched else None
-    rounding = np.zeros(n_outputs)
     start = 0
     for block in blocks:
         rows = slice(start, start + len(block.values))
@@ -290,9 +319,20 @@ def _join(blocks: Sequence[PairDifferences], private: bool) -> SampledPairs:
         differences[rows] = block.values
         if errors is not None and block.errors is not None:
             errors[rows] = block.errors
-        if block.rounding is not None:
+    return SampledPairs(differences, errors, _rounding(blocks, n_outputs), failure)
+
+
+def _rounding(blocks: Sequence[PairDifferences], n_outputs: int) -> NDArray[np.float64]:
+    """Return what is rounding in all blocks."""
+    rounding = np.zeros(n_outputs)
+    for block in blocks:
+        if block.values.size and block.rounding is not None:
             np.maximum(rounding, block.rounding, out=rounding)
-    return SampledPairs(differences, errors, rounding, failure)
+    return rounding
+
+
+def _first_failure(blocks: Sequence[PairDifferences]) -> str | None:
+    return next((b.failure for b in blocks if b.failure is not None), None)
 
 
 def _sample_blocks(

@@ -46,6 +46,7 @@ from skparisk.reference._records import (
 )
 from skparisk.reference._secret import SecretDraw
 from skparisk.reference._sketch import RecordSketch
+from skparisk.sensitivity._store import forget_kept
 
 __all__ = ["ClaimOfPairs", "ReleaseMixin", "check_given"]
 
@@ -338,6 +339,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             return
         if RecordSketch.of(X, y).overlaps(sketch):
             warn_private_reference()
+            forget_kept(self.pairs_)
             self.pairs_.withhold(Withheld())
 
     def _add_noise(self, answers: NDArray[np.float64]) -> Any:

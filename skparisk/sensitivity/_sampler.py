@@ -6,7 +6,6 @@ More than a third of it is the docstring that says what its parameters are.
 from __future__ import annotations
 
 import copy
-import dataclasses
 import math
 from typing import Any, Self
 
@@ -43,7 +42,6 @@ from skparisk.exceptions import (
 from skparisk.laws import Law
 from skparisk.laws._names import as_law
 from skparisk.mechanisms import NoiseShape
-from skparisk.neighbors import n_own
 from skparisk.queries import Query, RecordQuery
 from skparisk.queries._base import as_query
 from skparisk.reference import (
@@ -52,16 +50,19 @@ from skparisk.reference import (
     TableReference,
     as_reference,
 )
-from skparisk.reference._base import Form, Withheld
-from skparisk.reference._domain import Domain
+from skparisk.reference._base import Withheld
 from skparisk.reference._records import Schema, n_rows
 from skparisk.reference._secret import SecretDraw
-from skparisk.sensitivity._parallel import (
-    check_neighbors,
-    check_repeatable,
-    sample_pairs,
+from skparisk.sensitivity._drawing import (
+    Draw,
+    Seeds,
+    describe_pairs,
+    form_of,
+    shortcomings_of,
 )
-from skparisk.sensitivity._release import ClaimOfPairs, ReleaseMixin
+from skparisk.sensitivity._kept import KeptPairsMixin
+from skparisk.sensitivity._release import ClaimOfPairs
+from skparisk.sensitivity._store import PairStore
 
 __all__ = ["SensitivitySampler", "claim_at_most"]
 
@@ -103,7 +104,7 @@ def claim_at_most(
     )
 
 
-class SensitivitySampler(ReleaseMixin, BaseEstimator):
+class SensitivitySampler(KeptPairsMixin, BaseEstimator):
     """Sample the sensitivity of a query, and calibrate noise to it.
 
     Pairs of neighboring databases are drawn from a public reference, the query
@@ -232,6 +233,14 @@ default="auto"
     verbose : int or None, default=0
         Above 0: a progress bar where tqdm is installed, else joblib's messages.
 
+    memory : str, path-like or joblib.Memory, default=None
+        Folder in which pairs are found again, by all that they depend on: query,
+        reference, records, relation, `n_pairs`, seed and versions; so that a grid over
+        `epsilon`, `gamma`, `law`, `noise_shape` or `calibration` draws them once. With
+        a whole number as `random_state`, and for queries and references that are known
+        again: made of what numpy, scipy, scikit-learn and skparisk define, and of data.
+        Private references are never kept. See :ref:`pay-once`.
+
     Attributes
     ----------
     differences_ : ndarray of shape (n_pairs, n_outputs)
@@ -329,6 +338,7 @@ default="auto"
         random_state: Any = None,
         noise_random_state: Any = None,
         verbose: int = 0,
+        memory: Any = None,
     ) -> None:
         self.query = query
         self.epsilon = epsilon
@@ -350,6 +360,7 @@ default="auto"
         self.random_state = random_state
         self.noise_random_state = noise_random_state
         self.verbose = verbose
+        self.memory = memory
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Sample pairs from the reference and calibrate the noise.
@@ -373,7 +384,8 @@ default="auto"
         ValueError
             If a parameter is out of range, a number is not finite (NaN is left to a
             query of any table), targets are missing, or the query does not return
-            numbers, always as many, or answers differently when it is asked twice.
+            numbers, always as many, or answers differently when it is asked twice; or
+            `memory` is given with a query or a reference that is not known again.
 
         CalibrationError
             If `n_pairs` cannot certify `gamma`, the sensitivity at `gamma` is 0, or
@@ -387,6 +399,9 @@ default="auto"
         ReferenceWarning
             If the reference is a table that cannot carry that risk: it has too few
             rows for it, for the outputs, or for the records of a database.
+
+        UserWarning
+            If pairs that are kept in `memory` are damaged, and are drawn again.
         """
         return self._fit(X, y, private=False)
 
@@ -422,58 +437,25 @@ default="auto"
         n_records = self._choose_n_records(query, reference, n_rows(X))
         schema = Schema.of(X, getattr(self, "feature_names_in_", None))
         reference.check_schema(schema)
-        form: Form = "array" if schema.container == "array" else "given"
-        form = form if query.any_table else "numbers"
-        rng = check_random_state(self.random_state, "random_state")
-        n_drawn = 1 if query.is_sum else n_records
-        check_neighbors(terms.n_neighbors, terms.n_pairs, n_records, query, reference)
-        asked = check_repeatable(
-            query,
-            reference,
-            n_records=n_drawn,
-            form=form,
-            entropy=rng.bytes(16),
-            private=private,
-        )
-        pairs = sample_pairs(
+        draw = Draw(
             query,
             reference,
             n_pairs=terms.n_pairs,
-            n_records=n_records,
-            schema=schema,
-            form=form,
-            relation=self.relation,
-            n_jobs=self.n_jobs,
-            random_state=rng,
-            verbose=check_verbose(self.verbose),
-            private=private,
             n_neighbors=terms.n_neighbors,
+            n_records=n_records,
+            form=form_of(query, schema),
+            relation=self.relation,
+            seeds=Seeds.of(check_random_state(self.random_state, "random_state")),
         )
-        pairs.draw_seed = int.from_bytes(rng.bytes(16), "little")
-        pairs.sketch, pairs.domain = reference.sketch, reference.domain
-        pairs.learning = reference.learning
-        pairs.answer = None if query.is_sum else asked.answer  # that of one record
-        pairs.weights = asked.weights
-        if isinstance(reference, TableReference):
-            pairs.n_independent = reference.n_rows // n_own(self.relation)
-        # Sums of what is bounded itself move by no more, whatever the records are.
-        anything = Domain([None] * schema.n_columns)
-        pairs.largest_move = query.largest_move(
-            pairs.domain or anything, n_records, self.relation
+        pairs = draw.pairs(
+            schema,
+            store=PairStore.of(self.memory, self.random_state),
+            private=private,
+            n_jobs=self.n_jobs,
+            verbose=check_verbose(self.verbose),
         )
-        # What columns hold is as the reference says: `X` may be private.
-        drawn = asked.schema
-        known = drawn if reference.schema is None else reference.schema
-        pairs.schema = dataclasses.replace(
-            schema, container=drawn.container, kinds=known.kinds
-        )
-        shortcomings = reference.shortcomings(
-            n_records=n_drawn,
-            n_own=n_own(self.relation),
-            # Records of a pair tell all of a sum, however many numbers it has.
-            n_outputs=1 if query.is_sum else pairs.n_outputs,
-            gamma=terms.target.gamma,
-        )
+        describe_pairs(pairs, draw, schema)
+        shortcomings = shortcomings_of(draw, pairs.n_outputs, terms.target.gamma)
         learned = () if reference.learning is None else reference.learning.provisos
         pairs.provisos = () if private else (*shortcomings, *learned)
         try:
@@ -552,15 +534,7 @@ default="auto"
         terms = other._agree(len(pairs), pairs.n_neighbors)
         if terms.law.chooses and isinstance(self.query_, RecordQuery):
             self._check_records_alone(terms.law)
-        certificate, evidence = self.certificate_, self._evidence
-        other._calibrate(
-            pairs,
-            terms,
-            n_records=evidence.n_records,
-            relation=str(certificate.relation),
-            reference=evidence.reference,
-            for_new_people=evidence.for_new_people,
-        )
+        other._calibrate(pairs, terms, **self._about_pairs)
         return other
 
     @staticmethod
@@ -649,6 +623,7 @@ default="auto"
         check_random_state(self.random_state, "random_state")
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
+        PairStore.of(self.memory, self.random_state)
         return self._agree(self.n_pairs)
 
     def _check_records_alone(self, law: Law) -> None:
