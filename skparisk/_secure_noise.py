@@ -267,8 +267,8 @@ def mix_uniform(
     """Return whole numbers, with probability 2**-rarely uniform ones in their place.
 
     All of them have the given even number of bits, a sign among them: larger ones are
-    moved to the ends. So each answer has a probability above 0, whatever the values are,
-    which makes up for a delta below that, and epsilon is left.
+    moved to the ends. So each answer has a probability above 0, whatever the values
+    are. That makes up for a delta below it, and epsilon is left.
     """
     end, half = 2 ** (bits - 1), bits // 2
     if sample_uniform_integers(2**rarely, 1, source)[0]:

@@ -18,11 +18,10 @@ from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._estimator import are_alike, plain_params
 from skparisk.queries._labels import label_codes
-from skparisk.queries._row_wise import is_row_wise, transform_each
+from skparisk.queries._row_wise import answer_each, is_row_wise, transform_each
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
-from skparisk.reference._records import n_rows, take_rows
 
 __all__ = ["Addend", "ClassAddend", "LeafQuery", "Leaves", "TargetAddend"]
 
@@ -45,6 +44,24 @@ def _as_trees_take_them(records: Any) -> Any:
     return numbers.astype(np.float32)
 
 
+class Cells(Protocol):
+    """Where records are counted: one cell of each tree."""
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of all trees."""
+        ...
+
+    @property
+    def n_trees(self) -> int:
+        """Cells that a record is in."""
+        ...
+
+    def of(self, records: Any, /) -> NDArray[np.intp]:
+        """Return the cells of each record, (n_records, n_trees)."""
+        ...
+
+
 class Addend(Protocol):
     """What a record adds to the sums of its cell, in each tree."""
 
@@ -53,7 +70,7 @@ class Addend(Protocol):
         """Sums of a cell."""
         ...
 
-    def __call__(self, y: Any) -> Floats:
+    def __call__(self, y: Any, /) -> Floats:
         """Return it for records with these targets, (n_records, n_columns)."""
         ...
 
@@ -185,17 +202,11 @@ class Leaves:
     def of(self, X: Any) -> NDArray[np.intp]:
         """Return the cell of each record in each tree, (n_records, n_trees).
 
-        A record that a step before the trees refuses, as encoders do with categories
-        that they do not know, is in the first cell: an error would tell of it.
+        A record that a step before the trees refuses is in the first cell.
         """
-        try:
-            return self._of_all(X)
-        except Exception:  # of some record: each half is asked by itself
-            n_records = n_rows(X)
-            if n_records == 1:
-                return np.array([[cells[cells >= 0].min() for cells in self.cells]])
-            halves = slice(n_records // 2), slice(n_records // 2, None)
-            return np.concatenate([self.of(take_rows(X, half)) for half in halves])
+        first = [[cells[cells >= 0].min() for cells in self.cells]]
+        found = answer_each(self._of_all, X, lambda: np.array(first))
+        return np.asarray(found, dtype=np.intp)
 
     def keeps_apart(self, X: Any) -> bool:
         """Tell if records are in the same cells where steps see all of them at once.
@@ -263,7 +274,7 @@ class LeafQuery(Query):
     array([1., 0., 0., 2.])
     """
 
-    leaves: Leaves
+    leaves: Cells
     addend: Addend
     asked: Any
     labels: NDArray[Any] | None = None
@@ -299,13 +310,17 @@ class LeafQuery(Query):
         return self.leaves.n_cells * self.addend.n_columns
 
     def __call__(self, X: Any, y: Any = None) -> Floats:
-        cells, added = self.leaves.of(X), self.addend(y)
+        cells, added = self._place(X, y)
         n_cells, lines = self.leaves.n_cells, np.repeat(added, cells.shape[1], axis=0)
         sums = [
             np.bincount(cells.ravel(), weights=column, minlength=n_cells)
             for column in lines.T
         ]
         return np.asarray(np.column_stack(sums).ravel(), dtype=np.float64)
+
+    def _place(self, X: Any, y: Any) -> tuple[NDArray[np.intp], Floats]:
+        """Return the cells of each record, and what it adds to these."""
+        return self.leaves.of(X), self.addend(y)
 
     def split(self, answer: Floats) -> Mapping[str, Floats]:
         """Return the sums of each cell, (n_cells, n_columns)."""
@@ -350,7 +365,7 @@ class LeafQuery(Query):
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         if pool.y is None:
             raise ValueError("The query needs targets, but the reference has none (y).")
-        cells, added = self.leaves.of(pool.X), self.addend(pool.y)
+        cells, added = self._place(pool.X, pool.y)
 
         def differences(pairs: NeighborPairs) -> PairDifferences:
             shape = (len(pairs), self.leaves.n_cells, added.shape[1])

@@ -28,6 +28,7 @@ from skparisk.reference._records import (
 from skparisk.reference._sketch import RecordSketch
 from skparisk.wrappers._forests import find_trees, make_leaf_query
 from skparisk.wrappers._methods import releases_predictions
+from skparisk.wrappers._naive_bayes import make_bayes_query
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import freeze_structure
 from skparisk.wrappers._ranges import find_ranges
@@ -35,7 +36,7 @@ from skparisk.wrappers._recipes import find_recipe
 from skparisk.wrappers._served import serve
 from skparisk.wrappers._template import Template
 
-__all__ = ["ask_again", "make_query"]
+__all__ = ["ask_again", "make_query", "refuse_combined_sums"]
 
 
 def make_query(
@@ -61,6 +62,9 @@ def make_query(
         names = None if model.release == "auto" else _check_names(model.release)
         if names is None and find_trees(estimator) is not None:
             return make_leaf_query(estimator, public, labels)
+        if isinstance(model.sensitivity, str):  # "bound", which others do not have
+            assert labels is not None
+            return make_bayes_query(estimator, public, labels)
         prepared, public_steps = freeze_structure(estimator, public)
         fits = list(public.fits(prepared))
         known = public.reference is not None
@@ -125,6 +129,16 @@ def ask_again(
         align=_check_align(model, estimator),
         asked=estimator,
     )
+
+
+def refuse_combined_sums(combine: str | None) -> None:
+    """Refuse to weigh with public records what is weighed with them anyway."""
+    if combine is not None:
+        raise ValueError(
+            "combine must be None for trees and forests, whose released leaf values "
+            "are weighed with those of public records anyway, and for naive Bayes "
+            f"classifiers with sensitivity='bound'; got {combine!r}."
+        )
 
 
 def _read_public(reader: Reader, fitted: Any) -> Numbers:

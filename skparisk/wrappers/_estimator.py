@@ -41,9 +41,10 @@ from skparisk.wrappers._accepted import (
     check_same_columns,
     refuse_fit_params,
 )
-from skparisk.wrappers._asked import ask_again, make_query
-from skparisk.wrappers._forests import find_trees, refuse_combined_trees
+from skparisk.wrappers._asked import ask_again, make_query, refuse_combined_sums
+from skparisk.wrappers._forests import find_trees
 from skparisk.wrappers._methods import ServedMethods
+from skparisk.wrappers._naive_bayes import find_naive_bayes
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 from skparisk.wrappers._served import serve
@@ -256,7 +257,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         """
         forget_fit(self)
         refuse_fit_params(fit_params)
-        source = self._check_privacy({} if self._sums_leaves else None)
+        proven = self._sums_leaves or self._sums_classes
+        source = self._check_privacy({} if proven else None)
         estimator = check_estimator(self.estimator)
         warn_fitted_parts(self)
         tags = get_tags(estimator)
@@ -285,7 +287,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         self.schema_, query, records = self._find_query(source, estimator, data, labels)
         public = None
         if isinstance(query, LeafQuery):
-            refuse_combined_trees(self.combine)
+            refuse_combined_sums(self.combine)
         else:
             public = self._find_public_fit(source, query, data)
         if source == "bound":
@@ -331,6 +333,11 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
     @property
     def _sums_leaves(self) -> bool:
         return self.release == "auto" and find_trees(self.estimator) is not None
+
+    @property
+    def _sums_classes(self) -> bool:
+        bound = isinstance(self.sensitivity, str) and self.release == "auto"
+        return bound and find_naive_bayes(self.estimator) is not None
 
     def _prepare(self, source: SensitivitySampler) -> SensitivitySampler:
         fitted = hasattr(source, "certificate_")
@@ -424,7 +431,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             form,
             root,
             labels,
-            whole_alone=self._sums_leaves,
+            whole_alone=self._sums_leaves or self._sums_classes,
         )
         check_same_columns(y, public.first[1])
         return public

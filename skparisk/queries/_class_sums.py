@@ -1,0 +1,171 @@
+"""Sums over the records of each class, as a query: what naive Bayes follows from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from skparisk.queries._labels import label_codes
+from skparisk.queries._leaves import LeafQuery
+from skparisk.queries._row_wise import answer_each, is_row_wise, transform_each
+from skparisk.queries._together import Floats
+
+__all__ = ["ClassCells", "ClassSumsQuery", "FeatureAddend"]
+
+# Doubles hold whole numbers to 2**53: sums of so many bits less are exact.
+_BITS = 51
+
+
+@dataclass(frozen=True)
+class ClassCells:
+    """One cell for each class.
+
+    Parameters
+    ----------
+    classes : tuple of float
+        The numbers that stand for the classes, sorted.
+    """
+
+    classes: tuple[float, ...]
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.classes)
+
+    @property
+    def n_trees(self) -> int:
+        return 1
+
+    def of(self, y: Any) -> NDArray[np.intp]:
+        """Return the cell of each record, by its label, (n_records, 1)."""
+        return label_codes(y, self.classes)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureAddend:
+    """One, and the features: clipped, each in [-1, 1], and maybe their squares as well.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_features,)
+        What features are clipped to, after the steps before.
+
+    n_records : int
+        Of a database: its sums are exact, whatever the order.
+
+    squared : bool, default=False
+        Whether 2 z² - 1 is added as well, for each feature z in [-1, 1].
+
+    most : float, default=None
+        What all features of a record add at most, in absolute values, where only a few
+        of them are not 0. None: 1 for each number.
+
+    before : estimator, default=None
+        The fitted steps that records go through before, each by itself. One that these
+        refuse adds 1 to its class, and nothing else.
+
+    recode : Binarizer or OneHotEncoder, default=None
+        What numbers go through then; `low` and `high` are of what comes out.
+    """
+
+    low: Floats
+    high: Floats
+    n_records: int
+    squared: bool = False
+    most: float | None = None
+    before: Any = None
+    recode: Any = None
+
+    @property
+    def n_columns(self) -> int:
+        return 1 + len(self.low) * (1 + self.squared)
+
+    def __call__(self, X: Any) -> Floats:
+        nothing = np.zeros((1, self.n_columns - 1))
+        added = answer_each(self._add, X, lambda: nothing)
+        return np.column_stack([np.ones(len(added)), added])
+
+    def keeps_apart(self, X: Any) -> bool:
+        """Tell if records add the same where steps see all of them at once.
+
+        Of public records, whose errors are shown.
+        """
+        apart = self._add(X)
+        if self.before is None or is_row_wise(self.before):
+            return True
+        together = self._scaled(self.before.transform(X))
+        return bool(np.allclose(together, apart, rtol=0.0, atol=2.0**-20))
+
+    def as_features(self, values: Floats) -> Floats:
+        """Return numbers in [-1, 1] in the units of the features."""
+        return self._middle + self._half * values
+
+    def as_squares(self, values: Floats) -> Floats:
+        """Return squares of numbers in [-1, 1] in the units of the features."""
+        return self._half**2 * values
+
+    def largest(self, relation: str) -> tuple[Floats, float, float]:
+        """Return the most that the sums of all classes move between neighbors."""
+        n_numbers = self.n_columns - 1
+        most = float(n_numbers) if self.most is None else self.most
+        if relation != "replace-one":
+            return np.ones(1 + n_numbers), 1 + most, math.sqrt(1 + most)
+        # In two classes; or in the same one, where no number moves by more than 2.
+        l2 = math.sqrt(max(2 * (1 + most), 4 * most))
+        return np.append(1.0, np.full(n_numbers, 2.0)), 2 * (1 + most), l2
+
+    @property
+    def _middle(self) -> Floats:
+        return np.asarray(self.low / 2 + self.high / 2)
+
+    @property
+    def _half(self) -> Floats:
+        half = self.high / 2 - self.low / 2
+        return np.where(half > 0, half, 1.0)
+
+    def _add(self, X: Any) -> Floats:
+        """Return what features add, where no record is refused."""
+        return self._scaled(
+            X if self.before is None else transform_each(self.before, X)
+        )
+
+    def _scaled(self, records: Any) -> Floats:
+        numbers = records.toarray() if issparse(records) else records
+        numbers = np.asarray(numbers, dtype=np.float64)
+        if self.recode is not None:
+            numbers = self.recode.transform(numbers)
+        scaled = (numbers.clip(self.low, self.high) - self._middle) / self._half
+        scaled = self._on_grid(np.nan_to_num(scaled).clip(-1.0, 1.0))
+        if not self.squared:
+            return scaled
+        return np.column_stack([scaled, self._on_grid(2 * scaled**2 - 1)])
+
+    def _on_grid(self, numbers: Floats) -> Floats:
+        steps = math.ldexp(1.0, _BITS - math.ceil(math.log2(self.n_records)))
+        return np.asarray(np.round(numbers * steps) / steps)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSumsQuery(LeafQuery):
+    """Sums over the records of each class.
+
+    As `LeafQuery`, with labels that say which cell a record is in, and features that
+    say what it adds there: `leaves` are classes, and the addend is of features.
+    """
+
+    @property
+    def classes(self) -> tuple[float, ...] | None:
+        """The numbers that stand for the classes in a database."""
+        assert isinstance(self.leaves, ClassCells)
+        return self.leaves.classes
+
+    def _place(self, X: Any, y: Any) -> tuple[NDArray[np.intp], Floats]:
+        return self.leaves.of(y), self.addend(X)
+
+    def __str__(self) -> str:
+        return f"{type(self.asked).__name__} (sums of classes)"
