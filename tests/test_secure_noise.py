@@ -488,9 +488,7 @@ def test_uniform_numbers_are_mixed_in():
         tuple(mix_uniform([1, -9], source, bits=4, rarely=2)) for _ in range(tries)
     ]
     plain = (1, -8)  # moved to the end
-    counts = np.array(
-        [drawn.count((a, b)) for a in range(-8, 8) for b in range(-8, 8)]
-    )
+    counts = np.array([drawn.count((a, b)) for a in range(-8, 8) for b in range(-8, 8)])
     assert counts.sum() == tries
     others = np.delete(counts, (1 + 8) * 16)
     assert drawn.count(plain) == counts[(1 + 8) * 16]

@@ -15,7 +15,7 @@ from skparisk.queries._leaves import LeafQuery
 from skparisk.queries._row_wise import answer_each, is_row_wise, transform_each
 from skparisk.queries._together import Floats
 
-__all__ = ["ClassCells", "ClassSumsQuery", "FeatureAddend"]
+__all__ = ["ClassCells", "ClassSumsQuery", "FeatureAddend", "as_numbers"]
 
 # Doubles hold whole numbers to 2**53: sums of so many bits less are exact.
 _BITS = 51
@@ -91,15 +91,15 @@ class FeatureAddend:
         return np.column_stack([np.ones(len(added)), added])
 
     def keeps_apart(self, X: Any) -> bool:
-        """Tell if records add the same where steps see all of them at once.
+        """Tell if steps make the same of records that they see all at once.
 
         Of public records, whose errors are shown.
         """
-        apart = self._add(X)
         if self.before is None or is_row_wise(self.before):
             return True
-        together = self._scaled(self.before.transform(X))
-        return bool(np.allclose(together, apart, rtol=0.0, atol=2.0**-20))
+        apart = as_numbers(transform_each(self.before, X))
+        together = as_numbers(self.before.transform(X))
+        return np.allclose(together, apart, rtol=2.0**-20, equal_nan=True)
 
     def as_features(self, values: Floats) -> Floats:
         """Return numbers in [-1, 1] in the units of the features."""
@@ -135,8 +135,7 @@ class FeatureAddend:
         )
 
     def _scaled(self, records: Any) -> Floats:
-        numbers = records.toarray() if issparse(records) else records
-        numbers = np.asarray(numbers, dtype=np.float64)
+        numbers = as_numbers(records)
         if self.recode is not None:
             numbers = self.recode.transform(numbers)
         scaled = (numbers.clip(self.low, self.high) - self._middle) / self._half
@@ -169,3 +168,9 @@ class ClassSumsQuery(LeafQuery):
 
     def __str__(self) -> str:
         return f"{type(self.asked).__name__} (sums of classes)"
+
+
+def as_numbers(records: Any) -> Floats:
+    """Return a table of numbers, such as a sparse matrix or a frame, as an array."""
+    dense = records.toarray() if issparse(records) else records
+    return np.asarray(dense, dtype=np.float64)

@@ -36,7 +36,7 @@ from skparisk.wrappers._recipes import find_recipe
 from skparisk.wrappers._served import serve
 from skparisk.wrappers._template import Template
 
-__all__ = ["ask_again", "make_query", "refuse_combined_sums"]
+__all__ = ["ask_again", "make_query"]
 
 
 def make_query(
@@ -129,16 +129,6 @@ def ask_again(
         align=_check_align(model, estimator),
         asked=estimator,
     )
-
-
-def refuse_combined_sums(combine: str | None) -> None:
-    """Refuse to weigh with public records what is weighed with them anyway."""
-    if combine is not None:
-        raise ValueError(
-            "combine must be None for trees and forests, whose released leaf values "
-            "are weighed with those of public records anyway, and for naive Bayes "
-            f"classifiers with sensitivity='bound'; got {combine!r}."
-        )
 
 
 def _read_public(reader: Reader, fitted: Any) -> Numbers:

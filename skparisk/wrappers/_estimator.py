@@ -41,8 +41,8 @@ from skparisk.wrappers._accepted import (
     check_same_columns,
     refuse_fit_params,
 )
-from skparisk.wrappers._asked import ask_again, make_query, refuse_combined_sums
-from skparisk.wrappers._forests import find_trees
+from skparisk.wrappers._asked import ask_again, make_query
+from skparisk.wrappers._forests import find_trees, refuse_combined_trees
 from skparisk.wrappers._methods import ServedMethods
 from skparisk.wrappers._naive_bayes import find_naive_bayes
 from skparisk.wrappers._public_records import PublicRecords
@@ -287,7 +287,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         self.schema_, query, records = self._find_query(source, estimator, data, labels)
         public = None
         if isinstance(query, LeafQuery):
-            refuse_combined_sums(self.combine)
+            refuse_combined_trees(self.combine)
         else:
             public = self._find_public_fit(source, query, data)
         if source == "bound":

@@ -34,6 +34,7 @@ __all__ = [
     "LeafTemplate",
     "find_trees",
     "make_leaf_query",
+    "refuse_combined_trees",
 ]
 
 _KINDS = {
@@ -339,6 +340,15 @@ def _cut(
         cells.append(numbers - int(found[0] < 0))
     numbered = _numbered(cells)
     return numbered, int(max(each.max() for each in numbered)) + 1
+
+
+def refuse_combined_trees(combine: str | None) -> None:
+    """Refuse to weigh with public records what is weighed with them anyway."""
+    if combine is not None:
+        raise ValueError(
+            "combine must be None for trees and forests, whose released leaf values "
+            f"are weighed with those of public records anyway; got {combine!r}."
+        )
 
 
 def _check_public(estimator: Any, public: PublicRecords) -> Reference:

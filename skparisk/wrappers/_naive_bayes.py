@@ -16,7 +16,12 @@ from sklearn.preprocessing import Binarizer, OneHotEncoder
 
 from skparisk._classes import PublicClasses
 from skparisk.exceptions import IncompatibleError
-from skparisk.queries._class_sums import ClassCells, ClassSumsQuery, FeatureAddend
+from skparisk.queries._class_sums import (
+    ClassCells,
+    ClassSumsQuery,
+    FeatureAddend,
+    as_numbers,
+)
 from skparisk.queries._row_wise import transform_each
 from skparisk.queries._state import Numbers
 from skparisk.queries._together import Floats
@@ -69,7 +74,8 @@ def make_bayes_query(
     domain = public.reference.domain
     ends = domain.box if before is None and domain is not None else None
     if ends is None:
-        ends = _ends_of(seen)
+        numbers = as_numbers(seen)
+        ends = np.array([np.nanmin(numbers, axis=0), np.nanmax(numbers, axis=0)])
     addend = _addend_of(model, before, ends, public.n_records)
     if not addend.keeps_apart(X):
         raise IncompatibleError(
@@ -227,13 +233,6 @@ def shrunk_means(
     weight = _BETWEEN_CLASSES / (_BETWEEN_CLASSES + noise**2)
     means = (of_all + weight * (own - of_all)).clip(-1.0, 1.0)
     return counts, means, weight * noise
-
-
-def _ends_of(records: Records) -> Floats:
-    """Return the lowest and highest values of public records, (2, n_features)."""
-    numbers = records.toarray() if hasattr(records, "toarray") else np.asarray(records)
-    numbers = numbers.astype(np.float64)
-    return np.array([np.nanmin(numbers, axis=0), np.nanmax(numbers, axis=0)])
 
 
 def _addend_of(
