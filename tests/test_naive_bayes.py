@@ -145,8 +145,9 @@ def test_texts_are_counted():
         (box(3), ([2.0] * 3, [0.0] * 3)),
         (box(3, squared=True), ([2.0] * 3, [0.0] * 3)),
         (box(4, most=2.0), ([2.0, 1.0, 0.0, 1.0], [1.0, 2.0, 1.0, 0.0])),
+        (box(20), ([2.0] * 20, [0.0] * 20)),
     ],
-    ids=["plain", "squared", "few"],
+    ids=["plain", "squared", "few", "weighted"],
 )
 def test_the_bound_is_attained_and_not_exceeded(addend, ends, relation):
     query, rng = query_of(addend), np.random.default_rng(0)
@@ -207,7 +208,7 @@ def test_the_guarantee_is_pure(estimator):
     assert (certificate.delta, certificate.risk, model.sampler_) == (0.0, 0.0, None)
     assert certificate.private
     n_numbers = 2 * D if isinstance(estimator, GaussianNB) else D
-    assert model.sensitivity_ == 2 * (1 + n_numbers)
+    assert model.sensitivity_ == 2 * (1 + n_numbers)  # the count has a weight of 1
     assert model.noise_scale_ == pytest.approx(model.sensitivity_ / 2)
     assert "proven bound" in str(certificate)
 
@@ -258,15 +259,22 @@ def test_nothing_but_the_sums_is_private():
 def test_means_are_weighed_by_what_noise_left_of_them():
     sums = np.array([[30.0, 15.0], [10.0, -5.0]])
     quiet, loud = np.full((2, 2), 1e-9), np.full((2, 2), 1e9)
-    counts, means, errors = shrunk_means(sums, quiet, 40)
+    counts, means, errors = shrunk_means(sums, quiet, 40, np.zeros(1))
     assert_allclose(counts, [30.0, 10.0])
     assert_allclose(means, [[0.5], [-0.5]])
     assert_allclose(errors, 0.0, atol=1e-9)
-    _, means, errors = shrunk_means(sums, loud, 40)
-    assert_allclose(means, 0.25, atol=1e-6)  # that of all records
+    some = np.array([[0.0, 20.0], [0.0, 20.0]])
+    _, means, _ = shrunk_means(sums, some, 40, np.zeros(1))
+    assert_allclose(means, 0.16, atol=0.08)  # nearly that of all records, 0.25
+    assert means[0] > means[1]
+    _, means, errors = shrunk_means(sums, loud, 40, np.full(1, 0.7))
+    assert_allclose(means, 0.7, atol=1e-6)
     assert (errors < 1e-6).all()
-    counts, _, _ = shrunk_means(np.array([[-9.0, 0.0], [60.0, 0.0]]), loud, 40)
+    below = np.array([[-9.0, 0.0], [60.0, 0.0]])
+    counts, _, _ = shrunk_means(below, quiet, 40, np.zeros(1))
     assert_allclose(counts, [1.0, 40.0], rtol=0.05)
+    counts, _, _ = shrunk_means(below, loud, 40, np.zeros(1))
+    assert_allclose(counts, 20.0)
 
 
 def test_a_record_that_steps_refuse_adds_to_its_class_alone():
@@ -304,7 +312,9 @@ def test_what_cannot_be_is_refused():
     with pytest.raises(IncompatibleError, match="each record by itself"):
         fit(alone)
     with pytest.raises(ValueError, match="sensitivity must be None"):
-        private(GaussianNB(), ("theta_",), sensitivity="bound").fit(X, LABELS, X_reference=SCHEMA)
+        private(GaussianNB(), ("theta_",), sensitivity="bound").fit(
+            X, LABELS, X_reference=SCHEMA
+        )
     assert box(2, before=FunctionTransformer(np.sqrt).fit([[1.0, 1.0]])).keeps_apart(
         np.ones((3, 2))
     )

@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from skparisk.queries._addends import exact_steps
 from skparisk.queries._labels import label_codes
 from skparisk.queries._leaves import LeafQuery
 from skparisk.queries._row_wise import answer_each, is_row_wise, transform_each
 from skparisk.queries._together import Floats
 
 __all__ = ["ClassCells", "ClassSumsQuery", "FeatureAddend", "as_numbers"]
-
-# Doubles hold whole numbers to 2**53: sums of so many bits less are exact.
-_BITS = 51
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,9 @@ class ClassCells:
 
 @dataclass(frozen=True, eq=False)
 class FeatureAddend:
-    """One, and the features: clipped, each in [-1, 1], and maybe their squares as well.
+    """The features: clipped, each in [-1, 1], and maybe their squares as well.
+
+    First of all comes a count, in a weight of its own, as all means are divided by it.
 
     Parameters
     ----------
@@ -85,10 +85,15 @@ class FeatureAddend:
     def n_columns(self) -> int:
         return 1 + len(self.low) * (1 + self.squared)
 
+    @property
+    def weight(self) -> float:
+        """What a record adds to the count: near half the root of what others are."""
+        return 2.0 ** max(0, round(math.log2(max(self._most, 1.0)) / 2 - 1))
+
     def __call__(self, X: Any) -> Floats:
         nothing = np.zeros((1, self.n_columns - 1))
         added = answer_each(self._add, X, lambda: nothing)
-        return np.column_stack([np.ones(len(added)), added])
+        return np.column_stack([np.full(len(added), self.weight), added])
 
     def keeps_apart(self, X: Any) -> bool:
         """Tell if steps make the same of records that they see all at once.
@@ -101,6 +106,18 @@ class FeatureAddend:
         together = as_numbers(self.before.transform(X))
         return np.allclose(together, apart, rtol=2.0**-20, equal_nan=True)
 
+    @property
+    def typical(self) -> Floats:
+        """What numbers are on average, for features that are uniform."""
+        of_squares = np.full(len(self.low) if self.squared else 0, -1 / 3)
+        return np.append(np.zeros(len(self.low)), of_squares)
+
+    def in_records(self, sums: Floats) -> Floats:
+        """Return sums with counts of records in the first column."""
+        weights = np.ones(self.n_columns)
+        weights[0] = self.weight
+        return np.asarray(sums / weights)
+
     def as_features(self, values: Floats) -> Floats:
         """Return numbers in [-1, 1] in the units of the features."""
         return self._middle + self._half * values
@@ -111,13 +128,17 @@ class FeatureAddend:
 
     def largest(self, relation: str) -> tuple[Floats, float, float]:
         """Return the most that the sums of all classes move between neighbors."""
-        n_numbers = self.n_columns - 1
-        most = float(n_numbers) if self.most is None else self.most
+        each, most, weight = np.ones(self.n_columns - 1), self._most, self.weight
+        l1, squared = weight + most, weight**2 + most
         if relation != "replace-one":
-            return np.ones(1 + n_numbers), 1 + most, math.sqrt(1 + most)
+            return np.append(weight, each), l1, math.sqrt(squared)
         # In two classes; or in the same one, where no number moves by more than 2.
-        l2 = math.sqrt(max(2 * (1 + most), 4 * most))
-        return np.append(1.0, np.full(n_numbers, 2.0)), 2 * (1 + most), l2
+        l2 = math.sqrt(max(2 * squared, 4 * most))
+        return np.append(weight, 2 * each), 2 * l1, l2
+
+    @property
+    def _most(self) -> float:
+        return float(self.n_columns - 1) if self.most is None else self.most
 
     @property
     def _middle(self) -> Floats:
@@ -145,7 +166,7 @@ class FeatureAddend:
         return np.column_stack([scaled, self._on_grid(2 * scaled**2 - 1)])
 
     def _on_grid(self, numbers: Floats) -> Floats:
-        steps = math.ldexp(1.0, _BITS - math.ceil(math.log2(self.n_records)))
+        steps = exact_steps(self.n_records, 1.0)
         return np.asarray(np.round(numbers * steps) / steps)
 
 

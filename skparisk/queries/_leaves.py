@@ -15,18 +15,16 @@ from scipy.sparse import csr_matrix, issparse
 from skparisk._validate import check_relation
 from skparisk.calibration._moves import LargestMove
 from skparisk.neighbors import NeighborPairs
+from skparisk.queries._addends import Addend
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._estimator import are_alike, plain_params
-from skparisk.queries._labels import label_codes
 from skparisk.queries._row_wise import answer_each, is_row_wise, transform_each
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 
-__all__ = ["Addend", "ClassAddend", "LeafQuery", "Leaves", "TargetAddend"]
+__all__ = ["LeafQuery", "Leaves"]
 
-# Doubles hold whole numbers to 2**53: sums of so many bits less are exact.
-_BITS = 51
 # What trees take.
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -60,113 +58,6 @@ class Cells(Protocol):
     def of(self, records: Any, /) -> NDArray[np.intp]:
         """Return the cells of each record, (n_records, n_trees)."""
         ...
-
-
-class Addend(Protocol):
-    """What a record adds to the sums of its cell, in each tree."""
-
-    @property
-    def n_columns(self) -> int:
-        """Sums of a cell."""
-        ...
-
-    def __call__(self, y: Any, /) -> Floats:
-        """Return it for records with these targets, (n_records, n_columns)."""
-        ...
-
-    def largest(self, relation: str) -> tuple[Floats, float, float]:
-        """Return the most that one tree's sums move between neighbors.
-
-        For each column by itself, in the l1 norm, and in the l2 norm.
-        """
-        ...
-
-
-@dataclass(frozen=True)
-class ClassAddend:
-    """One, for the class of the record."""
-
-    classes: tuple[float, ...]
-
-    @property
-    def n_columns(self) -> int:
-        return len(self.classes)
-
-    def __call__(self, y: Any) -> Floats:
-        return np.eye(self.n_columns)[label_codes(y, self.classes)]
-
-    def largest(self, relation: str) -> tuple[Floats, float, float]:
-        moved = 2 if relation == "replace-one" else 1
-        return np.ones(self.n_columns), float(moved), math.sqrt(moved)
-
-
-@dataclass(frozen=True, eq=False)
-class TargetAddend:
-    """One, and the targets: clipped, centered and in units that are public.
-
-    Parameters
-    ----------
-    low, high : ndarray of shape (n_targets,)
-        What targets are clipped to.
-
-    center, unit : ndarray of shape (n_targets,)
-        What is taken off, and what they are then divided by.
-
-    n_records : int
-        Of a database: its sums are exact, whatever the order.
-    """
-
-    low: Floats
-    high: Floats
-    center: Floats
-    unit: Floats
-    n_records: int
-
-    @property
-    def n_columns(self) -> int:
-        return 1 + len(self.low)
-
-    @property
-    def _ends(self) -> Floats:
-        """Lowest and highest of what targets add, (2, n_targets), on the grid."""
-        return self._on_grid(np.array([self.low, self.high]))
-
-    def _on_grid(self, y: Floats) -> Floats:
-        # A step of the grid is too small to be seen, and so large that sums are exact.
-        reach = np.maximum(self._units(self.high), -self._units(self.low))
-        largest = math.ceil(math.log2(self.n_records * max(1.0, reach.max())))
-        steps = math.ldexp(1.0, _BITS - largest)
-        return np.asarray(np.round(self._units(y) * steps) / steps)
-
-    def _units(self, y: Floats) -> Floats:
-        # Divided first: differences of very large numbers may be beyond any.
-        return np.asarray(y / self.unit - self.center / self.unit)
-
-    def __call__(self, y: Any) -> Floats:
-        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        if targets.shape[1] != len(self.low) or np.isnan(targets).any():
-            raise ValueError(
-                f"Targets must be numbers in {len(self.low)} column(s), got shape "
-                f"{targets.shape}."
-            )
-        clipped = np.clip(targets, self.low, self.high)
-        return np.column_stack([np.ones(len(targets)), self._on_grid(clipped)])
-
-    def as_targets(self, values: Floats) -> Floats:
-        """Return numbers in the units of what is added as targets, in their range."""
-        with np.errstate(over="ignore"):  # what is beyond all numbers is clipped
-            return np.clip(self.center + self.unit * values, self.low, self.high)
-
-    def largest(self, relation: str) -> tuple[Floats, float, float]:
-        low, high = self._ends
-        most, apart = np.maximum(high, -low), high - low
-        if relation != "replace-one":
-            outputs = np.append(1.0, most)
-            return outputs, float(outputs.sum()), float(np.linalg.norm(outputs))
-        # In two cells of a tree, or in the same one, where only targets differ.
-        l1 = max(2 + 2 * most.sum(), apart.sum())
-        l2 = max(math.sqrt(2 + 2 * (most**2).sum()), float(np.linalg.norm(apart)))
-        return np.append(1.0, np.maximum(most, apart)), float(l1), l2
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,9 @@ from skparisk._classes import PublicClasses
 from skparisk._silence import silenced
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
+from skparisk.queries._addends import ClassAddend
 from skparisk.queries._estimator import Align, Numbers
-from skparisk.queries._leaves import ClassAddend, LeafQuery
+from skparisk.queries._leaves import LeafQuery
 from skparisk.reference import TableReference
 from skparisk.reference._records import (
     Records,
@@ -61,7 +62,9 @@ def make_query(
             )
         names = None if model.release == "auto" else _check_names(model.release)
         if names is None and find_trees(estimator) is not None:
-            return make_leaf_query(estimator, public, labels)
+            proven = isinstance(model.sensitivity, str)
+            level = float(model.epsilon) if proven else math.inf
+            return make_leaf_query(estimator, public, labels, level)
         if isinstance(model.sensitivity, str):  # "bound", which others do not have
             assert labels is not None
             return make_bayes_query(estimator, public, labels)

@@ -38,9 +38,9 @@ _KINDS = (
     "GaussianNB",
     "MultinomialNB",
 )
-# How far the means of classes are apart, squared, for features in [-1, 1]: a quarter of
-# the variance that they have if they are uniform.
-_BETWEEN_CLASSES = 1 / 12
+# Variance of what is uniform in [-1, 1]: how far means may be from what is typical,
+# squared. Those of classes are a quarter of it from that of all.
+_OF_ALL, _BETWEEN_CLASSES = 1 / 3, 1 / 12
 
 
 def find_naive_bayes(estimator: Any) -> Any:
@@ -149,7 +149,10 @@ class BayesTemplate:
     def serve(self, released: Numbers, deviations: Numbers) -> Any:
         """Return scikit-learn's own fit to weighted records that have these sums."""
         counts, means, errors = shrunk_means(
-            released["sums"], deviations["sums"], self.n_records
+            self.addend.in_records(released["sums"]),
+            self.addend.in_records(deviations["sums"]),
+            self.n_records,
+            self.addend.typical,
         )
         model = clone(find_naive_bayes(self.fitted))
         if self.addend.squared:
@@ -204,11 +207,12 @@ class BayesTemplate:
 
 
 def shrunk_means(
-    sums: Floats, deviations: Floats, n_records: int
+    sums: Floats, deviations: Floats, n_records: int, typical: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """Return counts of classes, means of what features add, and their errors.
 
-    Means of a class are moved to those of all records, by what noise left of them.
+    Means of a class are moved to those of all records, by what noise left of them; and
+    these to what is typical.
 
     Parameters
     ----------
@@ -218,21 +222,28 @@ def shrunk_means(
     n_records : int
         Of all classes, public.
 
+    typical : ndarray of shape (n_numbers,)
+        Means of which nothing is known.
+
     Returns
     -------
     counts : ndarray of shape (n_classes,)
-        At least 1, and `n_records` together, unless these are fewer than classes.
+        At least 1, and about `n_records` together; nearly equal if noise is large.
 
     means, errors : ndarray of shape (n_classes, n_numbers)
         In [-1, 1]; and the standard deviations that noise leaves in them.
     """
-    counts = np.maximum(sums[:, 0], 1.0)
+    even = n_records / len(sums)
+    known = _OF_ALL * even**2 / (_OF_ALL * even**2 + deviations[:, 0] ** 2)
+    counts = np.maximum(even + known * (sums[:, 0] - even), 1.0)
     counts = np.maximum(counts * (n_records / counts.sum()), 1.0)
-    of_all = sums[:, 1:].sum(axis=0) / n_records
+    all_noise = np.sqrt((deviations[:, 1:] ** 2).sum(axis=0)) / n_records
+    known = _OF_ALL / (_OF_ALL + all_noise**2)
+    of_all = typical + known * (sums[:, 1:].sum(axis=0) / n_records - typical)
     own, noise = sums[:, 1:] / counts[:, None], deviations[:, 1:] / counts[:, None]
     weight = _BETWEEN_CLASSES / (_BETWEEN_CLASSES + noise**2)
     means = (of_all + weight * (own - of_all)).clip(-1.0, 1.0)
-    return counts, means, weight * noise
+    return counts, means, np.hypot(weight * noise, (1 - weight) * known * all_noise)
 
 
 def _addend_of(
