@@ -416,6 +416,7 @@ def test_the_bound_for_margins_is_attained(relation):
     tree = DecisionTreeRegressor(max_depth=1).fit([[0.0], [1.0]], [0.0, 1.0])
     addend = MarginAddend((0.0, 1.0))
     query = LeafQuery(Leaves(tree, (np.array([-1, 0, 1]),), 2), addend, tree)
+    assert query.n_outputs == 2
 
     def answer(*records):
         X = np.array([x for x, _ in records]).reshape(-1, 1)
@@ -447,8 +448,8 @@ def test_leaves_vote_where_noise_is_large():
         assert_array_equal(np.sort(leaves, axis=1), [[0.0, 1.0]] * len(leaves))
     assert_array_equal(loud.classes_, ["ash", "other"])
     # 2 * 5 / epsilon of noise, against a 50th of 80 records.
-    for epsilon, votes in ((6.2, True), (6.3, False), (math.inf, False)):
-        assert isinstance(model(epsilon).template_.addend, MarginAddend) is votes
+    for epsilon, voting in ((6.2, True), (6.3, False), (math.inf, False)):
+        assert isinstance(model(epsilon).template_.addend, MarginAddend) is voting
     three = model(1.0, LABELS, SCHEMA_OF_CLASSES)
     assert not isinstance(three.template_.addend, MarginAddend)
     table = TableReference(X_PUBLIC, np.where(X_PUBLIC[:, 0] > 1, "ash", "other"))
