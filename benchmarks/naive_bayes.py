@@ -1,10 +1,11 @@
 """Gaussian naive Bayes from sums of declared bounds, beside diffprivlib's.
 
-Claim: at epsilon = 1, 3 and 10, medians over 15 splits, with the proven bound and ranges
-of a schema alone, GaussianNB is right for at least as many of the last third of breast
-cancer as that of diffprivlib 0.6.6, which is given the same ranges, and on `fair` (of
-statsmodels) for at most 0.01 fewer. The neighbors of diffprivlib have one record more or
-less; ours have another one, for which its level is up to twice the epsilon it is given.
+Claim: at epsilon = 1, 3 and 10, medians over 15 splits, with the proven bound and
+ranges of a schema alone, GaussianNB is right for at least as many of the last third of
+breast cancer as that of diffprivlib 0.6.6, which is given the same ranges, and on
+`fair` (of statsmodels) for at most 0.01 fewer. The neighbors of diffprivlib have one
+record more or less; ours have another one, for which its level is up to twice the
+epsilon it is given.
 
 Ranges are those of all records: in earnest they would be declared without a look at
 these.

@@ -176,6 +176,11 @@ class ClassSumsQuery(LeafQuery):
 
     As `LeafQuery`, with labels that say which cell a record is in, and features that
     say what it adds there: `leaves` are classes, and the addend is of features.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-class-sums`). As for leaves: the largest difference of any
+    neighbors is known, and sums are exact.
     """
 
     @property

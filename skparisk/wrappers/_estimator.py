@@ -100,10 +100,11 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`. "bound", for trees
-        and forests, is proven: pure epsilon-differential privacy. Forests get much less
-        noise from a sampler with ``randomness="both"`` and ``law="gaussian"``; for
-        them a noise shape of "auto" is "isotropic".
+        Where the sensitivity comes from: :ref:`private-parameters`. "bound", for trees,
+        forests and naive Bayes classifiers, is proven: pure epsilon-differential
+        privacy. Forests get much less noise from a sampler with ``randomness="both"``
+        and ``law="gaussian"``; for them a noise shape of "auto" is "isotropic". Naive
+        Bayes has bounds of features from the reference, to which they are clipped.
 
     align : callable, "auto" or None, default="auto"
         For fits that are defined up to sign or order: ``align(numbers, anchor)`` is
