@@ -28,6 +28,7 @@ from skparisk.reference._records import (
 )
 from skparisk.reference._sketch import RecordSketch
 from skparisk.wrappers._forests import find_trees, make_leaf_query
+from skparisk.wrappers._isotonic import make_isotonic_query
 from skparisk.wrappers._methods import releases_predictions
 from skparisk.wrappers._naive_bayes import make_bayes_query
 from skparisk.wrappers._public_records import PublicRecords
@@ -66,7 +67,8 @@ def make_query(
             level = float(model.epsilon) if proven else math.inf
             return make_leaf_query(estimator, public, labels, level)
         if isinstance(model.sensitivity, str):  # "bound", which others do not have
-            assert labels is not None
+            if labels is None:
+                return make_isotonic_query(estimator, public, float(model.epsilon))
             return make_bayes_query(estimator, public, labels)
         prepared, public_steps = freeze_structure(estimator, public)
         fits = list(public.fits(prepared))

@@ -33,6 +33,7 @@ from skparisk.wrappers._public_steps import PublicSteps
 
 __all__ = [
     "LeafTemplate",
+    "find_target_addend",
     "find_trees",
     "make_leaf_query",
     "refuse_combined_trees",
@@ -100,7 +101,7 @@ def make_leaf_query(
     X, y = public.whole
     n_records = public.n_records
     if labels is None:
-        addend: Addend = _target_addend(y, reference, n_records)
+        addend: Addend = find_target_addend(y, reference, n_records)
     else:
         addend, y = ClassAddend(labels.numbers), labels.encode(y, "y_reference")
     trees = [_Walk(tree) for tree in _trees_of(model)]
@@ -430,7 +431,7 @@ def _grow_extra(given: Mapping[str, Any], fitted: Any, public: PublicRecords) ->
     return public.fit(extra, (X, y))
 
 
-def _target_addend(y: Any, reference: Reference, n_records: int) -> TargetAddend:
+def find_target_addend(y: Any, reference: Reference, n_records: int) -> TargetAddend:
     """Return what targets add, in the range of the reference, and in its units."""
     targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
     low, high = targets.min(axis=0), targets.max(axis=0)
