@@ -84,6 +84,8 @@ def test_any_number_has_a_bin():
     assert_array_equal(cells.of(numbers)[:, 0], [0, 0, 1, 2, 3, 3, 0])
     assert_array_equal(cells.centers, [-0.75, -0.25, 0.25, 0.75])
     assert_array_equal(BinCells(2.0, 2.0, 3).of(numbers), np.zeros((7, 1)))
+    texts = pd.DataFrame({"x": [0.49, "none", -1.0, 10**400]})
+    assert_array_equal(cells.of(texts)[:, 0], [2, 0, 0, 0])
     wide = BinCells(-1e308, 1e308, 2)
     assert_array_equal(wide.of(np.array([-1e308, 0.0, 1e308]))[:, 0], [0, 1, 1])
 

@@ -16,6 +16,7 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.queries._addends import TargetAddend
 from skparisk.queries._class_sums import as_numbers
 from skparisk.queries._leaves import LeafQuery
+from skparisk.queries._row_wise import answer_each
 from skparisk.queries._state import Numbers
 from skparisk.queries._together import Floats
 from skparisk.wrappers._forests import find_target_addend
@@ -63,7 +64,11 @@ class BinCells:
         return np.asarray(self.low * (1 - shares) + self.high * shares)
 
     def of(self, X: Any) -> NDArray[np.intp]:
-        """Return the bin of each record, (n_records, 1)."""
+        """Return the bin of each record, (n_records, 1): the first of what is none."""
+        found = answer_each(self._of_numbers, X, lambda: np.zeros((1, 1)))
+        return np.asarray(found, dtype=np.intp)
+
+    def _of_numbers(self, X: Any) -> NDArray[np.intp]:
         numbers = as_numbers(X).reshape(-1, 1).clip(self.low, self.high)
         width = self.high / self.n_cells - self.low / self.n_cells
         bins = (numbers / width - self.low / width) if width > 0 else 0 * numbers
