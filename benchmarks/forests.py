@@ -6,11 +6,12 @@ pairs and noise together (gamma = 0.05, Gaussian)
 
 * are right for >= 0.91 (breast cancer) and >= 0.70 (`fair` of statsmodels) of the last
   third, and not below the public forest by more than 0.02, also with the proven bound;
-* without any public records, with splits at random in declared ranges, for >= 0.83 and
-  >= 0.686, the medians of diffprivlib 0.6.6's forest, which is given the same ranges;
-  with the proven bound as well, at the same promise. Neighbors of diffprivlib have one
-  record more or less. If one is replaced, as for ours, two of its leaves change, so
-  that its level is twice the epsilon it is given: ours is then 2.
+* without any public records, with splits at random in declared ranges, for >= 0.819
+  and >= 0.686, also with the proven bound, on average over six draws of trees and noise
+  for each split: the means of diffprivlib 0.6.6's forest, which is given the same
+  ranges and the same epsilon. Neighbors of diffprivlib have one record more or less. If
+  one is replaced, as for ours, two of its leaves change, so that its level is twice the
+  epsilon it is given.
 
 Differences of 1000 pairs of databases of 5000 records, for 100 trees, take <= 1/1000
 of the time that fits to both databases of each pair would.
@@ -39,10 +40,10 @@ from skparisk import (
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
 
-N_SPLITS, N_PAIRS, N_FITS = 15, 200, 3
+N_SPLITS, N_DRAWS, N_PAIRS, N_FITS = 15, 6, 200, 3
 FOREST = RandomForestClassifier(10, max_depth=8)
 BOTH = SensitivitySampler(n_pairs=N_PAIRS, randomness="both", law="gaussian")
-WANTED = {"breast cancer": (0.91, 0.83), "fair": (0.70, 0.686)}
+WANTED = {"breast cancer": (0.91, 0.819), "fair": (0.70, 0.686)}
 LOSS, SPEEDUP = 0.02, 1000
 
 
@@ -56,10 +57,8 @@ def load(name):
 
 
 def scores(name):
-    """Return medians of accuracies over the splits."""
+    """Return medians of accuracies over the splits, with public records."""
     X, y = load(name)
-    ranges = list(zip(X.min(axis=0), X.max(axis=0), strict=True))
-    schema = {"X_reference": SchemaReference(ranges, target=[0, 1])}
     found = {}
     for seed in range(N_SPLITS):
         rows = np.random.default_rng(seed).permutation(len(y))
@@ -67,22 +66,35 @@ def scores(name):
         forest = clone(FOREST).set_params(random_state=seed)
         table = {"X_reference": X[public], "y_reference": y[public]}
         models = {
-            "pairs": (BOTH, table, 1.0),
-            "bound": ("bound", table, 1.0),
-            "schema, pairs": (BOTH, schema, 1.0),
-            "schema, bound": ("bound", schema, 1.0),
-            "schema, bound, as diffprivlib": ("bound", schema, 2.0),
+            "pairs": BOTH,
+            "bound": "bound",
         }
-        for kind, (sensitivity, reference, epsilon) in models.items():
-            model = PrivateEstimator(
-                forest, epsilon=epsilon, sensitivity=sensitivity, random_state=seed
-            )
-            model.fit(X[private], y[private], **reference)
+        for kind, sensitivity in models.items():
+            model = PrivateEstimator(forest, sensitivity=sensitivity, random_state=seed)
+            model.fit(X[private], y[private], **table)
             found.setdefault(kind, []).append(model.score(X[test], y[test]))
         for kind, own in (("public", public), ("private, no noise", private)):
             plain = clone(forest).fit(X[own], y[own])
             found.setdefault(kind, []).append(plain.score(X[test], y[test]))
     return {kind: float(np.median(values)) for kind, values in found.items()}
+
+
+def scores_of_schema(name):
+    """Return means of accuracies over the splits, and draws, without public records."""
+    X, y = load(name)
+    ranges = list(zip(X.min(axis=0), X.max(axis=0), strict=True))
+    schema = SchemaReference(ranges, target=[0, 1])
+    found = {}
+    for seed in range(N_SPLITS):
+        rows = np.random.default_rng(seed).permutation(len(y))
+        _, private, test = np.array_split(rows, 3)
+        for draw in range(N_DRAWS):
+            forest = clone(FOREST).set_params(random_state=100 * draw + seed)
+            for kind, sensitivity in (("pairs", BOTH), ("bound", "bound")):
+                model = PrivateEstimator(forest, sensitivity=sensitivity)
+                model.fit(X[private], y[private], X_reference=schema)
+                found.setdefault(kind, []).append(model.score(X[test], y[test]))
+    return {kind: float(np.mean(values)) for kind, values in found.items()}
 
 
 def speedup():
@@ -119,10 +131,11 @@ def main():
     for name, (wanted, without_public) in WANTED.items():
         found = scores(name)
         print(name, {kind: round(value, 3) for kind, value in found.items()})
+        alone = scores_of_schema(name)
+        print("schema alone", {kind: round(value, 3) for kind, value in alone.items()})
         least = min(found["pairs"], found["bound"])
         holds &= found["pairs"] >= wanted and least >= found["public"] - LOSS
-        holds &= found["schema, pairs"] >= without_public
-        holds &= found["schema, bound, as diffprivlib"] >= without_public
+        holds &= min(alone.values()) >= without_public
     factor = speedup()
     print(f"differences of 1000 pairs: {factor:.0f} times faster than fits")
     holds &= factor >= SPEEDUP

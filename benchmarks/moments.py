@@ -1,9 +1,9 @@
 """Ridge regression from moments that are released once.
 
-Claims: with declared bounds alone and its defaults, at (epsilon, 2**-500) with epsilon
-= 1, its R2 on test records is above that of AdaSSP (Wang 2018) at (epsilon, 1e-6) on at
-least three of five data sets; and a pair of databases of a million records takes at
-most twice the time of one of a hundred.
+Claims: with declared bounds alone and its defaults, at epsilon = 1, its R2 on test
+records is above that of AdaSSP (Wang 2018) at (epsilon, 1e-6) on at least three of five
+data sets; and a pair of databases of a million records takes at most twice the time of
+one of a hundred.
 
 AdaSSP is given the same bounds: the same clipped records, in the same units, no longer
 than they can be, and predictions in the bounds of the targets. Beside these, both with

@@ -109,11 +109,6 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
     # Whether `fit` takes records that are not finite numbers.
     _takes_any_table = False
 
-    @property
-    def _delta_of_bound(self) -> float:
-        """The most that a release with noise for the proven bound has as a delta."""
-        return 0.0
-
     def set_params(self, **params: Any) -> Self:
         """Set parameters; those of a sampler also where there is none yet.
 

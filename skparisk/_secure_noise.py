@@ -10,7 +10,7 @@ can give a value away (Mironov, 2012). The time a draw takes depends on the nois
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ from skparisk._validate import check_random_state
 
 __all__ = [
     "ByteSource",
+    "mix_uniform",
     "noise_source",
     "sample_bernoulli_decay",
     "sample_bernoulli_exp",
@@ -258,6 +259,23 @@ def sample_discrete_gaussian(
 
     # At least (1 - exp(-1/2)) sqrt(π/2) = 0.493 are accepted; 17/8 makes up for it.
     return _fill_slots(size, attempt, 17)
+
+
+def mix_uniform(
+    values: Sequence[int], source: ByteSource, *, bits: int = 120, rarely: int = 60
+) -> list[int]:
+    """Return whole numbers, with probability 2**-rarely uniform ones in their place.
+
+    All of them have the given even number of bits, a sign among them: larger ones are
+    moved to the ends. So each answer has a probability above 0, whatever the values
+    are. That makes up for a delta below it, and epsilon is left.
+    """
+    end, half = 2 ** (bits - 1), bits // 2
+    if sample_uniform_integers(2**rarely, 1, source)[0]:
+        return [min(max(value, -end), end - 1) for value in values]
+    words = sample_uniform_integers(2**half, 2 * len(values), source).tolist()
+    pairs = zip(words[::2], words[1::2], strict=True)
+    return [(high << half) + low - end for high, low in pairs]
 
 
 def _fill_slots(

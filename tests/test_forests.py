@@ -45,12 +45,13 @@ from skparisk.exceptions import ReferenceWarning
 from skparisk.mechanisms import DiagonalShape
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries import ClassAddend, LeafQuery, Leaves, TargetAddend
+from skparisk.queries._addends import MarginAddend
 from skparisk.queries._row_wise import is_row_wise
 from skparisk.queries._state import read
 from skparisk.reference import Domain, TableReference
 from skparisk.reference._base import RecordPool
 from skparisk.wrappers._forests import find_trees
-from skparisk.wrappers._leaf_values import below, class_shares, target_means
+from skparisk.wrappers._leaf_values import below, class_shares, target_means, votes
 
 N = len(X)
 CLASSIFIERS = (
@@ -404,6 +405,78 @@ def test_a_schema_has_splits_at_random(estimator, sensitivity):
     assert thresholds.min() > 0
     assert thresholds.max() < 4
     assert model.predict_proba(X).min() >= 0
+
+
+TWO = np.where(CLASSES[0] == LABELS, "ash", "other")
+SCHEMA_OF_TWO = SchemaReference([(0.0, 4.0)] * 4, target=["ash", "other"])
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_bound_for_margins_is_attained(relation):
+    tree = DecisionTreeRegressor(max_depth=1).fit([[0.0], [1.0]], [0.0, 1.0])
+    addend = MarginAddend((0.0, 1.0))
+    query = LeafQuery(Leaves(tree, (np.array([-1, 0, 1]),), 2), addend, tree)
+    assert query.n_outputs == 2
+
+    def answer(*records):
+        X = np.array([x for x, _ in records]).reshape(-1, 1)
+        return query(X, np.array([y for _, y in records]))
+
+    records = [(x, y) for x in (0.0, 1.0) for y in (0.0, 1.0)]
+    others = [[each] for each in records] if relation == "replace-one" else [[]]
+    moves = [answer(one) - answer(*two) for one in records for two in others]
+    for norm, order in (("l1", 1), ("l2", 2)):
+        largest = np.linalg.norm(moves, order, axis=1).max()
+        assert largest == query.bound(norm, relation)
+    columns = query.largest_move(Domain([None]), 3, relation).outputs
+    assert_array_equal(np.abs(moves).max(axis=0), columns)
+
+
+def test_leaves_vote_where_noise_is_large():
+    """Of two classes, of which a schema tells nothing: each leaf has one number."""
+    forest = RandomForestClassifier(5, max_depth=3, random_state=0)
+
+    def model(epsilon, labels=TWO, reference=SCHEMA_OF_TWO):
+        bounded = private(forest, sensitivity="bound", epsilon=epsilon)
+        return bounded.fit(X, labels, X_reference=reference)
+
+    loud = model(1.0)
+    assert isinstance(loud.template_.addend, MarginAddend)
+    assert loud.sensitivity_ == 10
+    for tree in trees_of(loud.estimator_):
+        leaves = tree.tree_.value[tree.tree_.children_left < 0, 0]
+        assert_array_equal(np.sort(leaves, axis=1), [[0.0, 1.0]] * len(leaves))
+    assert_array_equal(loud.classes_, ["ash", "other"])
+    # 2 * 5 / epsilon of noise, against a 50th of 80 records.
+    for epsilon, voting in ((6.2, True), (6.3, False), (math.inf, False)):
+        assert isinstance(model(epsilon).template_.addend, MarginAddend) is voting
+    three = model(1.0, LABELS, SCHEMA_OF_CLASSES)
+    assert not isinstance(three.template_.addend, MarginAddend)
+    table = TableReference(X_PUBLIC, np.where(X_PUBLIC[:, 0] > 1, "ash", "other"))
+    assert not isinstance(model(1.0, TWO, table).template_.addend, MarginAddend)
+
+
+def test_votes_are_for_the_class_with_more_records():
+    assert_array_equal(votes(np.array([-3.0, 0.5, 0.0])), [[1, 0], [0, 1], [0.5, 0.5]])
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
+def test_noise_of_margins_is_what_answers_get():
+    """A tenth more, or less, would show."""
+    forest = ExtraTreesClassifier(40, random_state=0)
+    model = private(forest, sensitivity="bound")
+    model.fit(X, TWO, X_reference=SCHEMA_OF_TWO)
+    template, codes = model.template_, (TWO == "other").astype(float)
+    query = LeafQuery(template.leaves, template.addend, forest)
+    exact, known = query(X, codes), KnownSensitivity(query.bound())
+    noise = []
+    for seed in range(8):
+        seeded = private(forest, noise_random_state=seed)
+        released = seeded._release_known(query, X, codes, known, proven=True)
+        noise.append(released - exact)
+    assert np.size(noise) > 3000
+    assert np.abs(noise).mean() == pytest.approx(2 * 40, rel=0.05)  # 2 T / epsilon
 
 
 @named([REGRESSORS[0], REGRESSORS[2], REGRESSORS[3]])

@@ -24,7 +24,6 @@ from skparisk import (
     CalibrationError,
     IncompatibleError,
     PrivacyLeakWarning,
-    PrivacyLedger,
     PrivateRidge,
     SensitivitySampler,
 )
@@ -742,11 +741,6 @@ def test_the_better_of_two_is_released():
     bound = {"sensitivity": "bound", "x_norm": 2.0, "y_bounds": (-1.0, 1.0)}
     assert PrivateRidge(1.0, **bound).fit(A, b).moments_ is not None
     assert PrivateRidge(3000.0, **bound).fit(A[:300], b[:300]).moments_ is None
-    # Their delta is nothing that a ledger without one can spend.
-    for budget, released in (({}, False), ({"delta": 1e-9}, True)):
-        with PrivacyLedger(2.0, **budget):
-            model = PrivateRidge(1.0, **bound).fit(A, b)
-        assert (model.moments_ is not None) is released
     scores = {
         solver: np.median(
             [

@@ -119,6 +119,38 @@ def test_levels_that_the_grid_cannot_pay_for():
     )
 
 
+@pytest.mark.parametrize("n_features", [1, 2, 5, 20, 100, 1000])
+def test_mixing_pays_for_tails(n_features):
+    """What normal numbers far out leave is below what each outcome has at least."""
+    noise = MatrixNoise(n_features, 0, 1.0, 1.0)
+    n, t = noise.n_rows, noise._farthest
+    tail = math.log2(4 * n * (n + 1)) - t**2 / 2 / math.log(2)
+    for epsilon in (2 * noise._rounding, 1.0, 64.0):
+        delta = tail + math.log2(1 + math.exp(epsilon))
+        outcome = -60 - 120 * len(noise.stretches) * (n + 1) / 2
+        assert delta < math.log2(math.expm1(epsilon)) + outcome
+    # Nearer by a half, they would not be paid for.
+    assert tail + 3 / 4 * t**2 / 2 / math.log(2) > outcome
+    assert noise._rounding < 2.0**-13
+
+
+def test_each_outcome_is_possible(monkeypatch):
+    """What is released is mixed with uniform numbers, so that there is no delta."""
+    noise = MatrixNoise(1, 0, 1.0, 1.0)
+    release = {"charges": [noise.certificate(5, seeded=True)], "note": ""}
+    seen = []
+
+    def mix(values, source):
+        seen.append(values)
+        return [7] * len(values)
+
+    monkeypatch.setattr("skparisk.moments._noise.mix_uniform", mix)
+    released = noise.release(np.array([1e6, 2.0]), **release, noise_random_state=0)
+    np.testing.assert_array_equal(released, 7 * 2.0 ** np.array(noise._exponents))
+    values = np.array(seen[0], dtype=float) * 2.0 ** np.array(noise._exponents)
+    np.testing.assert_allclose(values, [1e6, 2.0], atol=1e3)
+
+
 def test_noise_of_one_size_beats_noise_of_each_output():
     """Of twenty features by half or more, at the same level."""
     noise = MatrixNoise(20, 0, 20.0, 1.0)
@@ -128,10 +160,10 @@ def test_noise_of_one_size_beats_noise_of_each_output():
 
 
 def test_ledgers_are_charged():
-    """The level and the delta; and nothing is released beyond a budget."""
+    """The level, and no delta; and nothing is released beyond a budget."""
     X = np.random.default_rng(0).uniform(-1, 1, size=(50, 2))
     moments = PrivateMoments(sensitivity="bound", bounds=(-1, 1))
-    ledger = PrivacyLedger(epsilon=1.5, delta=1e-9)
+    ledger = PrivacyLedger(epsilon=1.5)
     with ledger:
         moments.fit(X)
         with pytest.raises(BudgetExceededError):

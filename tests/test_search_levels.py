@@ -139,10 +139,10 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
     assert level(of(relation="add-remove"))[-1] == "add-remove"
     assert level(known(epsilon=0.5)) == pure
     bound = PrivateRidge(epsilon=0.5, sensitivity="bound", x_norm=1, y_bounds=(0, 1))
-    assert level(bound) == (pure[0], 2.0**-500, *pure[2:])  # maybe of moments
+    assert level(bound) == pure
     assert level(bound.set_params(solver="coefficients")) == pure
     moments = PrivateMoments(epsilon=0.5, sensitivity="bound")
-    assert level(moments)[:2] == (0.5, 2.0**-500)
+    assert level(moments) == pure
     assert declared_certificate(bound).provisos == ()
     assert level(RandomizedResponseTransformer(0.5)) == pure
     assert level(SensitivitySampler(epsilon=0.5, gamma=0.1)) == implicit

@@ -17,6 +17,7 @@ from laws import (
 from scipy import stats
 
 from skparisk._secure_noise import (
+    mix_uniform,
     noise_source,
     sample_bernoulli_exp,
     sample_bernoulli_gaussian,
@@ -477,3 +478,29 @@ def test_assert_binomial_at_most_is_exact_and_one_sided():
     assert_binomial_at_most(20, 20, 1.001 * edge)
     with pytest.raises(AssertionError, match="20 of 20 trials failed"):
         assert_binomial_at_most(20, 20, 0.999 * edge)
+
+
+def test_uniform_numbers_are_mixed_in():
+    """As rarely as is asked, and with each outcome as often."""
+    source = np.random.default_rng(0).bytes
+    tries = 20_000
+    drawn = [
+        tuple(mix_uniform([1, -9], source, bits=4, rarely=2)) for _ in range(tries)
+    ]
+    plain = (1, -8)  # moved to the end
+    counts = np.array([drawn.count((a, b)) for a in range(-8, 8) for b in range(-8, 8)])
+    assert counts.sum() == tries
+    others = np.delete(counts, (1 + 8) * 16)
+    assert drawn.count(plain) == counts[(1 + 8) * 16]
+    assert stats.chisquare(others).pvalue > FALSE_ALARM
+    mixed = stats.binomtest(others.sum(), tries, 255 / 256 / 4)
+    assert mixed.pvalue > FALSE_ALARM
+    for wrong in (0.9, 1.1):
+        refuted = stats.binomtest(others.sum(), tries, wrong * 255 / 256 / 4)
+        assert refuted.pvalue < FALSE_ALARM
+
+
+def test_numbers_that_are_mixed_keep_their_ends():
+    """All are of 120 bits; uniform ones come with 60 zero bits."""
+    assert mix_uniform([5, 2**130, -(2**130)], os.urandom) == [5, 2**119 - 1, -(2**119)]
+    assert mix_uniform([5, 6], bytes) == [-(2**119)] * 2

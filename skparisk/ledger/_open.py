@@ -25,7 +25,6 @@ __all__ = [
     "refuse_without_level",
     "spend",
     "suspend_open",
-    "takes_delta",
 ]
 
 
@@ -159,11 +158,6 @@ def check_room(*releases: Any) -> None:
             history = book.history
         if not book.budget.fits(history.plus(certificates)):
             raise refusal(book.budget, history, certificates)
-
-
-def takes_delta(delta: float) -> bool:
-    """Tell if all open ledgers may spend so much of a delta, ever: which is public."""
-    return all(book.budget.limit[1] >= delta for book in _charged("a release"))
 
 
 def count_recorded() -> int:

@@ -17,7 +17,6 @@ from skparisk._silence import hide_values
 from skparisk._training_data import SensitivitySource, reference_table
 from skparisk._validate import check_choice, check_flag, check_positive
 from skparisk.exceptions import IncompatibleError
-from skparisk.ledger._open import takes_delta
 from skparisk.linear_model._bounds import (
     bounded_ridge_problem,
     check_y_bounds,
@@ -27,7 +26,6 @@ from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.linear_model._penalty_choice import PenaltyChoice
 from skparisk.linear_model._ridge_moments import BoundedRidge
 from skparisk.moments import PrivateMoments
-from skparisk.moments._noise import TAIL
 from skparisk.moments._units import Units
 from skparisk.queries import RidgeQuery
 from skparisk.queries._together import Floats
@@ -79,7 +77,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
         predictions within the bounds of the targets. "auto": coefficients; with "bound"
         and an intercept moments, if they do better on a made-up population in the
         bounds, for which only the numbers of records and columns, `alpha`, `epsilon`
-        and the bounds count; but not where an open ledger has no delta to spend.
+        and the bounds count.
 
     combine : "reference" or None, default=None
         "reference": what was released is weighed with a fit on the public records, at
@@ -219,11 +217,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
                 x_norm=check_positive(self.x_norm, "x_norm"),
                 y_bounds=check_y_bounds(self.y_bounds),
             )
-            if (
-                np.ndim(query.alpha) == 0
-                and problem.moments_are_better
-                and takes_delta(TAIL)
-            ):
+            if np.ndim(query.alpha) == 0 and problem.moments_are_better:
                 return self._fit_moments(source, X, y, given)
         data = self._recognize(source, X, features, targets, table)
         query, self.penalty_choice_ = asked.settle(
@@ -285,10 +279,6 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
                 setattr(self, name, getattr(moments, name))
         self._keep_claim(moments.certificate_, moments.sampler_)
         return self
-
-    @property
-    def _delta_of_bound(self) -> float:
-        return 0.0 if self.solver == "coefficients" else TAIL
 
     def _find_units(self) -> tuple[Units | None, Units | None]:
         if self.moments_ is None:

@@ -305,7 +305,6 @@ def _declared(part: Any) -> Certificate:
         if isinstance(part.sensitivity, str):
             return Certificate(
                 part.epsilon,
-                part._delta_of_bound,
                 relation="replace-one",
                 void_reasons=_void_reasons(part),
             )

@@ -332,8 +332,7 @@ def _check_candidate(
         raise IncompatibleError(
             "selection='random-stopping' is not valid for a candidate with a delta or "
             f"a risk over the noise; got delta={level.delta!r}, risk={level.risk!r} "
-            f"and randomness={level.randomness!r}. Of PrivateRidge with "
-            "sensitivity='bound', solver='coefficients' has no delta."
+            f"and randomness={level.randomness!r}."
         )
     if risk > gamma:
         raise ValueError(

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from skparisk._secure_noise import (
     ByteSource,
+    mix_uniform,
     noise_source,
     sample_discrete_gaussian,
     sample_uniform_integers,
@@ -30,7 +31,7 @@ from skparisk.mechanisms._noise import floor_log2, round_to_grid, to_float
 from skparisk.moments._sums import Columns, Floats
 from skparisk.queries._moments import output_columns
 
-__all__ = ["TAIL", "MatrixNoise"]
+__all__ = ["MatrixNoise"]
 
 # Squared length of the constant, and of a target, over that of the features. Near the
 # best on uniform, normal, shifted, correlated and binary stand-ins in the bounds, with
@@ -40,8 +41,7 @@ _OF_CONSTANT, _OF_TARGET = 1 / 16, 1 / 2
 _GRID_BITS = 30
 # A standard normal number is a whole number of these steps.
 _COARSE_BITS, _FINE_BITS = 52, 60
-# What the normal numbers' tails may leave, for any level that is paid for.
-TAIL = 2.0**-500
+# For more than this the noise is that for this: tails are paid for up to here.
 _MOST_EPSILON = 64.0
 # More than what floats take from a bound.
 _SLACK = 1 + 2.0**-30
@@ -64,8 +64,8 @@ class MatrixNoise:
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-matrix-noise`). (epsilon, 2**-500)-differential privacy,
-    where one record is replaced.
+    **Guarantee** (:ref:`thm-matrix-noise`). epsilon-differential privacy, where one
+    record is replaced.
     """
 
     n_features: int
@@ -98,8 +98,7 @@ class MatrixNoise:
         if math.isinf(self.epsilon):
             return 0.0
         level = min(self.epsilon, _MOST_EPSILON)
-        # Answers and noise are rounded to the grid, and normal numbers to theirs.
-        left = level - self.n_rows**1.5 * 2.0 ** (1 - _GRID_BITS)
+        left = level - self._rounding
         if left < level / 2:
             raise ValueError(
                 f"epsilon must be above {2 * (level - left):.3g} for "
@@ -107,6 +106,19 @@ class MatrixNoise:
                 f"the noise to be fine against it; got {self.epsilon!r}."
             )
         return self.sensitivity / left * _SLACK
+
+    @property
+    def _rounding(self) -> float:
+        """What it takes of the level to draw and to add noise in whole numbers."""
+        n = self.n_rows
+        of_grid = n**1.5 * 2.0 ** (1 - _GRID_BITS)
+        of_normal = 4 * n * (n + 1) * self._farthest * 2.0**-_COARSE_BITS
+        return float(of_grid + of_normal)
+
+    @property
+    def _farthest(self) -> int:
+        """Beyond this, normal numbers are so rare that mixing pays for them."""
+        return 10 * (self.n_rows + 2)
 
     def covariance(self) -> Floats:
         """Return the covariance of the noise of all outputs, which is diagonal."""
@@ -129,8 +141,6 @@ class MatrixNoise:
         )
         return Certificate(
             self.epsilon,
-            TAIL if self.noise_scale else 0.0,
-            0.0,
             randomness="explicit",
             relation="replace-one",
             void_reasons=(SEEDED,) if seeded else (),
@@ -150,14 +160,14 @@ class MatrixNoise:
         charge(charges, 1, "PrivateMoments", note, noise_random_state)
         if not self.noise_scale:
             return values.copy()
-        noise = self.sample(1, source)[0]
-        released = np.empty(len(values))
+        steps = self.sample(1, source)[0]
         for output, exponent in enumerate(self._exponents):
             numerator, denominator = float(values[output]).as_integer_ratio()
             shift = 1 - denominator.bit_length() - exponent  # a power of two
             on_grid = round_to_grid(np.array([numerator], dtype=object), shift)[0]
-            released[output] = to_float(int(on_grid) + noise[output], exponent)
-        return released
+            steps[output] += int(on_grid)
+        mixed = mix_uniform(steps.tolist(), source)
+        return np.array([*map(to_float, mixed, self._exponents)])
 
     def sample(self, size: int, source: ByteSource) -> NDArray[np.object_]:
         """Return draws of the noise, in steps of the grid of each output."""

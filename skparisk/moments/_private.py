@@ -16,7 +16,7 @@ from skparisk._training_data import SensitivitySource, reference_table
 from skparisk.exceptions import IncompatibleError
 from skparisk.laws._names import as_law
 from skparisk.mechanisms import AdditiveNoise
-from skparisk.moments._noise import TAIL, MatrixNoise
+from skparisk.moments._noise import MatrixNoise
 from skparisk.moments._served import ServedSums
 from skparisk.moments._sums import Floats
 from skparisk.moments._units import (
@@ -309,7 +309,3 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
         sampler = self.sampler_
         assert sampler is not None
         sampler.claim_ = ClaimOfPairs(self.certificate_, sampler.pairs_)
-
-    @property
-    def _delta_of_bound(self) -> float:
-        return TAIL

@@ -15,19 +15,16 @@ from scipy.sparse import csr_matrix, issparse
 from skparisk._validate import check_relation
 from skparisk.calibration._moves import LargestMove
 from skparisk.neighbors import NeighborPairs
+from skparisk.queries._addends import Addend
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._estimator import are_alike, plain_params
-from skparisk.queries._labels import label_codes
-from skparisk.queries._row_wise import is_row_wise, transform_each
+from skparisk.queries._row_wise import answer_each, is_row_wise, transform_each
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
-from skparisk.reference._records import n_rows, take_rows
 
-__all__ = ["Addend", "ClassAddend", "LeafQuery", "Leaves", "TargetAddend"]
+__all__ = ["LeafQuery", "Leaves"]
 
-# Doubles hold whole numbers to 2**53: sums of so many bits less are exact.
-_BITS = 51
 # What trees take.
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -45,111 +42,22 @@ def _as_trees_take_them(records: Any) -> Any:
     return numbers.astype(np.float32)
 
 
-class Addend(Protocol):
-    """What a record adds to the sums of its cell, in each tree."""
+class Cells(Protocol):
+    """Where records are counted: one cell of each tree."""
 
     @property
-    def n_columns(self) -> int:
-        """Sums of a cell."""
+    def n_cells(self) -> int:
+        """Cells of all trees."""
         ...
 
-    def __call__(self, y: Any) -> Floats:
-        """Return it for records with these targets, (n_records, n_columns)."""
+    @property
+    def n_trees(self) -> int:
+        """Cells that a record is in."""
         ...
 
-    def largest(self, relation: str) -> tuple[Floats, float, float]:
-        """Return the most that one tree's sums move between neighbors.
-
-        For each column by itself, in the l1 norm, and in the l2 norm.
-        """
+    def of(self, records: Any, /) -> NDArray[np.intp]:
+        """Return the cells of each record, (n_records, n_trees)."""
         ...
-
-
-@dataclass(frozen=True)
-class ClassAddend:
-    """One, for the class of the record."""
-
-    classes: tuple[float, ...]
-
-    @property
-    def n_columns(self) -> int:
-        return len(self.classes)
-
-    def __call__(self, y: Any) -> Floats:
-        return np.eye(self.n_columns)[label_codes(y, self.classes)]
-
-    def largest(self, relation: str) -> tuple[Floats, float, float]:
-        moved = 2 if relation == "replace-one" else 1
-        return np.ones(self.n_columns), float(moved), math.sqrt(moved)
-
-
-@dataclass(frozen=True, eq=False)
-class TargetAddend:
-    """One, and the targets: clipped, centered and in units that are public.
-
-    Parameters
-    ----------
-    low, high : ndarray of shape (n_targets,)
-        What targets are clipped to.
-
-    center, unit : ndarray of shape (n_targets,)
-        What is taken off, and what they are then divided by.
-
-    n_records : int
-        Of a database: its sums are exact, whatever the order.
-    """
-
-    low: Floats
-    high: Floats
-    center: Floats
-    unit: Floats
-    n_records: int
-
-    @property
-    def n_columns(self) -> int:
-        return 1 + len(self.low)
-
-    @property
-    def _ends(self) -> Floats:
-        """Lowest and highest of what targets add, (2, n_targets), on the grid."""
-        return self._on_grid(np.array([self.low, self.high]))
-
-    def _on_grid(self, y: Floats) -> Floats:
-        # A step of the grid is too small to be seen, and so large that sums are exact.
-        reach = np.maximum(self._units(self.high), -self._units(self.low))
-        largest = math.ceil(math.log2(self.n_records * max(1.0, reach.max())))
-        steps = math.ldexp(1.0, _BITS - largest)
-        return np.asarray(np.round(self._units(y) * steps) / steps)
-
-    def _units(self, y: Floats) -> Floats:
-        # Divided first: differences of very large numbers may be beyond any.
-        return np.asarray(y / self.unit - self.center / self.unit)
-
-    def __call__(self, y: Any) -> Floats:
-        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        if targets.shape[1] != len(self.low) or np.isnan(targets).any():
-            raise ValueError(
-                f"Targets must be numbers in {len(self.low)} column(s), got shape "
-                f"{targets.shape}."
-            )
-        clipped = np.clip(targets, self.low, self.high)
-        return np.column_stack([np.ones(len(targets)), self._on_grid(clipped)])
-
-    def as_targets(self, values: Floats) -> Floats:
-        """Return numbers in the units of what is added as targets, in their range."""
-        with np.errstate(over="ignore"):  # what is beyond all numbers is clipped
-            return np.clip(self.center + self.unit * values, self.low, self.high)
-
-    def largest(self, relation: str) -> tuple[Floats, float, float]:
-        low, high = self._ends
-        most, apart = np.maximum(high, -low), high - low
-        if relation != "replace-one":
-            outputs = np.append(1.0, most)
-            return outputs, float(outputs.sum()), float(np.linalg.norm(outputs))
-        # In two cells of a tree, or in the same one, where only targets differ.
-        l1 = max(2 + 2 * most.sum(), apart.sum())
-        l2 = max(math.sqrt(2 + 2 * (most**2).sum()), float(np.linalg.norm(apart)))
-        return np.append(1.0, np.maximum(most, apart)), float(l1), l2
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,17 +93,11 @@ class Leaves:
     def of(self, X: Any) -> NDArray[np.intp]:
         """Return the cell of each record in each tree, (n_records, n_trees).
 
-        A record that a step before the trees refuses, as encoders do with categories
-        that they do not know, is in the first cell: an error would tell of it.
+        A record that a step before the trees refuses is in the first cell.
         """
-        try:
-            return self._of_all(X)
-        except Exception:  # of some record: each half is asked by itself
-            n_records = n_rows(X)
-            if n_records == 1:
-                return np.array([[cells[cells >= 0].min() for cells in self.cells]])
-            halves = slice(n_records // 2), slice(n_records // 2, None)
-            return np.concatenate([self.of(take_rows(X, half)) for half in halves])
+        first = [[cells[cells >= 0].min() for cells in self.cells]]
+        found = answer_each(self._of_all, X, lambda: np.array(first))
+        return np.asarray(found, dtype=np.intp)
 
     def keeps_apart(self, X: Any) -> bool:
         """Tell if records are in the same cells where steps see all of them at once.
@@ -263,7 +165,7 @@ class LeafQuery(Query):
     array([1., 0., 0., 2.])
     """
 
-    leaves: Leaves
+    leaves: Cells
     addend: Addend
     asked: Any
     labels: NDArray[Any] | None = None
@@ -299,13 +201,17 @@ class LeafQuery(Query):
         return self.leaves.n_cells * self.addend.n_columns
 
     def __call__(self, X: Any, y: Any = None) -> Floats:
-        cells, added = self.leaves.of(X), self.addend(y)
+        cells, added = self._place(X, y)
         n_cells, lines = self.leaves.n_cells, np.repeat(added, cells.shape[1], axis=0)
         sums = [
             np.bincount(cells.ravel(), weights=column, minlength=n_cells)
             for column in lines.T
         ]
         return np.asarray(np.column_stack(sums).ravel(), dtype=np.float64)
+
+    def _place(self, X: Any, y: Any) -> tuple[NDArray[np.intp], Floats]:
+        """Return the cells of each record, and what it adds to these."""
+        return self.leaves.of(X), self.addend(y)
 
     def split(self, answer: Floats) -> Mapping[str, Floats]:
         """Return the sums of each cell, (n_cells, n_columns)."""
@@ -350,7 +256,7 @@ class LeafQuery(Query):
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         if pool.y is None:
             raise ValueError("The query needs targets, but the reference has none (y).")
-        cells, added = self.leaves.of(pool.X), self.addend(pool.y)
+        cells, added = self._place(pool.X, pool.y)
 
         def differences(pairs: NeighborPairs) -> PairDifferences:
             shape = (len(pairs), self.leaves.n_cells, added.shape[1])

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skparisk.reference._records import Records, concatenate, n_rows, take_rows
 
-__all__ = ["is_row_wise", "transform_each"]
+__all__ = ["answer_each", "is_row_wise", "transform_each"]
 
 # Fitted, they work on each value or on each row, without a product of matrices.
 _ROW_WISE = {
@@ -69,3 +71,23 @@ def transform_each(step: Any, X: Records) -> Records:
     return concatenate(
         [copy.deepcopy(step).transform(take_rows(X, [row])) for row in range(n_rows(X))]
     )
+
+
+def answer_each(
+    answer: Callable[[Records], Any], X: Records, spare: Callable[[], Any]
+) -> Any:
+    """Return the answer for some records, and a spare one for each that is refused.
+
+    Steps refuse records, as encoders do with categories that they do not know: an error
+    would tell of these. `answer` returns an array with a row for each record.
+    """
+    try:
+        return answer(X)
+    except Exception:  # of some record: each half is asked by itself
+        n_records = n_rows(X)
+        if n_records == 1:
+            return spare()
+        halves = slice(n_records // 2), slice(n_records // 2, None)
+        return np.concatenate(
+            [answer_each(answer, take_rows(X, half), spare) for half in halves]
+        )

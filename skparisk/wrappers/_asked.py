@@ -14,8 +14,9 @@ from skparisk._classes import PublicClasses
 from skparisk._silence import silenced
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
+from skparisk.queries._addends import ClassAddend
 from skparisk.queries._estimator import Align, Numbers
-from skparisk.queries._leaves import ClassAddend, LeafQuery
+from skparisk.queries._leaves import LeafQuery
 from skparisk.reference import TableReference
 from skparisk.reference._records import (
     Records,
@@ -27,7 +28,9 @@ from skparisk.reference._records import (
 )
 from skparisk.reference._sketch import RecordSketch
 from skparisk.wrappers._forests import find_trees, make_leaf_query
+from skparisk.wrappers._isotonic import make_isotonic_query
 from skparisk.wrappers._methods import releases_predictions
+from skparisk.wrappers._naive_bayes import make_bayes_query
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import freeze_structure
 from skparisk.wrappers._ranges import find_ranges
@@ -60,7 +63,13 @@ def make_query(
             )
         names = None if model.release == "auto" else _check_names(model.release)
         if names is None and find_trees(estimator) is not None:
-            return make_leaf_query(estimator, public, labels)
+            proven = isinstance(model.sensitivity, str)
+            level = float(model.epsilon) if proven else math.inf
+            return make_leaf_query(estimator, public, labels, level)
+        if isinstance(model.sensitivity, str):  # "bound", which others do not have
+            if labels is None:
+                return make_isotonic_query(estimator, public, float(model.epsilon))
+            return make_bayes_query(estimator, public, labels)
         prepared, public_steps = freeze_structure(estimator, public)
         fits = list(public.fits(prepared))
         known = public.reference is not None

@@ -43,7 +43,9 @@ from skparisk.wrappers._accepted import (
 )
 from skparisk.wrappers._asked import ask_again, make_query
 from skparisk.wrappers._forests import find_trees, refuse_combined_trees
+from skparisk.wrappers._isotonic import is_isotonic
 from skparisk.wrappers._methods import ServedMethods
+from skparisk.wrappers._naive_bayes import find_naive_bayes
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 from skparisk.wrappers._served import serve
@@ -99,10 +101,12 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
-        Where the sensitivity comes from: :ref:`private-parameters`. "bound", for trees
-        and forests, is proven: pure epsilon-differential privacy. Forests get much less
-        noise from a sampler with ``randomness="both"`` and ``law="gaussian"``; for
-        them a noise shape of "auto" is "isotropic".
+        Where the sensitivity comes from: :ref:`private-parameters`. "bound", for trees,
+        forests, naive Bayes classifiers and isotonic regression, is proven: pure
+        epsilon-differential privacy. Forests get much less noise from a sampler with
+        ``randomness="both"`` and ``law="gaussian"``; for them a noise shape of "auto"
+        is "isotropic". The last two have bounds of features from the reference, to
+        which they are clipped.
 
     align : callable, "auto" or None, default="auto"
         For fits that are defined up to sign or order: ``align(numbers, anchor)`` is
@@ -256,7 +260,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         """
         forget_fit(self)
         refuse_fit_params(fit_params)
-        source = self._check_privacy({} if self._sums_leaves else None)
+        proven = self._sums_leaves or self._sums_bounded
+        source = self._check_privacy({} if proven else None)
         estimator = check_estimator(self.estimator)
         warn_fitted_parts(self)
         tags = get_tags(estimator)
@@ -331,6 +336,12 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
     @property
     def _sums_leaves(self) -> bool:
         return self.release == "auto" and find_trees(self.estimator) is not None
+
+    @property
+    def _sums_bounded(self) -> bool:
+        bound = isinstance(self.sensitivity, str) and self.release == "auto"
+        found = find_naive_bayes(self.estimator) is not None
+        return bound and (found or is_isotonic(self.estimator))
 
     def _prepare(self, source: SensitivitySampler) -> SensitivitySampler:
         fitted = hasattr(source, "certificate_")
@@ -424,7 +435,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             form,
             root,
             labels,
-            whole_alone=self._sums_leaves,
+            whole_alone=self._sums_leaves or self._sums_bounded,
         )
         check_same_columns(y, public.first[1])
         return public

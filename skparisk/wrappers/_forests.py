@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,23 +16,24 @@ from sklearn.pipeline import Pipeline
 
 from skparisk._classes import PublicClasses
 from skparisk.exceptions import IncompatibleError
-from skparisk.queries._leaves import (
+from skparisk.queries._addends import (
     Addend,
     ClassAddend,
-    LeafQuery,
-    Leaves,
+    MarginAddend,
     TargetAddend,
 )
+from skparisk.queries._leaves import LeafQuery, Leaves
 from skparisk.queries._state import Numbers
 from skparisk.queries._together import Floats
 from skparisk.reference import Reference, SchemaReference
 from skparisk.reference._records import n_rows
-from skparisk.wrappers._leaf_values import below, class_shares, target_means
+from skparisk.wrappers._leaf_values import below, class_shares, target_means, votes
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 
 __all__ = [
     "LeafTemplate",
+    "find_target_addend",
     "find_trees",
     "make_leaf_query",
     "refuse_combined_trees",
@@ -56,6 +58,9 @@ _SPLITS = "splits"
 _FEWEST_EXPECTED = 5.0
 # Released numbers: a sample of pairs holds as many for each pair.
 _MOST_OUTPUTS = 2**13
+# Shares of classes were worth their noise, on two tables of real records, where its
+# scale was below this part of all records.
+_WORTH_SHARES = 1 / 50
 # Targets that vary by less, against the largest, do not vary: their units are that one.
 _LEAST_SPREAD = 2.0**-30
 # Parameters that would have leaf values depend on more than sums.
@@ -78,9 +83,16 @@ def find_trees(estimator: Any) -> Any:
 
 
 def make_leaf_query(
-    estimator: Any, public: PublicRecords, labels: PublicClasses | None
+    estimator: Any,
+    public: PublicRecords,
+    labels: PublicClasses | None,
+    bounded_epsilon: float = math.inf,
 ) -> LeafQuery:
-    """Return the sums that leaf values follow from; splits are of public records."""
+    """Return the sums that leaf values follow from; splits are of public records.
+
+    `bounded_epsilon` is the level of noise for the proven bound; infinite for other
+    noise.
+    """
     reference = _check_public(estimator, public)
     guessed = isinstance(reference, SchemaReference) and reference.learning is None
     fitted = _grow(estimator, public, at_random=guessed)
@@ -89,7 +101,7 @@ def make_leaf_query(
     X, y = public.whole
     n_records = public.n_records
     if labels is None:
-        addend: Addend = _target_addend(y, reference, n_records)
+        addend: Addend = find_target_addend(y, reference, n_records)
     else:
         addend, y = ClassAddend(labels.numbers), labels.encode(y, "y_reference")
     trees = [_Walk(tree) for tree in _trees_of(model)]
@@ -111,6 +123,12 @@ def make_leaf_query(
     cells, n_cells = _cut(trees, expected, fewest, addend.n_columns)
     leaves = Leaves(model, cells, n_cells, before)
 
+    in_cells = replace(whole, leaves=leaves)
+    known_in_cells = in_cells.split(in_cells(X, y))["sums"]
+    # Through much noise nothing is seen but which class has more records in a leaf.
+    loud = 2 * len(trees) / bounded_epsilon > _WORTH_SHARES * n_records
+    if guessed and loud and isinstance(addend, ClassAddend) and addend.n_columns == 2:
+        addend = MarginAddend(addend.classes)
     shown = None if labels is None else labels.labels
     query = LeafQuery(leaves, addend, estimator, shown)
     names = () if before is None else tuple(name for name, _ in before.steps)
@@ -120,7 +138,7 @@ def make_leaf_query(
         leaves,
         addend,
         in_nodes=tuple(known),
-        in_cells=query.split(query(X, y))["sums"],
+        in_cells=known_in_cells,
         share=0.0 if guessed else share,
         n_records=n_records,
         squares=(addend(y) ** 2).sum(axis=0),
@@ -141,11 +159,12 @@ class LeafTemplate:
     leaves : Leaves
         The cells that sums were released of.
 
-    addend : ClassAddend or TargetAddend
+    addend : ClassAddend, MarginAddend or TargetAddend
         What was summed.
 
     in_nodes : sequence of ndarray of shape (n_nodes, n_columns)
-        The same sums of public records, for each node of each tree.
+        The same sums of public records, for each node of each tree; for margins counts
+        of both classes.
 
     in_cells : ndarray of shape (n_cells, n_columns)
         The same for each cell.
@@ -218,6 +237,8 @@ class LeafTemplate:
         known = self.in_cells * bool(self.share)
         expected = self.share * _count(self.addend, self.in_cells)
         n_trees = self.leaves.n_trees
+        if isinstance(self.addend, MarginAddend):
+            return votes(sums[:, 0])
         if isinstance(self.addend, ClassAddend):
             return class_shares(sums, deviation, known, expected, n_trees)
         counts, totals = self.in_cells[:, :1], self.in_cells[:, 1:]
@@ -234,7 +255,7 @@ class LeafTemplate:
 
     def _values_of(self, known: Floats) -> Floats:
         """Return what the values of nodes are by public records alone."""
-        totals = known if isinstance(self.addend, ClassAddend) else known[:, 1:]
+        totals = known[:, 1:] if isinstance(self.addend, TargetAddend) else known
         return np.asarray(totals / _count(self.addend, known)[:, None])
 
     def _as_leaf_values(self, values: Floats) -> Floats:
@@ -311,7 +332,7 @@ def _trees_of(model: Any) -> list[Any]:
 
 def _count(addend: Addend, sums: Floats) -> Floats:
     """Return how many records there are, by sums over them."""
-    counts = sums if isinstance(addend, ClassAddend) else sums[:, :1]
+    counts = sums[:, :1] if isinstance(addend, TargetAddend) else sums
     return np.asarray(counts.sum(axis=1))
 
 
@@ -410,7 +431,7 @@ def _grow_extra(given: Mapping[str, Any], fitted: Any, public: PublicRecords) ->
     return public.fit(extra, (X, y))
 
 
-def _target_addend(y: Any, reference: Reference, n_records: int) -> TargetAddend:
+def find_target_addend(y: Any, reference: Reference, n_records: int) -> TargetAddend:
     """Return what targets add, in the range of the reference, and in its units."""
     targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
     low, high = targets.min(axis=0), targets.max(axis=0)

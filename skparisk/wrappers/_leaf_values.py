@@ -9,7 +9,7 @@ import numpy as np
 
 from skparisk.queries._together import Floats
 
-__all__ = ["below", "class_shares", "target_means"]
+__all__ = ["below", "class_shares", "target_means", "votes"]
 
 # Records that a node weighs in the values of the leaves below it.
 _FROM_ABOVE = 1.0
@@ -50,6 +50,16 @@ def class_shares(
     weight = expected / (expected + noise)
     pooled = np.maximum(public + weight[:, None] * sums, 0.0)
     return _shares(np.where(pooled.any(axis=1, keepdims=True), pooled, public))
+
+
+def votes(margins: Floats) -> Floats:
+    """Return which of two classes has more records in each cell, (n_cells, 2).
+
+    A tree has one vote, whatever the margin: large ones are in leaves that hold most
+    records, where both classes are.
+    """
+    second = (1 + np.sign(margins)) / 2
+    return np.column_stack([1 - second, second])
 
 
 def target_means(
