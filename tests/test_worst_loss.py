@@ -153,6 +153,25 @@ def test_the_loss_is_that_of_a_law_with_a_bound():
     assert largest_loss(many, Laplace(), DiagonalShape(np.ones(3000)), 1.0, 1.0) is None
 
 
+def test_the_move_is_the_least_that_is_known():
+    shape, slack = IsotropicShape(), 1 + 2.0**-30
+    far = LargestMove(np.array([1.0, 2.0]), 9.0)
+    assert far.norm(shape, 2) == math.sqrt(5) * slack
+    assert far.norm(shape, 1) == 3 * slack
+    assert far.norm(shape, math.inf) == 2 * slack
+    near = LargestMove(np.array([1.0, 2.0]), 0.5)
+    assert near.norm(shape, 2) == near.norm(shape, math.inf) == 0.5 * slack
+    assert near.norm(shape, 1) == pytest.approx(math.sqrt(2) * 0.5)
+    together = LargestMove(np.array([1.0, 2.0]), 9.0, l1=0.25)
+    assert together.norm(shape, 1) == 0.25 * slack
+    assert together.norm(shape, 2) == far.norm(shape, 2)
+    # In other coordinates the l1 norm of the outputs says nothing.
+    halved = DiagonalShape(np.array([2.0, 0.5]))
+    assert together.norm(halved, 1) == pytest.approx(
+        np.abs(halved.whiten(np.array([[1.0, 2.0]]))).sum()
+    )
+
+
 def test_certificates_say_it():
     schema = SchemaReference([(-1, 1), (0, 3)])
     X = np.random.default_rng(0).random((50, 2))

@@ -1,0 +1,99 @@
+"""Noise that is calibrated to differences which the caller has: `calibrate`."""
+
+import numpy as np
+import pytest
+
+from skparisk.calibration import DKW, PAC, Exchangeable, Target, calibrate
+from skparisk.calibration._order import as_curve
+from skparisk.calibration._pairs import SampledPairs
+from skparisk.calibration._rules import rule_proviso
+
+GIVEN = (
+    "The differences were supplied by the caller, and it has not been checked that "
+    "they are those of independent pairs of neighboring databases.",
+)
+
+
+def differences_of(n_pairs, n_outputs=1):
+    return np.random.default_rng(0).laplace(size=(n_pairs, n_outputs))
+
+
+def sampled(differences):
+    return SampledPairs(differences, None, np.zeros(differences.shape[1]))
+
+
+def test_the_sensitivity_is_the_order_statistic_that_the_rule_chose():
+    differences = differences_of(5000)
+    _, certificate = calibrate(differences, Target(0.5, 0.1), n_records=10)
+    evidence = certificate.evidence
+    assert evidence.order_index == Exchangeable().order_index(5000, 0.1)
+    in_order = np.sort(np.abs(differences[:, 0]))
+    assert evidence.sensitivity == in_order[evidence.order_index - 1]
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, sampled])
+def test_pairs_without_an_answer_count_as_infinitely_far_apart(wrap):
+    """Where the risk allows them; the others are used as they are."""
+    differences = differences_of(999, 3)
+    noise, certificate = calibrate(differences, Target(0.5, 0.1), n_records=10)
+    far = np.argsort(np.abs(differences).sum(axis=1))[-50:]
+    differences[far] = np.inf
+    same, missing = calibrate(wrap(differences), Target(0.5, 0.1), n_records=10)
+    assert same == noise
+    assert (certificate.evidence.n_unanswered, missing.evidence.n_unanswered) == (0, 50)
+    assert missing.risk == certificate.risk
+
+
+@pytest.mark.parametrize(
+    "values", [[np.nan, 0.0], [np.inf, 0.0], [-np.inf, 1.0], [np.nan, np.nan]]
+)
+def test_sampled_pairs_have_all_of_an_answer_or_nothing(values):
+    differences = differences_of(99, 2)
+    differences[7] = values
+    with pytest.raises(
+        ValueError, match=r"^differences of SampledPairs must be without"
+    ):
+        calibrate(sampled(differences), Target(0.5, 0.1), n_records=10)
+
+
+@pytest.mark.parametrize(
+    ("differences", "shape"),
+    [
+        (np.ones(99), r"\(99,\)"),
+        (np.ones((99, 0)), r"\(99, 0\)"),
+        (np.ones((9, 9, 1)), r"\(9, 9, 1\)"),
+        (np.full((99, 1), np.nan), r"\(99, 1\)"),
+    ],
+)
+def test_differences_are_a_table_of_numbers(differences, shape):
+    message = (
+        rf"^differences must be a table of shape .* without NaN, got shape {shape}"
+    )
+    with pytest.raises(ValueError, match=message):
+        calibrate(differences, Target(0.5, 0.1), n_records=10)
+
+
+def test_a_delta_is_claimed_only_where_it_is_used():
+    """Not over pairs and noise together: there it is a part of the risk."""
+    differences, delta = differences_of(999), 1e-3
+    for randomness, claimed in (("implicit", delta), ("both", 0.0)):
+        target = Target(0.5, 0.1, delta, randomness)
+        _, certificate = calibrate(
+            differences, target, law="gaussian", n_records=10, random_state=0
+        )
+        assert certificate.delta == claimed
+
+
+def test_our_rules_are_no_proviso():
+    for rule in (Exchangeable(), PAC(0.01), DKW()):
+        assert rule_proviso(rule) == ()
+        _, certificate = calibrate(
+            differences_of(2000), Target(0.5, 0.1), rule=rule, n_records=10
+        )
+        assert certificate.provisos == GIVEN
+
+
+def test_points_of_a_curve_say_something():
+    """A risk of 1 says nothing, nor does an infinite level."""
+    assert as_curve([1.0, np.inf, 2.0], [1.0, 0.1, 0.5]).tolist() == [[2.0, 0.5]]
+    assert as_curve([1.0, 2.0], [1.0, 1.5]) is None
