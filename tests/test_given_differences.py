@@ -7,6 +7,7 @@ from skparisk.calibration import DKW, PAC, Exchangeable, Target, calibrate
 from skparisk.calibration._order import as_curve
 from skparisk.calibration._pairs import SampledPairs
 from skparisk.calibration._rules import rule_proviso
+from skparisk.exceptions import CalibrationError
 
 GIVEN = (
     "The differences were supplied by the caller, and it has not been checked that "
@@ -42,6 +43,25 @@ def test_pairs_without_an_answer_count_as_infinitely_far_apart(wrap):
     assert same == noise
     assert (certificate.evidence.n_unanswered, missing.evidence.n_unanswered) == (0, 50)
     assert missing.risk == certificate.risk
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"target": Target(0.5, 0.1)},
+        {"target": Target(0.5, 0.1, randomness="both"), "n_draws": 3},
+        {"target": Target(0.5, 0.1, randomness="both"), "law": "gaussian"},
+    ],
+)
+def test_more_pairs_without_an_answer_than_the_risk_allows_are_refused(plan):
+    """Each is counted once, however many draws it is tried with."""
+    differences = differences_of(999, 2)
+    differences[:150] = np.inf
+    message = "^150 of 999 sampled pairs have a database without an answer, so no noise"
+    with pytest.raises(CalibrationError, match=message) as refused:
+        calibrate(differences, **plan, n_records=10, random_state=0)
+    assert refused.value.target == 0.1
+    assert refused.value.best == pytest.approx(151 / 1000)
 
 
 @pytest.mark.parametrize(
