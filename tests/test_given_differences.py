@@ -1,9 +1,12 @@
 """Noise that is calibrated to differences which the caller has: `calibrate`."""
 
+import math
+
 import numpy as np
 import pytest
 
 from skparisk.calibration import DKW, PAC, Exchangeable, Target, calibrate
+from skparisk.calibration._attackers import _tidy
 from skparisk.calibration._order import as_curve
 from skparisk.calibration._pairs import SampledPairs
 from skparisk.calibration._rules import rule_proviso
@@ -117,3 +120,28 @@ def test_points_of_a_curve_say_something():
     """A risk of 1 says nothing, nor does an infinite level."""
     assert as_curve([1.0, np.inf, 2.0], [1.0, 0.1, 0.5]).tolist() == [[2.0, 0.5]]
     assert as_curve([1.0, 2.0], [1.0, 1.5]) is None
+
+
+def test_short_floats_are_calibrated_like_long_ones():
+    differences = differences_of(999).astype(np.float32)
+    for law in ("laplace", "gaussian", "exponential"):
+        target = Target(0.5, 0.1, 1e-3 if law == "gaussian" else 0.0)
+        short, long = (
+            calibrate(given, target, law=law, n_records=10)
+            for given in (differences, differences.astype(np.float64))
+        )
+        assert short == long
+
+
+@pytest.mark.parametrize("law", ["laplace", "exponential"])
+def test_an_infinite_level_needs_no_noise(law):
+    noise, certificate = calibrate(
+        differences_of(99), Target(math.inf, 0.1), law=law, n_records=10
+    )
+    assert noise.noise_scale == 0
+    assert math.isinf(certificate.epsilon)
+
+
+def test_what_an_attacker_gains_is_rounded_up_to_at_most_one():
+    assert _tidy(1 + 2.0**-40) == 1.0
+    assert _tidy(0.1234561) == 0.123457
