@@ -102,6 +102,12 @@ def test_with_leave_out_no_differing_record_is_among_the_others():
         assert all(members.count(record) == 1 for record in own)
 
 
+@pytest.mark.parametrize("r", [1, 2, 3])
+def test_there_are_as_many_neighbors_as_were_asked_for(r):
+    pairs = groups_from(TableReference(np.arange(60.0)[:, None]), r=r)
+    assert (pairs.n_neighbors, len(pairs), pairs.n_databases) == (r, 3 * r, 3)
+
+
 def test_every_place_changes_as_often():
     """Each of the neighbors, not only the first."""
     pairs = groups_from(TableReference(np.zeros((60, 1))), size=4000, n_records=8)
