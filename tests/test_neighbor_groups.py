@@ -201,6 +201,22 @@ def test_ridge_solves_neighbors_that_rank_one_changes_lose_by_themselves(
         assert_contract(RidgeQuery(), groups_from(regression(60), relation=relation))
 
 
+def test_neighbors_that_are_singular_are_answered_by_themselves():
+    """Without the one record that makes the rank full, in either database."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(N, 2)), rng.normal(size=N)
+    X[1:, 1] = X[1:, 0]
+    pairs = groups_from(TableReference(X, y, "bootstrap"), size=200, r=3)
+    found = RidgeQuery(0.0).on_pool(pairs.pool, N)(pairs)
+    times = (pairs.records == 0).sum(axis=1)[pairs.database]
+    singular = [times == 0]
+    times = times - (pairs.removed == 0) + (pairs.replacement == 0)
+    singular.append(times == 0)
+    assert (singular[0] & ~singular[1]).any()
+    assert (singular[1] & ~singular[0]).any()
+    assert (found.errors[np.logical_or(*singular)] == 0).all()
+
+
 def test_the_contract_notices_a_wrong_change_of_rank_one(monkeypatch):
     """Control."""
     pairs = groups_from(regression(60))
