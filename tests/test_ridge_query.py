@@ -376,6 +376,15 @@ def test_the_pool_is_transformed_so_that_systems_are_near_the_identity(
         assert_contract(RidgeQuery(alpha), pairs)
 
 
+@pytest.mark.parametrize(("n_records", "together"), [(3, False), (4, True)])
+def test_no_more_records_than_features_are_refitted(n_records, together, refits):
+    """Only the penalty makes their normal equations regular."""
+    X, y = records_of(independent, 60, np.random.default_rng(1))
+    pairs = pairs_from(TableReference(X, y), n_records=n_records, relation="add-remove")
+    RidgeQuery(100.0).differences(pairs)
+    assert (len(refits) == 1) is together
+
+
 @pytest.mark.parametrize(("far", "together"), [(1e5, True), (1e6, False)])
 def test_pools_too_far_from_zero_are_refitted(far, together, refits):
     """`Ridge` subtracts means, which loses more digits there than are allowed for."""

@@ -111,6 +111,21 @@ def test_no_pair_in_the_box_moves_further(name, relation):
             assert norms.max() <= move.norm(shape, order)
 
 
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_record_that_is_removed_moves_less_than_one_that_is_replaced(name):
+    """The bounds of classifiers halve, but for what they pay for rounding."""
+    query, domain, *_ = QUERIES[name]
+    replaced, removed = (
+        query.largest_move(domain, N, relation)
+        for relation in ("replace-one", "add-remove")
+    )
+    if name in ("mean", "ridge"):
+        assert removed.l2 <= replaced.l2
+    else:
+        assert removed.l2 == pytest.approx(replaced.l2 / 2, rel=1e-3)
+        np.testing.assert_allclose(removed.outputs, replaced.outputs / 2, rtol=1e-3)
+
+
 def test_a_record_by_itself_moves_as_far_as_its_range():
     move = RecordQuery().largest_move(CLASSES, 1, "replace-one")
     np.testing.assert_allclose(move.outputs, HIGH - LOW)
