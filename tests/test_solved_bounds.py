@@ -12,6 +12,7 @@ from skparisk.queries._bounds import (
     solved_logistic_bound,
     solved_ridge_bounds,
 )
+from skparisk.queries._linear_svc_solver import minimize_squared_hinge
 from skparisk.svm import linear_svc_sensitivity_bound
 
 RELATIONS = ("replace-one", "add-remove")
@@ -88,3 +89,19 @@ def test_the_longest_row_of_a_box_is_rounded_up():
     box = np.array([[-4.0, 0.0, 1.0], [3.0, 2.0, 4.0]])
     assert 6.0 < longest_row(box) < 6.0 * (1 + 1e-11)
     assert longest_row(np.zeros((2, 3))) == 0
+
+
+def test_a_minimizer_is_proven_only_if_little_of_the_objective_is_gap():
+    """At weights of the losses where rounding would explain nearly anything."""
+    proven = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        Z = rng.normal(size=(rng.integers(2, 12), rng.integers(1, 5)))
+        C = 10.0 ** rng.uniform(6, 14)
+        w, holds = minimize_squared_hinge(Z, np.ones(len(Z)), C)
+        charged = np.maximum(1 - Z @ w, 0.0)
+        gap = 0.5 * np.sum((w - 2 * C * charged @ Z) ** 2)
+        objective = 0.5 * w @ w + C * charged @ charged
+        assert not holds or gap <= 2.0**-20 * objective * (1 + 1e-6)
+        proven.append(holds)
+    assert 10 < sum(proven) < 190
