@@ -363,3 +363,9 @@ def test_the_mechanism_is_a_frozen_value():
     assert mechanism != BernsteinMechanism(1, 1, lattice_size=3, n_dims=2, order=2)
     with pytest.raises(AttributeError):
         mechanism.order = 2
+
+
+def test_short_orders_are_kept_as_whole_numbers():
+    polynomial = BernsteinPolynomial(np.arange(3.0), np.int8(2))
+    assert type(polynomial.order) is int
+    assert polynomial.order == 2

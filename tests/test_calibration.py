@@ -413,6 +413,17 @@ def test_counts_out_of_range_are_refused(value):
             function(value, *other)
 
 
+@pytest.mark.parametrize("rule", [Exchangeable(), Exchangeable(3), PAC(0.01), DKW()])
+def test_risks_of_many_ranks_are_those_of_each(rule):
+    """Rounded up a little more, at the most: never below what one rank certifies."""
+    for m in (1, 7, 250, 10**6):
+        ranks = np.unique(np.geomspace(1, m, 40).astype(int))
+        together = rule.certify_risk(m, ranks)
+        alone = np.array([rule.certify_risk(m, int(rank)) for rank in ranks])
+        assert (alone <= together).all()
+        np.testing.assert_allclose(together, alone, rtol=1e-14)
+
+
 @pytest.mark.parametrize("rule", [*PROVEN, DandekarTheorem5()], ids=repr)
 def test_order_index_above_the_pairs_is_refused(rule):
     """There is no risk below that of the largest sampled pair."""

@@ -209,6 +209,24 @@ def test_seeded_noise_is_recorded_as_no_guarantee():
         assert not ledger.spent.private
 
 
+def test_seeded_noise_of_a_declared_charge_is_none_either():
+    """Whatever the certificate says that comes with it; once, if it says so itself."""
+    noise, choice = (
+        AdditiveNoise.at_least("laplace", 1.0),
+        ExponentialChoice.at_least(1.0),
+    )
+    for release in (noise.release, choice.choose):
+        with PrivacyLedger(1.0) as ledger:
+            release([1.0], charges=[Certificate(0.5)], noise_random_state=0)
+            first = ledger.spent
+            assert first.void
+            release([1.0], charges=[first], noise_random_state=0)
+            assert ledger.spent.void_reasons == first.void_reasons
+        with PrivacyLedger(1.0) as ledger:
+            release([1.0], charges=[Certificate(0.5)])
+            assert not ledger.spent.void
+
+
 def test_leaks_are_recorded():
     with pytest.warns(skparisk.PrivacyLeakWarning), PrivacyLedger(1.0) as ledger:
         known(PrivateLinearSVC()).fit(X, labels)

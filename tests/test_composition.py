@@ -407,6 +407,17 @@ def test_parts_have_the_largest_of_each():
         assert "disjoint" in " ".join(together.conditions)
 
 
+def test_shares_of_samples_are_a_part_of_the_risks_of_parts():
+    """Where one risk is on average over samples; never more than 1."""
+    average = Certificate(0.1, risk=0.3, randomness="implicit")
+    for share, largest in ((0.01, 0.3), (0.4, 0.6), (0.95, 1.0)):
+        other = Certificate(0.1, risk=0.2, failure_prob=share, randomness="implicit")
+        together = compose_parallel([average, other], partition="owner")
+        assert together.risk == pytest.approx(largest)
+        assert together.risk <= 1
+        assert compose_parallel([other, other], partition="owner").risk == 0.2
+
+
 def test_a_record_that_is_removed_moves_those_behind_it():
     release = laplace(0.5, relation="add-remove")
     assert compose_parallel([release] * 2, partition="owner").epsilon == 0.5

@@ -121,6 +121,14 @@ def test_groups_of_releases_with_a_risk():
     assert group.risk == pytest.approx(0.05 * (1 + math.exp(0.1)), rel=1e-11)
 
 
+def test_a_risk_beside_a_delta_is_one_over_pairs():
+    """So it grows with the group, and need not be made a part of the delta."""
+    release = Certificate(0.1, 1e-6, 0.05, randomness="both")
+    group = group_privacy(release, 2)
+    assert group.delta == pytest.approx(1e-6 * (1 + math.exp(0.1)), rel=1e-11)
+    assert group.risk == pytest.approx(0.05 * (1 + math.exp(0.1)), rel=1e-11)
+
+
 def test_groups_of_large_levels():
     assert group_privacy(math.inf, 3).epsilon == math.inf
     assert group_privacy(1e308, 3).epsilon == math.inf

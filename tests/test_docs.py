@@ -261,6 +261,7 @@ NOT_RUN = {
     "mech <- DPMechLaplace(": "R, of another package",
     "skparisk/\n": "a tree of folders",
     'python -m pip install -e ".[dev,docs]"': "what developers run, as .ci/run does",
+    'python -m pip install "mutmut>=3.8"': "installs, and takes hours",
 }
 COMMANDS = r"(\$ )?skparisk [a-z]"  # run by test_command_line_page.py
 POLICY = "epsilon = 1.5\ngamma = 0.05\n"  # read by it

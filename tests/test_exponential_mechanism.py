@@ -345,3 +345,10 @@ def test_no_warning_tells_of_scores():
         mechanism = ExponentialMechanism(1.0, 1.0)
         mechanism.probabilities([0.0, 1e300])
         mechanism.choose([0.0, 1e300])
+
+
+def test_short_integers_are_kept_as_whole_numbers():
+    """Sums and shifts of these would overflow."""
+    choice = ExponentialChoice(np.int8(100), np.int8(-3))
+    assert type(choice.steps) is type(choice.exponent) is int
+    assert choice.noise_scale == 12.5

@@ -433,7 +433,6 @@ def test_inverses_return_floats():
     assert gaussian_delta_epsilon(0.1, []).shape == (0,)
 
 
-@pytest.mark.sampled(20)
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -295,6 +295,7 @@ def test_queries_are_values():
     query = LogisticRegressionQuery((3, 1, 2.0), C=2)
     assert query == LogisticRegressionQuery(np.array([1.0, 2.0, 3.0]), C=2.0)
     assert query.classes == (1.0, 2.0, 3.0)
+    assert type(query.C) is float
     assert query != LogisticRegressionQuery((1, 2), C=2.0)
     assert query.needs_y
     assert pickle.loads(pickle.dumps(query)) == query

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from laws import FALSE_ALARM, assert_law, rejects_law
 from scipy.stats import chi2_contingency, laplace, norm
 
+from skparisk.certificate import DominatingLoss
 from skparisk.mechanisms import GaussianMechanism, LaplaceMechanism
 from skparisk.mechanisms._noise import round_to_grid, to_float
 from skparisk.mechanisms._shapes import to_dyadic
@@ -410,3 +411,34 @@ def test_gaussian_noise_is_for_finite_values(value, epsilon):
 def test_gaussian_noise_is_for_values_of_its_length(values):
     with pytest.raises(ValueError, match=r"values must have 2 outputs \(n_outputs\)"):
         GaussianMechanism(1.0, 1.0, 0.1, n_outputs=2).release(values)
+
+
+def test_what_composition_counts_is_the_law_of_the_loss():
+    """That of the noise at the sensitivity, and a little for the grid."""
+    mechanism, share = GaussianMechanism(3.0, 0.5, 1e-5), 2.0**-20
+    certificate = mechanism.as_certificate()
+    assert (certificate.epsilon, certificate.delta) == (0.5, 1e-5)
+    loss, shift = certificate.loss, 3.0 / mechanism.noise_scale
+    assert loss == DominatingLoss("gaussian", loss.shift, loss.excess)
+    assert loss.shift / shift - 1 == pytest.approx(2 * share)
+    assert loss.excess == pytest.approx(0.5 * 2 * share)
+    mechanism = LaplaceMechanism(3.0, 0.5, n_outputs=7)
+    # Continuous noise is within a step of the grid, at both ends, for each output.
+    excess = 2 * 7 * mechanism.grid / mechanism.noise_scale
+    loss = mechanism.as_certificate().loss
+    assert loss == DominatingLoss("laplace", 0.5, loss.excess)
+    assert loss.excess == pytest.approx(excess, rel=1e-12)
+    for mechanism in (
+        GaussianMechanism(1, math.inf, 0.1),
+        LaplaceMechanism(1, math.inf),
+    ):
+        certificate = mechanism.as_certificate()
+        assert certificate.epsilon == math.inf
+        assert certificate.loss is None
+
+
+def test_zeros_do_not_make_the_common_power_of_two_smaller():
+    for values in ([2.0**60, 0.0], [0.0], [-0.0, 2.0**53]):
+        numbers, exponent = to_dyadic(values)
+        assert exponent == 0
+        assert numbers.tolist() == values

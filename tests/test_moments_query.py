@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from skparisk import SensitivitySampler
 from skparisk.neighbors import bind_pairs, draw_pairs
@@ -128,6 +129,26 @@ def test_the_bound_of_a_ball_holds(d, share):
     assert 0.5 * bound < farthest(d, radius) <= bound
     assert bound <= moments_sensitivity_bound(d)
     assert moments_sensitivity_bound(d, radius=radius / 2) < bound
+
+
+@pytest.mark.parametrize(("d", "n_targets"), [(2, 1), (5, 1), (5, 2), (8, 3)])
+def test_the_bound_of_a_ball_is_the_least_that_a_matrix_says(d, n_targets):
+    """That of the symmetric matrix of signs, with rows in the best of all units."""
+    radius = 0.7
+    form = np.full((d + 1, d + 1), 0.5) + np.diag(np.full(d + 1, 0.5))
+    form[0, 0] = 0.0
+
+    def bound(logs):
+        a, b = np.exp(logs)
+        units = np.repeat([1 / a, 1.0, 1 / b], [1, d - n_targets, n_targets]) ** 0.5
+        size = np.linalg.norm(units[:, None] * form * units)
+        return 2**0.5 * size * (a + radius**2 + n_targets * b)
+
+    least = minimize(bound, [0.0, 0.0], method="Nelder-Mead", tol=1e-10).fun
+    box = moments_sensitivity_bound(d)
+    found = moments_sensitivity_bound(d, n_targets=n_targets, radius=radius)
+    assert min(box, least * (1 - 1e-9)) <= found <= min(box, 1.01 * least)
+    assert found < box or d < 5
 
 
 @pytest.mark.parametrize("n_targets", [1, 2])

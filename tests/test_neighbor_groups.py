@@ -102,6 +102,12 @@ def test_with_leave_out_no_differing_record_is_among_the_others():
         assert all(members.count(record) == 1 for record in own)
 
 
+@pytest.mark.parametrize("r", [1, 2, 3])
+def test_there_are_as_many_neighbors_as_were_asked_for(r):
+    pairs = groups_from(TableReference(np.arange(60.0)[:, None]), r=r)
+    assert (pairs.n_neighbors, len(pairs), pairs.n_databases) == (r, 3 * r, 3)
+
+
 def test_every_place_changes_as_often():
     """Each of the neighbors, not only the first."""
     pairs = groups_from(TableReference(np.zeros((60, 1))), size=4000, n_records=8)
@@ -193,6 +199,22 @@ def test_ridge_solves_neighbors_that_rank_one_changes_lose_by_themselves(
     monkeypatch.setattr(_ridge, "_LEAST_LEFT", least)
     for relation in RELATIONS:
         assert_contract(RidgeQuery(), groups_from(regression(60), relation=relation))
+
+
+def test_neighbors_that_are_singular_are_answered_by_themselves():
+    """Without the one record that makes the rank full, in either database."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(N, 2)), rng.normal(size=N)
+    X[1:, 1] = X[1:, 0]
+    pairs = groups_from(TableReference(X, y, "bootstrap"), size=200, r=3)
+    found = RidgeQuery(0.0).on_pool(pairs.pool, N)(pairs)
+    times = (pairs.records == 0).sum(axis=1)[pairs.database]
+    singular = [times == 0]
+    times = times - (pairs.removed == 0) + (pairs.replacement == 0)
+    singular.append(times == 0)
+    assert (singular[0] & ~singular[1]).any()
+    assert (singular[1] & ~singular[0]).any()
+    assert (found.errors[np.logical_or(*singular)] == 0).all()
 
 
 def test_the_contract_notices_a_wrong_change_of_rank_one(monkeypatch):

@@ -4,6 +4,7 @@ import re
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from laws import FALSE_ALARM, SEEDS, assert_law, rejects_law
 from scipy import stats
@@ -11,11 +12,13 @@ from sklearn.mixture import GaussianMixture
 
 from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import (
+    NeighborPairs,
     bind_pairs,
     block_size,
     check_n_records,
     draw_pairs,
     n_own,
+    sample_database,
 )
 from skparisk.reference import (
     DensityReference,
@@ -23,6 +26,7 @@ from skparisk.reference import (
     TableReference,
     as_reference,
 )
+from skparisk.reference._base import RecordPool
 
 RELATIONS = ("replace-one", "add-remove")
 relations = pytest.mark.parametrize("relation", RELATIONS)
@@ -37,16 +41,28 @@ REFERENCES = {
 }
 
 
-def draw(reference, *, n_records, relation, size, seed=0, start=0, n_pairs=None):
+def draw(
+    reference,
+    *,
+    n_records,
+    relation,
+    size,
+    seed=0,
+    start=0,
+    n_pairs=None,
+    n_neighbors=1,
+    **how,
+):
     """Draw one block of pairs, its seed a child of a root."""
     root = np.random.SeedSequence([seed, 11])
     source_seed, pairs_seed = root.spawn(2)
     source = bind_pairs(
         reference,
-        n_pairs=n_pairs or size,
+        n_pairs=n_pairs or size * n_neighbors,
         n_records=n_records,
         relation=relation,
         seed=source_seed,
+        n_neighbors=n_neighbors,
     )
     return draw_pairs(
         source,
@@ -54,6 +70,8 @@ def draw(reference, *, n_records, relation, size, seed=0, start=0, n_pairs=None)
         start=start,
         size=size,
         seed=pairs_seed,
+        n_neighbors=n_neighbors,
+        **how,
     )
 
 
@@ -297,3 +315,122 @@ def test_databases_of_another_size_are_refused():
         )
         with pytest.raises(IncompatibleError, match=re.escape(message)):
             check_n_records(n_records, 7, relation)
+
+
+class Recorded:
+    """A reference that keeps what it is asked for."""
+
+    def __init__(self, reference):
+        self.reference, self.calls = reference, []
+
+    def bind(self, n_pairs, *, n_shared, n_own, seed):
+        self.calls.append((n_pairs, n_shared, n_own))
+        return self.reference.bind(n_pairs, n_shared=n_shared, n_own=n_own, seed=seed)
+
+
+@pytest.mark.parametrize(("relation", "own"), [("replace-one", 2), ("add-remove", 1)])
+def test_a_reference_is_asked_for_the_records_of_all_neighbors(relation, own):
+    """And first for those of one, so that it can refuse the relation."""
+    seed = np.random.SeedSequence(0)
+    for n_neighbors, calls in (
+        (1, [(12, 29, own)]),
+        (3, [(1, 29, own), (4, 27, 3 * own)]),
+    ):
+        reference = Recorded(REFERENCES["subsample"])
+        bind_pairs(
+            reference,
+            n_pairs=12,
+            n_records=30,
+            relation=relation,
+            seed=seed,
+            n_neighbors=n_neighbors,
+        )
+        assert reference.calls == calls
+
+
+@relations
+def test_pairs_of_known_records_have_the_removed_ones_last(relation):
+    """In `members`, and nothing else moves to another database."""
+    rng = np.random.default_rng(0)
+    records = np.array([rng.permutation(50)[:6] for _ in range(20)])
+    changed, lines = rng.integers(6, size=20), np.arange(20)
+    replacement = rng.integers(50, size=20) if relation == "replace-one" else None
+    pairs = NeighborPairs.of(RecordPool(DISTINCT[:50]), records, changed, replacement)
+    assert (pairs.records == records).all()
+    assert (pairs.removed == records[lines, changed]).all()
+    assert (pairs.members[:, -1] == pairs.removed).all()
+    assert (np.sort(pairs.members, axis=1) == np.sort(records, axis=1)).all()
+    assert pairs.replacement is None or (pairs.replacement == replacement).all()
+    assert (pairs.count().sum(axis=1) == 6).all()
+
+
+@relations
+@pytest.mark.parametrize("which", [np.array([5, 0, 5]), np.arange(12) % 4 == 1])
+def test_some_of_the_pairs_are_the_same_pairs(which, relation):
+    """Also where several were neighbors of one database."""
+    for n_neighbors in (1, 3):
+        pairs = draw(
+            REFERENCES["subsample"],
+            n_records=9,
+            relation=relation,
+            size=12 // n_neighbors,
+            n_neighbors=n_neighbors,
+        )
+        taken = pairs.take(which)
+        numbers = np.arange(12)[which]
+        assert (len(taken), taken.n_neighbors) == (len(numbers), 1)
+        for i, number in enumerate(numbers):
+            for one, other in zip(
+                taken.databases(i), pairs.databases(number), strict=True
+            ):
+                assert (one[0] == other[0]).all()
+                assert (one[1] == other[1]).all()
+
+
+def test_pairs_of_a_pool_that_was_converted_are_the_same():
+    """And of the same records in the same order, once that was drawn."""
+    pairs = draw(REFERENCES["subsample"], n_records=9, relation="add-remove", size=5)
+    X, y = pairs.pool.X, pairs.pool.y
+    members = pairs.of_pool(RecordPool(-X)).members
+    assert (members == pairs.members).all()
+    assert (pairs.records != members).any()
+    other = pairs.of_pool(RecordPool(-X, 2 * y))
+    assert pairs.pool.X is X
+    for i in range(5):
+        for one, negated in zip(pairs.databases(i), other.databases(i), strict=True):
+            assert (one[0] == -negated[0]).all()
+            assert (2 * one[1] == negated[1]).all()
+
+
+def test_records_come_in_the_form_that_is_asked_for():
+    """As they were given, if nothing is said."""
+    frame = pd.DataFrame({"a": np.arange(40.0), "b": np.arange(40)})
+    reference, seed = TableReference(frame, sampling="subsample"), [0, 11]
+    pairs = draw(reference, n_records=9, relation="add-remove", size=2)
+    assert isinstance(pairs.pool.X, pd.DataFrame)
+    array = draw(reference, n_records=9, relation="add-remove", size=2, form="array")
+    assert isinstance(array.pool.X, np.ndarray)
+    for i in range(2):
+        assert (pairs.first(i)[0].to_numpy() == array.first(i)[0]).all()
+    given, _ = sample_database(reference, 9, np.random.SeedSequence(seed))
+    asked, _ = sample_database(reference, 9, np.random.SeedSequence(seed), "array")
+    assert isinstance(given, pd.DataFrame)
+    assert isinstance(asked, np.ndarray)
+    assert (given.to_numpy() == asked).all()
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+def test_a_database_alone_is_drawn_as_those_of_pairs_are(name):
+    """The same from the same seed; without replacement no record is there twice."""
+    reference = REFERENCES[name]
+    (X, y), (again, _), (other, _) = (
+        sample_database(reference, 200, np.random.SeedSequence(seed))
+        for seed in (1, 1, 2)
+    )
+    assert X.shape == (200, 2)
+    assert np.array_equal(X, again)
+    assert not np.array_equal(X, other)
+    assert y is None if name == "schema" else (y == X[:, 0]).all()
+    n_different = len(np.unique(X[:, 0]))
+    assert n_different == 200 or (name == "bootstrap" and n_different > 180)
+    assert (np.diff(X[:, 0]) < 0).any()  # not in the order of the table

@@ -78,6 +78,7 @@ REFUSALS = [
         "noise_shape must be one of 'isotropic', .*'whitened', 'auto'; got 'round'",
     ),
     ({"noise_shape": None}, "noise_shape must be one of 'isotropic', .*; got None"),
+    ({"noise_shape": 5}, "noise_shape must be one of 'isotropic', .*; got 5"),
     (
         {"randomness": None},
         "randomness must be one of 'implicit', 'both'; got None",

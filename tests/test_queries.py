@@ -231,3 +231,16 @@ def test_answers_must_be_finite():
         message = "The query returned NaN or infinity on a sampled database."
         with pytest.raises(ValueError, match=re.escape(message)):
             check_answer([1.0, bad], "a sampled database")
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_differences_of_means_are_off_by_no_more_than_they_say(relation):
+    """Twice what each of two means may be off: before the move outward, and by it."""
+    X = np.random.default_rng(0).normal(size=(50, 3)) * [1e-3, 1.0, 1e3]
+    pairs = pairs_from(TableReference(X), n_records=40, relation=relation, size=9)
+    found = MeanQuery().on_pool(pairs.pool, 40)(pairs)
+    plain = plain_differences(MeanQuery(), pairs)
+    rounding = 40 * 2.0**-52 * np.abs(X).max(axis=0)
+    np.testing.assert_allclose(found.errors, np.tile(2 * rounding, (9, 1)), rtol=1e-12)
+    assert (np.abs(found.values - plain) <= found.errors).all()
+    assert (np.abs(found.values) >= np.abs(plain)).all()

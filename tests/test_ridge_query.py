@@ -330,6 +330,101 @@ def test_only_the_singular_pairs_of_a_pool_are_refitted(refits):
     assert 2 * singular.sum() <= len(refits) < 2 * 64
 
 
+def test_a_pair_is_trusted_only_if_all_penalties_are():
+    """Of two targets the first has no penalty, which some databases need."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=(40, 2))
+    X[1:, 1] = X[1:, 0]
+    query = RidgeQuery((0.0, 1.0))
+    pairs = pairs_from(
+        TableReference(X, y), n_records=40, relation="replace-one", size=64
+    )
+    found = query.on_pool(pairs.pool, 40)(pairs)
+    without = ~(pairs.records == 0).any(axis=1)
+    assert 0 < without.sum() < 64
+    assert (found.errors[without] == 0).all()
+
+
+@pytest.mark.parametrize("shape", [independent, far_from_zero, on_different_scales])
+@pytest.mark.parametrize("alpha", [0.0, 1.0, (1e-3, 1.0, 10.0)])
+def test_errors_are_twice_what_differences_are_moved_by(shape, alpha):
+    """By a share of the largest number that is released, the intercept included."""
+    X, y = records_of(shape, 300, np.random.default_rng(2))
+    query = RidgeQuery(alpha)
+    pairs = pairs_from(TableReference(X, y), n_records=300, relation="add-remove")
+    found = query.on_pool(pairs.pool, 300)(pairs)
+    for i, errors in enumerate(found.errors):
+        answers = [query(*database) for database in pairs.databases(i)]
+        outward = 2.0**-32 * np.abs(answers).max()
+        np.testing.assert_allclose(errors, 2 * outward, rtol=1e-6)
+        apart = np.abs(found.values[i]) - np.abs(answers[0] - answers[1])
+        np.testing.assert_allclose(apart, outward, rtol=0.1)
+
+
+@pytest.mark.parametrize("n_rows", [300, 2000])
+@pytest.mark.parametrize("shape", [independent, on_different_scales, nearly_collinear])
+def test_the_pool_is_transformed_so_that_systems_are_near_the_identity(
+    shape, n_rows, monkeypatch
+):
+    """No eigenvalues are needed to see that they are well conditioned."""
+    X, y = records_of(shape, n_rows, np.random.default_rng(1))
+    pairs = pairs_from(
+        TableReference(X, y), n_records=300, relation="replace-one", size=20
+    )
+    monkeypatch.delattr(np.linalg, "eigvalsh")
+    for alpha in (0.0, 1.0, (1.0, 1.0, 1.0)):
+        assert_contract(RidgeQuery(alpha), pairs)
+
+
+@pytest.mark.parametrize(("n_records", "together"), [(3, False), (4, True)])
+def test_no_more_records_than_features_are_refitted(n_records, together, refits):
+    """Only the penalty makes their normal equations regular."""
+    X, y = records_of(independent, 60, np.random.default_rng(1))
+    pairs = pairs_from(TableReference(X, y), n_records=n_records, relation="add-remove")
+    RidgeQuery(100.0).differences(pairs)
+    assert (len(refits) == 1) is together
+
+
+@pytest.mark.parametrize(("far", "together"), [(1e5, True), (1e6, False)])
+def test_pools_too_far_from_zero_are_refitted(far, together, refits):
+    """`Ridge` subtracts means, which loses more digits there than are allowed for."""
+    X, y = records_of(independent, 300, np.random.default_rng(1))
+    X[:, 0] += far
+    pairs = pairs_from(TableReference(X, y), n_records=300, relation="replace-one")
+    RidgeQuery(1.0).differences(pairs)
+    assert refits == [300] * (1 if together else 2 * N_PAIRS)
+
+
+@pytest.mark.parametrize(("off", "together"), [(2.0**-37, True), (2.0**-34, False)])
+def test_pairs_are_solved_together_only_if_ridge_is_as_exact(
+    off, together, refits, monkeypatch
+):
+    """It may be off by an eighth of what differences are moved by."""
+    fit = RidgeQuery.fit
+
+    def rounded(self, X, y):
+        coef, intercept = fit(self, X, y)
+        return coef * (1 + off), intercept * (1 + off)
+
+    monkeypatch.setattr(RidgeQuery, "fit", rounded)
+    X, y = records_of(independent, 60, np.random.default_rng(1))
+    pairs = pairs_from(TableReference(X, y), n_records=50, relation="replace-one")
+    RidgeQuery().differences(pairs)
+    assert len(refits) == 1 + (0 if together else 2 * N_PAIRS)
+
+
+def test_which_systems_are_well_conditioned():
+    """All eigenvalues are near 1, or their ratio is below a million."""
+    least = [1.0, 0.2, 0.05, 1e-5, 1e-7, 0.0]
+    systems = np.array([np.diag([1.0, value, 1.0]) for value in least])
+    near = _ridge._near_identity(systems)
+    assert near.tolist() == [True, True, False, False, False, False]
+    good = _ridge._well_conditioned(systems)
+    assert good.tolist() == [True, True, True, True, False, False]
+    assert not _ridge._near_identity(2 * systems[:1]).any()
+    assert _ridge._well_conditioned(1e9 * systems).tolist() == good.tolist()
+
+
 def test_ridge_of_a_record_replaced_by_itself_is_not_negative_zero():
     """Where nothing changes, the difference is the allowance for rounding."""
     X, y = records_of(independent, 50, np.random.default_rng(0), n_targets=1)

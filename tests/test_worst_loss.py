@@ -111,6 +111,21 @@ def test_no_pair_in_the_box_moves_further(name, relation):
             assert norms.max() <= move.norm(shape, order)
 
 
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_record_that_is_removed_moves_less_than_one_that_is_replaced(name):
+    """The bounds of classifiers halve, but for what they pay for rounding."""
+    query, domain, *_ = QUERIES[name]
+    replaced, removed = (
+        query.largest_move(domain, N, relation)
+        for relation in ("replace-one", "add-remove")
+    )
+    if name in ("mean", "ridge"):
+        assert removed.l2 <= replaced.l2
+    else:
+        assert removed.l2 == pytest.approx(replaced.l2 / 2, rel=1e-3)
+        np.testing.assert_allclose(removed.outputs, replaced.outputs / 2, rtol=1e-3)
+
+
 def test_a_record_by_itself_moves_as_far_as_its_range():
     move = RecordQuery().largest_move(CLASSES, 1, "replace-one")
     np.testing.assert_allclose(move.outputs, HIGH - LOW)
@@ -151,6 +166,25 @@ def test_the_loss_is_that_of_a_law_with_a_bound():
     assert largest_loss(move, Laplace(), shape, 0.0, math.inf) is None
     many = LargestMove(np.ones(3000), 1.0)
     assert largest_loss(many, Laplace(), DiagonalShape(np.ones(3000)), 1.0, 1.0) is None
+
+
+def test_the_move_is_the_least_that_is_known():
+    shape, slack = IsotropicShape(), 1 + 2.0**-30
+    far = LargestMove(np.array([1.0, 2.0]), 9.0)
+    assert far.norm(shape, 2) == math.sqrt(5) * slack
+    assert far.norm(shape, 1) == 3 * slack
+    assert far.norm(shape, math.inf) == 2 * slack
+    near = LargestMove(np.array([1.0, 2.0]), 0.5)
+    assert near.norm(shape, 2) == near.norm(shape, math.inf) == 0.5 * slack
+    assert near.norm(shape, 1) == pytest.approx(math.sqrt(2) * 0.5)
+    together = LargestMove(np.array([1.0, 2.0]), 9.0, l1=0.25)
+    assert together.norm(shape, 1) == 0.25 * slack
+    assert together.norm(shape, 2) == far.norm(shape, 2)
+    # In other coordinates the l1 norm of the outputs says nothing.
+    halved = DiagonalShape(np.array([2.0, 0.5]))
+    assert together.norm(halved, 1) == pytest.approx(
+        np.abs(halved.whiten(np.array([[1.0, 2.0]]))).sum()
+    )
 
 
 def test_certificates_say_it():

@@ -252,7 +252,7 @@ class RandomizedResponse:
         proportions = np.asarray(proportions, dtype=np.float64)
         if (
             proportions.shape != (self.n_answers,)
-            or not ((proportions >= 0) & (proportions <= 1)).all()
+            or not (proportions >= 0).all()
             or abs(proportions.sum() - 1) > _SUM_TOLERANCE
         ):
             raise ValueError(

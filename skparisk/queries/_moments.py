@@ -267,7 +267,7 @@ class MomentsQuery(Query):
                 f"n_records={self.n_records} of the query must be at least the "
                 f"{n_records} records of a database."
             )
-        whole = self._whole(pool.X, pool.y if self.needs_y else None)
+        whole = self._whole(pool.X, pool.y)
         i, j = np.triu_indices(self.n_columns)
         steps = self._steps
 
