@@ -177,7 +177,7 @@ def test_records_are_in_random_order(sampling, relation, seed):
     lines = np.arange(len(pairs))
     assert (pairs.records[lines, pairs.changed] == pairs.removed).all()
     assert (np.sort(pairs.members, axis=1) == np.sort(pairs.records, axis=1)).all()
-    counts = pairs.count()
+    counts = pairs.counts
     assert counts.sum(axis=1).tolist() == [3] * len(pairs)
     assert (counts[lines[:, None], pairs.records] == 1).all()
 

@@ -29,7 +29,12 @@ from skparisk.queries._linear_svc_solver import (
     minimize_squared_hinge,
     solve_squared_hinge,
 )
-from skparisk.queries._together import Floats, outward_differences, products_pay
+from skparisk.queries._together import (
+    Floats,
+    counts_pay,
+    fits,
+    outward_differences,
+)
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
@@ -242,7 +247,8 @@ class _LinearSVCOnPool:
         self._signed = query.problems(design[kept], codes[kept])
         n_rows, q = len(kept), design.shape[1]
         self._shared = None
-        if products_pay(n_rows, n_records, 8 * n_rows * q * (q + 1) // 2):
+        n_bytes = 8 * n_rows * q * (q + 1) // 2
+        if counts_pay(n_rows, n_records) and fits(n_bytes):
             products = Rows.products(design[kept])
             self._shared = [Rows(Z, products) for Z in self._signed]
         step = max(1, len(design) // (_ROWS_FOR_START * n_records))

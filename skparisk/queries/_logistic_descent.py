@@ -18,7 +18,7 @@ from skparisk.queries._logistic_records import (
     gathered,
 )
 from skparisk.queries._logistic_solver import AverageDatabase, penalty_shares, released
-from skparisk.queries._together import CLOSE, Floats, products_pay
+from skparisk.queries._together import CLOSE, Floats, counts_pay
 
 __all__ = ["PoolDescent"]
 
@@ -60,7 +60,7 @@ class PoolDescent:
         curvature = shared.derivatives(counts, np.zeros((1, theta.size)), theta[None])
         self._inverse = np.linalg.inv(curvature[1][0]).astype(np.float32)
         self._records = shared
-        if not products_pay(n_rows, average.n_records, 0):
+        if not counts_pay(n_rows, average.n_records):
             own = of_class[None]
             self._records = OwnRecords(design[None], own, own, curving)
 
@@ -70,7 +70,7 @@ class PoolDescent:
         """Return the answers of both databases of each pair, and which are proven."""
         records, n_rows = self._records, pairs.n_records
         if isinstance(records, SharedRecords):
-            counts, n_rows = pairs.count(), len(records.Z)
+            counts, n_rows = pairs.counts, len(records.Z)
         step = max(1, _TOGETHER // (n_rows * len(self._start)))
         solved = []
         for start in range(0, pairs.n_databases, step):

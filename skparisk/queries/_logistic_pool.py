@@ -17,7 +17,7 @@ from skparisk.queries._logistic_records import (
     gathered,
 )
 from skparisk.queries._logistic_solver import AverageDatabase, penalty_shares, released
-from skparisk.queries._together import CLOSE, Floats, products_pay
+from skparisk.queries._together import CLOSE, Floats, counts_pay
 
 __all__ = ["PoolSolver"]
 
@@ -80,7 +80,7 @@ class PoolSolver:
             np.kron(shares, (back * penalty) @ back.T), dtype=np.float64
         )
         self._records: OwnRecords | SharedRecords
-        if products_pay(n_rows, average.n_records, 4 * Z.size * (Z.shape[1] + 1) // 2):
+        if counts_pay(n_rows, average.n_records):
             self._records = SharedRecords(Z, of_class, residuals, curving)
         else:
             own = Z[None], of_class[None], residuals[None]
@@ -95,7 +95,7 @@ class PoolSolver:
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Return the answers of both databases of each pair, and which are proven."""
         if isinstance(self._records, SharedRecords):
-            return self._solve(self._records, pairs.count(), *pairs.swaps)
+            return self._solve(self._records, pairs.counts, *pairs.swaps)
         step = max(1, _GATHERED // pairs.n_records)
         solved = [
             self._solve(*gathered(self._records, pairs, slice(start, start + step)))

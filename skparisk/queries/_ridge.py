@@ -16,10 +16,11 @@ from skparisk.calibration._moves import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._bounds import longest_row, solved_ridge_bounds
+from skparisk.queries._products import Products
 from skparisk.queries._together import (
     Floats,
+    counts_pay,
     outward_differences,
-    products_pay,
     symmetric,
 )
 from skparisk.queries._weights import prediction_weights
@@ -206,24 +207,9 @@ class _RidgeOnPool:
         self._systems = [
             (alpha * penalty, alphas == alpha) for alpha in np.unique(alphas)
         ]
-        self._products = self._pool_products(n_records)
-
-    def _pool_products(self, n_records: int) -> Floats | None:
-        """Return Z_i Z_j and Z_i y_t of each record; None where gathering is less."""
-        n_rows, q = self._Z.shape
-        upper = np.triu_indices(q)
-        n_upper = len(upper[0])
-        n_products = n_upper + q * self._targets.shape[1]
-        if not products_pay(n_rows, n_records, 8 * n_rows * n_products):
-            return None
-        # Filled by rows: whole columns of Z at a time are contiguous.
-        Z, targets = self._Z.T.copy(), self._targets.T
-        products = np.empty((n_products, n_rows))
-        for product, i, j in zip(products, *upper, strict=False):
-            np.multiply(Z[i], Z[j], out=product)
-        moments = products[n_upper:].reshape(q, len(targets), n_rows)
-        np.multiply(Z[:, None], targets, out=moments)
-        return products.T
+        self._products = None
+        if counts_pay(n_rows, n_records):  # whole columns at a time are contiguous
+            self._products = Products(self._Z.T.copy(), self._targets.T.copy())
 
     def __call__(self, pairs: NeighborPairs) -> PairDifferences:
         gram, moment = (
@@ -314,10 +300,13 @@ class _RidgeOnPool:
             solutions[:, :, columns] = np.linalg.solve(system, moments[:, :, columns])
         return solutions, trusted
 
-    def _counted(self, pairs: NeighborPairs, products: Floats) -> tuple[Floats, Floats]:
+    def _counted(
+        self, pairs: NeighborPairs, products: Products
+    ) -> tuple[Floats, Floats]:
         """Gram matrices of a block as counts x products."""
         q = self._Z.shape[1]
-        upper, moments = np.split(pairs.count() @ products, [q * (q + 1) // 2], axis=1)
+        sums = products.sums(pairs.counts)
+        upper, moments = np.split(sums, [q * (q + 1) // 2], axis=1)
         return symmetric(upper, q), moments.reshape(pairs.n_databases, q, -1)
 
     def _gathered(self, records: NDArray[np.intp]) -> tuple[Floats, Floats]:

@@ -124,11 +124,11 @@ class DrawnRecords:
         Those that only one database of a pair has.
 
     draw_shared : callable
-        Returns those that both have, of shape (n_pairs, n_shared), in any order; or, if
-        none is there twice, a truth value for each record of the pool, of shape
-        (n_pairs, n_rows). Not asked for by queries whose differences do not depend on
-        them. It is called once at the most, and draws from `rng`, which `own` was drawn
-        with before.
+        Returns those that both have, of shape (n_pairs, n_shared), in any order; or how
+        often each record of the pool is there, of shape (n_pairs, n_rows): unsigned
+        integers, or truth values if none is there twice. Not asked for by queries whose
+        differences do not depend on them. It is called once at the most, and draws from
+        `rng`, which `own` was drawn with before.
 
     rng : numpy.random.Generator
         What puts them in random order, for queries that look at the order.
@@ -136,7 +136,7 @@ class DrawnRecords:
 
     pool: RecordPool
     own: NDArray[np.integer[Any]]
-    draw_shared: Callable[[], NDArray[np.integer[Any]] | NDArray[np.bool_]]
+    draw_shared: Callable[[], NDArray[Any]]
     rng: np.random.Generator
 
 
