@@ -96,6 +96,15 @@ class Query:
         """
         return False
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it is known that it answers alike when it is asked again.
+
+        Without random numbers, and without a change of itself. Where that is not known
+        it is asked twice about a sampled database.
+        """
+        return False
+
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         """Return the answer, of shape (n_outputs,)."""
         raise TypeError(f"{type(self).__name__} does not say what it computes.")

@@ -111,6 +111,10 @@ class LinearSVCQuery(Query):
         object.__setattr__(self, "intercept_scaling", scaling)
 
     @property
+    def is_repeatable(self) -> bool:
+        return True
+
+    @property
     def needs_y(self) -> bool:
         return True
 

@@ -118,6 +118,19 @@ class AverageDatabase(NamedTuple):
         return self.n_records / len(self.design)
 
     @property
+    def counts(self) -> Floats:
+        """The same for all records, as counts of one database."""
+        return np.full((1, len(self.design)), self.share)
+
+    @property
+    def answer(self) -> Floats:
+        """Its minimizer, as it would be released."""
+        theta, n_features = self.theta.copy(), len(self.center)
+        if self.fit_intercept:
+            theta[:, -1] -= theta[:, :n_features] @ self.center
+        return released(theta, n_features)
+
+    @property
     def fit_intercept(self) -> bool:
         """Whether the last column is that of an intercept."""
         return self.design.shape[1] > len(self.center)

@@ -188,6 +188,10 @@ class MomentsQuery(Query):
             raise ValueError(f"n_records must be at most 2**53, got {n_records!r}.")
 
     @property
+    def is_repeatable(self) -> bool:
+        return True
+
+    @property
     def needs_y(self) -> bool:
         """Whether there are targets."""
         return self.n_targets > 0

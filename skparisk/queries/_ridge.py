@@ -67,6 +67,10 @@ class RidgeQuery(Query):
     fit_intercept: bool = True
 
     @property
+    def is_repeatable(self) -> bool:
+        return True
+
+    @property
     def needs_y(self) -> bool:
         return True
 

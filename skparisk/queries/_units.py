@@ -56,6 +56,10 @@ class UnitsQuery(Query):
             raise ValueError(f"units must be powers of 2, got {self.units!r}.")
 
     @property
+    def is_repeatable(self) -> bool:
+        return True
+
+    @property
     def needs_y(self) -> bool:
         """As the model."""
         return True
