@@ -172,9 +172,9 @@ class PenaltyChooser:
         )
 
     def _public_records(self) -> RecordPool:
-        """Return all records of a table, or some of a law."""
+        """Return all records of a table in memory, or some of others."""
         if self._reference.whole is not None:
-            return self._reference.whole.numbers
+            return self._reference.whole.numbers.part()
         drawn = sample_database(self._reference, _DRAWN, self._database_seed, "numbers")
         return RecordPool(*drawn)
 

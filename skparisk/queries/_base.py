@@ -306,7 +306,7 @@ class MeanQuery(Query):
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         # np.mean adds row by row: this is the most that two means are off.
-        rounding = n_records * 2.0**-52 * np.abs(pool.X).max(axis=0)
+        rounding = n_records * 2.0**-52 * np.abs(pool.extent).max(axis=0)
 
         def differences(pairs: NeighborPairs) -> PairDifferences:
             removed = pool.X[pairs.removed]

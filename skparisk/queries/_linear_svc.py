@@ -38,6 +38,7 @@ from skparisk.queries._together import (
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
+from skparisk.reference._mapped import loaded
 
 __all__ = ["LOSSES", "LinearSVCQuery"]
 
@@ -191,7 +192,7 @@ class LinearSVCQuery(Query):
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         codes = pool_codes(pool, self.classes)
-        design = self._design(pool.X)
+        design = self._design(loaded(pool.X))
         batched: Differences = self._plain_differences
         largest = self.C * n_records * np.square(design).sum(axis=1).max()
         if largest <= _LARGEST:

@@ -26,6 +26,7 @@ from skparisk.queries._together import CLOSE, outward_differences
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
+from skparisk.reference._mapped import loaded
 
 __all__ = ["LogisticRegressionQuery"]
 
@@ -169,7 +170,7 @@ class LogisticRegressionQuery(Query):
         try:
             with np.errstate(all="ignore"):
                 average = AverageDatabase.of(
-                    pool.X,
+                    loaded(pool.X),
                     codes,
                     n_classes=len(self.classes),
                     C=self.C,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from skparisk.certificate._claim import PRIVATE_REFERENCE
 from skparisk.certificate._learning import Learning
 from skparisk.reference._domain import Domain
+from skparisk.reference._mapped import MappedNumbers
 from skparisk.reference._records import (
     Records,
     Schema,
@@ -23,6 +24,7 @@ from skparisk.reference._records import (
     n_rows,
     take_rows,
 )
+from skparisk.reference._rows import draw_few_distinct
 from skparisk.reference._sketch import RecordSketch
 
 __all__ = [
@@ -38,6 +40,8 @@ __all__ = [
 # How a query is given records: as they are, frames of numbers as arrays, or finite
 # numbers alone.
 Form: TypeAlias = Literal["given", "array", "numbers"]
+# Records of a file that are looked at all together, such as for a fit to all of them.
+_MOST_LOADED = 2**18
 
 
 def _read_only(records: Records) -> Records:
@@ -58,7 +62,9 @@ class RecordPool:
     Parameters
     ----------
     X : ndarray, sparse matrix or data frame of shape (n_rows, n_features)
-        The records; an array of shape (n_rows,) if they are texts.
+        The records; an array of shape (n_rows,) if they are texts. Numbers in a large
+        file are none of these: they are indexed by rows as an array is, and become one
+        by `numpy.asarray`.
 
     y : ndarray of shape (n_rows,) or (n_rows, n_targets), default=None
         Numbers, or labels.
@@ -87,6 +93,26 @@ class RecordPool:
         Labels are left out, as they are no numbers.
         """
         return self if self._numbers is None else self._numbers
+
+    @cached_property
+    def extent(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The least and the largest number of each column, of finite numbers."""
+        if isinstance(self.X, MappedNumbers):
+            return self.X.low, self.X.high
+        return self.X.min(axis=0), self.X.max(axis=0)
+
+    def part(self) -> RecordPool:
+        """Return as many records, drawn at random, as fit into memory with ease.
+
+        Itself, unless they are in a file.
+        """
+        in_file = isinstance(self.X, MappedNumbers) or isinstance(self.y, MappedNumbers)
+        if not in_file or self.n_rows <= _MOST_LOADED:
+            return self
+        # Always the same, so that what is learned from them does not depend on a seed.
+        rng = np.random.default_rng(self.n_rows)
+        rows = draw_few_distinct(self.n_rows, 1, _MOST_LOADED, rng)[0]
+        return RecordPool(*self.take(np.sort(rows)))
 
     # None stands for the pool itself, which would hold itself in memory.
     @cached_property

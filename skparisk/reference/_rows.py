@@ -25,6 +25,8 @@ _DENSE = 16
 # Rows that are stepped over one after the other.
 _FEW = 4
 _PLACES = 2**18
+# Of more rows no array has a place for each.
+_MOST_PLACES = 2**22
 # Lines from which on rows are only counted; so many draws of each row take longer than
 # to share them out among the rows.
 _LONG, _MANY = 2**15, 32
@@ -135,6 +137,10 @@ def draw_subsets(
     if _DENSE * length > n_rows:
         return _choose_by_coins(n_rows, own, length, rng)
     rows = np.empty((size, length), dtype=_number(n_rows))
+    if n_rows > _MOST_PLACES:
+        for line in rows:
+            line[:] = _draw_sorted(n_rows - n_own, length, rng)
+        return step_over(rows, own, n_rows)
     step = max(1, _PLACES // n_rows)
     for start in range(0, size, step):
         _fill_by_redrawing(rows[start : start + step], n_rows - n_own, rng)
@@ -178,6 +184,15 @@ def _choose_by_coins(
         state[drawn[mended]] ^= 1
         surplus -= np.sign(surplus) * np.bincount(lines[mended], minlength=size)
     return (state == 1).reshape(size, n_rows)
+
+
+def _draw_sorted(n_rows: int, length: int, rng: np.random.Generator) -> Rows:
+    """Return rows without replacement: what is drawn, and more for what is twice."""
+    rows = np.unique(draw_rows(n_rows, (length,), rng))
+    while len(rows) < length:
+        more = draw_rows(n_rows, (length - len(rows),), rng)
+        rows = np.unique(np.concatenate([rows, more]))
+    return rows
 
 
 def _fill_by_redrawing(rows: Rows, n_rows: int, rng: np.random.Generator) -> None:

@@ -16,6 +16,7 @@ from skparisk._validate import check_choice, check_flag
 from skparisk.certificate._rounding import ceil_text
 from skparisk.reference._base import RecordPool, RecordSource, Reference
 from skparisk.reference._domain import Domain
+from skparisk.reference._mapped import map_numbers
 from skparisk.reference._records import Schema, as_records, as_targets, n_rows
 from skparisk.reference._samplings import Bootstrap, Disjoint, LeaveOut, Split
 from skparisk.reference._sketch import RecordSketch
@@ -80,7 +81,8 @@ class TableReference(Reference):
 
     Immutable: cloning returns the same object, so that a table is never copied.
     Nor are an array of floats, a data frame and a sparse matrix in CSR copied when they
-    are given; do not change them afterwards.
+    are given; do not change them afterwards. Numbers in a file that is mapped to memory
+    (`numpy.memmap`) stay there: :doc:`/large_tables`.
 
     Parameters
     ----------
@@ -178,7 +180,9 @@ class TableReference(Reference):
                 "are the ends of, and would not be one of them any more. Declare "
                 "ranges with a SchemaReference, or use sampling='split'."
             )
-        records = as_records(X, "X of the reference")
+        name = "X of the reference"
+        records = map_numbers(X, name) if np.ndim(X) == 2 else None
+        records = as_records(X, name) if records is None else records
         if n_rows(records) < 2:
             raise ValueError(
                 "A reference needs at least 2 records to show what one record "
@@ -275,6 +279,15 @@ class TableReference(Reference):
         other = copy.copy(self)
         other.pool = pool
         other._schema = self._schema if schema is None else schema
+        return other
+
+    def _part(self) -> Self:
+        """Return rows that are drawn from it, if it is in a file; known as all of it."""
+        pool = self.pool.part()
+        if pool is self.pool:
+            return self
+        other = self._with(pool)
+        other.sketch = self.sketch
         return other
 
     def _declare(self, domain: Domain, sketch: RecordSketch, note: str) -> None:
@@ -403,7 +416,10 @@ class TableReference(Reference):
 
 def _check_targets(y: Any, n_records: int) -> NDArray[Any] | None:
     """Return targets of a table, as many as it has records."""
-    targets = None if y is None else as_targets(y, "y of the reference")
+    name = "y of the reference"
+    targets: Any = map_numbers(y, name)
+    if targets is None or targets.has_nan:
+        targets = None if y is None else as_targets(y, name)
     if targets is not None and len(targets) != n_records:
         raise ValueError(
             "X and y of a reference must have the same number of rows, got "
