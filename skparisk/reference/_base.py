@@ -24,7 +24,7 @@ from skparisk.reference._records import (
     n_rows,
     take_rows,
 )
-from skparisk.reference._rows import draw_few_distinct
+from skparisk.reference._rows import draw_subsets, listed
 from skparisk.reference._sketch import RecordSketch
 
 __all__ = [
@@ -111,7 +111,8 @@ class RecordPool:
             return self
         # Always the same, so that what is learned from them does not depend on a seed.
         rng = np.random.default_rng(self.n_rows)
-        rows = draw_few_distinct(self.n_rows, 1, _MOST_LOADED, rng)[0]
+        none = np.empty((1, 0), dtype=np.intp)
+        (rows,) = listed(draw_subsets(self.n_rows, none, _MOST_LOADED, rng))
         return RecordPool(*self.take(np.sort(rows)))
 
     # None stands for the pool itself, which would hold itself in memory.

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 _LEAST_BYTES = 2**24
 # Numbers of a stretch that is gone through, and rows that are looked up, before their
 # pages are given back: the system brings in 64 kB around each of these.
-_NUMBERS_AT_ONCE, _ROWS_AT_ONCE = 2**20, 2**10
+_NUMBERS_AT_ONCE, _ROWS_AT_ONCE = 2**20, 2**8
 
 
 @dataclass(frozen=True, eq=False)

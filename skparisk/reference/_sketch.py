@@ -64,19 +64,30 @@ class RecordSketch:
     @classmethod
     def of(cls, X: Records, y: NDArray[Any] | None = None) -> Self:
         """Return the sketch of records, and of targets or labels if there are any."""
-        n_records = n_rows(X)
-        kept, of_both, ordered = _smallest([]), _smallest([]), 0
         # Some rows at a time, as there may be more hashes than there is memory.
-        for start in range(0, n_records, _ROWS_PER_BLOCK):
-            rows = slice(start, min(start + _ROWS_PER_BLOCK, n_records))
-            features = _row_hashes(take_rows(X, rows))
-            places = np.arange(2 * rows.start + 1, 2 * rows.stop, 2, dtype=np.uint64)
-            ordered += int(_mixed(features * places).sum(dtype=np.uint64))
-            kept = _smallest([kept, features])
-            if y is not None:
-                both = features * _MULTIPLIER + _row_hashes(take_rows(y, rows))
-                of_both = _smallest([of_both, _mixed(both)])
-        return cls(n_records, ordered % 2**64, kept, None if y is None else of_both)
+        size, sketch = n_rows(X), cls.empty(y is not None)
+        for start in range(0, size, _ROWS_PER_BLOCK):
+            rows = slice(start, min(start + _ROWS_PER_BLOCK, size))
+            sketch = sketch.followed_by(take_rows(X, rows), take_rows(y, rows))
+        return sketch
+
+    @classmethod
+    def empty(cls, with_targets: bool) -> Self:
+        """Return the sketch of no rows, with or without targets."""
+        return cls(0, 0, _smallest([]), _smallest([]) if with_targets else None)
+
+    def followed_by(self, X: Records, y: NDArray[Any] | None) -> Self:
+        """Return the sketch of its rows, and then these."""
+        features, start = _row_hashes(X), self.n_rows
+        stop = start + len(features)
+        places = np.arange(2 * start + 1, 2 * stop, 2, dtype=np.uint64)
+        ordered = self.ordered + int(_mixed(features * places).sum(dtype=np.uint64))
+        records = self.records
+        if records is not None:
+            both = features * _MULTIPLIER + _row_hashes(y)
+            records = _smallest([records, _mixed(both)])
+        kept = _smallest([self.features, features])
+        return type(self)(stop, ordered % 2**64, kept, records)
 
     def overlaps(self, other: RecordSketch) -> bool:
         """Tell if two tables have records in common that chance cannot explain.
