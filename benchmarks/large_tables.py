@@ -48,7 +48,7 @@ Data = tuple[np.ndarray, np.ndarray]
 
 
 def table(n_rows: int, n_features: int, seed: int, classes: bool) -> Data:
-    """Return normal features, and targets that depend on them, or whether these are > 0."""
+    """Return normal features, and targets that depend on them, or classes."""
     rng = np.random.default_rng([seed, n_features])
     X = rng.normal(size=(n_rows, n_features))
     coef = np.random.default_rng(n_features).normal(size=n_features)

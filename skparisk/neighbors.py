@@ -145,7 +145,7 @@ class NeighborPairs:
         return self._drawn.draw_shared()
 
     @cached_property
-    def members(self) -> NDArray[np.intp]:
+    def members(self) -> NDArray[Any]:
         shared = listed(self._shared)
         # Short where the pool allows it: they are many, and most are only gone through.
         members = np.empty((self.n_databases, self.n_records), dtype=shared.dtype)

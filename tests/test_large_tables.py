@@ -1,4 +1,4 @@
-"""References that are not in memory: files that are mapped to it, and blocks of rows."""
+"""References that are not in memory: files mapped to it, and blocks of rows."""
 
 import multiprocessing
 import resource
@@ -72,7 +72,9 @@ def test_pairs_of_a_file_are_those_of_the_same_rows_in_memory(
     table = in_file(tmp_path, rows)
     X, y = table[:, :3], table[:, 3]
     found = fitted(QUERIES[name], X, y)
-    expected = fitted(QUERIES[name], rows[:, :3].astype(float), rows[:, 3].astype(float))
+    expected = fitted(
+        QUERIES[name], rows[:, :3].astype(float), rows[:, 3].astype(float)
+    )
     np.testing.assert_array_equal(found.differences_, expected.differences_)
     assert found.certificate_ == expected.certificate_
     assert isinstance(TableReference(X, y).pool.X, MappedNumbers)
@@ -106,7 +108,11 @@ def test_rows_are_looked_up_as_those_of_an_array(tmp_path):
     table = in_file(tmp_path, ROWS.astype(np.float32))
     numbers = MappedNumbers.of(table, "X")
     expected = ROWS.astype(np.float32).astype(float)
-    assert (numbers.shape, len(numbers), numbers.size) == (ROWS.shape, N_ROWS, ROWS.size)
+    assert (numbers.shape, len(numbers), numbers.size) == (
+        ROWS.shape,
+        N_ROWS,
+        ROWS.size,
+    )
     rng = np.random.default_rng(0)
     for rows in (
         slice(10, 30),
@@ -148,7 +154,7 @@ def test_numbers_that_are_not_finite_are_refused_wherever_they_are(
     rows = ROWS.copy()
     rows[-1, column] = wrong
     table = in_file(tmp_path, rows)
-    with pytest.raises(ValueError, match="NaN|infinity"):
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
         fitted(MeanQuery(), table[:, :3], table[:, 3]).fit(PRIVATE[:, :3])
 
 
@@ -200,7 +206,10 @@ def test_rows_of_a_huge_table_are_drawn_without_replacement(seed, monkeypatch):
 
 
 def blocks_of(rows, size):
-    return ((part[:, :3], part[:, 3]) for part in np.split(rows, range(size, len(rows), size)))
+    return (
+        (part[:, :3], part[:, 3])
+        for part in np.split(rows, range(size, len(rows), size))
+    )
 
 
 def test_rows_of_blocks_do_not_depend_on_how_they_are_cut():

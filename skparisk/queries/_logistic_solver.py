@@ -21,7 +21,7 @@ __all__ = ["AverageDatabase", "minimizer", "penalty_shares", "released"]
 
 _MOST_STEPS = 500
 _MOST_EXPONENT = 1000
-# Of so many records one is taken to begin with, if these are enough, also of each class.
+# Of so many records one is taken to begin with, if that is enough, also of each class.
 _SKIPPED, _FEWEST, _OF_EACH = 8, 2**12, 2**6
 # Steps that move scores by less are next to the end; curvature changes by no more than
 # that share, and is taken as it was.

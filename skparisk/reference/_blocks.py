@@ -31,9 +31,7 @@ class DrawnRows(NamedTuple):
     sketch: RecordSketch
 
 
-def draw_from_blocks(
-    blocks: Iterable[Any], most: int, random_state: np.random.RandomState
-) -> DrawnRows:
+def draw_from_blocks(blocks: Iterable[Any], most: int, random_state: Any) -> DrawnRows:
     """Return so many rows of blocks, without replacement, all equally likely.
 
     Each row draws a number, and those with the smallest ones are kept: what is kept
@@ -77,7 +75,9 @@ def _followed_by(
     if not len(new):  # mostly, after many blocks
         return kept
     X, y = (
-        None if after is None else concatenate([take_rows(before, old), take_rows(after, new)])
+        None
+        if after is None
+        else concatenate([take_rows(before, old), take_rows(after, new)])
         for before, after in zip(kept, block, strict=True)
     )
     return X, y

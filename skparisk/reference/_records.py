@@ -109,9 +109,7 @@ def as_records(X: Any, name: str = "X") -> Records:
     return array
 
 
-def as_numbers(
-    records: Records, name: str, *, allow_nan: bool = False
-) -> Any:
+def as_numbers(records: Records, name: str, *, allow_nan: bool = False) -> Any:
     """Return records as an array of finite numbers; NaN is left if it is allowed.
 
     Numbers in a file stay there.

@@ -70,10 +70,10 @@ def _draw_counts(n_rows: int, length: int, rng: np.random.Generator) -> NDArray[
     return totals
 
 
-def listed(drawn: Rows | NDArray[np.bool_]) -> Rows:
+def listed(drawn: NDArray[Any]) -> Rows:
     """Return the rows of each line, also if these are counted or marked."""
     if drawn.dtype.kind == "i":
-        return drawn
+        return np.asarray(drawn)
     n_rows = drawn.shape[1]
     rows = np.arange(n_rows, dtype=_number(n_rows))
     return np.stack([rows.repeat(line.astype(np.intp)) for line in drawn])

@@ -345,7 +345,7 @@ class TableReference(Reference):
         return other
 
     def _part(self) -> Self:
-        """Return rows that are drawn from it, if it is in a file; known as all of it."""
+        """Return rows drawn from it, if it is in a file; known as all of it."""
         pool = self.pool.part()
         if pool is self.pool:
             return self

@@ -419,8 +419,9 @@ def check_repeatable(
 ) -> Asked:
     """Refuse a query that answers the same database differently when asked twice.
 
-    Unless it is known to answer alike. It is asked about a sampled database; about another if it has no answer to one. If
-    it has none to several, the last reason is shown, unless the reference is private.
+    Unless it is known to answer alike. It is asked about a sampled database; about
+    another if it has no answer to one. If it has none to several, the last reason is
+    shown, unless the reference is private.
     """
     root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
     failure: Exception | None = None
