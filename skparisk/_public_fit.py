@@ -84,7 +84,7 @@ class PublicFit:
         form: Form = (
             "array" if Schema.of(data.features).container == "array" else "given"
         )
-        pool = table.pool.in_form(form if query.any_table else "numbers")
+        pool = table.pool.in_form(form if query.any_table else "numbers").part()
         y = pool.y if query.needs_y else None
         return cls(query, pool.X, y, n_records, usual)
 

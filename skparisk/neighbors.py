@@ -15,7 +15,7 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.reference import DrawnRecords, RecordSource, Reference
 from skparisk.reference._base import Form, RecordPool
 from skparisk.reference._records import Records
-from skparisk.reference._rows import draw_few_distinct
+from skparisk.reference._rows import draw_few_distinct, listed
 
 __all__ = [
     "Database",
@@ -26,7 +26,7 @@ __all__ = [
 
 Database: TypeAlias = tuple[Records, NDArray[Any] | None]
 
-_RECORDS_PER_BLOCK = 2**21
+_RECORDS_PER_BLOCK = 2**23
 _MOST_PAIRS_PER_BLOCK = 64
 _COUNTS_IN_CACHE = 2**16
 
@@ -67,8 +67,11 @@ class NeighborPairs:
         Indices of the records of the first databases: the last r are those that are
         removed, and the others are in any order. It takes less time than `records`.
 
+    counts : ndarray of shape (m, n_rows)
+        How often each record of the pool is in the first databases.
+
     records : ndarray of shape (m, n_records)
-        The same in a random order, in which those that change are at `changed`.
+        The same as `members` in a random order, with those that change at `changed`.
 
     changed : ndarray of shape (n_pairs,)
         Position of the record that the second database does not have.
@@ -110,10 +113,10 @@ class NeighborPairs:
         rng = np.random.default_rng(0)  # not used: the order is known
         drawn = DrawnRecords(pool, own, lambda: records, rng)
         pairs = cls(drawn, changed[:, None], records.shape[1])
-        pairs.records = pairs._shared = records
-        pairs.members = records.copy()
+        pairs.records, pairs.members = records, records.copy()
         pairs.members[lines, changed] = records[:, -1]
         pairs.members[:, -1] = own[:, 0]
+        pairs._shared = pairs.members[:, :-1]
         return pairs
 
     def __len__(self) -> int:
@@ -142,21 +145,26 @@ class NeighborPairs:
         return self._drawn.draw_shared()
 
     @cached_property
-    def members(self) -> NDArray[np.intp]:
-        shared = self._shared
-        if shared.dtype == np.bool_:
-            places = np.flatnonzero(shared).reshape(self.n_databases, -1)
-            shared = places - np.arange(0, shared.size, shared.shape[1])[:, None]
-        members = np.empty((self.n_databases, self.n_records), dtype=np.intp)
+    def members(self) -> NDArray[Any]:
+        shared = listed(self._shared)
+        # Short where the pool allows it: they are many, and most are only gone through.
+        members = np.empty((self.n_databases, self.n_records), dtype=shared.dtype)
         members[:, : -self.n_neighbors] = shared
         members[:, -self.n_neighbors :] = self._left
         return members
 
-    def count(self) -> NDArray[np.float64]:
-        """Return how often each record of the pool is in the first databases."""
-        if self._shared.dtype != np.bool_:
-            return count_rows(self.members, self.pool.n_rows)
-        counts = self._shared.astype(np.float64)  # none of it is there twice
+    @property
+    def counted(self) -> bool:
+        """Whether it takes less time to look at `counts` than at `members`."""
+        return bool(self._shared.dtype.kind == "u")
+
+    @cached_property
+    def counts(self) -> NDArray[np.float64]:
+        """How often each record of the pool is in the first databases."""
+        if self._shared.dtype.kind == "i":
+            counts = count_rows(self._shared, self.pool.n_rows)
+        else:
+            counts = self._shared.astype(np.float64)
         counts[np.arange(self.n_databases)[:, None], self._left] += 1
         return counts
 
@@ -282,10 +290,8 @@ def sample_database(
     """Draw one database from a reference, of records that pairs may share."""
     rng = np.random.default_rng(seed)
     drawn = reference.bind(1, n_shared=n_records, n_own=0, seed=seed).draw(0, 1, rng)
-    pool, shared = _in_form(drawn, form).pool, drawn.draw_shared()[0]
-    rows = np.flatnonzero(shared) if shared.dtype == np.bool_ else shared
-    rows = rng.permutation(rows)
-    return pool.take(rows)
+    pool, (shared,) = _in_form(drawn, form).pool, listed(drawn.draw_shared())
+    return pool.take(rng.permutation(shared))
 
 
 def _in_form(drawn: DrawnRecords, form: Form) -> DrawnRecords:

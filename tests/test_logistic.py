@@ -355,7 +355,8 @@ def test_differences_are_those_of_answers_one_by_one(
     query = make_query(n_classes, 0.1, fit_intercept)
     pairs = pairs_from(X, y, n_records=250, relation=relation)
     assert query.differences(pairs).shape[0] == 6
-    assert refits == [250]  # the one that tells how exact the solver is
+    # The one that tells how exact the solver is, unless all of the pool was solved.
+    assert refits == [250] * (n_rows >= 250)
     assert_contract(query, pairs)
 
 

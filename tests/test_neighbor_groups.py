@@ -77,7 +77,7 @@ def test_neighbors_of_a_database_differ_from_it_in_another_record_each(
     np.testing.assert_array_equal(
         np.sort(pairs.members, axis=1), np.sort(pairs.records, axis=1)
     )
-    counts = pairs.count()
+    counts = pairs.counts
     assert (counts.sum(axis=1) == N).all()
     for i in range(15):
         (X, _), (other, _) = pairs.databases(i)

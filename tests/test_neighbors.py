@@ -195,7 +195,7 @@ def test_records_are_in_random_order(sampling, relation, seed):
     lines = np.arange(len(pairs))
     assert (pairs.records[lines, pairs.changed] == pairs.removed).all()
     assert (np.sort(pairs.members, axis=1) == np.sort(pairs.records, axis=1)).all()
-    counts = pairs.count()
+    counts = pairs.counts
     assert counts.sum(axis=1).tolist() == [3] * len(pairs)
     assert (counts[lines[:, None], pairs.records] == 1).all()
 
@@ -282,13 +282,13 @@ def test_a_function_gets_new_records_in_each_block():
 
 
 def test_blocks_are_bounded_and_depend_on_the_size_only():
-    """A block never holds more than 64 pairs, nor two million records if it can."""
-    assert block_size(1) == block_size(1000) == block_size(2**15) == 64
-    assert block_size(2**15 + 1) == 63
-    assert block_size(2**21) == block_size(2**21 + 1) == block_size(2**30) == 1
+    """A block never holds more than 64 pairs, nor 2**23 records if it can."""
+    assert block_size(1) == block_size(1000) == block_size(2**17) == 64
+    assert block_size(2**17 + 1) == 63
+    assert block_size(2**23) == block_size(2**23 + 1) == block_size(2**30) == 1
     for n_records in (1, 7, 999, 23_600, 10**6):
         assert isinstance(block_size(n_records), int)
-        assert block_size(n_records) * n_records <= 2**21
+        assert block_size(n_records) * n_records <= 2**23
 
 
 def test_records_of_one_database_only_are_two_if_one_is_replaced():

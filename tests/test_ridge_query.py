@@ -17,7 +17,7 @@ from scipy.linalg import LinAlgWarning
 from sklearn.linear_model import Ridge
 
 from skparisk.neighbors import NeighborPairs
-from skparisk.queries import PairDifferences, RidgeQuery, _ridge, _together
+from skparisk.queries import PairDifferences, RidgeQuery, _products, _ridge, _together
 from skparisk.reference import TableReference, as_reference
 from skparisk.reference._base import RecordPool
 
@@ -513,16 +513,18 @@ def test_blocks_are_formed_in_parts(monkeypatch):
         assert parts == pytest.approx(whole, rel=1e-12, abs=1e-14)
 
 
-def test_products_that_do_not_fit_are_gathered(monkeypatch):
-    """Memory is bounded: a pool with too many products is not multiplied out."""
+@pytest.mark.parametrize("size", [5, 20])
+def test_products_that_do_not_fit_are_made_in_parts(size, monkeypatch):
+    """Memory is bounded: a pool with too many products is never multiplied out."""
     X, y = records_of(independent, 60, np.random.default_rng(1))
-    pairs = pairs_from(TableReference(X, y), n_records=50, relation="replace-one")
-    counted = RidgeQuery().differences(pairs)
-    monkeypatch.setattr(_together, "_MOST_BYTES", 480)
-    monkeypatch.delattr(_ridge._RidgeOnPool, "_counted")
-    assert RidgeQuery().differences(pairs) == pytest.approx(
-        counted, rel=1e-12, abs=1e-14
+    pairs = pairs_from(
+        TableReference(X, y), n_records=50, relation="replace-one", size=size
     )
+    kept = RidgeQuery().differences(pairs)
+    monkeypatch.setattr(_together, "_MOST_BYTES", 480)
+    monkeypatch.setattr(_products, "_IN_CACHE", 2000)
+    monkeypatch.delattr(_products.Products, "_kept")
+    assert RidgeQuery().differences(pairs) == pytest.approx(kept, rel=1e-12, abs=1e-14)
 
 
 def test_differences_called_twice_are_the_same():

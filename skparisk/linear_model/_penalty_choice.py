@@ -42,6 +42,9 @@ USUAL_PENALTY = 1.0
 _FOLDS = 5
 # Each of about six candidates gets this share of the pairs of a fit.
 _SHARE_OF_PAIRS, _FEWEST_PAIRS, _MOST_PAIRS = 8, 24, 1000
+# Databases of so many records differ little in how far their neighbors are, so that
+# each may have several of them.
+_LARGE, _NEIGHBORS = 2**12, 5
 _DRAWS = 64
 _STEPS = 2**20
 # Records that are drawn from a law, and of a table that are fitted or scored in a fold.
@@ -169,9 +172,9 @@ class PenaltyChooser:
         )
 
     def _public_records(self) -> RecordPool:
-        """Return all records of a table, or some of a law."""
+        """Return all records of a table in memory, or some of others."""
         if self._reference.whole is not None:
-            return self._reference.whole.numbers
+            return self._reference.whole.numbers.part()
         drawn = sample_database(self._reference, _DRAWN, self._database_seed, "numbers")
         return RecordPool(*drawn)
 
@@ -183,6 +186,10 @@ class PenaltyChooser:
         self._n_pairs = int(
             np.clip(given // _SHARE_OF_PAIRS, _FEWEST_PAIRS, _MOST_PAIRS)
         )
+        assert self._n_records is not None
+        large = min(self._n_records, pool.n_rows) >= _LARGE
+        self._n_neighbors = _NEIGHBORS if large else 1
+        self._n_pairs -= self._n_pairs % self._n_neighbors
         self._terms, self._excess = _agree(source, 2 * self._n_pairs)
         self._classes = getattr(self._query, "classes", None)
         self._folds = [
@@ -263,6 +270,7 @@ class PenaltyChooser:
                 n_jobs=source.n_jobs,
                 entropy=check_random_state(self._pairs_seed, "random_state").bytes(16),
                 verbose=0,
+                n_neighbors=self._n_neighbors,
             )
             # Twice the same pairs: a shape that is learned on half of so few would be
             # far from the one of all, and these calibrate nothing that is released.

@@ -73,6 +73,7 @@ def shrunk_moments(
     size = np.sum(moments**2)
     spread = size - n_columns * mean**2
     n_telling = n_rows if n_independent is None else min(n_rows, max(n_independent, 1))
-    error = (np.mean(np.sum(values**2, axis=1) ** 2) - size) / n_telling
+    lengths = np.einsum("ij,ij->i", values, values)
+    error = (np.mean(lengths**2) - size) / n_telling
     share = min(1.0, max(error, 0.0) / spread) if spread > 0 else 0.0
     return (1 - share) * moments + share * mean * np.eye(n_columns)

@@ -96,6 +96,15 @@ class Query:
         """
         return False
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it is known that it answers alike when it is asked again.
+
+        Without random numbers, and without a change of itself. Where that is not known
+        it is asked twice about a sampled database.
+        """
+        return False
+
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         """Return the answer, of shape (n_outputs,)."""
         raise TypeError(f"{type(self).__name__} does not say what it computes.")
@@ -297,7 +306,7 @@ class MeanQuery(Query):
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         # np.mean adds row by row: this is the most that two means are off.
-        rounding = n_records * 2.0**-52 * np.abs(pool.X).max(axis=0)
+        rounding = n_records * 2.0**-52 * np.abs(pool.extent).max(axis=0)
 
         def differences(pairs: NeighborPairs) -> PairDifferences:
             removed = pool.X[pairs.removed]

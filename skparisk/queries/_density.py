@@ -17,6 +17,7 @@ from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
+from skparisk.reference._mapped import loaded
 
 __all__ = [
     "KERNELS",
@@ -203,15 +204,16 @@ class DensityQuery(Query):
         return self._mean(len(X), lambda rows: self._contributions(X[rows]))
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        self._check_width(pool.X)
-        for column, (low, high) in zip(pool.X.T, self.bounds, strict=True):
+        X = loaded(pool.X)
+        self._check_width(X)
+        for column, (low, high) in zip(X.T, self.bounds, strict=True):
             if column.min() < low or column.max() > high:
                 raise ValueError(
                     "The records of the reference must be within the bounds "
                     f"{self.bounds}, got a feature that ranges from {column.min()} to "
                     f"{column.max()} where ({low}, {high}) is allowed."
                 )
-        return _DensityOnPool(self, pool.X, n_records)
+        return _DensityOnPool(self, X, n_records)
 
     def clip(self, X: Floats) -> Floats:
         """Return records within the bounds.

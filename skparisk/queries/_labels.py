@@ -94,11 +94,15 @@ def _lack_classes(
     pairs: NeighborPairs, codes: NDArray[np.intp], n_classes: int
 ) -> NDArray[np.bool_]:
     """Return which classes a database of each pair lacks, (n_pairs, n_classes)."""
-    few = codes[pairs.members[:, : _FIRST_RECORDS * n_classes]]
-    # Two records of a class among a few are at least one in both databases.
-    if all(((few == code).sum(axis=1) >= 2).all() for code in range(n_classes)):
-        return np.zeros((len(pairs), n_classes), dtype=bool)
-    first = count_rows(codes[pairs.members], n_classes)[pairs.database]
+    if pairs.counted:
+        of_class = codes[:, None] == np.arange(n_classes)
+        first = (pairs.counts @ of_class)[pairs.database]
+    else:
+        few = codes[pairs.members[:, : _FIRST_RECORDS * n_classes]]
+        # Two records of a class among a few are at least one in both databases.
+        if all(((few == code).sum(axis=1) >= 2).all() for code in range(n_classes)):
+            return np.zeros((len(pairs), n_classes), dtype=bool)
+        first = count_rows(codes[pairs.members], n_classes)[pairs.database]
     second = first.copy()
     rows = np.arange(len(pairs))
     second[rows, codes[pairs.removed]] -= 1

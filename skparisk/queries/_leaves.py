@@ -22,6 +22,7 @@ from skparisk.queries._row_wise import answer_each, is_row_wise, transform_each
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
+from skparisk.reference._mapped import loaded
 
 __all__ = ["LeafQuery", "Leaves"]
 
@@ -256,7 +257,7 @@ class LeafQuery(Query):
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         if pool.y is None:
             raise ValueError("The query needs targets, but the reference has none (y).")
-        cells, added = self._place(pool.X, pool.y)
+        cells, added = self._place(loaded(pool.X), loaded(pool.y))
 
         def differences(pairs: NeighborPairs) -> PairDifferences:
             shape = (len(pairs), self.leaves.n_cells, added.shape[1])

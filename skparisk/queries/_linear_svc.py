@@ -29,10 +29,16 @@ from skparisk.queries._linear_svc_solver import (
     minimize_squared_hinge,
     solve_squared_hinge,
 )
-from skparisk.queries._together import Floats, outward_differences, products_pay
+from skparisk.queries._together import (
+    Floats,
+    counts_pay,
+    fits,
+    outward_differences,
+)
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
+from skparisk.reference._mapped import loaded
 
 __all__ = ["LOSSES", "LinearSVCQuery"]
 
@@ -104,6 +110,10 @@ class LinearSVCQuery(Query):
         check_flag(self.fit_intercept, "fit_intercept")
         scaling = check_positive(self.intercept_scaling, "intercept_scaling")
         object.__setattr__(self, "intercept_scaling", scaling)
+
+    @property
+    def is_repeatable(self) -> bool:
+        return True
 
     @property
     def needs_y(self) -> bool:
@@ -182,7 +192,7 @@ class LinearSVCQuery(Query):
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         codes = pool_codes(pool, self.classes)
-        design = self._design(pool.X)
+        design = self._design(loaded(pool.X))
         batched: Differences = self._plain_differences
         largest = self.C * n_records * np.square(design).sum(axis=1).max()
         if largest <= _LARGEST:
@@ -242,7 +252,8 @@ class _LinearSVCOnPool:
         self._signed = query.problems(design[kept], codes[kept])
         n_rows, q = len(kept), design.shape[1]
         self._shared = None
-        if products_pay(n_rows, n_records, 8 * n_rows * q * (q + 1) // 2):
+        n_bytes = 8 * n_rows * q * (q + 1) // 2
+        if counts_pay(n_rows, n_records) and fits(n_bytes):
             products = Rows.products(design[kept])
             self._shared = [Rows(Z, products) for Z in self._signed]
         step = max(1, len(design) // (_ROWS_FOR_START * n_records))

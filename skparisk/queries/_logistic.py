@@ -26,6 +26,7 @@ from skparisk.queries._together import CLOSE, outward_differences
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
+from skparisk.reference._mapped import loaded
 
 __all__ = ["LogisticRegressionQuery"]
 
@@ -89,6 +90,10 @@ class LogisticRegressionQuery(Query):
         object.__setattr__(self, "classes", check_classes(self.classes))
         object.__setattr__(self, "C", check_positive(self.C, "C"))
         check_flag(self.fit_intercept, "fit_intercept")
+
+    @property
+    def is_repeatable(self) -> bool:
+        return True
 
     @property
     def needs_y(self) -> bool:
@@ -160,11 +165,12 @@ class LogisticRegressionQuery(Query):
         if len(np.unique(codes)) < len(self.classes):
             return None
         n_columns = pool.X.shape[1] + self.fit_intercept
-        cheapest = _cheapest(n_records, len(self.classes) - 1, n_columns)
+        n_looked_at = min(n_records, pool.n_rows)
+        cheapest = _cheapest(n_looked_at, len(self.classes) - 1, n_columns)
         try:
             with np.errstate(all="ignore"):
                 average = AverageDatabase.of(
-                    pool.X,
+                    loaded(pool.X),
                     codes,
                     n_classes=len(self.classes),
                     C=self.C,
@@ -174,15 +180,37 @@ class LogisticRegressionQuery(Query):
                 solver = cheapest(average)
         except np.linalg.LinAlgError:
             return None
-        # What is released comes from another solver: compare the two where it is cheap,
-        # on a database of records from all over the pool (whose classes may be sorted).
-        records = np.linspace(0, len(codes) - 1, n_records).astype(np.intp)[None]
-        pair = NeighborPairs.of(pool, records, np.zeros(1, np.intp), records[:, 0])
+        return solver if self._agrees(solver, average, pool) else None
+
+    def _agrees(
+        self,
+        solver: PoolSolver | PoolDescent,
+        average: AverageDatabase,
+        pool: RecordPool,
+    ) -> bool:
+        """Tell if answers are those of the other solver, from which the releases come.
+
+        On one database: the average one, whose answer is known, if databases are larger
+        than the pool, and else one of records from all over the pool (whose classes may
+        be sorted).
+        """
+        n_records, n_rows = average.n_records, pool.n_rows
         with np.errstate(all="ignore"):
-            own, _, proven = solver(pair)
-        answer = self(*next(pair.databases(0)))
+            if n_records > n_rows:
+                swap = np.zeros((1, 1), dtype=np.intp)  # with itself
+                own, _, proven = solver.solve(
+                    solver.records, average.counts, swap, swap
+                )
+                answer = average.answer
+            else:
+                records = np.linspace(0, n_rows - 1, n_records).astype(np.intp)[None]
+                pair = NeighborPairs.of(
+                    pool, records, np.zeros(1, np.intp), records[:, 0]
+                )
+                own, _, proven = solver(pair)
+                answer = self(*next(pair.databases(0)))
         exact = np.abs(own[0] - answer).max() <= CLOSE * np.abs(own).max()
-        return solver if exact and proven.all() else None
+        return bool(exact and proven.all())
 
 
 # Evaluations of all second derivatives that a database takes, or else products with

@@ -18,7 +18,7 @@ from skparisk.queries._logistic_records import (
     gathered,
 )
 from skparisk.queries._logistic_solver import AverageDatabase, penalty_shares, released
-from skparisk.queries._together import CLOSE, Floats, products_pay
+from skparisk.queries._together import CLOSE, Floats, counts_pay
 
 __all__ = ["PoolDescent"]
 
@@ -42,7 +42,7 @@ class PoolDescent:
     """
 
     def __init__(self, average: AverageDatabase) -> None:
-        theta, penalty, share = average.theta, average.penalty, average.share
+        theta, penalty = average.theta, average.penalty
         design, of_class = average.design, average.of_class
         self._center = average.center
         n_rows, self._n_features = len(design), len(self._center)
@@ -54,37 +54,37 @@ class PoolDescent:
         )
         self._rounding = 2.0**-50 * average.canceling
         curving = np.asarray(np.kron(self._shares, np.diag(penalty)), dtype=np.float64)
-        self._records: OwnRecords | SharedRecords
+        self.records: OwnRecords | SharedRecords
         shared = SharedRecords(design, of_class, of_class, curving)
-        counts = np.full((1, n_rows), share)
+        counts = average.counts
         curvature = shared.derivatives(counts, np.zeros((1, theta.size)), theta[None])
         self._inverse = np.linalg.inv(curvature[1][0]).astype(np.float32)
-        self._records = shared
-        if not products_pay(n_rows, average.n_records, 0):
+        self.records = shared
+        if not counts_pay(n_rows, average.n_records):
             own = of_class[None]
-            self._records = OwnRecords(design[None], own, own, curving)
+            self.records = OwnRecords(design[None], own, own, curving)
 
     def __call__(
         self, pairs: NeighborPairs
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Return the answers of both databases of each pair, and which are proven."""
-        records, n_rows = self._records, pairs.n_records
+        records, n_rows = self.records, pairs.n_records
         if isinstance(records, SharedRecords):
-            counts, n_rows = pairs.count(), len(records.Z)
+            counts, n_rows = pairs.counts, len(records.Z)
         step = max(1, _TOGETHER // (n_rows * len(self._start)))
         solved = []
         for start in range(0, pairs.n_databases, step):
             part = slice(start, start + step)
             if isinstance(records, OwnRecords):
-                solved.append(self._solve(*gathered(records, pairs, part)))
+                solved.append(self.solve(*gathered(records, pairs, part)))
                 continue
             removed, added = pairs.swaps
             added = None if added is None else added[part]
-            solved.append(self._solve(records, counts[part], removed[part], added))
+            solved.append(self.solve(records, counts[part], removed[part], added))
         first, second, proven = map(np.concatenate, zip(*solved, strict=True))
         return first, second, proven
 
-    def _solve(
+    def solve(
         self,
         records: Records,
         counts: Floats,

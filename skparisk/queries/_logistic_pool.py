@@ -17,7 +17,7 @@ from skparisk.queries._logistic_records import (
     gathered,
 )
 from skparisk.queries._logistic_solver import AverageDatabase, penalty_shares, released
-from skparisk.queries._together import CLOSE, Floats, products_pay
+from skparisk.queries._together import CLOSE, Floats, counts_pay
 
 __all__ = ["PoolSolver"]
 
@@ -44,11 +44,11 @@ class PoolSolver:
     """
 
     def __init__(self, average: AverageDatabase) -> None:
-        theta, penalty, share = average.theta, average.penalty, average.share
+        theta, penalty = average.theta, average.penalty
         design, center, of_class = average.design, average.center, average.of_class
         n_rows, self._n_features = len(design), len(center)
         p = expected_counts(theta @ -design.T, 1.0)
-        weights = share * (p * (1 - p)).mean(axis=0)
+        weights = average.share * (p * (1 - p)).mean(axis=0)
         factor = np.linalg.cholesky((design.T * weights) @ design + np.diag(penalty))
         scaled = factor / np.linalg.norm(factor, axis=1, keepdims=True)
         if not np.linalg.cond(scaled) < _POOL_CONDITION:
@@ -67,7 +67,7 @@ class PoolSolver:
         # Columns that are nearly the same cancel in Z: it has the digits of the terms.
         terms = np.linalg.norm(np.abs(design) @ np.abs(back).T, axis=1)
         self._rounding = 2.0**-50 * (
-            self._gain * share * terms.sum() + average.canceling
+            self._gain * average.share * terms.sum() + average.canceling
         )
         if not self._rounding < CLOSE * self._sizes(self._start):
             raise np.linalg.LinAlgError("the rounding of answers")
@@ -79,32 +79,32 @@ class PoolSolver:
         curving = np.asarray(
             np.kron(shares, (back * penalty) @ back.T), dtype=np.float64
         )
-        self._records: OwnRecords | SharedRecords
-        if products_pay(n_rows, average.n_records, 4 * Z.size * (Z.shape[1] + 1) // 2):
-            self._records = SharedRecords(Z, of_class, residuals, curving)
+        self.records: OwnRecords | SharedRecords
+        if counts_pay(n_rows, average.n_records):
+            self.records = SharedRecords(Z, of_class, residuals, curving)
         else:
             own = Z[None], of_class[None], residuals[None]
-            self._records = OwnRecords(*own, curving)
-        counts = np.full((1, n_rows), share)
+            self.records = OwnRecords(*own, curving)
+        counts = average.counts
         moments = np.zeros((1, self._start.size))
-        derivatives = self._records.derivatives(counts, moments, self._start[None])
+        derivatives = self.records.derivatives(counts, moments, self._start[None])
         self._curvature = derivatives[1]
 
     def __call__(
         self, pairs: NeighborPairs
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Return the answers of both databases of each pair, and which are proven."""
-        if isinstance(self._records, SharedRecords):
-            return self._solve(self._records, pairs.count(), *pairs.swaps)
+        if isinstance(self.records, SharedRecords):
+            return self.solve(self.records, pairs.counts, *pairs.swaps)
         step = max(1, _GATHERED // pairs.n_records)
         solved = [
-            self._solve(*gathered(self._records, pairs, slice(start, start + step)))
+            self.solve(*gathered(self.records, pairs, slice(start, start + step)))
             for start in range(0, pairs.n_databases, step)
         ]
         first, second, proven = map(np.concatenate, zip(*solved, strict=True))
         return first, second, proven
 
-    def _solve(
+    def solve(
         self,
         records: Records,
         counts: Floats,

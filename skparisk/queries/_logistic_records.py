@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.neighbors import NeighborPairs
+from skparisk.queries._products import Products
 from skparisk.queries._together import Floats, symmetric
 
 __all__ = ["OwnRecords", "Records", "SharedRecords", "expected_counts", "gathered"]
@@ -156,12 +157,10 @@ class SharedRecords(Records):
         return self.Z.T.copy()
 
     @cached_property
-    def _products(self) -> NDArray[np.float32]:
+    def _products(self) -> Products:
         # Second derivatives only direct steps, whose ends are proven from slopes of
         # double precision: single precision is as good, and twice as fast.
-        i, j = np.triu_indices(self.Z.shape[1])
-        single = self.Z.astype(np.float32)
-        return single[:, i] * single[:, j]
+        return Products(self._Zt.astype(np.float32))
 
     def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
         return self.Z[columns], self.of_class[:, columns].T
@@ -175,7 +174,7 @@ class SharedRecords(Records):
         return (flat @ self.Z[rows]).reshape(*weights.shape[:2], -1)
 
     def _squares(self, weights: Floats, rows: slice) -> NDArray[Any]:
-        return weights.astype(np.float32) @ self._products[rows]
+        return self._products.sums(weights.astype(np.float32), rows)
 
 
 class OwnRecords(Records):

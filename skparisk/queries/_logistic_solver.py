@@ -20,6 +20,14 @@ from skparisk.queries._together import Floats
 __all__ = ["AverageDatabase", "minimizer", "penalty_shares", "released"]
 
 _MOST_STEPS = 500
+_MOST_EXPONENT = 1000
+# Of so many records one is taken to begin with, if that is enough, also of each class.
+_SKIPPED, _FEWEST, _OF_EACH = 8, 2**12, 2**6
+# Steps that move scores by less are next to the end; curvature changes by no more than
+# that share, and is taken as it was.
+_SMALL, _SAME = 2.0**-20, 2.0**-26
+# Numbers of a stretch of records, which are read again at once.
+_IN_CACHE = 2**17
 # Reciprocal condition from which no eigenvalue can be rounding of 0.
 _REGULAR = 1e-9
 
@@ -33,18 +41,24 @@ def minimizer(
     are scaled to second derivatives of about 1 there.
     """
     n_records, n_features = X.shape
-    exponent = np.frexp(np.abs(X).max(axis=0, initial=0.0))[1]
-    design = np.ldexp(X, -exponent)  # exact, and squares do not overflow
+    largest = np.maximum(X.max(axis=0, initial=0.0), -X.min(axis=0, initial=0.0))
+    # Powers of 2: scaling by them is exact, and squares do not overflow.
+    exponent = np.frexp(largest)[1].clip(-_MOST_EXPONENT, _MOST_EXPONENT)
+    design = np.ones((n_records, n_features + fit_intercept))
+    features = design[:, :n_features]
+    np.multiply(X, np.ldexp(1.0, -exponent), out=features)
     center = np.zeros(n_features)
     if fit_intercept:
-        center = design.mean(axis=0)
-        design = np.column_stack([design - center, np.ones(n_records)])
+        center = features.mean(axis=0)
+        features -= center
     root_penalty = np.zeros(design.shape[1])
     root_penalty[:n_features] = np.ldexp(C**-0.5, -exponent).clip(max=2.0**1000)
     # p (1 - p) is at most 1/4, so this is the root of the largest second derivative.
-    scale = 1 / np.hypot(np.linalg.norm(design, axis=0) / 2, root_penalty)
+    lengths = np.sqrt(np.einsum("ij,ij->j", design, design))
+    scale = 1 / np.hypot(lengths / 2, root_penalty)
+    design *= scale
     problem = _Problem(
-        design * scale, codes, (root_penalty * scale) ** 2, penalty_shares(n_classes)
+        design, codes, (root_penalty * scale) ** 2, penalty_shares(n_classes)
     )
     theta = problem.solve() * scale
     if fit_intercept:
@@ -104,6 +118,19 @@ class AverageDatabase(NamedTuple):
         return self.n_records / len(self.design)
 
     @property
+    def counts(self) -> Floats:
+        """The same for all records, as counts of one database."""
+        return np.full((1, len(self.design)), self.share)
+
+    @property
+    def answer(self) -> Floats:
+        """Its minimizer, as it would be released."""
+        theta, n_features = self.theta.copy(), len(self.center)
+        if self.fit_intercept:
+            theta[:, -1] -= theta[:, :n_features] @ self.center
+        return released(theta, n_features)
+
+    @property
     def fit_intercept(self) -> bool:
         """Whether the last column is that of an intercept."""
         return self.design.shape[1] > len(self.center)
@@ -146,19 +173,30 @@ class _Problem:
     shares: Floats
 
     def solve(self) -> Floats:
-        point = _Point(self, np.zeros((len(self.shares), self.design.shape[1])))
+        point = _Point(self, self._start())
         last_move = np.inf
         for _ in range(_MOST_STEPS):
-            slope, curvature = point.derivatives()
+            slope = point.slope()
+            if last_move > _SAME:  # else curvature is nearly what it was
+                curvature = point.curvature()
             step = -_solve_psd(curvature, slope.ravel()).reshape(slope.shape)
             move = _spread(step @ self.design.T).max(initial=0.0)
-            # So close, a step is about the square of the last one; one that is not
-            # even half of it consists of rounding, and no later one will do better.
-            if last_move / 2 <= move < 2.0**-20:
+            # So close, a step is far smaller than the last one; one that is not even
+            # half of it consists of rounding, and no later one will do better.
+            if last_move / 2 <= move < _SMALL:
                 break
             last_move = move
             point = self._line_search(point, step, move, float((slope * step).sum()))
         return point.theta
+
+    def _start(self) -> Floats:
+        """Return the minimizer of a few of many records, or else zeros."""
+        codes, n_rows = self.codes[::_SKIPPED], len(self.shares)
+        of_each = np.bincount(codes, minlength=n_rows + 1)
+        if len(codes) < _FEWEST or of_each.min() < _OF_EACH:
+            return np.zeros((n_rows, self.design.shape[1]))
+        design, penalty = self.design[::_SKIPPED].copy(), self.penalty / _SKIPPED
+        return _Problem(design, codes, penalty, self.shares).solve()
 
     def _line_search(
         self, point: _Point, step: Floats, move: float, expected: float
@@ -209,30 +247,46 @@ class _Point:
         losses = self._top + np.log1p(self._others + (self._own - 1))
         return float(losses.sum() + (self.theta * self._penalty_slope).sum() / 2)
 
-    def derivatives(self) -> tuple[Floats, Floats]:
-        """Return the gradient, and the Hessian for flat gradients."""
-        problem = self._problem
-        design, codes = problem.design, problem.codes
-        total = self._own + self._others
-        rest = (self._own + (self._others - self._odds)) / total  # 1 - p
+    @cached_property
+    def _probabilities(self) -> tuple[Floats, Floats]:
+        """Those of each class, and of all others."""
+        codes, total = self._problem.codes, self._own + self._others
+        rest = (self._own + (self._others - self._odds)) / total
         rest[codes, self._rows] = self._others / total
         p = self._odds / total
         p[codes, self._rows] = self._own / total
+        return p, rest
+
+    def slope(self) -> Floats:
+        """Return the gradient."""
+        (p, rest), codes = self._probabilities, self._problem.codes
         # p of another class, and p - 1 of the own.
         residuals = p.copy()
         residuals[codes, self._rows] = -rest[codes, self._rows]
-        slope = residuals[1:] @ design + self._penalty_slope
+        return residuals[1:] @ self._problem.design + self._penalty_slope
+
+    def curvature(self) -> Floats:
+        """Return the Hessian, for flat gradients."""
+        problem, (p, rest) = self._problem, self._probabilities
         n_rows, q = self.theta.shape
         curvature = np.empty((n_rows, q, n_rows, q))
         for a in range(n_rows):
             for b in range(a + 1):
                 weights = p[1 + a] * (rest[1 + a] if a == b else -p[1 + b])
-                block = (design.T * weights) @ design
-                block.flat[:: q + 1] += (
-                    self._problem.shares[a, b] * self._problem.penalty
-                )
+                block = _weighted_gram(problem.design, weights)
+                block.flat[:: q + 1] += problem.shares[a, b] * problem.penalty
                 curvature[a, :, b] = curvature[b, :, a] = block
-        return slope, curvature.reshape(n_rows * q, -1)
+        return curvature.reshape(n_rows * q, -1)
+
+
+def _weighted_gram(design: Floats, weights: Floats) -> Floats:
+    """Return the weighted sum of products of records with themselves."""
+    gram = np.zeros((design.shape[1],) * 2)
+    step = max(1, _IN_CACHE // design.shape[1])
+    for start in range(0, len(design), step):
+        stretch = slice(start, start + step)
+        gram += (design[stretch].T * weights[stretch]) @ design[stretch]
+    return gram
 
 
 def _solve_psd(matrix: Floats, vector: Floats) -> Floats:

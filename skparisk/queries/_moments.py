@@ -188,6 +188,10 @@ class MomentsQuery(Query):
             raise ValueError(f"n_records must be at most 2**53, got {n_records!r}.")
 
     @property
+    def is_repeatable(self) -> bool:
+        return True
+
+    @property
     def needs_y(self) -> bool:
         """Whether there are targets."""
         return self.n_targets > 0
@@ -267,12 +271,11 @@ class MomentsQuery(Query):
                 f"n_records={self.n_records} of the query must be at least the "
                 f"{n_records} records of a database."
             )
-        whole = self._whole(pool.X, pool.y)
         i, j = np.triu_indices(self.n_columns)
         steps = self._steps
 
         def moments(rows: NDArray[np.intp]) -> NDArray[np.float64]:
-            z = whole[rows]
+            z = self._whole(*pool.take(rows))
             return np.concatenate([z, z[:, i] * z[:, j]], axis=1) * steps
 
         def differences(pairs: NeighborPairs) -> PairDifferences:

@@ -16,15 +16,18 @@ from skparisk.calibration._moves import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._bounds import longest_row, solved_ridge_bounds
+from skparisk.queries._looked_up import LookedUp
+from skparisk.queries._products import Products
 from skparisk.queries._together import (
     Floats,
+    counts_pay,
     outward_differences,
-    products_pay,
     symmetric,
 )
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
+from skparisk.reference._mapped import loaded
 
 __all__ = ["RidgeQuery"]
 
@@ -64,6 +67,10 @@ class RidgeQuery(Query):
 
     alpha: float | tuple[float, ...] = 1.0
     fit_intercept: bool = True
+
+    @property
+    def is_repeatable(self) -> bool:
+        return True
 
     @property
     def needs_y(self) -> bool:
@@ -144,7 +151,7 @@ class RidgeQuery(Query):
         if n_records <= pool.X.shape[1]:  # only the penalty makes these regular
             return self._plain_differences
         try:
-            batched = _RidgeOnPool(self, pool.X, pool.y, n_records)
+            batched = _RidgeOnPool(self, pool, n_records)
         except np.linalg.LinAlgError:
             return self._plain_differences
         # What is released is the answer of `Ridge`, rounding errors included.
@@ -163,6 +170,9 @@ _POOL_CONDITION = 3e3
 # A record may leave by a change of rank one if this much of its direction is left:
 # that costs four bits.
 _LEAST_LEFT = 2.0**-4
+# Numbers that are transformed once, whatever a database takes of them; and how many
+# records, of more, give the transformation.
+_MOST_TRANSFORMED, _ROWS_PER_COLUMN = 2**20, 64
 # Numbers that are gathered together.
 _CHUNK = 2**22
 
@@ -170,9 +180,10 @@ _CHUNK = 2**22
 class _RidgeOnPool:
     """Differences of ridge solutions for many pairs from one pool of records."""
 
-    def __init__(self, query: RidgeQuery, X: Floats, y: Floats, n_records: int) -> None:
-        n_rows, n_features = X.shape
+    def __init__(self, query: RidgeQuery, pool: RecordPool, n_records: int) -> None:
         self._query = query
+        X, y = _representative(pool, n_records)
+        n_rows, n_features = X.shape
         targets = y.reshape(n_rows, -1)
         alphas = np.broadcast_to(query.alpha, targets.shape[1])
         self._center = X.mean(axis=0) if query.fit_intercept else np.zeros(n_features)
@@ -194,36 +205,28 @@ class _RidgeOnPool:
         if condition > _POOL_CONDITION:
             raise np.linalg.LinAlgError("the pool's normal equations")
         # `Ridge` subtracts means in floating point: far from zero it loses digits.
-        deviation = np.abs(X - self._center).max(axis=0)
+        low, high = pool.extent
+        deviation = np.maximum(high - self._center, self._center - low)
         moving = deviation > 0
-        distance = (np.abs(X).max(axis=0)[moving] / deviation[moving]).max(initial=1.0)
+        largest = np.maximum(high, -low)
+        distance = (largest[moving] / deviation[moving]).max(initial=1.0)
         if distance * condition * 2.0**-52 > _OUTWARD / 8:
             raise np.linalg.LinAlgError("the centering of the pool")
         self._back = solve_triangular(factor, np.eye(len(factor)), lower=True)
-        self._Z = design @ self._back.T
-        self._targets = targets
+        self._Z: Any = design @ self._back.T
+        self._targets: Any = targets
+        if n_rows < pool.n_rows:
+            self._Z = LookedUp(pool.X, self._center, self._back)
+            means = self._target_means
+            means = means if len(means) else np.zeros(targets.shape[1])
+            self._targets = LookedUp(pool.y, means)
         penalty = self._back @ (penalized[:, None] * self._back.T)
         self._systems = [
             (alpha * penalty, alphas == alpha) for alpha in np.unique(alphas)
         ]
-        self._products = self._pool_products(n_records)
-
-    def _pool_products(self, n_records: int) -> Floats | None:
-        """Return Z_i Z_j and Z_i y_t of each record; None where gathering is less."""
-        n_rows, q = self._Z.shape
-        upper = np.triu_indices(q)
-        n_upper = len(upper[0])
-        n_products = n_upper + q * self._targets.shape[1]
-        if not products_pay(n_rows, n_records, 8 * n_rows * n_products):
-            return None
-        # Filled by rows: whole columns of Z at a time are contiguous.
-        Z, targets = self._Z.T.copy(), self._targets.T
-        products = np.empty((n_products, n_rows))
-        for product, i, j in zip(products, *upper, strict=False):
-            np.multiply(Z[i], Z[j], out=product)
-        moments = products[n_upper:].reshape(q, len(targets), n_rows)
-        np.multiply(Z[:, None], targets, out=moments)
-        return products.T
+        self._products = None
+        if counts_pay(pool.n_rows, n_records):  # whole columns at a time are contiguous
+            self._products = Products(self._Z.T.copy(), self._targets.T.copy())
 
     def __call__(self, pairs: NeighborPairs) -> PairDifferences:
         gram, moment = (
@@ -314,10 +317,13 @@ class _RidgeOnPool:
             solutions[:, :, columns] = np.linalg.solve(system, moments[:, :, columns])
         return solutions, trusted
 
-    def _counted(self, pairs: NeighborPairs, products: Floats) -> tuple[Floats, Floats]:
+    def _counted(
+        self, pairs: NeighborPairs, products: Products
+    ) -> tuple[Floats, Floats]:
         """Gram matrices of a block as counts x products."""
         q = self._Z.shape[1]
-        upper, moments = np.split(pairs.count() @ products, [q * (q + 1) // 2], axis=1)
+        sums = products.sums(pairs.counts)
+        upper, moments = np.split(sums, [q * (q + 1) // 2], axis=1)
         return symmetric(upper, q), moments.reshape(pairs.n_databases, q, -1)
 
     def _gathered(self, records: NDArray[np.intp]) -> tuple[Floats, Floats]:
@@ -368,6 +374,21 @@ class _RidgeOnPool:
         n_intercepts = len(self._target_means)
         coefs, intercepts = np.split(answers, [answers.shape[1] - n_intercepts], axis=1)
         return np.hstack([coefs, intercepts + self._target_means])
+
+
+def _representative(pool: RecordPool, n_records: int) -> tuple[Floats, Floats]:
+    """Return the records of a pool that databases are transformed by.
+
+    All of them, or if they are far more than those of a database, some from all over
+    the pool (whose records may be sorted): others are transformed when they are drawn.
+    """
+    n_rows, n_features = pool.X.shape
+    if counts_pay(n_rows, n_records) or n_rows * n_features <= _MOST_TRANSFORMED:
+        return loaded(pool.X), loaded(pool.y)
+    n_some = min(n_rows, max(4 * n_records, _ROWS_PER_COLUMN * n_features))
+    X, y = pool.take(np.linspace(0, n_rows - 1, n_some).astype(np.intp))
+    assert y is not None
+    return X, y
 
 
 def _well_conditioned(system: Floats) -> NDArray[np.bool_]:

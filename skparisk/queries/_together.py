@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import PairDifferences, Query
 
-__all__ = ["CLOSE", "Floats", "outward_differences", "products_pay", "symmetric"]
+__all__ = [
+    "CLOSE",
+    "Floats",
+    "counts_pay",
+    "fits",
+    "outward_differences",
+    "symmetric",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -18,7 +25,7 @@ Floats: TypeAlias = NDArray[np.float64]
 # output.
 CLOSE = 2.0**-34
 
-# Memory that the products of a pool's records may take.
+# Memory that what is prepared of a pool's records may take.
 _MOST_BYTES = 2**27
 
 
@@ -45,13 +52,18 @@ def outward_differences(
     return PairDifferences(differences, errors)
 
 
-def products_pay(n_rows: int, n_records: int, n_bytes: int) -> bool:
-    """Tell if sums over databases are best found as counts times products of rows.
+def counts_pay(n_rows: int, n_records: int) -> bool:
+    """Tell if sums over databases are best found from how often each row counts.
 
     Counts of all rows are mostly zeros where the pool is much larger than a database:
     one big matrix product then costs more than many small ones.
     """
-    return n_rows <= 4 * n_records and n_bytes <= _MOST_BYTES
+    return n_rows <= 4 * n_records
+
+
+def fits(n_bytes: int) -> bool:
+    """Tell if what is prepared once for all databases may take so much memory."""
+    return n_bytes <= _MOST_BYTES
 
 
 def symmetric(upper: Floats, size: int) -> Floats:

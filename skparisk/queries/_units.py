@@ -17,6 +17,7 @@ from skparisk.queries._ridge import RidgeQuery
 from skparisk.reference._base import RecordPool
 from skparisk.reference._columns import Interval
 from skparisk.reference._domain import Domain
+from skparisk.reference._mapped import MappedNumbers
 
 __all__ = ["LinearQuery", "UnitsQuery", "in_units", "units_of"]
 
@@ -54,6 +55,10 @@ class UnitsQuery(Query):
         mantissas, _ = np.frexp(np.asarray(self.units, dtype=np.float64))
         if not len(self.units) or (mantissas != 0.5).any():
             raise ValueError(f"units must be powers of 2, got {self.units!r}.")
+
+    @property
+    def is_repeatable(self) -> bool:
+        return True
 
     @property
     def needs_y(self) -> bool:
@@ -114,8 +119,9 @@ class UnitsQuery(Query):
 
         return returned
 
-    def _converted(self, X: Any) -> NDArray[np.float64]:
-        return np.asarray(X / np.array(self.units))
+    def _converted(self, X: Any) -> Any:
+        units = np.array(self.units)
+        return X.in_units(units) if isinstance(X, MappedNumbers) else X / units
 
     def _returned(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return coefficients in the given units; intercepts have none."""

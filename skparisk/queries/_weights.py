@@ -23,8 +23,9 @@ def prediction_weights(
     n_features = X.shape[1]
     means = X.mean(axis=0)
     with np.errstate(all="ignore"):
-        spreads = X.std(axis=0)
-        deviations = (X - means) / np.where(spreads > 0, spreads, 1.0)
+        deviations = X - means
+        spreads = np.sqrt(np.einsum("ij,ij->j", deviations, deviations) / len(X))
+        deviations /= np.where(spreads > 0, spreads, 1.0)
         features = spreads[:, None] * shrunk_moments(deviations) * spreads
         features += np.outer(means, means)
         if not np.isfinite(features).all():

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from skparisk.certificate._claim import PRIVATE_REFERENCE
 from skparisk.certificate._learning import Learning
 from skparisk.reference._domain import Domain
+from skparisk.reference._mapped import MappedNumbers
 from skparisk.reference._records import (
     Records,
     Schema,
@@ -23,6 +24,7 @@ from skparisk.reference._records import (
     n_rows,
     take_rows,
 )
+from skparisk.reference._rows import draw_subsets, listed
 from skparisk.reference._sketch import RecordSketch
 
 __all__ = [
@@ -38,6 +40,8 @@ __all__ = [
 # How a query is given records: as they are, frames of numbers as arrays, or finite
 # numbers alone.
 Form: TypeAlias = Literal["given", "array", "numbers"]
+# Records of a file that are looked at all together, such as for a fit to all of them.
+_MOST_LOADED = 2**18
 
 
 def _read_only(records: Records) -> Records:
@@ -58,7 +62,9 @@ class RecordPool:
     Parameters
     ----------
     X : ndarray, sparse matrix or data frame of shape (n_rows, n_features)
-        The records; an array of shape (n_rows,) if they are texts.
+        The records; an array of shape (n_rows,) if they are texts. Numbers in a large
+        file are none of these: they are indexed by rows as an array is, and become one
+        by `numpy.asarray`.
 
     y : ndarray of shape (n_rows,) or (n_rows, n_targets), default=None
         Numbers, or labels.
@@ -87,6 +93,27 @@ class RecordPool:
         Labels are left out, as they are no numbers.
         """
         return self if self._numbers is None else self._numbers
+
+    @cached_property
+    def extent(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The least and the largest number of each column, of finite numbers."""
+        if isinstance(self.X, MappedNumbers):
+            return self.X.low, self.X.high
+        return self.X.min(axis=0), self.X.max(axis=0)
+
+    def part(self) -> RecordPool:
+        """Return as many records, drawn at random, as fit into memory with ease.
+
+        Itself, unless they are in a file.
+        """
+        in_file = isinstance(self.X, MappedNumbers) or isinstance(self.y, MappedNumbers)
+        if not in_file or self.n_rows <= _MOST_LOADED:
+            return self
+        # Always the same, so that what is learned from them does not depend on a seed.
+        rng = np.random.default_rng(self.n_rows)
+        none = np.empty((1, 0), dtype=np.intp)
+        (rows,) = listed(draw_subsets(self.n_rows, none, _MOST_LOADED, rng))
+        return RecordPool(*self.take(np.sort(rows)))
 
     # None stands for the pool itself, which would hold itself in memory.
     @cached_property
@@ -124,11 +151,11 @@ class DrawnRecords:
         Those that only one database of a pair has.
 
     draw_shared : callable
-        Returns those that both have, of shape (n_pairs, n_shared), in any order; or, if
-        none is there twice, a truth value for each record of the pool, of shape
-        (n_pairs, n_rows). Not asked for by queries whose differences do not depend on
-        them. It is called once at the most, and draws from `rng`, which `own` was drawn
-        with before.
+        Returns those that both have, of shape (n_pairs, n_shared), in any order; or how
+        often each record of the pool is there, of shape (n_pairs, n_rows): unsigned
+        integers, or truth values if none is there twice. Not asked for by queries whose
+        differences do not depend on them. It is called once at the most, and draws from
+        `rng`, which `own` was drawn with before.
 
     rng : numpy.random.Generator
         What puts them in random order, for queries that look at the order.
@@ -136,7 +163,7 @@ class DrawnRecords:
 
     pool: RecordPool
     own: NDArray[np.integer[Any]]
-    draw_shared: Callable[[], NDArray[np.integer[Any]] | NDArray[np.bool_]]
+    draw_shared: Callable[[], NDArray[Any]]
     rng: np.random.Generator
 
 

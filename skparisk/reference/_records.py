@@ -21,6 +21,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from skparisk.exceptions import IncompatibleError
+from skparisk.reference._mapped import MappedNumbers
 
 __all__ = [
     "Records",
@@ -108,10 +109,13 @@ def as_records(X: Any, name: str = "X") -> Records:
     return array
 
 
-def as_numbers(
-    records: Records, name: str, *, allow_nan: bool = False
-) -> NDArray[np.float64]:
-    """Return records as an array of finite numbers; NaN is left if it is allowed."""
+def as_numbers(records: Records, name: str, *, allow_nan: bool = False) -> Any:
+    """Return records as an array of finite numbers; NaN is left if it is allowed.
+
+    Numbers in a file stay there.
+    """
+    if isinstance(records, MappedNumbers) and (allow_nan or not records.has_nan):
+        return records
     try:
         return _as_floats(records, name, "allow-nan" if allow_nan else True)
     except (TypeError, ValueError) as error:
@@ -214,9 +218,9 @@ def is_frame(X: Any) -> bool:
 
 
 def is_numbers(records: Records) -> bool:
-    """Tell if records are an array of floats."""
+    """Tell if records are an array of floats, or these in a file."""
     return (
-        isinstance(records, np.ndarray)
+        isinstance(records, np.ndarray | MappedNumbers)
         and records.dtype == np.float64
         and records.ndim == 2
     )

@@ -10,7 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["draw_few_distinct", "draw_rows", "draw_subsets", "step_over"]
+__all__ = [
+    "draw_few_distinct",
+    "draw_rows",
+    "draw_shared_rows",
+    "draw_subsets",
+    "listed",
+]
 
 Rows = NDArray[np.integer[Any]]
 
@@ -19,11 +25,58 @@ _DENSE = 16
 # Rows that are stepped over one after the other.
 _FEW = 4
 _PLACES = 2**18
+# Of more rows no array has a place for each.
+_MOST_PLACES = 2**22
+# Lines from which on rows are only counted; so many draws of each row take longer than
+# to share them out among the rows.
+_LONG, _MANY = 2**15, 32
 
 
 def draw_rows(n_rows: int, shape: tuple[int, ...], rng: np.random.Generator) -> Rows:
     """Return rows, uniform and independent."""
     return rng.integers(n_rows, size=shape, dtype=_number(n_rows))
+
+
+def draw_shared_rows(
+    n_rows: int, own: Rows, length: int, rng: np.random.Generator
+) -> Rows:
+    """Return rows with replacement, none of which is among those of its line of `own`.
+
+    Long lines are only counted: how often each row is drawn, in unsigned integers.
+    """
+    size, n_own = own.shape
+    if length < _LONG:
+        return step_over(draw_rows(n_rows - n_own, (size, length), rng), own, n_rows)
+    counts = np.zeros((size, n_rows), dtype=np.uint64)
+    for line, taken in zip(counts, own, strict=True):
+        drawn = _draw_counts(n_rows - n_own, length, rng)
+        line[np.delete(np.arange(n_rows), taken)] = drawn
+    return counts
+
+
+def _draw_counts(n_rows: int, length: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Return how often each row is drawn, of so many independent and uniform draws."""
+    if length < _MANY * n_rows:
+        return np.bincount(draw_rows(n_rows, (length,), rng), minlength=n_rows)
+    # Of the draws of some rows, those of the first half are binomial: halves of halves,
+    # down to single rows.
+    sizes, totals = np.array([n_rows]), np.array([length])
+    while sizes.max() > 1:
+        left = (sizes + 1) // 2
+        drawn = rng.binomial(totals, left / sizes)
+        totals = np.column_stack([drawn, totals - drawn]).ravel()
+        sizes = np.column_stack([left, sizes - left]).ravel()
+        totals, sizes = totals[sizes > 0], sizes[sizes > 0]
+    return totals
+
+
+def listed(drawn: NDArray[Any]) -> Rows:
+    """Return the rows of each line, also if these are counted or marked."""
+    if drawn.dtype.kind == "i":
+        return np.asarray(drawn)
+    n_rows = drawn.shape[1]
+    rows = np.arange(n_rows, dtype=_number(n_rows))
+    return np.stack([rows.repeat(line.astype(np.intp)) for line in drawn])
 
 
 def step_over(rows: Rows, own: Rows, n_rows: int) -> Rows:
@@ -84,6 +137,10 @@ def draw_subsets(
     if _DENSE * length > n_rows:
         return _choose_by_coins(n_rows, own, length, rng)
     rows = np.empty((size, length), dtype=_number(n_rows))
+    if n_rows > _MOST_PLACES:
+        for line in rows:
+            line[:] = _draw_sorted(n_rows - n_own, length, rng)
+        return step_over(rows, own, n_rows)
     step = max(1, _PLACES // n_rows)
     for start in range(0, size, step):
         _fill_by_redrawing(rows[start : start + step], n_rows - n_own, rng)
@@ -127,6 +184,15 @@ def _choose_by_coins(
         state[drawn[mended]] ^= 1
         surplus -= np.sign(surplus) * np.bincount(lines[mended], minlength=size)
     return (state == 1).reshape(size, n_rows)
+
+
+def _draw_sorted(n_rows: int, length: int, rng: np.random.Generator) -> Rows:
+    """Return rows without replacement: what is drawn, and more for what is twice."""
+    rows = np.unique(draw_rows(n_rows, (length,), rng))
+    while len(rows) < length:
+        more = draw_rows(n_rows, (length - len(rows),), rng)
+        rows = np.unique(np.concatenate([rows, more]))
+    return rows
 
 
 def _fill_by_redrawing(rows: Rows, n_rows: int, rng: np.random.Generator) -> None:

@@ -13,8 +13,8 @@ from skparisk.reference._rows import (
     Rows,
     draw_few_distinct,
     draw_rows,
+    draw_shared_rows,
     draw_subsets,
-    step_over,
 )
 
 __all__ = ["Bootstrap", "Disjoint", "LeaveOut", "Sampling", "Split"]
@@ -73,9 +73,7 @@ class LeaveOut(Sampling):
     ) -> Rows | NDArray[np.bool_]:
         if not self.replacement:
             return draw_subsets(self.n_rows, own, self.n_shared, rng)
-        n_others = self.n_rows - self.n_own
-        shared = draw_rows(n_others, (len(own), self.n_shared), rng)
-        return step_over(shared, own, self.n_rows)
+        return draw_shared_rows(self.n_rows, own, self.n_shared, rng)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
@@ -26,7 +27,7 @@ __all__ = ["RecordSketch"]
 
 # Rows whose hashes are kept: those that are smallest, whatever the table.
 _MOST_KEPT = 2**16
-_NUMBERS_PER_BLOCK = 2**20
+_NUMBERS_PER_BLOCK, _ROWS_PER_BLOCK = 2**20, 2**18
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MISSING = int(np.float64(np.nan).view(np.uint64))
 _LONE = "surrogatepass"
@@ -63,15 +64,30 @@ class RecordSketch:
     @classmethod
     def of(cls, X: Records, y: NDArray[Any] | None = None) -> Self:
         """Return the sketch of records, and of targets or labels if there are any."""
-        features = _row_hashes(X)
-        n_records = len(features)
-        places = np.arange(1, 2 * n_records, 2, dtype=np.uint64)
-        ordered = int(_mixed(features * places).sum(dtype=np.uint64))
-        if y is None:
-            return cls(n_records, ordered, _smallest(features))
-        targets = _row_hashes(y)
-        records = _mixed(features * _MULTIPLIER + targets)
-        return cls(n_records, ordered, _smallest(features), _smallest(records))
+        # Some rows at a time, as there may be more hashes than there is memory.
+        size, sketch = n_rows(X), cls.empty(y is not None)
+        for start in range(0, size, _ROWS_PER_BLOCK):
+            rows = slice(start, min(start + _ROWS_PER_BLOCK, size))
+            sketch = sketch.followed_by(take_rows(X, rows), take_rows(y, rows))
+        return sketch
+
+    @classmethod
+    def empty(cls, with_targets: bool) -> Self:
+        """Return the sketch of no rows, with or without targets."""
+        return cls(0, 0, _smallest([]), _smallest([]) if with_targets else None)
+
+    def followed_by(self, X: Records, y: NDArray[Any] | None) -> Self:
+        """Return the sketch of its rows, and then these."""
+        features, start = _row_hashes(X), self.n_rows
+        stop = start + len(features)
+        places = np.arange(2 * start + 1, 2 * stop, 2, dtype=np.uint64)
+        ordered = self.ordered + int(_mixed(features * places).sum(dtype=np.uint64))
+        records = self.records
+        if records is not None:
+            both = features * _MULTIPLIER + _row_hashes(y)
+            records = _smallest([records, _mixed(both)])
+        kept = _smallest([self.features, features])
+        return type(self)(stop, ordered % 2**64, kept, records)
 
     def overlaps(self, other: RecordSketch) -> bool:
         """Tell if two tables have records in common that chance cannot explain.
@@ -221,7 +237,9 @@ def _column_factors(n_columns: int) -> NDArray[np.uint64]:
     return drawn.astype(np.uint64) * np.uint64(2) + np.uint64(1)
 
 
-def _smallest(hashes: NDArray[np.uint64]) -> Any:
+def _smallest(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """Return those of some hashes that are kept, sorted."""
+    hashes = np.concatenate([np.empty(0, dtype=np.uint64), *parts])
     if len(hashes) > _MOST_KEPT:
         hashes = np.partition(hashes, _MOST_KEPT - 1)[:_MOST_KEPT]
     return np.sort(hashes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -12,10 +12,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import check_choice, check_flag
+from skparisk._validate import (
+    check_at_least,
+    check_choice,
+    check_flag,
+    check_random_state,
+)
 from skparisk.certificate._rounding import ceil_text
 from skparisk.reference._base import RecordPool, RecordSource, Reference
+from skparisk.reference._blocks import draw_from_blocks
 from skparisk.reference._domain import Domain
+from skparisk.reference._mapped import map_numbers
 from skparisk.reference._records import Schema, as_records, as_targets, n_rows
 from skparisk.reference._samplings import Bootstrap, Disjoint, LeaveOut, Split
 from skparisk.reference._sketch import RecordSketch
@@ -80,7 +87,8 @@ class TableReference(Reference):
 
     Immutable: cloning returns the same object, so that a table is never copied.
     Nor are an array of floats, a data frame and a sparse matrix in CSR copied when they
-    are given; do not change them afterwards.
+    are given; do not change them afterwards. Numbers in a file that is mapped to memory
+    (`numpy.memmap`) stay there: :doc:`/large_tables`.
 
     Parameters
     ----------
@@ -178,7 +186,9 @@ class TableReference(Reference):
                 "are the ends of, and would not be one of them any more. Declare "
                 "ranges with a SchemaReference, or use sampling='split'."
             )
-        records = as_records(X, "X of the reference")
+        name = "X of the reference"
+        records = map_numbers(X, name) if np.ndim(X) == 2 else None
+        records = as_records(X, name) if records is None else records
         if n_rows(records) < 2:
             raise ValueError(
                 "A reference needs at least 2 records to show what one record "
@@ -187,6 +197,63 @@ class TableReference(Reference):
         self.pool = RecordPool(records, _check_targets(y, n_rows(records)))
         self._schema = Schema.of(records)
         self._note = ""
+
+    @classmethod
+    def of_blocks(
+        cls,
+        blocks: Iterable[Any],
+        *,
+        n_rows: int = 100_000,
+        random_state: Any = 0,
+        sampling: str = "leave-out",
+        clip: bool = False,
+    ) -> Self:
+        """Return a table of rows that are drawn from blocks, which are read once.
+
+        Each is as likely to be drawn as any other, without replacement, however the
+        rows are cut into blocks. No more than a block and the rows that are kept are in
+        memory. Private records are recognized if they are among any of the rows.
+
+        Parameters
+        ----------
+        blocks : iterable of array-like, or of tuple (X, y)
+            Records, or records and targets, as the class takes them; all of the same
+            kind.
+
+        n_rows : int, default=100000
+            The most rows that are kept, >= 2.
+
+        random_state : int, RandomState, Generator or None, default=0
+            Seeds which.
+
+        sampling, clip : str and bool
+            As for the class: of the rows that are kept.
+
+        Returns
+        -------
+        reference : TableReference
+
+        Raises
+        ------
+        ValueError, TypeError
+            As for the class, of any of the blocks.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skparisk.reference import TableReference
+        >>> blocks = (np.full((1000, 2), i) for i in range(50))
+        >>> TableReference.of_blocks(blocks, n_rows=300)
+        TableReference(300 rows, 2 features, sampling='leave-out')
+        """
+        drawn = draw_from_blocks(
+            blocks,
+            check_at_least(n_rows, "n_rows", 2),
+            check_random_state(random_state, "random_state"),
+        )
+        table = cls(drawn.X, drawn.y, sampling, clip=clip)
+        table.sketch = drawn.sketch
+        return table
 
     @property
     def n_rows(self) -> int:
@@ -275,6 +342,15 @@ class TableReference(Reference):
         other = copy.copy(self)
         other.pool = pool
         other._schema = self._schema if schema is None else schema
+        return other
+
+    def _part(self) -> Self:
+        """Return rows drawn from it, if it is in a file; known as all of it."""
+        pool = self.pool.part()
+        if pool is self.pool:
+            return self
+        other = self._with(pool)
+        other.sketch = self.sketch
         return other
 
     def _declare(self, domain: Domain, sketch: RecordSketch, note: str) -> None:
@@ -403,7 +479,10 @@ class TableReference(Reference):
 
 def _check_targets(y: Any, n_records: int) -> NDArray[Any] | None:
     """Return targets of a table, as many as it has records."""
-    targets = None if y is None else as_targets(y, "y of the reference")
+    name = "y of the reference"
+    targets: Any = map_numbers(y, name)
+    if targets is None or targets.has_nan:
+        targets = None if y is None else as_targets(y, name)
     if targets is not None and len(targets) != n_records:
         raise ValueError(
             "X and y of a reference must have the same number of rows, got "

@@ -1,0 +1,83 @@
+"""Rows that are drawn from blocks, which are read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skparisk.reference._records import (
+    Records,
+    as_records,
+    as_targets,
+    concatenate,
+    n_rows,
+    take_rows,
+)
+from skparisk.reference._sketch import RecordSketch
+
+__all__ = ["DrawnRows", "draw_from_blocks"]
+
+_X, _Y = "X of the reference", "y of the reference"
+
+
+class DrawnRows(NamedTuple):
+    """Rows that were kept, in their order, and the sketch of all there were."""
+
+    X: Records
+    y: NDArray[Any] | None
+    sketch: RecordSketch
+
+
+def draw_from_blocks(blocks: Iterable[Any], most: int, random_state: Any) -> DrawnRows:
+    """Return so many rows of blocks, without replacement, all equally likely.
+
+    Each row draws a number, and those with the smallest ones are kept: what is kept
+    does not depend on how rows are cut into blocks.
+    """
+    kept: tuple[Records, Any] | None = None
+    numbers, sketch = np.empty(0), RecordSketch.empty(False)
+    for block in blocks:
+        X, y = block if isinstance(block, tuple) else (block, None)
+        X, y = as_records(X, _X), None if y is None else as_targets(y, _Y)
+        if y is not None and len(y) != n_rows(X):
+            raise ValueError(
+                "X and y of a block must have the same number of rows, got "
+                f"{n_rows(X)} and {len(y)}."
+            )
+        if kept is None:
+            sketch = RecordSketch.empty(y is not None)
+        elif (kept[1] is None) != (y is None):
+            raise ValueError("Either all blocks must have targets (y), or none.")
+        sketch = sketch.followed_by(X, y)
+        drawn = random_state.uniform(size=n_rows(X))
+        numbers = np.concatenate([numbers, drawn])
+        rows = np.arange(len(numbers))
+        if len(rows) > most:
+            rows = np.sort(np.argpartition(numbers, most - 1)[:most])
+        numbers = numbers[rows]
+        kept = _followed_by(kept, (X, y), rows)
+    if kept is None:
+        raise ValueError("blocks must hold at least one block of records, got none.")
+    return DrawnRows(*kept, sketch)
+
+
+def _followed_by(
+    kept: tuple[Records, Any] | None, block: tuple[Records, Any], rows: NDArray[np.intp]
+) -> tuple[Records, Any]:
+    """Return some of the rows that were kept, and of a block that comes after them."""
+    if kept is None:
+        return take_rows(block[0], rows), take_rows(block[1], rows)
+    n_kept = n_rows(kept[0])
+    old, new = rows[rows < n_kept], rows[rows >= n_kept] - n_kept
+    if not len(new):  # mostly, after many blocks
+        return kept
+    X, y = (
+        None
+        if after is None
+        else concatenate([take_rows(before, old), take_rows(after, new)])
+        for before, after in zip(kept, block, strict=True)
+    )
+    return X, y

@@ -1,0 +1,240 @@
+"""Databases of more records than the reference has rows: counts instead of lists."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from counts import rejects_counts, seeds
+from query_pairs import RELATIONS, pairs_from, plain_differences
+from scipy import stats
+from test_logistic import make_data, make_query
+
+from skparisk import SensitivitySampler
+from skparisk.linear_model import PrivateRidge
+from skparisk.linear_model import _penalty_choice as choice
+from skparisk.queries import (
+    LinearSVCQuery,
+    LogisticRegressionQuery,
+    MeanQuery,
+    MomentsQuery,
+    Query,
+    RidgeQuery,
+    UnitsQuery,
+    _logistic,
+)
+from skparisk.queries._logistic_solver import _Problem, minimizer
+from skparisk.reference import TableReference, _rows
+from skparisk.sensitivity import sample_differences
+
+N_OTHERS, LENGTH, N_DRAWS = 5, 40, 20_000
+# Of a draw for each row, or of none: one by one, or shared out by halves.
+WAYS = {"one by one": 10**9, "by halves": 0}
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Count all lines, however short they are."""
+    monkeypatch.setattr(_rows, "_LONG", 0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@seeds
+def test_counts_have_the_law_of_draws_with_replacement(seed, way, counted, monkeypatch):
+    """Each row, and two of them together, are binomial; nothing 10 % off is."""
+    monkeypatch.setattr(_rows, "_MANY", WAYS[way])
+    rng = np.random.default_rng(seed)
+    own = np.tile(np.array([[1, 4]]), (N_DRAWS, 1))
+    counts = _rows.draw_shared_rows(N_OTHERS + 2, own, LENGTH, rng)
+    assert counts.dtype.kind == "u"
+    assert not counts[:, [1, 4]].any()
+    assert (counts.sum(axis=1) == LENGTH).all()
+    others = np.delete(counts, [1, 4], axis=1).astype(np.intp)
+    every = np.arange(LENGTH + 1)
+    for columns in ([0], [2], [4], [0, 1], [1, 3]):
+        share = len(columns) / N_OTHERS
+        sums = others[:, columns].sum(axis=1)
+        # Cells that expect few are one.
+        low, high = stats.binom.ppf([1e-3, 1 - 1e-3], LENGTH, share).astype(int)
+
+        def law(p, low=low, high=high):
+            pmf = stats.binom.pmf(every, LENGTH, p)
+            ends = pmf[: low + 1].sum(), pmf[high:].sum()
+            return [ends[0], *pmf[low + 1 : high], ends[1]]
+
+        cells = sums.clip(low, high) - low
+        assert not rejects_counts(cells, law(share))
+        for wrong in (0.9, 1.1):
+            assert rejects_counts(cells, law(wrong * share))
+
+
+def test_counted_rows_are_listed_where_a_query_takes_them(counted):
+    """Members, records and counts of a block are of the same databases."""
+    table = TableReference(np.arange(6.0)[:, None])
+    pairs = pairs_from(table, n_records=20, relation="replace-one", size=30)
+    assert pairs.counted
+    lines = np.arange(len(pairs))
+    assert (pairs.records[lines, pairs.changed] == pairs.removed).all()
+    for rows in (pairs.members, pairs.records):
+        assert rows.shape == (30, 20)
+        counts = [np.bincount(line, minlength=6) for line in rows]
+        np.testing.assert_array_equal(counts, pairs.counts)
+    assert not (pairs.counts[lines, pairs.replacement]).any()
+    assert (pairs.counts[lines, pairs.removed] == 1).all()
+
+
+LINEAR = {
+    "ridge": RidgeQuery(1.0),
+    "logistic": LogisticRegressionQuery((0, 2)),
+    "three classes": LogisticRegressionQuery((0, 2, 4)),
+}
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", LINEAR)
+def test_differences_of_counted_databases_are_those_of_answers(name, relation, counted):
+    query, n_classes = LINEAR[name], 3 if name == "three classes" else 2
+    X, y = make_data(n_classes, 60)
+    pairs = pairs_from(TableReference(X, y), n_records=200, relation=relation, size=10)
+    assert pairs.counted
+    found = query.on_pool(pairs.pool, 200)(pairs)
+    expected = plain_differences(query, pairs)
+    assert (np.abs(found.values) >= np.abs(expected)).all()
+    assert (np.abs(found.values - expected) <= found.errors).all()
+
+
+def test_a_class_that_is_missing_is_noticed_from_counts(counted):
+    X, y = make_data(2, 40)
+    y[:] = np.arange(40) == 7
+    query = LogisticRegressionQuery((0, 1))
+    pairs = pairs_from(
+        TableReference(X, y), n_records=60, relation="replace-one", size=40
+    )
+    missing = np.isinf(query.differences(pairs)).any(axis=1)
+    counts = pairs.counts[:, 7]
+    others = counts - (pairs.removed == 7) + (pairs.replacement == 7)
+    np.testing.assert_array_equal(missing, (counts == 0) | (others == 0))
+    assert 0 < missing.sum() < 40
+
+
+def test_pairs_do_not_depend_on_the_number_of_workers(counted):
+    X, y = make_data(2, 100)
+    words = {"n_pairs": 130, "n_records": 300, "n_features": 4, "random_state": 3}
+    one, two = (
+        sample_differences(RidgeQuery(), TableReference(X, y), n_jobs=n_jobs, **words)
+        for n_jobs in (1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
+# What is found out once
+
+
+class Asked(Query):
+    """A mean that counts how often it is asked; known to answer alike or not."""
+
+    def __init__(self, known):
+        self.known, self.n_asked = known, 0
+
+    @property
+    def is_repeatable(self):
+        return self.known
+
+    def __call__(self, X, y=None):
+        self.n_asked += 1
+        return X.mean(axis=0)
+
+    def on_pool(self, pool, n_records):
+        return MeanQuery().on_pool(pool, n_records)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_query_that_is_known_to_answer_alike_is_asked_once(known):
+    query = Asked(known)
+    SensitivitySampler(query, n_pairs=100, random_state=0).fit(np.arange(60.0)[:, None])
+    assert query.n_asked == 1 + (not known)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        RidgeQuery(),
+        LinearSVCQuery((0, 2)),
+        make_query(2),
+        MomentsQuery([0.0] * 5, [1.0] * 5, n_records=100, n_targets=1),
+        UnitsQuery(RidgeQuery(), (1.0, 2.0, 4.0, 1.0)),
+    ],
+)
+def test_queries_that_say_so_answer_alike(query):
+    X, y = make_data(2, 100)
+    assert query.is_repeatable
+    assert dataclasses.is_dataclass(query)
+    before = vars(query).copy()
+    np.testing.assert_array_equal(query(X, y), query(X.copy(), y.copy()))
+    assert vars(query) == before
+    assert not MeanQuery().is_repeatable  # cheap, so it is tried
+
+
+@pytest.mark.parametrize("off", [0.0, 1e-8])
+def test_a_solver_that_does_not_agree_on_the_average_database_is_not_used(
+    off, monkeypatch
+):
+    X, y = make_data(2, 50)
+    query = make_query(2)
+    pairs = pairs_from(TableReference(X, y), n_records=120, relation="replace-one")
+
+    class Average(_logistic.AverageDatabase):
+        @property
+        def answer(self):
+            return super().answer * (1 + off)
+
+    monkeypatch.setattr(_logistic, "AverageDatabase", Average)
+    errors = query.on_pool(pairs.pool, 120)(pairs).errors
+    assert (errors is None) == (off > 0)
+
+
+# Fits of many records
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_fit_of_many_records_begins_with_some_of_them(n_classes, monkeypatch):
+    """And ends where it does from zero; one class too rare to begin with is fine."""
+    X, y = make_data(n_classes, 40_000)
+    codes = (y / 2).astype(int)
+    codes[:: 8 * n_classes] = n_classes - 1
+    words = {"n_classes": n_classes, "C": 1.0, "fit_intercept": True}
+    found = minimizer(X, codes, **words)
+    rare = codes.copy()
+    rare[rare == n_classes - 1] = 0
+    rare[1:9] = n_classes - 1
+    found_rare = minimizer(X, rare, **words)
+
+    def from_zero(problem):
+        return np.zeros((len(problem.shares), problem.design.shape[1]))
+
+    monkeypatch.setattr(_Problem, "_start", from_zero)
+    for some, of in ((found, codes), (found_rare, rare)):
+        expected = minimizer(X, of, **words)
+        np.testing.assert_allclose(some, expected, rtol=0, atol=1e-12 * abs(some).max())
+
+
+def test_many_records_share_databases_where_a_penalty_is_chosen(monkeypatch):
+    """Which change neither the pairs that calibrate, nor much of the choice."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = X @ [1.0, 0.0, -1.0] + rng.normal(size=600)
+    seen, sample = [], choice.sample_pairs
+
+    def spy(*args, **words):
+        seen.append((words["n_neighbors"], words["n_pairs"]))
+        return sample(*args, **words)
+
+    monkeypatch.setattr(choice, "sample_pairs", spy)
+    models = []
+    for least in (100, 10**6):
+        monkeypatch.setattr(choice, "_LARGE", least)
+        model = PrivateRidge(random_state=0, epsilon=0.5)
+        model.fit(X[:300], y[:300], X_reference=X[300:], y_reference=y[300:])
+        models.append(model)
+    assert {*seen} == {(5, 125), (1, 125)}
+    several, single = (np.log10(model.alpha_) for model in models)
+    assert abs(several - single) < 0.7
