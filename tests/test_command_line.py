@@ -22,9 +22,8 @@ from skparisk import (
     __version__,
 )
 from skparisk.__main__ import main
-from skparisk._cli import fitting
 from skparisk._cli.filing import load_model
-from skparisk._cli.fitting import read_texts
+from skparisk._cli._tables import holds_numbers, read_texts
 from skparisk.exceptions import UnrecordedReleaseError
 
 N = 240
@@ -438,6 +437,6 @@ def test_help_has_exit_codes_and_the_version(capsys):
 
 def test_kinds_are_those_of_what_is_there():
     texts = pd.Series(["1", None, "2.5"], dtype=object)
-    assert fitting.holds_numbers(texts)
-    assert not fitting.holds_numbers(texts.replace("1", "one"))
-    assert not fitting.holds_numbers(pd.Series([None], dtype=object))
+    assert holds_numbers(texts)
+    assert not holds_numbers(texts.replace("1", "one"))
+    assert not holds_numbers(pd.Series([None], dtype=object))

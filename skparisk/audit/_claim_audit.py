@@ -15,11 +15,13 @@ from skparisk._validate import (
     check_at_least,
     check_n_jobs,
     check_random_state,
+    check_verbose,
 )
 from skparisk.audit._blocks import BlockJudge
 from skparisk.audit._claim_report import ClaimAudit, PairAttack, ShareBeyond
 from skparisk.audit._limits import check_confidence
 from skparisk.audit._lower_bound import LEAST_RELEASES, attack, draw_releases
+from skparisk.audit._progress import Tell, telling_progress
 from skparisk.audit._releases import (
     Audited,
     KnownNoise,
@@ -56,6 +58,7 @@ def audit_claim(
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
+    verbose: int = 0,
 ) -> ClaimAudit:
     """Try to break the claim of a release, of skparisk or not.
 
@@ -63,6 +66,10 @@ def audit_claim(
     told apart as well as it can be (:func:`estimate_epsilon_lower_bound`). Where the
     claim is about a share of pairs and the model states its noise, fresh pairs are
     judged by their exact loss, and the attack asks if a pair loses more than that.
+
+    A fit that fails is an answer as well: it counts as a release without numbers, of
+    which the audit tells how many there were. What a callable raises, or the very first
+    fit, is passed on.
 
     .. important::
        An audit compares answers without noise, so that its result is no private
@@ -125,6 +132,9 @@ def audit_claim(
         Seeds the pairs, and which releases learn. Noise is that of the estimator, which
         must not be seeded.
 
+    verbose : int, default=0
+        Above 0, progress is shown, by releases.
+
     Returns
     -------
     audit : ClaimAudit
@@ -161,6 +171,7 @@ def audit_claim(
     refuse_in_ledger("An audit of a claim")
     check_confidence(confidence)
     check_n_jobs(n_jobs)
+    verbose = check_verbose(verbose)
     n_releases = check_at_least(n_releases, "n_releases", LEAST_RELEASES)
     n_attacked = check_at_least(n_attacked, "n_attacked", 1)
     rng = np.random.default_rng(
@@ -214,17 +225,27 @@ def audit_claim(
     n_tests = 2 * len(given) * (not by_attack) + (by_attack or beyond is not None)
     each = alpha / max(n_tests, 1)
     each_pair = alpha / 5 if by_attack else each
-    attacks = tuple(
-        _attack_pair(audited, pair, n_releases, each_pair, n_jobs, rng)
-        for pair in given
-    )
+    with telling_progress(2 * n_releases * len(given), verbose) as tell:
+        attacks = tuple(
+            _attack_pair(audited, pair, n_releases, each_pair, n_jobs, rng, tell)
+            for pair in given
+        )
     share = None
     if by_attack:
         share = _share_of_attacks(attacks, stated, each_pair, each)
     elif beyond is not None:
         share = _share(beyond, stated, audited, each, fixed=claim is not None)
+    failures = [f"{type(error).__name__}: {error}" for error in audited.failures]
     return ClaimAudit(
-        audited.name, stated, confidence, n_releases, attacks, share, worst
+        audited.name,
+        stated,
+        confidence,
+        n_releases,
+        attacks,
+        share,
+        worst,
+        n_failed=len(failures),
+        failure=failures[0] if failures else "",
     )
 
 
@@ -417,6 +438,7 @@ def _attack_pair(
     alpha: float,
     n_jobs: int | None,
     rng: np.random.Generator,
+    tell: Tell,
 ) -> PairAttack:
     """Attack one pair, and say what the claim leaves to it."""
     claim = audited.claim
@@ -429,7 +451,9 @@ def _attack_pair(
         shift = audited.known.shift(*pair)
         allowed, delta = audited.known.allowed(shift, claim)
         accuracy = (1 + audited.known.advantage(shift)) / 2
-    draws = [draw_releases(audited.release, each, n_releases, n_jobs) for each in pair]
+    draws = [
+        draw_releases(audited.release, each, n_releases, n_jobs, tell) for each in pair
+    ]
     seed = int(rng.integers(2**31))
     found = attack(*draws, alpha=alpha, delta=delta, random_state=seed)
     return PairAttack(
