@@ -2,10 +2,17 @@
 
 import json
 import math
+from array import array
+from collections import deque
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from types import MappingProxyType
 
 import numpy as np
+import pandas as pd
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import Ridge
 
@@ -35,6 +42,7 @@ from skparisk.audit import (
 from skparisk.audit._claim_audit import share_p_value
 from skparisk.audit._distinguish import Counts
 from skparisk.audit._lower_bound import draw_releases
+from skparisk.audit._numbers import places_of_numbers
 from skparisk.audit._releases import Audited, KnownNoise, numbers_of
 from skparisk.reference import TableReference
 
@@ -437,36 +445,136 @@ def test_a_box_has_two_bounds_for_each_column(box):
 
 
 class Slots:
+    __slots__ = ("__private", "value")
+
+    def __init__(self, value):
+        self.value = value
+        self.__private = value / 3
+
+
+class Alone:
     __slots__ = "value"
 
     def __init__(self, value):
         self.value = value
 
 
+def holding(number, default=0.0, *, named=0.0):
+    """Return a function that knows a number, in its closure and its defaults."""
+
+    def inner(x, default=default, *, named=named):
+        return x + number
+
+    return inner
+
+
+def empty():
+    """Return a function with a cell that holds nothing."""
+    if len(X) < 0:
+        later = 1.0
+
+    def inner():
+        return later
+
+    return inner
+
+
 class Keeps(Ridge):
-    """It keeps what it should not, in odd places."""
+    """It keeps what it should not, in a place that is a parameter."""
+
+    def __init__(self, keep=None):
+        super().__init__()
+        self.keep = keep
 
     def fit(self, X, y):
         super().fit(X, y)
-        self.row_ = {"first": (float(X[0, 0]),), X[1, 1]: "key"}
-        self.bytes_ = X[2].tobytes()
-        self.objects_ = np.array([y[3], "text"], dtype=object)
-        self.names_ = np.array(["a"])
-        self.slots_ = Slots(X[4, 1])
+        self.kept_ = self.keep(X[0, 0]) if callable(self.keep) else None
         self.me_ = self
         return self
 
 
-def test_numbers_are_found_wherever_they_are():
-    found = find_unnoised(Keeps(), X, Y, plain=Ridge())
+def as_frame(number):
+    return pd.DataFrame({"a": [number], "b": ["text"]}, index=[7])
+
+
+KEPT = {
+    "attribute": (float, "kept_"),
+    "dictionary": (lambda x: {"first": (x,)}, "kept_.first.0"),
+    "key": (lambda x: {x: "value"}, "kept_.key 0"),
+    "read-only": (lambda x: MappingProxyType({"a": x}), "kept_.a"),
+    "set": (lambda x: {x}, "kept_.0"),
+    "frozen set": (lambda x: frozenset([x]), "kept_.0"),
+    "queue": (lambda x: deque([x]), "kept_.0"),
+    "slot": (Alone, "kept_.value"),
+    "slots": (Slots, "kept_.value"),
+    "private slot": (lambda x: Slots(x * 3), "kept_.__private"),
+    "text": (lambda x: f"mean = {x!r}", "kept_"),
+    "text array": (lambda x: np.array([str(x), "a"]), "kept_.0"),
+    "objects": (lambda x: np.array([x, "text"], dtype=object), "kept_.0"),
+    "bytes": (lambda x: np.float64(x).tobytes(), "kept_"),
+    "other order": (lambda x: b"abc" + np.array(x, ">f8").tobytes(), "kept_"),
+    "written bytes": (lambda x: repr(float(x)).encode(), "kept_"),
+    "buffer": (lambda x: array("d", [x]), "kept_"),
+    "frame": (as_frame, "kept_.a.0"),
+    "index": (lambda x: pd.DataFrame({"a": [1]}, index=[x]), "kept_.index.values.0"),
+    "columns": (lambda x: pd.DataFrame({x: [1]}), "kept_.columns.0"),
+    "series": (lambda x: pd.Series([x, 1.0]), "kept_.values.0"),
+    "categories": (
+        lambda x: pd.Series(pd.Categorical([1.0], categories=[1.0, x])),
+        "kept_.categories.values.1",
+    ),
+    "frame attributes": (lambda x: with_attributes(x), "kept_._attrs.mean"),
+    "closure": (holding, "kept_.__closure__.0.contents"),
+    "default": (lambda x: holding(1.0, x), "kept_.__defaults__.0"),
+    "keyword": (lambda x: holding(1.0, named=x), "kept_.__kwdefaults__.named"),
+    "partial": (lambda x: partial(max, x), "kept_.args.0"),
+    "method": (lambda x: Slots(x).__repr__, "kept_.__self__.value"),
+    "complex": (lambda x: complex(1.0, x), "kept_.imag"),
+    "decimal": (lambda x: Decimal(repr(float(x))), "kept_"),
+    "fraction": (Fraction, "kept_"),
+    "record": (lambda x: np.array([(x, 1)], [("a", float), ("b", int)]), "kept_.a.0"),
+    "sparse": (lambda x: sparse.csr_matrix([[x]]), "kept_.data.0"),
+}
+
+
+def with_attributes(number):
+    frame = pd.DataFrame({"a": [1]})
+    frame.attrs["mean"] = number
+    return frame
+
+
+@pytest.mark.parametrize("place", KEPT)
+def test_numbers_are_found_wherever_they_are(place):
+    keep, where = KEPT[place]
+    found = places_of_numbers(Keeps(keep).fit(X, Y))
+    assert found[X[0, 0]] == where
+    assert X[0, 0] not in places_of_numbers(Keeps().fit(X, Y))
+
+
+def test_what_has_no_numbers_has_none():
+    days = np.array(["2026-01-01"], "M8[D]")
+    assert not places_of_numbers([empty(), 10**400, days, {"math": math}, Ridge])
+
+
+def test_numbers_of_records_and_of_a_plain_fit_are_told_apart():
+    found = find_unnoised(Keeps(as_frame), X, Y, plain=Ridge())
     places = {one.place: one.source for one in found}
-    assert places["row_.first.0"] == "X"
-    assert places["objects_.0"] == "y"
+    assert places["kept_.a.0"] == "X"
     assert places["coef_.0"] == "coef_.0"
-    assert "row_.key 1" in places
-    assert places["slots_.value"] == "X"
-    assert "pickle" in places
-    assert {one.value for one in found} > {X[2, 0], X[1, 1]}
+    assert not find_unnoised(Keeps(), X, Y, plain=Ridge(1e9))
+
+
+class Hidden:
+    """Only its pickle tells."""
+
+    def __init__(self, number):
+        self.get = [number].__iter__()
+
+
+def test_the_bytes_of_a_pickle_are_searched_as_well():
+    assert X[0, 0] not in places_of_numbers(Keeps(Hidden).fit(X, Y))
+    found = find_unnoised(Keeps(Hidden), X, Y, plain=Ridge(1e9))
+    assert [(one.place, one.value) for one in found] == [("pickle", X[0, 0])]
 
 
 def test_nothing_is_found_on_models_of_the_package():
