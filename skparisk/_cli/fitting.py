@@ -80,8 +80,8 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         "--secret-sample",
         type=float,
         metavar="SHARE",
-        help="use a secret share of the records, in (0, 1), and protect which; it takes "
-        "a reference or a schema as well, which say what the columns hold",
+        help="use a secret share of the records, in (0, 1), and protect which; a "
+        "reference or a schema then says what the columns hold, and no more",
     )
     parser.add_argument(
         "--n-pairs",

@@ -66,8 +66,8 @@ def run(options: argparse.Namespace) -> int:
     if options.target not in names:
         raise ValueError(
             f"--target must be a name in '{options.dictionary}', got "
-            f"{options.target!r}. The names are not shown, as they may be a record of a "
-            "table without a head."
+            f"{options.target!r}. What it has is not shown, as it may be a record of "
+            "a table without a head."
         )
     texts = [_HEAD, f"target = {json.dumps(options.target)}\n"]
     texts += map(_column, columns)

@@ -258,10 +258,8 @@ def draw_releases(
     """Return independent releases of a database, one a row."""
     workers = effective_n_jobs(n_jobs)
     parts = np.array_split(np.arange(n_releases), min(n_releases, workers))
-    if "size" in inspect.signature(release).parameters:
-        draw = _draw_many
-    else:
-        draw = _draw_each
+    many = "size" in inspect.signature(release).parameters
+    draw = _draw_many if many else _draw_each
     tasks = [delayed(draw)(release, database, len(part), tell) for part in parts]
     found = Parallel(n_jobs=n_jobs, require="sharedmem")(tasks)
     return np.concatenate(found)

@@ -90,9 +90,8 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from ((f"key {i}", key) for i, key in enumerate(value))
     elif isinstance(value, list | tuple | set | frozenset | deque):
         yield from enumerate(value)
-    elif isinstance(value, CellType):
-        if value != CellType():  # an empty one has no contents
-            yield "contents", value.cell_contents
+    elif isinstance(value, CellType) and value != CellType():  # which is empty
+        yield "contents", value.cell_contents
     yield from _columns(value)
     yield from getattr(value, "__dict__", {}).items()
     for kind in type(value).__mro__:
@@ -132,7 +131,7 @@ def _in_text(text: str) -> set[float]:
 
 
 def numbers_in(document: bytes) -> set[float]:
-    """Return all telling doubles of a byte string, wherever they begin, and decimals."""
+    """Return all telling numbers of a byte string: doubles anywhere, and decimals."""
     found: set[float] = set()
     for offset in range(8):
         whole = document[offset : offset + (len(document) - offset) // 8 * 8]

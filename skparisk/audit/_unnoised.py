@@ -67,9 +67,9 @@ def find_unnoised(
 
     The estimator is fitted to one half of the records. All numbers that can be reached
     from it are compared with those of a fit without noise, and with the records: in
-    attributes and slots, tables, texts and bytes, keys and sets, in what functions hold,
-    and all doubles in the bytes of its pickle. What a fit to the other half has as well
-    is public.
+    attributes and slots, tables, texts and bytes, keys and sets, in what functions
+    hold, and all doubles in the bytes of its pickle. What a fit to the other half has
+    as well is public.
 
     Parameters
     ----------

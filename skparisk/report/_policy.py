@@ -72,8 +72,8 @@ class Policy:
         word of the caller, or not sampled at all.
 
     attack_audited : bool, default=False
-        Whether an audit must have attacked such releases (:func:`~skparisk.audit_claim`)
-        and found no evidence against the claim. It is in a :class:`Report` alone.
+        Whether an audit must have attacked such releases, and found no evidence against
+        the claim (:func:`~skparisk.audit_claim`). It is in a :class:`Report` alone.
 
     Raises
     ------
