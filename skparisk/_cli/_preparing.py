@@ -69,6 +69,8 @@ class _Public:
 
 def prepare(options: argparse.Namespace) -> Prepared:
     """Return what to fit, to score and to attack: nothing is released yet."""
+    import numpy as np
+
     from skparisk.reference import SchemaReference, SecretSample
     from skparisk.sensitivity import SensitivitySampler
     from skparisk.wrappers import PrivateEstimator
@@ -98,9 +100,11 @@ def prepare(options: argparse.Namespace) -> Prepared:
         missing = [name for name in public.kinds if name not in texts]
         if missing:
             raise ValueError(f"'{path}' lacks the columns {missing}.")
+        y = as_target(texts[options.target], classes)
         return {
             "X": as_table(texts, public.kinds, public.gap),
-            "y": as_target(texts[options.target], classes),
+            # A fit refuses what is missing, which would tell of it.
+            "y": y if classes else np.where(np.isnan(y), np.median(public.y), y),
         }
 
     sampler = SensitivitySampler(
