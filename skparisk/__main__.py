@@ -27,7 +27,7 @@ _EXIT_CODES = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; they are in ``skparisk --help``."""
     out, err = UntilClosed(sys.stdout), UntilClosed(sys.stderr)
-    with redirect_stdout(out), redirect_stderr(err):  # type: ignore[type-var]
+    with redirect_stdout(out), redirect_stderr(err):
         code = _run(make_parser().parse_args(argv))
         err.flush()
     return code

@@ -150,7 +150,11 @@ class Report:
             declared["product"] = type(source).__name__
         now = datetime.datetime.now(datetime.UTC)
         noted = [_score(*each) for each in (scores or {}).items()]
-        attacked = attack_audit and _audit(attack_audit, claim, audit_is_public)
+        attacked = (
+            None
+            if attack_audit is None
+            else _audit(attack_audit, claim, audit_is_public)
+        )
         document = {
             **SCHEMA,
             "created": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
