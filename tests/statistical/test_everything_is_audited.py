@@ -212,9 +212,12 @@ def table(epsilon):
     def drawn(count, size):
         rows = frame.copy()
         rows.loc[0, ["sex", "age"]] = ["m", 90.0] if count else ["f", 18.0]
-        return [
-            private.fit(rows).count(["sex"])["count"].to_numpy() for _ in range(size)
-        ]
+        answers = []
+        for _ in range(size):
+            private.fit(rows)
+            asked = (private.count("sex"), private.count("age"))
+            answers.append(np.concatenate([each["count"] for each in asked]))
+        return answers
 
     return drawn
 
@@ -381,8 +384,8 @@ CASES = {
     "survey": draw("RandomizedResponseTransformer", transformed),
     "table": draw("PrivateTable", table, n_releases=400),
     "sampled": draw("SensitivitySampler", sampled),
-    "learned": draw("LearnedReference", learned, n_releases=1000),
-    "blocks": draw("audit_reference", blocks, n_releases=300),
+    "learned": draw("LearnedReference", learned, n_releases=400),
+    "blocks": draw("audit_reference", blocks, n_releases=120),
     "secret": draw("SecretSample", secret),
 }
 
