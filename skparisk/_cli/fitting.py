@@ -259,12 +259,11 @@ def attack(prepared: Prepared, options: argparse.Namespace) -> Any:
     from skparisk.reference._sketch import RecordSketch
 
     X, y = prepared.attacked["X"], prepared.attacked["y"]
-    if prepared.reference:
-        known = RecordSketch.of(*prepared.reference.values())
-        if RecordSketch.of(X, y).overlaps(known):
-            raise ValueError(
-                "the records of --attack must be others than those of --reference."
-            )
+    known = prepared.reference and RecordSketch.of(*prepared.reference.values())
+    if known and RecordSketch.of(X, y).overlaps(known):
+        raise ValueError(
+            "the records of --attack must be others than those of --reference."
+        )
     return audit_claim(
         prepared.model,
         X,

@@ -100,7 +100,7 @@ class Case:
     shows: tuple[str, ...] = ()
 
 
-def fit(kind, pair, public=None, *, n_releases=200, **parameters):
+def fit(kind, pair, public=None, *, n_releases=100, **parameters):
     """Return the case of an estimator with a level."""
 
     def make(epsilon):
@@ -311,7 +311,7 @@ RIDGE = {"sensitivity": "bound", "x_norm": 7.0, "solver": "coefficients"} | BOUN
 SEARCHED = PrivateRidge(**RIDGE)
 
 
-def search(selection, n_releases=100):
+def search(selection, n_releases=80):
     """Return the case of a search whose candidates have the level that is audited."""
 
     def make(epsilon):
@@ -369,7 +369,7 @@ CASES = {
         estimator=RandomForestRegressor(**FOREST),
         sensitivity=CHEAP,
     ),
-    "search by reference": search("reference", 60),
+    "search by reference": search("reference", 40),
     "search by choice": search(ExponentialSelection(**BOUNDS)),
     "search by stopping": search(RandomStoppingSelection(**BOUNDS)),
     "laplace": draw("LaplaceMechanism", laplace),
