@@ -259,8 +259,8 @@ def attack(prepared: Prepared, options: argparse.Namespace) -> Any:
     from skparisk.reference._sketch import RecordSketch
 
     X, y = prepared.attacked["X"], prepared.attacked["y"]
-    known = prepared.reference and RecordSketch.of(*prepared.reference.values())
-    if known and RecordSketch.of(X, y).overlaps(known):
+    public = prepared.reference.values()
+    if public and RecordSketch.of(X, y).overlaps(RecordSketch.of(*public)):
         raise ValueError(
             "the records of --attack must be others than those of --reference."
         )
