@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-import os
+import argparse
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
 from typing import Any
 
 from skparisk._cli import demo, filing, fitting, ledgers, schemas
-from skparisk._cli._parser import Parser
+from skparisk._cli._parser import Parser, UntilClosed
 from skparisk._version import __version__
 
 __all__ = ["main"]
 
 _EXIT_CODES = (
     "Exit codes: 0 done, and every check passed; 1 a check or a verification says no; "
-    "2 wrong usage or input, or no room in the budget, told in one line."
+    "2 wrong usage or input, or no room in the budget, told in one line; 3 a fault of "
+    "the program. They are the same if nobody reads what is printed."
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; they are in ``skparisk --help``."""
-    options = make_parser().parse_args(argv)
+    out, err = UntilClosed(sys.stdout), UntilClosed(sys.stderr)
+    with redirect_stdout(out), redirect_stderr(err):
+        code = _run(make_parser().parse_args(argv))
+        err.flush()
+    return code
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run a command, and tell in one line why it does not end well."""
 
     def warn(message: Warning | str, *where: Any, **more: Any) -> None:
         print(f"{options.prog}: warning: {_one_line(message)}", file=sys.stderr)
@@ -31,14 +43,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("default")
             warnings.showwarning = warn
-            return int(options.run(options))
-    except BrokenPipeError:  # whoever reads has had enough: `... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+            code = int(options.run(options))
+        sys.stdout.flush()
+        return code
     # What the library refuses, it refuses with these, in words for the user.
     except (ImportError, OSError, TypeError, ValueError) as error:
         print(f"{options.prog}: error: {_one_line(error)}", file=sys.stderr)
         return 2
+    # What it does not expect may be told in values of private records.
+    except Exception as error:
+        *_, (frame, line) = traceback.walk_tb(error.__traceback__)
+        name, where = type(error).__name__, Path(frame.f_code.co_filename).name
+        print(
+            f"{options.prog}: error: a fault of the program, {name} in line {line} of "
+            f"{where}; what it says is not shown, as it may hold private values.",
+            file=sys.stderr,
+        )
+        return 3
 
 
 def make_parser() -> Parser:

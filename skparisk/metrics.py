@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from skparisk.reference._records import (
     copy_records,
     is_missing,
     n_rows,
+    take_rows,
 )
 
 __all__ = ["PrivateScore", "private_score"]
@@ -33,6 +33,7 @@ ROW_WISE = (
 )
 # Errors are rounded to such parts of the largest, so that their sum is exact.
 _PARTS = 2**20
+_MOST_SUMS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,17 +110,23 @@ class _Scoring(NamedTuple):
     each: Callable[[Any, Any, NDArray[Any], Any], NDArray[np.float64]]
     sensitivity: int = 1  # of the sums, when one record is replaced
     parts: int = 1
+    worst: float = 0.0  # of a record that the model fails on
     power: int = 0  # of the span of `y_bounds` that is the unit of the score
 
 
+def _predicted(model: Any, X: Any) -> NDArray[Any]:
+    """Return one prediction for each record."""
+    return np.asarray(model.predict(X)).reshape(n_rows(X))
+
+
 def _is_right(model: Any, X: Any, y: NDArray[Any], bounds: Any) -> Any:
-    return (np.asarray(model.predict(X)) == y)[:, None]
+    return (_predicted(model, X) == y)[:, None]
 
 
 def _cell(model: Any, X: Any, y: NDArray[Any], bounds: Any) -> Any:
     """Return which cell a record is in; a label that is no class is in none."""
     classes = np.asarray(model.classes_)
-    found = np.asarray(model.predict(X))
+    found = _predicted(model, X)
     true, predicted = (labels[:, None] == classes for labels in (y, found))
     return (true[:, :, None] & predicted[:, None, :]).reshape(len(y), -1)
 
@@ -132,7 +139,7 @@ def _brier(model: Any, X: Any, y: NDArray[Any], bounds: Any) -> Any:
 def _error(model: Any, X: Any, y: NDArray[Any], bounds: Any) -> Any:
     """Return errors, as shares of the span, of what is clipped to bounds."""
     low, high = bounds
-    found = np.asarray(model.predict(X), dtype=np.float64)
+    found = np.asarray(_predicted(model, X), dtype=np.float64)
     true, predicted = (np.clip(side, low, high) for side in (numbers_in(y), found))
     return (np.abs(true - predicted) / (high - low))[:, None]
 
@@ -140,12 +147,15 @@ def _error(model: Any, X: Any, y: NDArray[Any], bounds: Any) -> Any:
 _SCORINGS = {
     "accuracy": _Scoring(_is_right),
     "confusion_matrix": _Scoring(_cell, sensitivity=2),
-    "brier_score": _Scoring(_brier, parts=_PARTS),
-    "mean_absolute_error": _Scoring(_error, parts=_PARTS, power=1),
+    "brier_score": _Scoring(_brier, parts=_PARTS, worst=1.0),
+    "mean_absolute_error": _Scoring(_error, parts=_PARTS, worst=1.0, power=1),
     "mean_squared_error": _Scoring(
-        lambda *given: _error(*given) ** 2, parts=_PARTS, power=2
+        lambda *given: _error(*given) ** 2, parts=_PARTS, worst=1.0, power=2
     ),
 }
+# What a model must have for a score.
+_NEEDED = {"brier_score": ("predict_proba", "classes_")}
+_NEEDED |= {"confusion_matrix": ("predict", "classes_")}
 
 
 def private_score(
@@ -167,7 +177,9 @@ def private_score(
     ----------
     model : estimator
         A fitted one, that was released or is public, and that predicts each record by
-        itself.
+        itself. Where it fails on a record, or predicts NaN, that record has the worst
+        score (in a confusion matrix it is not counted), as an error would tell of it:
+        try the model on public or made-up records first.
 
     X : array-like or data frame of shape (n_records, n_features)
         Private records. How many they are is public.
@@ -202,8 +214,8 @@ def private_score(
     Raises
     ------
     ValueError
-        If a parameter is out of range, or the model fails on the records; why is not
-        told.
+        If a parameter is out of range, or the model has no such predictions, or is
+        for another number of columns.
 
     BudgetExceededError
         If a ledger is open and refuses.
@@ -238,8 +250,10 @@ def private_score(
             f"y must be one target for each of the {n_records} records of X, at least "
             f"one; got shape {targets.shape}."
         )
-    sums = _sums(rule, model, copy_records(records), targets.copy(), y_bounds)
-    noise = LaplaceMechanism(rule.sensitivity * rule.parts, epsilon, len(sums))
+    _check_model(model, scoring, records)
+    n_sums = len(model.classes_) ** 2 if scoring == "confusion_matrix" else 1
+    noise = LaplaceMechanism(rule.sensitivity * rule.parts, epsilon, n_sums)
+    sums = _sums(rule, n_sums, model, copy_records(records), targets.copy(), y_bounds)
     certificate = replace(
         noise.as_certificate(), relation="replace-one", provisos=(ROW_WISE,)
     )
@@ -277,6 +291,12 @@ def private_score(
     )
 
 
+def check_noise(scoring: str, epsilon: float) -> None:
+    """Refuse a level that is too small for noise of as many sums as there may be."""
+    rule = _SCORINGS[scoring]
+    LaplaceMechanism(rule.sensitivity * rule.parts, epsilon, _MOST_SUMS)
+
+
 def check_bounds(bounds: Any, scoring: str, needed: bool) -> float:
     """Return the width of the bounds; 1 where there are none."""
     if not needed:
@@ -311,25 +331,56 @@ def _as_targets(y: Any) -> NDArray[Any]:
     return targets
 
 
+def _check_model(model: Any, scoring: str, records: Any) -> None:
+    """Refuse a model by what is public of it, and of records."""
+    missing = [
+        name for name in _NEEDED.get(scoring, ("predict",)) if not hasattr(model, name)
+    ]
+    if missing:
+        raise ValueError(
+            f"model must be fitted and have {' and '.join(missing)} with "
+            f"scoring={scoring!r}, got {type(model).__name__}."
+        )
+    n_columns = records.shape[1] if len(records.shape) > 1 else None
+    expected = getattr(model, "n_features_in_", n_columns)
+    if None not in (n_columns, expected) and n_columns != expected:
+        raise ValueError(
+            f"X must have {expected} columns, as what the model was fitted to, got "
+            f"{n_columns}."
+        )
+
+
 def _sums(
-    rule: _Scoring, model: Any, X: Any, y: NDArray[Any], bounds: Any
+    rule: _Scoring, n_sums: int, model: Any, X: Any, y: NDArray[Any], bounds: Any
 ) -> NDArray[np.float64]:
     """Return the sums, which are whole numbers of parts; say nothing else of records.
 
     A score that is no number counts as the worst.
     """
-    each = None
-    # That it failed is said below, outside, so that the error does not come along.
-    with np.errstate(all="ignore"), silenced(), suppress(Exception):
-        each = np.asarray(rule.each(model, X, y, bounds), dtype=np.float64)
-    if each is None or each.ndim != 2 or len(each) != len(y):
-        raise ValueError(
-            "The model has no score on the private records: it failed, or lacks what "
-            "the score needs. The reason is not shown because it may reveal something "
-            "about them; try it on public or made-up records."
-        )
+    with np.errstate(all="ignore"), silenced():
+        each = _each_or_worst(rule, n_sums, model, X, y, bounds)
     shares = np.clip(np.nan_to_num(each, nan=1.0), 0.0, 1.0)
     return np.rint(shares * rule.parts).astype(np.int64).sum(axis=0).astype(np.float64)
+
+
+def _each_or_worst(
+    rule: _Scoring, n_sums: int, model: Any, X: Any, y: NDArray[Any], bounds: Any
+) -> NDArray[np.float64]:
+    """Return the scores of records; those that the model fails on have the worst."""
+    n = len(y)
+    try:
+        each = rule.each(model, copy_records(X), y, bounds)
+        return np.asarray(each, dtype=np.float64).reshape(n, n_sums)
+    except Exception:  # of some record: each half is asked by itself
+        if n == 1:
+            return np.full((1, n_sums), rule.worst)
+        halves = slice(n // 2), slice(n // 2, None)
+        return np.concatenate(
+            [
+                _each_or_worst(rule, n_sums, model, take_rows(X, half), y[half], bounds)
+                for half in halves
+            ]
+        )
 
 
 def _reach(noise: LaplaceMechanism, tail: float) -> float:

@@ -2,10 +2,19 @@
 
 import json
 import math
+import sys
+from array import array
+from collections import deque
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
-from scipy import stats
+import tqdm.auto
+from scipy import sparse, stats
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import Ridge
 
@@ -32,9 +41,10 @@ from skparisk.audit import (
     find_unnoised,
     find_worst_neighbor,
 )
-from skparisk.audit._claim_audit import share_p_value
+from skparisk.audit._beyond import share_p_value
 from skparisk.audit._distinguish import Counts
 from skparisk.audit._lower_bound import draw_releases
+from skparisk.audit._numbers import places_of_numbers
 from skparisk.audit._releases import Audited, KnownNoise, numbers_of
 from skparisk.reference import TableReference
 
@@ -45,6 +55,8 @@ X_PUBLIC = RNG.normal(size=(200, 2))
 Y_PUBLIC = X_PUBLIC @ [1.0, 2.0] + RNG.normal(size=200)
 PUBLIC = {"X_reference": X_PUBLIC, "y_reference": Y_PUBLIC}
 FEW = {"n_releases": 40, "n_attacked": 1, "random_state": 0}
+# Where nothing is wrong, nothing is found by chance.
+SURE = FEW | {"confidence": 1 - 1e-4}
 CHEAP = SensitivitySampler(n_pairs=40, noise_shape="isotropic")
 RIDGE = PrivateRidge(gamma=0.2, sensitivity=CHEAP)
 EVIDENCE, NOTHING = "evidence against", "no evidence found"
@@ -210,7 +222,7 @@ def test_shares_have_exact_p_values():
 
 @pytest.fixture(scope="module")
 def found():
-    return audit_claim(RIDGE, X, Y, fit_params=PUBLIC, **FEW)
+    return audit_claim(RIDGE, X, Y, fit_params=PUBLIC, **SURE)
 
 
 def test_an_audit_says_what_it_found_and_never_private(found):
@@ -247,7 +259,7 @@ def test_the_noise_that_is_stated_is_what_a_pair_is_judged_by(law, randomness):
     delta = 1e-6 if (law, randomness) == ("gaussian", "implicit") else 0.0
     options = {"law": law, "randomness": randomness, "delta": delta}
     model = clone(RIDGE).set_params(sensitivity=clone(CHEAP).set_params(**options))
-    found = audit_claim(model, X, Y, fit_params=PUBLIC, **FEW)
+    found = audit_claim(model, X, Y, fit_params=PUBLIC, **SURE)
     (attack,) = found.attacks
     assert math.isfinite(attack.allowed)
     assert (attack.delta > 0) == (law == "gaussian")
@@ -279,7 +291,7 @@ def test_pairs_of_a_box_count_as_they_are():
 def test_several_draws_of_noise_a_pair_are_judged_too():
     sampler = clone(CHEAP).set_params(randomness="both", n_draws=4)
     model = clone(RIDGE).set_params(sensitivity=sampler)
-    found = audit_claim(model, X, Y, fit_params=PUBLIC, **FEW)
+    found = audit_claim(model, X, Y, fit_params=PUBLIC, **SURE)
     assert not found.share.contradicts
 
 
@@ -353,6 +365,101 @@ def test_what_cannot_be_audited_is_refused():
     rows = np.tile(X, (5, 1)), np.tile(Y, 5)
     with pytest.raises(IncompatibleError, match="would learn it anew"):
         audit_claim(PrivateRidge(sensitivity=learned), *rows, **FEW)
+
+
+class Fails(BaseEstimator):
+    """It adds noise enough, and fails where a first number is large."""
+
+    def __init__(self, limit=3.0, share=1.0, error=ValueError):
+        self.limit = limit
+        self.share = share
+        self.error = error
+
+    def fit(self, X, y=None):
+        rng = np.random.default_rng()
+        if X[0, 0] > self.limit and rng.random() < self.share:
+            raise self.error(f"secret {X[0, 0]}")
+        self.mean_ = np.round(rng.laplace(scale=100, size=2) * 2**20) / 2**20
+        return self
+
+
+FAR = (X[:40],), (np.vstack([[[9.0, 9.0]], X[1:40]]),)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.3])
+def test_a_fit_that_fails_is_an_answer(share):
+    """It tells the database, and ends no audit."""
+    near = FAR[0], (X[1:41],)
+    known = SURE | {"claim": 1.0, "n_releases": 1000}
+    found = audit_claim(Fails(share=share), X, pairs=[near, FAR], **known)
+    assert found.verdict == EVIDENCE
+    assert [one.contradicts for one in found.attacks] == [False, True]
+    assert found.n_failed == pytest.approx(1000 * share, abs=100)
+    assert found.failure == "ValueError: secret 9.0"
+    assert f"{found.n_failed} of the 4000 fits failed (the first with V" in str(found)
+    assert "secret" not in str(found)
+    found = audit_claim(Fails(limit=10.0), X, pairs=[near, FAR], **known)
+    assert found.verdict == NOTHING
+    assert found.n_failed == 0
+
+
+def test_numbers_that_are_missing_now_and_then_tell():
+    def release(often, size):
+        rng = np.random.default_rng()
+        return np.where(rng.random(size) < often, np.nan, rng.normal(size=size))
+
+    known = {"n_releases": 4000, "random_state": 0}
+    bound = estimate_epsilon_lower_bound(release, 0.05, 0.0, **known)
+    assert bound.distinguisher == "numbers that are missing"
+    assert bound.epsilon > 2
+
+
+def test_a_first_fit_that_fails_says_where():
+    with pytest.raises(ValueError, match="secret") as error:
+        audit_claim(Fails(limit=-9.0), X, claim=1.0, **FEW)
+    (note,) = error.value.__notes__
+    assert "by the fit of a Fails to a database of 40 records of the first pair" in note
+
+
+def test_what_a_release_raises_says_of_which_pair():
+    for failing, audited in (
+        (OSError, Fails(error=OSError)),
+        (KeyError, lambda database: {}[database[0][0, 0]]),
+    ):
+        with pytest.raises(failing) as error:
+            audit_claim(audited, X, pairs=[(FAR[0], FAR[0]), FAR], claim=1.0, **FEW)
+        assert "by a release of pair" in error.value.__notes__[0]
+
+
+def test_a_neighbor_that_fails_is_the_worst():
+    box = [(-1.0, 9.0), (-1.0, 1.0)]
+    worst = find_worst_neighbor(Fails(), X, box=box, random_state=0)
+    assert worst.distance == math.inf
+    assert worst.position == 0
+    assert worst.record[0] > 3
+
+
+@pytest.mark.parametrize("bar", [True, False])
+def test_progress_is_shown_by_releases(bar, capsys, monkeypatch):
+    every = partial(tqdm.auto.tqdm, mininterval=0)
+    shown = SimpleNamespace(tqdm=every) if bar else None
+    monkeypatch.setitem(sys.modules, "tqdm.auto", shown)
+    audit_claim(NoisyMean(), X, claim=9.0, **FEW, verbose=1)
+    assert ("80/80" if bar else "releases: 80 of 80") in capsys.readouterr().err
+    estimate_epsilon_lower_bound(float, 0, 1, n_releases=40, verbose=1)
+    assert ("80/80" if bar else "releases: 80 of 80") in capsys.readouterr().err
+    estimate_epsilon_lower_bound(float, 0, 1, n_releases=40)
+    assert not capsys.readouterr().err
+    with pytest.raises(ValueError, match="verbose"):
+        audit_claim(NoisyMean(), X, claim=9.0, **FEW, verbose=-1)
+
+
+def test_a_database_without_an_answer_is_infinitely_far(found):
+    known = KnownNoise.of(RIDGE.fit(X, Y, **PUBLIC))
+    shift = known.shift((X, Y), (X[:, :1], Y))
+    assert shift == math.inf
+    assert known.allowed(shift, found.claim)[0] == math.inf
+    assert known.advantage(shift) == 1
 
 
 def test_a_ledger_is_not_charged():
@@ -437,36 +544,136 @@ def test_a_box_has_two_bounds_for_each_column(box):
 
 
 class Slots:
+    __slots__ = ("__private", "value")
+
+    def __init__(self, value):
+        self.value = value
+        self.__private = value / 3
+
+
+class Alone:
     __slots__ = "value"
 
     def __init__(self, value):
         self.value = value
 
 
+def holding(number, default=0.0, *, named=0.0):
+    """Return a function that knows a number, in its closure and its defaults."""
+
+    def inner(x, default=default, *, named=named):
+        return x + number
+
+    return inner
+
+
+def empty():
+    """Return a function with a cell that holds nothing."""
+    if len(X) < 0:
+        later = 1.0
+
+    def inner():
+        return later
+
+    return inner
+
+
 class Keeps(Ridge):
-    """It keeps what it should not, in odd places."""
+    """It keeps what it should not, in a place that is a parameter."""
+
+    def __init__(self, keep=None):
+        super().__init__()
+        self.keep = keep
 
     def fit(self, X, y):
         super().fit(X, y)
-        self.row_ = {"first": (float(X[0, 0]),), X[1, 1]: "key"}
-        self.bytes_ = X[2].tobytes()
-        self.objects_ = np.array([y[3], "text"], dtype=object)
-        self.names_ = np.array(["a"])
-        self.slots_ = Slots(X[4, 1])
+        self.kept_ = self.keep(X[0, 0]) if callable(self.keep) else None
         self.me_ = self
         return self
 
 
-def test_numbers_are_found_wherever_they_are():
-    found = find_unnoised(Keeps(), X, Y, plain=Ridge())
+def as_frame(number):
+    return pd.DataFrame({"a": [number], "b": ["text"]}, index=[7])
+
+
+KEPT = {
+    "attribute": (float, "kept_"),
+    "dictionary": (lambda x: {"first": (x,)}, "kept_.first.0"),
+    "key": (lambda x: {x: "value"}, "kept_.key 0"),
+    "read-only": (lambda x: MappingProxyType({"a": x}), "kept_.a"),
+    "set": (lambda x: {x}, "kept_.0"),
+    "frozen set": (lambda x: frozenset([x]), "kept_.0"),
+    "queue": (lambda x: deque([x]), "kept_.0"),
+    "slot": (Alone, "kept_.value"),
+    "slots": (Slots, "kept_.value"),
+    "private slot": (lambda x: Slots(x * 3), "kept_.__private"),
+    "text": (lambda x: f"mean = {x!r}", "kept_"),
+    "text array": (lambda x: np.array([str(x), "a"]), "kept_.0"),
+    "objects": (lambda x: np.array([x, "text"], dtype=object), "kept_.0"),
+    "bytes": (lambda x: np.float64(x).tobytes(), "kept_"),
+    "other order": (lambda x: b"abc" + np.array(x, ">f8").tobytes(), "kept_"),
+    "written bytes": (lambda x: repr(float(x)).encode(), "kept_"),
+    "buffer": (lambda x: array("d", [x]), "kept_"),
+    "frame": (as_frame, "kept_.a.0"),
+    "index": (lambda x: pd.DataFrame({"a": [1]}, index=[x]), "kept_.index.values.0"),
+    "columns": (lambda x: pd.DataFrame({x: [1]}), "kept_.columns.0"),
+    "series": (lambda x: pd.Series([x, 1.0]), "kept_.values.0"),
+    "categories": (
+        lambda x: pd.Series(pd.Categorical([1.0], categories=[1.0, x])),
+        "kept_.categories.values.1",
+    ),
+    "frame attributes": (lambda x: with_attributes(x), "kept_._attrs.mean"),
+    "closure": (holding, "kept_.__closure__.0.contents"),
+    "default": (lambda x: holding(1.0, x), "kept_.__defaults__.0"),
+    "keyword": (lambda x: holding(1.0, named=x), "kept_.__kwdefaults__.named"),
+    "partial": (lambda x: partial(max, x), "kept_.args.0"),
+    "method": (lambda x: Slots(x).__repr__, "kept_.__self__.value"),
+    "complex": (lambda x: complex(1.0, x), "kept_.imag"),
+    "decimal": (lambda x: Decimal(repr(float(x))), "kept_"),
+    "fraction": (Fraction, "kept_"),
+    "record": (lambda x: np.array([(x, 1)], [("a", float), ("b", int)]), "kept_.a.0"),
+    "sparse": (lambda x: sparse.csr_matrix([[x]]), "kept_.data.0"),
+}
+
+
+def with_attributes(number):
+    frame = pd.DataFrame({"a": [1]})
+    frame.attrs["mean"] = number
+    return frame
+
+
+@pytest.mark.parametrize("place", KEPT)
+def test_numbers_are_found_wherever_they_are(place):
+    keep, where = KEPT[place]
+    found = places_of_numbers(Keeps(keep).fit(X, Y))
+    assert found[X[0, 0]] == where
+    assert X[0, 0] not in places_of_numbers(Keeps().fit(X, Y))
+
+
+def test_what_has_no_numbers_has_none():
+    days = np.array(["2026-01-01"], "M8[D]")
+    assert not places_of_numbers([empty(), 10**400, days, {"math": math}, Ridge])
+
+
+def test_numbers_of_records_and_of_a_plain_fit_are_told_apart():
+    found = find_unnoised(Keeps(as_frame), X, Y, plain=Ridge())
     places = {one.place: one.source for one in found}
-    assert places["row_.first.0"] == "X"
-    assert places["objects_.0"] == "y"
+    assert places["kept_.a.0"] == "X"
     assert places["coef_.0"] == "coef_.0"
-    assert "row_.key 1" in places
-    assert places["slots_.value"] == "X"
-    assert "pickle" in places
-    assert {one.value for one in found} > {X[2, 0], X[1, 1]}
+    assert not find_unnoised(Keeps(), X, Y, plain=Ridge(1e9))
+
+
+class Hidden:
+    """Only its pickle tells."""
+
+    def __init__(self, number):
+        self.get = [number].__iter__()
+
+
+def test_the_bytes_of_a_pickle_are_searched_as_well():
+    assert X[0, 0] not in places_of_numbers(Keeps(Hidden).fit(X, Y))
+    found = find_unnoised(Keeps(Hidden), X, Y, plain=Ridge(1e9))
+    assert [(one.place, one.value) for one in found] == [("pickle", X[0, 0])]
 
 
 def test_nothing_is_found_on_models_of_the_package():
@@ -506,11 +713,11 @@ def test_the_picture_has_a_bar_for_each_pair():
 
 
 def test_a_function_and_a_classifier_are_audited():
-    found = audit_claim(lambda database: np.sum(database[0] > 9), X, claim=1.0, **FEW)
+    found = audit_claim(lambda database: np.sum(database[0] > 9), X, claim=1.0, **SURE)
     assert found.verdict == NOTHING
     labels = {"y_reference": (Y_PUBLIC > 0).astype(int)}
     model = PrivateLogisticRegression(gamma=0.2, sensitivity=CHEAP)
-    found = audit_claim(model, X, (Y > 0) * 1, fit_params=PUBLIC | labels, **FEW)
+    found = audit_claim(model, X, (Y > 0) * 1, fit_params=PUBLIC | labels, **SURE)
     assert found.verdict == NOTHING
 
 

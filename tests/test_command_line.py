@@ -3,7 +3,11 @@
 import builtins
 import functools
 import json
+import math
+import os
 import shutil
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -22,9 +26,9 @@ from skparisk import (
     __version__,
 )
 from skparisk.__main__ import main
-from skparisk._cli import fitting
+from skparisk._cli._parser import UntilClosed
+from skparisk._cli._tables import holds_numbers, read_texts
 from skparisk._cli.filing import load_model
-from skparisk._cli.fitting import read_texts
 from skparisk.exceptions import UnrecordedReleaseError
 
 N = 240
@@ -146,12 +150,32 @@ def test_classes_are_those_of_the_reference():
     assert list(model.classes_) == ["no", "yes"]
 
 
+SCHEMA = """target = "wage"
+[columns."age"]
+whole = [18, 90]
+[columns."hours"]
+range = [0, 80]
+[columns."job"]
+categories = ["nurse", "clerk"]
+[columns."wage"]
+range = [0, 2000]
+"""
+
+
 @pytest.mark.slow
-def test_a_secret_sample_of_numbers_needs_no_reference():
-    argv = fit_argv("secret", reference=("--secret-sample", "0.5"))
-    argv[1] = "private_numbers.csv"
+def test_a_secret_sample_takes_what_columns_hold_from_a_schema(folder):
+    (folder / "declared.toml").write_text(SCHEMA)
+    given = ("--schema", "declared.toml", "--secret-sample", "0.5")
+    argv = fit_argv("secret", reference=given)
+    # Of a table there is one secret sample.
+    table(9).to_csv("others.csv", index=False)
+    argv[1] = "others.csv"
     assert main(argv) == 0
-    assert load_model_of("secret").certificate_.protects_membership
+    model = load_model_of("secret")
+    assert model.certificate_.protects_membership
+    assert model.certificate_.private
+    records = table(2)[["age", "hours", "job"]].astype({"age": float})
+    assert model.predict(records).shape == (N,)
 
 
 def load_model_of(name):
@@ -190,7 +214,7 @@ def test_a_table_gives_names_alone(capsys):
     ("text", "message"),
     [
         ("a,b\n", "must have the columns name, kind"),
-        ("name,kind\nx,words\n", "--target must be one of ['x'], got 'wage'"),
+        ("name,kind\nx,words\n", "--target must be a name in 'bad.csv', got 'wage'"),
         ("name,kind\nwage,price\n", "kind of 'wage' must be one of"),
         ("name,kind,low\nwage,whole,few\n", "low of 'wage' must be a number"),
     ],
@@ -304,7 +328,23 @@ def test_the_private_records_are_refused_as_the_reference(name, folder, capsys):
 BAD = {
     "fit x.csv": "the following arguments are required",
     "--epsilon -1": "epsilon must be a number in (0, inf], got -1.0",
-    "--schema s.toml": "give one of --reference, --schema and --secret-sample",
+    "--schema s.toml": "give one of --reference and --schema",
+    "--epsilon inf --report x.yaml": "takes no release without a guarantee",
+    "--report x.html --report ./x.html": "give each --report another file",
+    "--output bad.json": "--output must end in .skops",
+    f"--report {'x' * 300}.html": "File name too long",
+    "--compensation 5": "give --compensation and --n-people together",
+    "--compensation-rate 2": "give --compensation and --n-people together",
+    "--compensation -1 --n-people 2": "compensation must be a finite number above 0",
+    "--attack-is-public": "give --attack, the records",
+    "--attack-releases 40": "give --attack, the records",
+    "--attack other.csv --epsilon inf": "--attack must not be given",
+    "--attack other.csv --secret-sample 0.5": "--attack must not be given",
+    "--attack public.csv --attack-releases 40": "others than those of --reference",
+    "--attack nowhere.csv": "No such file",
+    f"--test private.csv {' '.join(SCORE)} --target-bounds 0 9 --score-epsilon 1e-15": (
+        "epsilon must be at least"
+    ),
     "--target high": "must begin with a line of the names of its columns",
     "--report r.pdf": "must end in one of .html .json .md .yaml, got 'r.pdf'",
     "--report r.html": "'r.html' must be a new file in a folder that exists",
@@ -355,10 +395,145 @@ def test_a_table_without_a_head_is_not_shown(folder, capsys):
     assert read_texts(folder / "odd.csv", "y")["y"].tolist() == ["1", "0"]
 
 
-def test_where_pairs_come_from_must_be_said(capsys):
-    assert "give one of" in refused(fit_argv("bad", reference=()), capsys)
-    argv = fit_argv("bad", reference=("--secret-sample", "0.5"))
-    assert "['job'] are not numbers: give --reference" in refused(argv, capsys)
+def test_what_columns_hold_must_be_said(folder, capsys):
+    """Also with a secret sample: private records decide nothing."""
+    for given in ((), ("--secret-sample", "0.5")):
+        argv = fit_argv("bad", reference=given)
+        assert "give one of --reference and --schema" in refused(argv, capsys)
+    (folder / "no_target.toml").write_text('[columns."age"]\nrange = [1, 2]\n')
+    argv = fit_argv("bad", reference=("--schema", "no_target.toml"))
+    assert "the schema must declare a target" in refused(argv, capsys)
+
+
+def test_a_dictionary_that_is_a_table_without_a_head_is_not_shown(folder, capsys):
+    (folder / "record.csv").write_text("35,Maria Huber,1\n")
+    for more in ((), ("--names-only",)):
+        argv = ["schema", "record.csv", "--target", "wage", *more]
+        assert "Huber" not in refused(argv, capsys)
+
+
+NOT_TOLD = ["Maria Huber", "1e999", "-inf", "0x1F", "9" * 400, "\x00", '"', "\u202e"]
+
+
+@pytest.mark.parametrize("value", NOT_TOLD)
+def test_no_private_value_is_told_or_refused(value, folder, capfd):
+    """Whatever stands in one cell: in a column of numbers, of words, in the target."""
+    frame = pd.read_csv("private.csv", dtype=str)
+    for column in ("age", "job", "wage"):
+        frame.loc[3, column] = value
+    frame.to_csv("strange.csv", index=False)
+    argv = fit_argv(f"strange{NOT_TOLD.index(value)}", "--json")
+    argv[1] = "strange.csv"
+    assert main(argv) == 0
+    told = "".join(capfd.readouterr())
+    assert value in ('"', "-inf") or value not in told
+
+
+def test_a_fault_of_the_program_tells_no_values(monkeypatch, capsys):
+    def fail(*given, **more):
+        raise KeyError("Maria Huber")
+
+    monkeypatch.setattr("skparisk._cli.filing.read_claim", fail)
+    assert main(["check", "r.json", "--policy", "policy.toml"]) == 3
+    told = capsys.readouterr().err
+    assert "a fault of the program, KeyError in line" in told
+    assert "Huber" not in told
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["check", "r.json", "--policy", "strict.toml"],
+        ["verify", "r.json", "policy.toml"],
+        ["check", "r.json", "--policy", "policy.toml"],
+        ["verify", "r.json", "model.skops"],
+    ],
+)
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_the_exit_code_does_not_depend_on_who_reads(argv, stream, monkeypatch):
+    """A pipe that is closed before anything is written to it."""
+    expected = int("strict.toml" in argv or argv[2] == "policy.toml")
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as closed:
+        monkeypatch.setattr(sys, stream, closed)
+        assert main(argv) == expected
+
+
+@pytest.mark.slow
+def test_the_exit_code_is_that_of_the_process():
+    """Also where the end of the output is written when the process ends."""
+    run = [sys.executable, "-m", "skparisk", "check", "r.json", "--policy"]
+    for policy, code in (("strict.toml", 1), ("policy.toml", 0)):
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run([*run, policy], check=False, stdout=write)
+        os.close(write)
+        assert done.returncode == code
+
+
+def test_a_stream_that_is_closed_is_written_to_no_more():
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as closed:
+        stream = UntilClosed(closed)
+        assert stream.write("a") == 1
+        stream.flush()
+        assert stream.write("b") == 1
+        stream.flush()
+        assert stream.fileno() == write
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["check", "r.json", "--policy", "strict.toml"],
+        ["verify", "r.json", "model.skops", "--ledger", "budget.ledger"],
+        ["ledger", "show", "budget.ledger"],
+        ["ledger", "show", "endless.ledger"],
+        ["check", "endless.json", "--policy", "strict.toml"],
+        ["verify", "endless.json", "--ledger", "endless.ledger"],
+        [
+            "fit",
+            *fit_argv("endless", "--epsilon", "inf", "--ledger", "endless.ledger")[1:],
+        ],
+    ],
+)
+def test_json_is_strict(argv, folder, capsys):
+    """Also without a guarantee, and alone on standard output."""
+    if not (folder / "endless.ledger").exists():
+        ledger = PrivacyLedger(math.inf, path=folder / "endless.ledger")
+        ledger.spend(Certificate(math.inf))
+        Report(ledger).save(folder / "endless.json")
+    assert main([*argv, "--json"]) in (0, 1)
+    json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+
+
+@pytest.mark.slow
+def test_costs_and_attacks_are_in_the_report(folder, capsys):
+    table(7).drop(columns="high").to_csv("other.csv", index=False)
+    (folder / "attacked.toml").write_text("attack_audited = true\n")
+    argv = fit_argv("attacked", "--policy", "attacked.toml", "--report", "a.json")
+    argv += ["--attack", "other.csv", "--attack-releases", "40"]
+    argv += ["--compensation", "5500", "--n-people", "240", "--compensation-rate", "2"]
+    assert main(argv) == 0
+    told = capsys.readouterr()
+    assert "releases" in told.err
+    report = Report.load("a.json")
+    assert report.document["attack_audit"]["verdict"] == "no evidence found"
+    assert report.document["checks"][-1]["passed"]
+    assert report.document["cost"]["declared"]["n_people"] == 240
+    assert "inside the environment only" in report.to_html()
+    assert main(["check", "a.json", "--policy", "attacked.toml"]) == 0
+    assert main(["check", "r.json", "--policy", "attacked.toml"]) == 1
+    assert "FAIL  attack_audited: not attacked" in capsys.readouterr().out
+    argv = ["report", "attacked.skops", "--output", "cost.json"]
+    assert main([*argv, "--compensation", "10", "--n-people", "9"]) == 0
+    assert Report.load("cost.json").document["cost"]["declared"]["compensation"] == 10
+    argv = ["report", "a.json", "--output", "x.html", "--compensation", "1"]
+    assert "nothing can be added; got compensation" in refused(
+        [*argv, "--n-people", "1"], capsys
+    )
 
 
 @pytest.mark.parametrize(
@@ -399,6 +574,9 @@ def test_models_that_could_run_anything_are_refused(folder, capsys):
     skops.io.dump(PrivateRidge(), "unfitted.skops")
     argv = ["report", "unfitted.skops", "--output", "x.html"]
     assert "holds no fitted model" in refused(argv, capsys)
+    (folder / "no.skops").write_text("no archive")
+    argv = ["report", "no.skops", "--output", "x.html"]
+    assert "must be a model file of skops" in refused(argv, capsys)
     (folder / "text.json").write_text("text")
     argv = ["report", "text.json", "--output", "x.html"]
     assert "must be a file of JSON" in refused(argv, capsys)
@@ -438,6 +616,6 @@ def test_help_has_exit_codes_and_the_version(capsys):
 
 def test_kinds_are_those_of_what_is_there():
     texts = pd.Series(["1", None, "2.5"], dtype=object)
-    assert fitting.holds_numbers(texts)
-    assert not fitting.holds_numbers(texts.replace("1", "one"))
-    assert not fitting.holds_numbers(pd.Series([None], dtype=object))
+    assert holds_numbers(texts)
+    assert not holds_numbers(texts.replace("1", "one"))
+    assert not holds_numbers(pd.Series([None], dtype=object))

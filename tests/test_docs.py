@@ -259,6 +259,7 @@ NOT_RUN = {
     "python -m pip install .\npython -m skparisk demo": "installs; see test_demo.py",
     '$ python -m pip install "skparisk[cli]"': "installs",
     "mech <- DPMechLaplace(": "R, of another package",
+    "--attack simulated.csv": "options of a command; test_command_line.py runs some",
     "skparisk/\n": "a tree of folders",
     'python -m pip install -e ".[dev,docs]"': "what developers run, as .ci/run does",
     'python -m pip install "mutmut>=3.8"': "installs, and takes hours",

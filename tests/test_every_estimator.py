@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 from wrapped import SECOND, numbers_reached, private
 
 from skparisk import CalibrationError, IncompatibleError
-from skparisk.audit._unnoised import numbers_in, telling
+from skparisk.audit._numbers import numbers_in, telling
 from skparisk.queries import LeafQuery
 from skparisk.queries._state import read
 from skparisk.wrappers._finding import METHODS, main_methods

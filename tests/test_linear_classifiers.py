@@ -37,7 +37,7 @@ from skparisk import (
     PrivateLogisticRegression,
     SensitivitySampler,
 )
-from skparisk.audit._unnoised import numbers_in
+from skparisk.audit._numbers import numbers_in
 from skparisk.reference import TableReference
 
 each_way = pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.audit._unnoised import numbers_in
+from skparisk.audit._numbers import numbers_in
 from skparisk.linear_model import ridge_sensitivity_bound
 from skparisk.linear_model._ridge_moments import BoundedRidge
 from skparisk.queries import MeanQuery, RidgeQuery

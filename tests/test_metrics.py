@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from laws import FALSE_ALARM, assert_binomial_at_most
+from scipy import stats
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import (
@@ -20,6 +21,7 @@ from sklearn.metrics import (
 from skparisk import PrivacyLedger
 from skparisk import metrics as module
 from skparisk.exceptions import BudgetExceededError
+from skparisk.mechanisms import LaplaceMechanism
 from skparisk.metrics import private_score
 from skparisk.report import Policy, Report
 
@@ -77,7 +79,8 @@ def test_one_record_moves_the_sums_by_the_sensitivity_at_most(scoring, records, 
     """And the worst record by just that."""
     (model, X, y), options = given(scoring, records, models)
     rule, bounds = module._SCORINGS[scoring], options.get("y_bounds")
-    sums = module._sums(rule, model, X, y, bounds)
+    n_sums = 4 if scoring == "confusion_matrix" else 1
+    sums = module._sums(rule, n_sums, model, X, y, bounds)
     if scoring in ERRORS:
         X_right, y_right, y_wrong = [[0.0, 0.0, 0.0]], model.intercept_, 1e9
     else:
@@ -86,12 +89,71 @@ def test_one_record_moves_the_sums_by_the_sensitivity_at_most(scoring, records, 
     for target in (y_right, y_wrong, "other" if scoring not in ERRORS else math.nan):
         X_other, y_other = X.copy(), y.astype(object)
         X_other[0], y_other[0] = X_right[0], target
-        other = module._sums(rule, model, X_other, y_other.astype(y.dtype), bounds)
+        y_other = y_other.astype(y.dtype)
+        other = module._sums(rule, n_sums, model, X_other, y_other, bounds)
         moved.append(other)
         assert np.abs(other - sums).sum() <= rule.sensitivity * rule.parts
     most = np.abs(moved[1] - moved[0]).sum() / (rule.sensitivity * rule.parts)
     half = {"mean_absolute_error": 0.4, "mean_squared_error": 0.2}
     assert most >= half.get(scoring, 1 - 1e-6)
+
+
+class Echo(BaseEstimator):
+    """Predicts its column, whose values are its classes."""
+
+    classes_ = np.arange(6)
+
+    def predict(self, X):
+        return X[:, 0]
+
+    def predict_proba(self, X):
+        return np.where(X == 0, 0.5, 0.1)[:, :1] * np.ones(6)
+
+
+CELLS = np.repeat(np.arange(36), 30)  # 30 records of each pair of classes
+N_LAW = 8100
+
+
+def amounts(scoring):
+    """Return sizes of noise in units of what it should be on average."""
+    X, y = CELLS[:, np.newaxis] % 6, CELLS // 6
+    options = {"scoring": scoring} | ({"y_bounds": (0, 5)} if scoring in ERRORS else {})
+    unit = {"confusion_matrix": 2, ERRORS[0]: 5, ERRORS[1]: 25}.get(scoring, 1)
+    unit /= 1 if scoring == "confusion_matrix" else len(y)
+    exact = private_score(Echo(), X, y, epsilon=math.inf, **options).value
+    drawn = [
+        private_score(Echo(), X, y, epsilon=1.0, **options).value - exact
+        for _ in range(N_LAW // np.size(exact))
+    ]
+    return np.abs(np.ravel(drawn)) / unit
+
+
+def is_laplace(sizes):
+    """Tell if sizes may be exponential of mean 1: their sum is a gamma variable."""
+    law = stats.gamma(len(sizes))
+    return FALSE_ALARM / 2 <= law.cdf(sizes.sum()) <= 1 - FALSE_ALARM / 2
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    [
+        "confusion_matrix",
+        *(
+            pytest.param(scoring, marks=pytest.mark.slow)
+            for scoring in ("accuracy", "brier_score", *ERRORS)
+        ),
+    ],
+)
+def test_the_noise_has_the_law_that_the_level_asks_for(scoring, monkeypatch):
+    """And not one of nine tenths of it, nor of eleven."""
+    assert is_laplace(amounts(scoring))
+    for factor in (0.9, 1.1):
+
+        def wrong(sensitivity, *given, factor=factor):
+            return LaplaceMechanism(factor * sensitivity, *given)
+
+        monkeypatch.setattr(module, "LaplaceMechanism", wrong)
+        assert not is_laplace(amounts(scoring))
 
 
 @pytest.mark.sampled(2)
@@ -199,12 +261,61 @@ def test_no_target_fails_or_changes_the_others(scoring, value):
         assert np.abs(score.value - right.value).sum() <= most + 1e-9
 
 
-def test_what_a_model_says_of_records_is_not_shown(records):
+@pytest.mark.parametrize("scoring", module._SCORINGS)
+def test_records_that_a_model_fails_on_have_the_worst_score(scoring, records, models):
+    """And no other record is scored otherwise."""
+    (model, X, y), options = given(scoring, records, models)
+    options["epsilon"] = math.inf
+    alone = private_score(model, X[3:], y[3:], **options).value * (N - 3)
+    gaps = X.copy()
+    gaps[:3] = math.nan  # of which scikit-learn says that it takes no NaN
+    score = private_score(model, gaps, y, **options)
+    if scoring == "confusion_matrix":
+        assert score.value.sum() == N - 3
+        return
+    unit = {"mean_absolute_error": 6, "mean_squared_error": 36}.get(scoring, 1)
+    worst = 0 if scoring == "accuracy" else 3 * unit
+    assert score.value * N == pytest.approx(alone + worst, abs=0.01)
+
+
+@pytest.mark.parametrize("scoring", module._SCORINGS)
+def test_predictions_that_are_missing_are_the_worst(scoring):
+    X = np.array([0.0, 1.0, math.nan, 3.0])[:, np.newaxis]
+    options = {"y_bounds": (0, 5)} if scoring in ERRORS else {}
+    options |= {"scoring": scoring, "epsilon": math.inf}
+    score = private_score(Missing(), X, [0, 1, 2, 3], **options)
+    assert (
+        np.sum(score.value)
+        == {
+            "accuracy": 0.75,
+            "confusion_matrix": 3,
+            "brier_score": pytest.approx(0.25, abs=1e-6),
+            "mean_absolute_error": 1.25,
+            "mean_squared_error": 6.25,
+        }[scoring]
+    )
+
+
+class Missing(Echo):
+    """Has no prediction for what is missing."""
+
+    def predict_proba(self, X):
+        return np.where(np.isnan(X), math.nan, self.classes_ == X)
+
+
+def test_what_a_model_says_of_records_is_not_shown(records, capsys):
     X, y = records
-    with pytest.raises(ValueError, match="has no score on the private") as error:
-        private_score(Failing(), X, y, scoring="accuracy", epsilon=1.0)
-    assert "secret" not in str(error.value)
-    assert error.value.__context__ is None
+    score = private_score(Failing(), X, y, scoring="accuracy", epsilon=math.inf)
+    assert score.value == 0
+    assert "secret" not in capsys.readouterr().err
+
+
+def test_what_is_public_of_a_model_is_checked(records, models):
+    (X, y), (line, *_) = records, models
+    with pytest.raises(ValueError, match=r"have predict_proba and classes_ .*got Lin"):
+        private_score(line, X, y, scoring="brier_score", epsilon=1.0)
+    with pytest.raises(ValueError, match=r"X must have 3 columns, .* got 2"):
+        private_score(line, X[:, :2], y, scoring="accuracy", epsilon=1.0)
 
 
 BAD = [

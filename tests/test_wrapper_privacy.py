@@ -46,7 +46,7 @@ from skparisk import (
     PrivacyLeakWarning,
     PrivateEstimator,
 )
-from skparisk.audit._unnoised import numbers_in, telling
+from skparisk.audit._numbers import numbers_in, telling
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader
 from skparisk.queries._estimator import repeatable
 from skparisk.queries._state import find_numbers

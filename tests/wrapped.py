@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, is_classifier, is_regres
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk import PrivateEstimator, SensitivitySampler
-from skparisk.audit._unnoised import places_of_numbers
+from skparisk.audit._numbers import places_of_numbers
 from skparisk.queries._estimator import repeatable
 from skparisk.reference import TableReference
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 __all__ = [
     "Commands",
     "Parser",
+    "UntilClosed",
+    "add_cost",
     "add_declared",
+    "check_new_file",
     "checked",
+    "cost_in",
     "import_skops",
     "print_json",
 ]
@@ -55,6 +61,80 @@ def add_declared(parser: argparse.ArgumentParser) -> None:
         ("not-for", "what it must not be used for"),
     ):
         group.add_argument(f"--{name}", default="", metavar="TEXT", help=text)
+
+
+def add_cost(parser: argparse.ArgumentParser) -> None:
+    """Add what a violation costs."""
+    group = parser.add_argument_group(
+        "what people are to be paid, declared in the report"
+    )
+    for name, kind, text in (
+        ("compensation", float, "what one person is to be paid without any privacy"),
+        ("n-people", int, "people who are to be paid"),
+        ("compensation-minimum", float, "what one person is to be paid in any case"),
+        ("compensation-rate", float, "level at which 37 %% of it are to be paid"),
+    ):
+        group.add_argument(f"--{name}", type=kind, metavar="N", help=text)
+
+
+def cost_in(options: argparse.Namespace) -> Any:
+    """Return the cost model of the options; None without them."""
+    from skparisk.cost import CompensationModel
+
+    names = {
+        "compensation": "compensation",
+        "n_people": "n_people",
+        "compensation_minimum": "minimum",
+        "compensation_rate": "rate",
+    }
+    given = {names[n]: v for n in names if (v := getattr(options, n)) is not None}
+    if not given:
+        return None
+    if not {"compensation", "n_people"} <= {*given}:
+        raise ValueError(
+            "give --compensation and --n-people together; the minimum and the rate are "
+            "for these."
+        )
+    return CompensationModel(**given)
+
+
+def check_new_file(path: Path) -> None:
+    """Refuse what cannot be written, or is there; leave everything as it was."""
+    try:
+        path.open("xb").close()
+    except OSError as error:
+        raise ValueError(
+            f"'{path}' must be a new file in a folder that exists and can be written "
+            f"to: {error.strerror}."
+        ) from None
+    path.unlink()
+
+
+class UntilClosed:
+    """A stream that goes on without a word when nobody reads it any more.
+
+    What a command does, and its exit code, must not depend on `... | head`.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return int(self._unless_closed(self._stream.write, text) or 0)
+
+    def flush(self) -> None:
+        self._unless_closed(self._stream.flush)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def _unless_closed(self, act: Callable[..., Any], *given: Any) -> Any:
+        try:
+            return act(*given)
+        except BrokenPipeError:
+            # What is still in the buffer goes there as well.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            return None
 
 
 def print_json(value: Any) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 from skparisk._cli._parser import (
     Commands,
+    add_cost,
     add_declared,
+    cost_in,
     import_skops,
     print_json,
 )
@@ -67,6 +71,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     )
     made.add_argument("--policy", type=Path, metavar="POLICY.toml")
     made.add_argument("--ledger", type=Path, metavar="FILE")
+    add_cost(made)
     add_declared(made)
     made.set_defaults(run=run_report)
     verified = commands.add_parser(
@@ -88,7 +93,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         help="check a report against a policy",
         description="Check a report or a certificate against a policy, a file of TOML "
         "with any of: epsilon, delta, gamma (limits), relation, and, as true, "
-        "reference_audited and public_reference. One line a rule.",
+        "reference_audited, public_reference and attack_audited. One line a rule.",
     )
     checked.add_argument("report", type=Path, metavar="REPORT.json")
     checked.add_argument("--policy", required=True, type=Path, metavar="POLICY.toml")
@@ -102,11 +107,16 @@ def declared_in(options: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in _DECLARED}
 
 
-def check_ending(path: Path) -> None:
-    """Refuse what a report cannot be written to."""
+def check_ending(path: Path, epsilon: float = 0.0) -> None:
+    """Refuse what a report, of a claim at that level, cannot be written to."""
     if path.suffix not in ENDINGS:
         raise ValueError(
             f"a report must end in one of {' '.join(ENDINGS)}, got '{path}'."
+        )
+    if path.suffix == ".yaml" and epsilon == math.inf:
+        raise ValueError(
+            f"'{path}' is for the registry of deployments, which takes no release "
+            "without a guarantee: leave it out with --epsilon inf."
         )
 
 
@@ -116,9 +126,11 @@ def run_report(options: argparse.Namespace) -> int:
     from skparisk.report import Policy, Report
 
     check_ending(options.output)
-    path, declared = options.source, declared_in(options)
+    path, declared, cost = options.source, declared_in(options), cost_in(options)
     more = {name: text for name, text in declared.items() if text}
     more |= {n: v for n in ("policy", "ledger") if (v := getattr(options, n))}
+    if cost is not None:
+        more["compensation"] = cost
     source = load_model(path) if path.suffix == ".skops" else read_claim(path)
     if isinstance(source, Report):
         if more:
@@ -133,6 +145,7 @@ def run_report(options: argparse.Namespace) -> int:
         policy=None if options.policy is None else Policy.from_toml(options.policy),
         ledger=None if options.ledger is None else PrivacyLedger.open(options.ledger),
         files=[path] if path.suffix == ".skops" else [],
+        cost=cost,
         **declared,
     ).save(options.output)
     return 0
@@ -242,7 +255,10 @@ def load_model(path: Path) -> Any:
     the library import, are refused as all else is.
     """
     skops_io = import_skops()
-    types = skops_io.get_untrusted_types(file=path)
+    try:
+        types = skops_io.get_untrusted_types(file=path)
+    except (BadZipFile, LookupError, ValueError):
+        raise ValueError(f"'{path}' must be a model file of skops.") from None
     known = (*_TRUSTED, *_DRAWING)
     others = [name for name in types if name not in known and not _is_own_class(name)]
     if others:

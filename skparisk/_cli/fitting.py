@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +12,15 @@ from typing import Any
 
 from skparisk._cli._parser import (
     Commands,
+    add_cost,
     add_declared,
+    check_new_file,
     checked,
+    cost_in,
     import_skops,
     print_json,
 )
+from skparisk._cli._preparing import ESTIMATORS, Prepared, prepare
 from skparisk._validate import (
     check_at_least,
     check_epsilon,
@@ -25,20 +30,14 @@ from skparisk._validate import (
 
 __all__ = ["add_to"]
 
-ESTIMATORS = {
-    "ridge": ("sklearn.linear_model", "Ridge"),
-    "logistic": ("sklearn.linear_model", "LogisticRegression"),
-    "linear-svc": ("sklearn.svm", "LinearSVC"),
-}
 # What each of them can be scored by.
 SCORES = {
     "ridge": ("mean_absolute_error", "mean_squared_error"),
     "logistic": ("accuracy", "confusion_matrix", "brier_score"),
     "linear-svc": ("accuracy", "confusion_matrix"),
 }
-_MISSING = "missing"
-# Records of a schema that the scales of columns are taken from.
-_N_OF_SCHEMA = 2048
+# Fewer than in Python, as each is a fit of a whole pipeline.
+_N_ATTACK_RELEASES = 400
 
 
 def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
@@ -81,8 +80,8 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         "--secret-sample",
         type=float,
         metavar="SHARE",
-        help="use a secret share of the records, in (0, 1), and protect which; with "
-        "columns of words or gaps it takes a reference as well, for their structure",
+        help="use a secret share of the records, in (0, 1), and protect which; a "
+        "reference or a schema then says what the columns hold, and no more",
     )
     parser.add_argument(
         "--n-pairs",
@@ -135,6 +134,27 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         metavar=("LOW", "HIGH"),
         help="public bounds of the target, for errors",
     )
+    attacked = parser.add_argument_group("an audit that attacks such releases")
+    attacked.add_argument(
+        "--attack",
+        type=Path,
+        metavar="RECORDS.csv",
+        help="records to fit and attack before the release, others than those of the "
+        "reference; what is found is in the report",
+    )
+    attacked.add_argument(
+        "--attack-is-public",
+        action="store_true",
+        help="they are public or simulated, so that what is found may be shown",
+    )
+    attacked.add_argument(
+        "--attack-releases",
+        type=checked(int, lambda value: check_at_least(value, "n_releases", 40)),
+        metavar="N",
+        help="releases of each database of each attacked pair, each of them a fit "
+        f"(default: {_N_ATTACK_RELEASES})",
+    )
+    add_cost(parser)
     add_declared(parser)
     parser.set_defaults(run=run)
     return [parser]
@@ -143,39 +163,41 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
 def run(options: argparse.Namespace) -> int:
     """Fit, save and report; whatever can be refused is refused before the release."""
     skops_io = import_skops()
-    from skparisk._cli.filing import check_ending, declared_in
+    from skparisk._cli.filing import declared_in
     from skparisk.ledger import PrivacyLedger
     from skparisk.metrics import private_score
     from skparisk.report import Policy, Report
 
-    for path in options.report:
-        check_ending(path)
-    for path in (options.output, *options.report):
-        if path.exists() or not path.parent.is_dir():
-            raise ValueError(f"'{path}' must be a new file in a folder that exists.")
+    check_files(options)
     check_score(options)
+    check_attack(options)
     policy = None if options.policy is None else Policy.from_toml(options.policy)
     opened = None if options.ledger is None else PrivacyLedger.open(options.ledger)
-    model, data, test = prepare(options)
+    cost = cost_in(options)
+    prepared = prepare(options)
     check_room(opened, options)
+    audit = None if options.attack is None else attack(prepared, options)
     scores = {}
     with contextlib.nullcontext() if opened is None else opened:
-        fit_without_leaks(model, data)
-        skops_io.dump(model, options.output)
-        if test:
+        fit_without_leaks(prepared.model, prepared.reference | prepared.data)
+        skops_io.dump(prepared.model, options.output)
+        if prepared.test:
             scores[f"{options.score} of {options.test.name}"] = private_score(
-                model,
-                **test,
+                prepared.model,
+                **prepared.test,
                 scoring=options.score,
                 epsilon=options.score_epsilon,
                 y_bounds=options.target_bounds,
             )
     report = Report(
-        model,
+        prepared.model,
         ledger=opened,
         policy=policy,
         scores=scores,
         files=[options.output],
+        cost=cost,
+        attack_audit=audit,
+        audit_is_public=options.attack_is_public,
         **declared_in(options),
     )
     for path in options.report:
@@ -202,9 +224,62 @@ def fit_without_leaks(model: Any, data: dict[str, Any]) -> None:
             raise ValueError(f"this would not be private: {leak}") from leak
 
 
+def check_files(options: argparse.Namespace) -> None:
+    """Refuse files that could not be written after the release."""
+    from skparisk._cli.filing import check_ending
+
+    if options.output.suffix != ".skops":
+        raise ValueError(f"--output must end in .skops, got '{options.output}'.")
+    for path in options.report:
+        check_ending(path, options.epsilon)
+    written = [options.output, *options.report]
+    for path in written:
+        check_new_file(path)
+    if len({path.resolve() for path in written}) < len(written):
+        raise ValueError("give each --report another file.")
+
+
+def check_attack(options: argparse.Namespace) -> None:
+    """Refuse options of an attack that do not go together."""
+    if options.attack is None:
+        if options.attack_is_public or options.attack_releases is not None:
+            raise ValueError(
+                "give --attack, the records, with the other options of it."
+            )
+    elif options.secret_sample is not None or options.epsilon == math.inf:
+        raise ValueError(
+            "--attack must not be given with --secret-sample, as it compares two "
+            "databases, nor with --epsilon inf, which claims nothing."
+        )
+
+
+def attack(prepared: Prepared, options: argparse.Namespace) -> Any:
+    """Return what attacks on such releases find; nothing of it is charged."""
+    from skparisk.audit import audit_claim
+    from skparisk.reference._sketch import RecordSketch
+
+    X, y = prepared.attacked["X"], prepared.attacked["y"]
+    public = prepared.reference.values()
+    if public and RecordSketch.of(X, y).overlaps(RecordSketch.of(*public)):
+        raise ValueError(
+            "the records of --attack must be others than those of --reference."
+        )
+    return audit_claim(
+        prepared.model,
+        X,
+        y,
+        n_releases=options.attack_releases or _N_ATTACK_RELEASES,
+        n_records=min(len(prepared.data["X"]), len(X) // 2),
+        fit_params=prepared.reference,
+        n_jobs=options.n_jobs,
+        random_state=options.seed,
+        verbose=0 if options.json else 1,
+    )
+
+
 def check_score(options: argparse.Namespace) -> None:
     """Refuse options of a score that do not go together."""
-    from skparisk.metrics import check_bounds
+    from skparisk.metrics import check_bounds, check_noise
 
     given = [options.test, options.score, options.score_epsilon]
     if None in given:
@@ -222,6 +297,7 @@ def check_score(options: argparse.Namespace) -> None:
         )
     needed = options.estimator == "ridge"
     check_bounds(options.target_bounds, options.score, needed)
+    check_noise(options.score, options.score_epsilon)
 
 
 def check_room(ledger: Any, options: argparse.Namespace) -> None:
@@ -234,170 +310,3 @@ def check_room(ledger: Any, options: argparse.Namespace) -> None:
             f"the budget has room for epsilon {left:g}, and the fit and its score need "
             f"{asked:g} together."
         )
-
-
-def prepare(
-    options: argparse.Namespace,
-) -> tuple[Any, dict[str, Any], dict[str, Any]]:
-    """Return an estimator that is not fitted, what to fit, and what to score it on."""
-    from skparisk.reference import SchemaReference, SecretSample
-    from skparisk.sensitivity import SensitivitySampler
-    from skparisk.wrappers import PrivateEstimator
-
-    given = [options.reference, options.schema, options.secret_sample]
-    n_given = sum(value is not None for value in given)
-    if n_given != 1 and (options.schema is not None or n_given == 0):
-        raise ValueError(
-            "give one of --reference, --schema and --secret-sample, or a secret sample "
-            "and a reference: it is where pairs of databases come from."
-        )
-    private = read_texts(options.data, options.target)
-    classes = options.estimator != "ridge"
-    public: Any = None
-    reference: Any = None
-    data: dict[str, Any] = {}
-    gap: str | None = _MISSING
-    if options.schema is not None:
-        import numpy as np
-
-        reference = SchemaReference.from_toml(options.schema)
-        drawn = reference.sample(_N_OF_SCHEMA, np.random.default_rng(0))
-        public, gap = drawn[0], None
-        kinds = {str(name): public[name].dtype.kind in "iufb" for name in public}
-    else:
-        given_for_kinds = private
-        if options.reference is not None:
-            given_for_kinds = read_texts(options.reference, options.target)
-            given_for_kinds = given_for_kinds.dropna(subset=[options.target])
-        features = given_for_kinds.drop(columns=options.target)
-        kinds = {name: holds_numbers(features[name]) for name in features}
-        if options.reference is not None:
-            public = as_table(features, kinds, gap)
-            data = {
-                "X_reference": public,
-                "y_reference": as_target(given_for_kinds[options.target], classes),
-            }
-        elif not all(kinds.values()):
-            words = [name for name in kinds if not kinds[name]]
-            raise ValueError(
-                f"the columns {words} are not numbers: give --reference as well, with "
-                "public records that have the same columns."
-            )
-    if options.secret_sample is not None:
-        reference = SecretSample(options.secret_sample)
-
-    def as_records(texts: Any, path: Path) -> dict[str, Any]:
-        missing = [name for name in kinds if name not in texts]
-        if missing:
-            raise ValueError(f"'{path}' lacks the columns {missing}.")
-        return {
-            "X": as_table(texts, kinds, gap),
-            "y": as_target(texts[options.target], classes),
-        }
-
-    data |= as_records(private, options.data)
-    test: dict[str, Any] = {}
-    if options.test is not None:
-        test = as_records(read_texts(options.test, options.target), options.test)
-    sampler = SensitivitySampler(
-        reference=reference,
-        n_pairs=options.n_pairs or "auto",
-        n_jobs=options.n_jobs,
-        random_state=options.seed,
-        verbose=0 if options.json else 1,
-    )
-    model = PrivateEstimator(
-        make_pipeline_of(options.estimator, kinds, public),
-        epsilon=options.epsilon,
-        gamma=options.gamma,
-        sensitivity=sampler,
-    )
-    return model, data, test
-
-
-def make_pipeline_of(estimator: str, kinds: dict[str, bool], public: Any) -> Any:
-    """Return a pipeline whose columns are prepared as on public records.
-
-    Where there are none, columns are numbers without gaps, and scales are private.
-    """
-    from importlib import import_module
-
-    from sklearn.compose import make_column_transformer
-    from sklearn.frozen import FrozenEstimator
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
-    module, name = ESTIMATORS[estimator]
-    last = getattr(import_module(module), name)()
-    if public is None:
-        return make_pipeline(StandardScaler(), last)
-    numbers = [name for name in kinds if kinds[name]]
-    words = [name for name in kinds if not kinds[name]]
-    scaled = make_pipeline(SimpleImputer(), StandardScaler())
-    coded = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
-    columns = make_column_transformer((coded, words), (scaled, numbers))
-    return make_pipeline(FrozenEstimator(columns.fit(public)), last)
-
-
-def read_texts(path: Path, target: str) -> Any:
-    """Return a CSV as texts: nothing in it decides what a column holds."""
-    import pandas
-
-    try:
-        # A first line that is too long must not make a column of names of the rows.
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
-            texts = pandas.read_csv(path, dtype=str, index_col=False)
-    except (
-        pandas.errors.ParserError,
-        pandas.errors.ParserWarning,
-        pandas.errors.EmptyDataError,
-        UnicodeError,
-    ):
-        # What is wrong may be a value.
-        texts = None
-    if texts is None:
-        raise ValueError(f"'{path}' must be a CSV with a head, in UTF-8.")
-    if target not in texts or len(texts.columns) < 2 or not len(texts):
-        raise ValueError(
-            f"'{path}' must begin with a line of the names of its columns, the target "
-            f"{target!r} and others, and have records. What it begins with is not "
-            "shown, as it may be a record."
-        )
-    return texts
-
-
-def holds_numbers(texts: Any) -> bool:
-    """Tell if all that is there are numbers."""
-    there = texts.dropna()
-    return len(there) > 0 and bool(as_numbers(there).notna().all())
-
-
-def as_numbers(texts: Any) -> Any:
-    """Return numbers, missing where there is none."""
-    import numpy as np
-    import pandas
-
-    numbers = pandas.to_numeric(texts, errors="coerce").astype(np.float64)
-    return numbers.where(np.isfinite(numbers))
-
-
-def as_table(texts: Any, kinds: dict[str, bool], gap: str | None) -> Any:
-    """Return columns of the kinds that are public, in that order."""
-    import pandas
-
-    made = {
-        name: as_numbers(texts[name])
-        if kinds[name]
-        else texts[name].astype(object).where(texts[name].notna(), gap)
-        for name in kinds
-    }
-    return pandas.DataFrame(made)
-
-
-def as_target(texts: Any, classes: bool) -> Any:
-    """Return labels, or numbers."""
-    if classes:
-        return texts.astype(object).where(texts.notna(), _MISSING).to_numpy()
-    return as_numbers(texts).to_numpy()

@@ -58,12 +58,17 @@ def run(options: argparse.Namespace) -> int:
             columns = [empty | dict(zip(head, row, strict=False)) for row in reader]
         else:
             raise ValueError(
-                f"'{options.dictionary}' must have the columns {', '.join(_KEYS)}, got "
-                f"{head}; if it is a table, use --names-only."
+                f"'{options.dictionary}' must have the columns {', '.join(_KEYS)}; if "
+                "it is a table, use --names-only. What it begins with is not shown, as "
+                "it may be a record."
             )
     names = [column["name"] for column in columns]
     if options.target not in names:
-        raise ValueError(f"--target must be one of {names}, got {options.target!r}.")
+        raise ValueError(
+            f"--target must be a name in '{options.dictionary}', got "
+            f"{options.target!r}. What it has is not shown, as it may be a record of "
+            "a table without a head."
+        )
     texts = [_HEAD, f"target = {json.dumps(options.target)}\n"]
     texts += map(_column, columns)
     text = "\n".join(texts)

@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from skparisk._validate import (
     check_at_least,
     check_n_jobs,
     check_random_state,
+    check_verbose,
 )
-from skparisk.audit._blocks import BlockJudge
+from skparisk.audit._beyond import judge_pairs, share_beyond, share_p_value
 from skparisk.audit._claim_report import ClaimAudit, PairAttack, ShareBeyond
 from skparisk.audit._limits import check_confidence
 from skparisk.audit._lower_bound import LEAST_RELEASES, attack, draw_releases
-from skparisk.audit._releases import (
-    Audited,
-    KnownNoise,
-    Pair,
-    Records,
-    refuse_in_ledger,
-)
+from skparisk.audit._population import Population
+from skparisk.audit._progress import Tell, telling_progress
+from skparisk.audit._releases import Audited, Pair, refuse_in_ledger
 from skparisk.audit._worst_neighbor import find_worst_neighbor, search, worst_pair
-from skparisk.calibration import SampledPairs
 from skparisk.certificate import Certificate
-from skparisk.neighbors import NeighborPairs
-from skparisk.reference._base import RecordPool
-from skparisk.reference._records import as_records, as_targets, n_rows, take_rows
 
 __all__ = ["audit_claim"]
 
-_Floats = NDArray[np.float64]
 _EXACT_PAIRS, _ATTACKED_PAIRS = 1000, 2
-_BLOCK = 64
 
 
 def audit_claim(
@@ -56,6 +45,7 @@ def audit_claim(
     fit_params: Mapping[str, Any] | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
+    verbose: int = 0,
 ) -> ClaimAudit:
     """Try to break the claim of a release, of skparisk or not.
 
@@ -63,6 +53,10 @@ def audit_claim(
     told apart as well as it can be (:func:`estimate_epsilon_lower_bound`). Where the
     claim is about a share of pairs and the model states its noise, fresh pairs are
     judged by their exact loss, and the attack asks if a pair loses more than that.
+
+    A fit that fails is an answer as well: it counts as a release without numbers, of
+    which the audit tells how many there were. What a callable raises, or the very first
+    fit, is passed on.
 
     .. important::
        An audit compares answers without noise, so that its result is no private
@@ -125,6 +119,9 @@ def audit_claim(
         Seeds the pairs, and which releases learn. Noise is that of the estimator, which
         must not be seeded.
 
+    verbose : int, default=0
+        Above 0, progress is shown, by releases.
+
     Returns
     -------
     audit : ClaimAudit
@@ -161,6 +158,7 @@ def audit_claim(
     refuse_in_ledger("An audit of a claim")
     check_confidence(confidence)
     check_n_jobs(n_jobs)
+    verbose = check_verbose(verbose)
     n_releases = check_at_least(n_releases, "n_releases", LEAST_RELEASES)
     n_attacked = check_at_least(n_attacked, "n_attacked", 1)
     rng = np.random.default_rng(
@@ -168,7 +166,7 @@ def audit_claim(
             check_random_state(random_state, "random_state").bytes(16), "little"
         )
     )
-    population = _Population.of(X, y, n_records)
+    population = Population.of(X, y, n_records)
     given = _check_pairs(pairs)
     if pairs == "canary" and not hasattr(estimator, "fit"):
         raise ValueError(
@@ -202,7 +200,7 @@ def audit_claim(
             )
         drawn = population.rows(n_pairs, rng)
         if exact:
-            beyond = _judge(known, stated, population, drawn, rng)
+            beyond = judge_pairs(known, stated, population, drawn, rng)
             order = np.argsort(-beyond.distances)
             n_shown = n_attacked
         else:
@@ -214,76 +212,34 @@ def audit_claim(
     n_tests = 2 * len(given) * (not by_attack) + (by_attack or beyond is not None)
     each = alpha / max(n_tests, 1)
     each_pair = alpha / 5 if by_attack else each
-    attacks = tuple(
-        _attack_pair(audited, pair, n_releases, each_pair, n_jobs, rng)
-        for pair in given
-    )
+    with telling_progress(2 * n_releases * len(given), verbose) as tell:
+        attacks = tuple(
+            _attack_pair(
+                audited,
+                pair,
+                _draw(audited, pair, f"{at} of {len(given)}", n_releases, n_jobs, tell),
+                each_pair,
+                rng,
+            )
+            for at, pair in enumerate(given, start=1)
+        )
     share = None
     if by_attack:
         share = _share_of_attacks(attacks, stated, each_pair, each)
     elif beyond is not None:
-        share = _share(beyond, stated, audited, each, fixed=claim is not None)
+        share = share_beyond(beyond, stated, audited, each, fixed=claim is not None)
+    failures = [f"{type(error).__name__}: {error}" for error in audited.failures]
     return ClaimAudit(
-        audited.name, stated, confidence, n_releases, attacks, share, worst
+        audited.name,
+        stated,
+        confidence,
+        n_releases,
+        attacks,
+        share,
+        worst,
+        n_failed=len(failures),
+        failure=failures[0] if failures else "",
     )
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Population:
-    """Records that fresh databases are drawn from."""
-
-    X: Any
-    y: Any
-    n_records: int
-
-    @classmethod
-    def of(cls, X: Any, y: Any, n_records: int | None) -> _Population:
-        X = as_records(X, "X")
-        y = None if y is None else as_targets(y)
-        rows = n_rows(X)
-        size = rows // 2 if n_records is None else n_records
-        check_at_least(size, "n_records", 1)
-        if rows <= size:
-            raise ValueError(
-                f"X must have more than n_records={size} rows, to replace a record, "
-                f"got {rows}."
-            )
-        return cls(X, y, size)
-
-    def rows(self, n_pairs: int, rng: np.random.Generator) -> NDArray[np.intp]:
-        """Return rows of pairs; the last one takes the place of the first.
-
-        No row is replaced, or takes a place, in two pairs: people are independent, and
-        pairs that share them are not.
-        """
-        total = n_rows(self.X)
-        own = rng.permutation(total)[: 2 * n_pairs].reshape(-1, 2)
-        found = np.empty((len(own), self.n_records + 1), dtype=np.intp)
-        for row, (removed, added) in zip(found, own, strict=True):
-            order = rng.permutation(total)
-            others = order[(order != removed) & (order != added)]
-            row[0], row[1:-1], row[-1] = removed, others[: self.n_records - 1], added
-        return found
-
-    def most_pairs(self) -> int:
-        return n_rows(self.X) // 2
-
-    def pair(self, rows: NDArray[np.intp], at: int) -> Pair:
-        own = rows[at]
-        other = np.concatenate([own[-1:], own[1:-1]])
-        return self._take(own[:-1]), self._take(other)
-
-    def _take(self, rows: NDArray[np.intp]) -> Records:
-        X = take_rows(self.X, rows)
-        return (X,) if self.y is None else (X, take_rows(self.y, rows))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Judged:
-    """Fresh pairs at the noise that is stated."""
-
-    distances: _Floats
-    beyond: NDArray[np.bool_]
 
 
 def _check_pairs(pairs: Any) -> list[Pair]:
@@ -307,98 +263,6 @@ def _is_pair(pair: Any) -> bool:
     )
 
 
-def _judge(
-    known: KnownNoise | None,
-    claim: Certificate,
-    population: _Population,
-    rows: NDArray[np.intp],
-    rng: np.random.Generator,
-) -> _Judged:
-    """Return how far apart the answers of fresh pairs are, and which exceed."""
-    assert known is not None
-    judge = BlockJudge.of(known.sampler)
-    target = dataclasses.replace(judge.target, epsilon=claim.epsilon)
-    judge = dataclasses.replace(judge, target=target)
-    query = judge.query.detached()
-    y = population.y if query.needs_y else None
-    pool = RecordPool(*known.sampler._as_asked(population.X, y))
-    n = population.n_records
-    differences = query.on_pool(pool, n)
-    found = []
-    for start in range(0, len(rows), _BLOCK):
-        part = rows[start : start + _BLOCK]
-        zeros = np.zeros(len(part), dtype=np.intp)
-        pairs = NeighborPairs.of(pool, part[:, :-1].copy(), zeros, part[:, -1].copy())
-        found.append(differences(pairs))
-    values = np.concatenate([each.values for each in found])
-    off_by = [each.errors for each in found if each.errors is not None]
-    errors = np.concatenate(off_by) if off_by else None
-    sampled = SampledPairs(
-        values,
-        errors,
-        np.zeros(values.shape[1]),
-        draw_seed=int.from_bytes(rng.bytes(16), "little"),
-    )
-    white = known.noise.shape.whiten(values)
-    distances = np.linalg.norm(white, ord=known.law.norm, axis=1)
-    return _Judged(distances, judge.are_beyond(sampled, rng))
-
-
-def _share(
-    judged: _Judged, claim: Certificate, audited: Audited, alpha: float, *, fixed: bool
-) -> ShareBeyond:
-    """Return the test that fresh pairs exceed the level at most at the risk.
-
-    A claim that is given (`fixed`) is one of the noise as it is; that of a certificate
-    is one on average over samples, of as many people as the reference has.
-    """
-    assert audited.known is not None
-    n, count = len(judged.beyond), int(np.count_nonzero(judged.beyond))
-    evidence = audited.known.sampler.certificate_.require_evidence()
-    n_sampled = evidence.n_pairs or 0  # without those of the shape
-    table = audited.known.sampler.pairs_.sketch
-    if table is not None:  # two people a pair
-        n_sampled = min(n_sampled, table.n_rows // 2)
-    p_value = share_p_value(
-        count,
-        n,
-        claim.risk,
-        failure_prob=claim.failure_prob,
-        n_sampled=0 if fixed else n_sampled,
-        # Nor are pairs of one database independent.
-        one_draw=evidence.n_draws in (None, 1) and evidence.n_neighbors == 1,
-    )
-    return ShareBeyond(n, count, claim.risk, p_value, alpha, exact=True)
-
-
-def share_p_value(
-    count: int,
-    n: int,
-    risk: float,
-    *,
-    failure_prob: float = 0.0,
-    n_sampled: int = 0,
-    one_draw: bool = True,
-) -> float:
-    """Return the probability that so many of `n` fresh pairs exceed a level.
-
-    The noise is the same for all, and its risk is one of the sample that it was
-    calibrated with: a beta variable where it is an order statistic of independent pairs
-    (:ref:`thm-lower-bound`), and else any of that mean, or below outside of a failure.
-    """
-    if risk <= 0 or risk >= 1:
-        return 1.0 if risk or not count else 0.0
-    if failure_prob or not n_sampled:
-        tail = float(stats.binom.sf(count - 1, n, risk))
-        return min(1.0, failure_prob + tail)
-    if one_draw:
-        a = risk * (n_sampled + 1)
-        return float(stats.betabinom.sf(count - 1, n, a, n_sampled + 1 - a))
-    limits = np.linspace(risk, 1.0, 257)[1:]  # Markov's inequality, at the best limit
-    bounds = risk / limits + stats.binom.sf(count - 1, n, limits)
-    return float(min(1.0, bounds.min()))
-
-
 def _share_of_attacks(
     attacks: tuple[PairAttack, ...], claim: Certificate, wrong: float, alpha: float
 ) -> ShareBeyond:
@@ -410,12 +274,33 @@ def _share_of_attacks(
     return ShareBeyond(n, count, claim.risk, p_value, alpha, exact=False)
 
 
+def _draw(
+    audited: Audited,
+    pair: Pair,
+    which: str,
+    n_releases: int,
+    n_jobs: int | None,
+    tell: Tell,
+) -> list[NDArray[np.float64]]:
+    """Return releases of both databases, or say of which pair there are none."""
+    try:
+        return [
+            draw_releases(audited.release, each, n_releases, n_jobs, tell)
+            for each in pair
+        ]
+    except Exception as error:
+        error.add_note(
+            f"It was raised by a release of pair {which}, which ends the audit. Return "
+            "NaN where a release fails: that is counted, and no error."
+        )
+        raise
+
+
 def _attack_pair(
     audited: Audited,
     pair: Pair,
-    n_releases: int,
+    draws: list[NDArray[np.float64]],
     alpha: float,
-    n_jobs: int | None,
     rng: np.random.Generator,
 ) -> PairAttack:
     """Attack one pair, and say what the claim leaves to it."""
@@ -429,7 +314,6 @@ def _attack_pair(
         shift = audited.known.shift(*pair)
         allowed, delta = audited.known.allowed(shift, claim)
         accuracy = (1 + audited.known.advantage(shift)) / 2
-    draws = [draw_releases(audited.release, each, n_releases, n_jobs) for each in pair]
     seed = int(rng.integers(2**31))
     found = attack(*draws, alpha=alpha, delta=delta, random_state=seed)
     return PairAttack(

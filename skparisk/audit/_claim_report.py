@@ -12,7 +12,7 @@ from skparisk.audit._worst_neighbor import WorstNeighbor
 from skparisk.certificate import Certificate
 from skparisk.certificate._rounding import ceil_text, floor_text
 
-__all__ = ["ClaimAudit", "PairAttack", "ShareBeyond"]
+__all__ = ["NOTHING", "ClaimAudit", "PairAttack", "ShareBeyond"]
 
 EVIDENCE, NOTHING = "evidence against", "no evidence found"
 
@@ -134,6 +134,13 @@ class ClaimAudit:
     worst_neighbor : WorstNeighbor or None
         What a search found, with ``pairs="canary"``.
 
+    n_failed : int
+        Fits that failed: each of them is a release without numbers.
+
+    failure : str
+        What the first of them raised. It may show values of the records, and is not in
+        the text.
+
     Examples
     --------
     >>> import numpy as np
@@ -155,6 +162,8 @@ class ClaimAudit:
     attacks: tuple[PairAttack, ...]
     share: ShareBeyond | None = None
     worst_neighbor: WorstNeighbor | None = None
+    n_failed: int = 0
+    failure: str = ""
 
     @property
     def worst(self) -> PairAttack:
@@ -208,6 +217,13 @@ class ClaimAudit:
         said.append(self._about_worst(n))
         if self.share is not None:
             said.append(_about_share(self.share))
+        if self.n_failed:
+            total = 2 * n * self.n_releases
+            said.append(
+                f"{self.n_failed} of the {total} fits failed (the first with "
+                f"{self.failure.partition(':')[0]}), which counts as a release without "
+                "numbers."
+            )
         if self.worst_neighbor is not None:
             said.append(_about_neighbor(self.worst_neighbor))
         said.append(

@@ -168,6 +168,8 @@ def _scores(
     ):
         yield words, _Projection(units, direction)
     yield "the size of the releases", _Size(units)
+    if np.isnan(first).any() or np.isnan(second).any():
+        yield "numbers that are missing", _count_missing
     if ours.shape[1] > 1:
         leading = np.argsort(-np.abs(shift))[:_MOST_COLUMNS]
         for column in np.sort(leading):
@@ -176,6 +178,10 @@ def _scores(
             yield f"number {column} of the release", _Projection(units, direction)
     yield "a logistic regression", _fit_logistic(units, first, second, rng)
     yield from _symbols(first, second)
+
+
+def _count_missing(rows: _Floats) -> _Floats:
+    return np.isnan(rows).sum(axis=1).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from skparisk._validate import (
     check_n_jobs,
     check_probability,
     check_random_state,
+    check_verbose,
 )
 from skparisk.audit._distinguish import (
     Counts,
@@ -24,6 +25,7 @@ from skparisk.audit._distinguish import (
     level_limit,
 )
 from skparisk.audit._limits import check_confidence
+from skparisk.audit._progress import Tell, silent, telling_progress
 from skparisk.certificate._rounding import floor_text
 
 __all__ = [
@@ -119,6 +121,7 @@ def estimate_epsilon_lower_bound(
     confidence: float = 0.95,
     n_jobs: int | None = None,
     random_state: Any = None,
+    verbose: int = 0,
 ) -> EpsilonLowerBound:
     """Estimate how private a release is at most, by attacking it.
 
@@ -156,6 +159,9 @@ def estimate_epsilon_lower_bound(
     random_state : int, RandomState, Generator or None, default=None
         Seeds which draws learn. The noise is that of `release`.
 
+    verbose : int, default=0
+        Above 0, progress is shown, by releases.
+
     Returns
     -------
     bound : EpsilonLowerBound
@@ -188,11 +194,13 @@ def estimate_epsilon_lower_bound(
     check_n_jobs(n_jobs)
     check_confidence(confidence)
     check_delta(delta)
+    verbose = check_verbose(verbose)
     n_releases = check_at_least(n_releases, "n_releases", LEAST_RELEASES)
-    draws = [
-        draw_releases(release, each, n_releases, n_jobs)
-        for each in (database, neighbor)
-    ]
+    with telling_progress(2 * n_releases, verbose) as tell:
+        draws = [
+            draw_releases(release, each, n_releases, n_jobs, tell)
+            for each in (database, neighbor)
+        ]
     found = attack(*draws, alpha=1 - confidence, delta=delta, random_state=random_state)
     counts = found.by_level
     return EpsilonLowerBound(
@@ -241,31 +249,38 @@ def check_delta(delta: Any) -> None:
 
 
 def draw_releases(
-    release: Callable[..., Any], database: Any, n_releases: int, n_jobs: int | None
+    release: Callable[..., Any],
+    database: Any,
+    n_releases: int,
+    n_jobs: int | None,
+    tell: Tell = silent,
 ) -> NDArray[np.float64]:
     """Return independent releases of a database, one a row."""
     workers = effective_n_jobs(n_jobs)
     parts = np.array_split(np.arange(n_releases), min(n_releases, workers))
-    if "size" in inspect.signature(release).parameters:
-        tasks = [delayed(_draw_many)(release, database, len(part)) for part in parts]
-    else:
-        tasks = [delayed(_draw_each)(release, database, len(part)) for part in parts]
+    many = "size" in inspect.signature(release).parameters
+    draw = _draw_many if many else _draw_each
+    tasks = [delayed(draw)(release, database, len(part), tell) for part in parts]
     found = Parallel(n_jobs=n_jobs, require="sharedmem")(tasks)
     return np.concatenate(found)
 
 
-def _draw_many(release: Callable[..., Any], database: Any, n: int) -> Any:
+def _draw_many(release: Callable[..., Any], database: Any, n: int, tell: Tell) -> Any:
     rows = _as_numbers(release(database, size=n))
     if rows.ndim == 0 or len(rows) != n:
         raise ValueError(
             f"release must return {n} releases along the first axis when size={n}, got "
             f"shape {rows.shape}."
         )
+    tell(n)
     return rows.reshape(n, -1)
 
 
-def _draw_each(release: Callable[..., Any], database: Any, n: int) -> Any:
-    rows = [_as_numbers(release(database)).ravel() for _ in range(n)]
+def _draw_each(release: Callable[..., Any], database: Any, n: int, tell: Tell) -> Any:
+    rows = []
+    for _ in range(n):
+        rows.append(_as_numbers(release(database)).ravel())
+        tell(1)
     if len({len(row) for row in rows}) > 1:
         raise ValueError("release must return as many numbers in each call.")
     return np.array(rows)

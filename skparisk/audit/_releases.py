@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -20,7 +20,7 @@ from skparisk.laws import Law
 from skparisk.ledger._open import refuse_without_level
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries._state import find_places, read
-from skparisk.reference._records import as_records, as_targets
+from skparisk.reference._records import as_records, as_targets, n_rows
 from skparisk.sensitivity import SensitivitySampler
 
 __all__ = [
@@ -75,8 +75,11 @@ class KnownNoise:
         return query(*self.sampler._as_asked(X, y if query.needs_y else None))
 
     def shift(self, first: Records, second: Records) -> float:
-        """Return the distance of two answers over the noise scale."""
-        moved = self.answer(first) - self.answer(second)
+        """Return the distance of two answers over the noise scale; inf without one."""
+        try:
+            moved = self.answer(first) - self.answer(second)
+        except Exception:  # which tells the databases apart by itself
+            return math.inf
         white = self.noise.shape.whiten(moved[np.newaxis])
         scale = self.noise.noise_scale
         return float(np.linalg.norm(white[0], ord=self.law.norm)) / scale
@@ -105,6 +108,8 @@ class Audited:
     release: Callable[..., Any]
     claim: Certificate
     known: KnownNoise | None
+    # What fits raised, once releases are drawn: they count as releases without numbers.
+    failures: list[Exception] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -126,7 +131,7 @@ class Audited:
                 )
             return cls(name, estimator, stated, None)
         params = dict(fit_params or {})
-        fitted = fit_to(estimator, databases[0], params)
+        fitted = _first_fit(estimator, databases[0], params)
         stated = getattr(fitted, "certificate_", None) if stated is None else stated
         if not isinstance(stated, Certificate):
             raise ValueError(
@@ -153,15 +158,24 @@ class Audited:
             params = {}
             known = KnownNoise.of(fitted) if math.isfinite(stated.epsilon) else None
         places = places_of(
-            [fit_to(estimator, each, params) for each in (*databases, *databases)]
+            [_first_fit(estimator, each, params) for each in (*databases, *databases)]
         )
         if not places:
             raise ValueError(f"estimator must learn numbers, but {name} has none.")
 
-        def release(database: Records) -> NDArray[np.float64]:
-            return numbers_of(fit_to(estimator, database, params), places)
+        failures: list[Exception] = []
 
-        return cls(name, release, stated, known)
+        def release(database: Records) -> NDArray[np.float64]:
+            try:
+                fitted = fit_to(estimator, database, params)
+            except (MemoryError, OSError):  # of the machine
+                raise
+            except Exception as error:
+                failures.append(error)
+                return np.full(sum(places.values()), np.nan)
+            return numbers_of(fitted, places)
+
+        return cls(name, release, stated, known, failures)
 
 
 def refuse_in_ledger(what: str) -> None:
@@ -177,6 +191,18 @@ def fit_to(estimator: Any, database: Records, params: Mapping[str, Any]) -> Any:
     """Return a copy that is fitted to a database, without its warnings."""
     with silenced():
         return clone(estimator).fit(*database, **params)
+
+
+def _first_fit(estimator: Any, database: Records, params: Mapping[str, Any]) -> Any:
+    """Return a fit, or say that it failed before anything was attacked."""
+    try:
+        return fit_to(estimator, database, params)
+    except Exception as error:
+        error.add_note(
+            f"It was raised by the fit of a {type(estimator).__name__} to a database "
+            f"of {n_rows(database[0])} records of the first pair, before any attack."
+        )
+        raise
 
 
 def _with_sampler(estimator: Any, fitted: Any, sampler: Any) -> Any:

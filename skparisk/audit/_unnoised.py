@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skparisk.audit._numbers import numbers_in, places_of_numbers
 from skparisk.audit._releases import (
     DESCRIBED,
     KnownNoise,
@@ -21,17 +22,9 @@ from skparisk.audit._releases import (
 )
 from skparisk.reference._records import as_records, n_rows, take_rows
 
-__all__ = [
-    "UnnoisedNumber",
-    "find_unnoised",
-    "numbers_in",
-    "places_of_numbers",
-    "telling",
-]
+__all__ = ["UnnoisedNumber", "find_unnoised"]
 
 _FEWEST_RECORDS = 4
-# Fractions of these denominators are shares and settings, and may be equal by chance.
-_SHARES = 240
 
 
 @dataclass(frozen=True)
@@ -73,9 +66,10 @@ def find_unnoised(
     """Find numbers that a fitted model holds without noise.
 
     The estimator is fitted to one half of the records. All numbers that can be reached
-    from it, and all doubles in the bytes of its pickle, are compared with those of a
-    fit without noise, and with the records. What a fit to the other half has as well is
-    public.
+    from it are compared with those of a fit without noise, and with the records: in
+    attributes and slots, tables, texts and bytes, keys and sets, in what functions
+    hold, and all doubles in the bytes of its pickle. What a fit to the other half has
+    as well is public.
 
     Parameters
     ----------
@@ -150,7 +144,7 @@ def find_unnoised(
         }
     known = KnownNoise.of(fitted)
     if known is not None:  # with what the fit chose, such as a penalty
-        answer = _placed("answer", known.answer(own))
+        answer = places_of_numbers({"answer": known.answer(own)})
         secrets = answer | secrets
     for name, data in zip("Xy", own, strict=False):
         secrets = dict.fromkeys(places_of_numbers(np.asarray(data)), name) | secrets
@@ -190,76 +184,3 @@ def _without_noise(
     fits = [fit_to(exact, own, params)]
     inner = getattr(estimator, "estimator", None)
     return fits if inner is None else [*fits, fit_to(inner, own, {})]
-
-
-def places_of_numbers(thing: Any) -> dict[float, str]:
-    """Return all telling floats that can be reached from an object, and where."""
-    found: dict[float, str] = {}
-    seen: dict[int, Any] = {}
-    left: list[tuple[str, Any]] = [("", thing)]
-    while left:
-        place, value = left.pop()
-        if id(value) in seen or isinstance(value, str | bytes | type):
-            continue
-        seen[id(value)] = value  # held, as an identity may be used again
-        if isinstance(value, bool | int | float | np.generic | np.ndarray):
-            array = np.asarray(value)
-            if array.dtype.kind != "O":
-                if array.dtype.kind in "iufb":
-                    found = _placed(place, array) | found
-                continue
-            value = array.tolist()
-        inside = [(_join(place, name), part) for name, part in _parts(value)]
-        left += reversed(inside)
-    return found
-
-
-def _placed(place: str, array: NDArray[Any]) -> dict[float, str]:
-    flat = np.ravel(array)
-    known = telling(flat)
-    if not array.ndim:
-        return dict.fromkeys(known, place)
-    return {
-        float(number): _join(place, i)
-        for i, number in reversed([*enumerate(flat.tolist())])
-        if float(number) in known
-    }
-
-
-def _parts(value: Any) -> list[tuple[Any, Any]]:
-    """Return what an object holds, with names."""
-    if isinstance(value, dict):
-        keys = [(f"key {i}", key) for i, key in enumerate(value)]
-        return [*((str(key), part) for key, part in value.items()), *keys]
-    if isinstance(value, list | tuple | set | frozenset):
-        return list(enumerate(value))
-    parts = dict(getattr(value, "__dict__", {}))
-    for kind in type(value).__mro__:
-        slots = getattr(kind, "__slots__", ())
-        for name in [slots] if isinstance(slots, str) else slots:
-            parts[name] = getattr(value, name, None)
-    return list(parts.items())
-
-
-def _join(place: str, name: Any) -> str:
-    return f"{place}.{name}" if place else str(name)
-
-
-def numbers_in(document: bytes) -> set[float]:
-    """Return all telling doubles of a byte string, wherever they begin."""
-    found: set[float] = set()
-    for offset in range(8):
-        whole = document[offset : offset + (len(document) - offset) // 8 * 8]
-        for order in "<>":
-            found |= telling(np.frombuffer(whole, f"{order}f8"))
-    return found
-
-
-def telling(values: Any) -> set[float]:
-    """Return the finite numbers that are not equal by chance: no plain fractions."""
-    numbers = np.asarray(values, dtype=np.float64).ravel()
-    numbers = numbers[np.isfinite(numbers)]
-    small = np.where(np.abs(numbers) < 1, numbers, np.pi)
-    # No shares of records, and no thirds, which a projected release of classes may be.
-    numbers = numbers[small * _SHARES != np.round(small * _SHARES)]
-    return set(numbers[numbers != np.round(numbers)].tolist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,7 @@ class WorstNeighbor:
     distance : float
         How far the answer moves: over the noise scale, in the norm of the law of the
         noise, where that is known; else the l2 distance, in units of the answer.
+        Infinite where there is no answer, as the fit to the neighbor fails.
 
     epsilon : float or None
         Largest privacy loss of this pair at the noise that is stated, in [0, inf];
@@ -187,7 +189,11 @@ def search(
     n_records = len(database[0])
 
     def distance(position: int, point: NDArray[np.float64]) -> float:
-        moved = answer(_replaced(database, position, *space.split(point))) - at_home
+        neighbor = _replaced(database, position, *space.split(point))
+        try:
+            moved = answer(neighbor) - at_home
+        except Exception:  # which tells the neighbor by itself
+            return math.inf
         if known is None:
             return float(np.linalg.norm(moved))
         white = known.noise.shape.whiten(moved[np.newaxis])[0]
@@ -197,6 +203,8 @@ def search(
     best = 0, space.corner(rng)
     largest = distance(*best)
     for trial in range(1, n_trials):
+        if math.isinf(largest):
+            break
         position, point = best
         if trial < n_trials // 2:
             position = int(rng.choice(n_records))

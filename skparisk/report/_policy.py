@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from skparisk._validate import check_flag, check_relation
+from skparisk.audit._claim_report import NOTHING
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import PRIVATE_REFERENCE
 from skparisk.certificate._rounding import add_up, ceil_text
@@ -70,6 +71,10 @@ class Policy:
         Whether neighboring databases must be sampled from a public reference, by the
         word of the caller, or not sampled at all.
 
+    attack_audited : bool, default=False
+        Whether an audit must have attacked such releases, and found no evidence against
+        the claim (:func:`~skparisk.audit_claim`). It is in a :class:`Report` alone.
+
     Raises
     ------
     ValueError
@@ -92,13 +97,14 @@ class Policy:
     relation: str | None = None
     reference_audited: bool = False
     public_reference: bool = False
+    attack_audited: bool = False
 
     def __post_init__(self) -> None:
         for name, most in (("epsilon", math.inf), ("delta", 1), ("gamma", 1)):
             _check_limit(getattr(self, name), name, most)
         if self.relation is not None:
             check_relation(self.relation)
-        for name in ("reference_audited", "public_reference"):
+        for name in ("reference_audited", "public_reference", "attack_audited"):
             check_flag(getattr(self, name), name)
 
     @classmethod
@@ -131,7 +137,10 @@ class Policy:
         return cls(**rules)
 
     def check(
-        self, certificate: Certificate, *others: Certificate
+        self,
+        certificate: Certificate,
+        *others: Certificate,
+        attack_verdict: str | None = None,
     ) -> tuple[Check, ...]:
         """Return what each rule says.
 
@@ -144,16 +153,23 @@ class Policy:
             Of what is released of the same records besides, such as private scores.
             All guarantees must stand, and limits of numbers are for their sums.
 
+        attack_verdict : str, default=None
+            The verdict of a :class:`~skparisk.ClaimAudit` of such releases; None
+            without one.
+
         Returns
         -------
         checks : tuple of Check
             Of the guarantee, and of each rule that is set, in the order of the
             parameters. Where there is no guarantee, no limit is kept.
         """
-        return tuple(self._checks(certificate, others))
+        return tuple(self._checks(certificate, others, attack_verdict))
 
     def _checks(
-        self, claim: Certificate, others: Sequence[Certificate]
+        self,
+        claim: Certificate,
+        others: Sequence[Certificate],
+        attack_verdict: str | None,
     ) -> Iterator[Check]:
         claims = [claim, *others]
         wrong = next((each for each in claims if not each.private), claim)
@@ -182,6 +198,9 @@ class Policy:
         if self.public_reference:
             kept, found = _public(claim)
             yield Check("public_reference", kept, found, "a public one, or none")
+        if self.attack_audited:
+            kept, found = attack_verdict == NOTHING, attack_verdict or "not attacked"
+            yield Check("attack_audited", kept, found, NOTHING)
 
 
 def _samples(claim: Certificate) -> bool:

@@ -150,6 +150,11 @@ class Report:
             declared["product"] = type(source).__name__
         now = datetime.datetime.now(datetime.UTC)
         noted = [_score(*each) for each in (scores or {}).items()]
+        attacked = (
+            None
+            if attack_audit is None
+            else _audit(attack_audit, claim, audit_is_public)
+        )
         document = {
             **SCHEMA,
             "created": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -168,12 +173,10 @@ class Report:
             "noise": noise_of(source, claim),
             "cost": None if cost is None else cost_of(cost, claim),
             "scores": noted,
-            "attack_audit": None
-            if attack_audit is None
-            else _audit(attack_audit, claim, audit_is_public),
+            "attack_audit": attacked,
             "checks": None
             if policy is None
-            else [dict(vars(each)) for each in policy.check(claim, *_claims(noted))],
+            else [dict(vars(each)) for each in _check(policy, claim, noted, attacked)],
             "decision": dict.fromkeys(_DECISION, ""),
         }
         self.document = {**document, "id": _id_of(document)}
@@ -229,7 +232,9 @@ class Report:
         return cls.from_dict(json.loads(Path(path).read_text("utf-8")))
 
     def check(self, policy: Policy) -> tuple[Check, ...]:
-        """Return what each rule of a policy says of the claim and its private scores.
+        """Return what each rule of a policy says of the claim, and what is beside it.
+
+        That is its private scores, and the audit that attacked such releases.
 
         Parameters
         ----------
@@ -239,7 +244,8 @@ class Report:
         -------
         checks : tuple of Check
         """
-        return policy.check(self.certificate, *_claims(self.document["scores"]))
+        beside = (self.document[name] for name in ("scores", "attack_audit"))
+        return _check(policy, self.certificate, *beside)
 
     @property
     def id(self) -> str:
@@ -394,6 +400,17 @@ def _score(name: str, score: Any) -> dict[str, Any]:
         "private": claim is not None and claim.private,
         "certificate": None if claim is None else claim.to_dict(),
     }
+
+
+def _check(
+    policy: Policy,
+    claim: Certificate,
+    scores: Iterable[Mapping[str, Any]],
+    attacked: Mapping[str, Any] | None,
+) -> tuple[Check, ...]:
+    """Return what the rules say of what a report holds."""
+    verdict = None if attacked is None else attacked["verdict"]
+    return policy.check(claim, *_claims(scores), attack_verdict=verdict)
 
 
 def _claims(scores: Iterable[Mapping[str, Any]]) -> list[Certificate]:

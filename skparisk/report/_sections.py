@@ -78,7 +78,7 @@ def sections_of(document: Mapping[str, Any], claim: Certificate) -> tuple[Sectio
             pictures=(gain_picture(claim), risk_picture(claim)),
         ),
         _evidence(document, claim),
-        _checks(document["checks"]),
+        _checks(document),
         Section(
             "Decision",
             rows=tuple(
@@ -201,8 +201,8 @@ def _evidence(document: Mapping[str, Any], claim: Certificate) -> Section:
     return Section("Evidence", texts, tuple(rows), items)
 
 
-def _checks(checks: list[Mapping[str, Any]] | None) -> Section:
-    title = "Checks against a policy"
+def _checks(document: Mapping[str, Any]) -> Section:
+    title, checks = "Checks against a policy", document["checks"]
     if checks is None:
         return Section(title, ("No policy was given.",))
     kept = all(check["passed"] for check in checks)
@@ -217,4 +217,9 @@ def _checks(checks: list[Mapping[str, Any]] | None) -> Section:
     )
     said = "Every rule is kept." if kept else "It does not keep the policy."
     table = (("rule", "result", "found", "required"), *rows)
-    return Section(title, (said,), table=table, alarm=not kept)
+    attacked = any(check["rule"] == "attack_audited" for check in checks)
+    inside = (
+        attacked and document["attack_audit"] and not document["attack_audit"]["public"]
+    )
+    texts = (said, f"The rule attack_audited is {INSIDE}.") if inside else (said,)
+    return Section(title, texts, table=table, alarm=not kept)

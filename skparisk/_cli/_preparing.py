@@ -1,0 +1,147 @@
+"""What ``skparisk fit`` fits: an estimator, and records in columns of public kinds."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from skparisk._cli._tables import (
+    MISSING,
+    as_table,
+    as_target,
+    holds_numbers,
+    read_texts,
+)
+
+__all__ = ["ESTIMATORS", "Prepared", "prepare"]
+
+ESTIMATORS = {
+    "ridge": ("sklearn.linear_model", "Ridge"),
+    "logistic": ("sklearn.linear_model", "LogisticRegression"),
+    "linear-svc": ("sklearn.svm", "LinearSVC"),
+}
+# Records of a schema that the scales of columns are taken from.
+_N_OF_SCHEMA = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """An estimator that is not fitted, and records as keywords X and y."""
+
+    model: Any
+    reference: dict[str, Any]
+    data: dict[str, Any]
+    test: dict[str, Any]
+    attacked: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class _Public:
+    """What is known of columns from public records or a schema."""
+
+    X: Any
+    y: Any
+    kinds: dict[str, bool]  # whether a column holds numbers
+    gap: str | None  # what stands for a word that is missing
+
+    @classmethod
+    def of_table(cls, path: Path, target: str, classes: bool) -> _Public:
+        texts = read_texts(path, target).dropna(subset=[target])
+        features = texts.drop(columns=target)
+        kinds = {name: holds_numbers(features[name]) for name in features}
+        X = as_table(features, kinds, MISSING)
+        return cls(X, as_target(texts[target], classes), kinds, MISSING)
+
+    @classmethod
+    def of_schema(cls, schema: Any, gap: str | None) -> _Public:
+        import numpy as np
+
+        drawn = schema.sample(_N_OF_SCHEMA, np.random.default_rng(0))
+        if not isinstance(drawn, tuple):
+            raise ValueError('the schema must declare a target: target = "a column".')
+        X, y = drawn
+        kinds = {str(name): X[name].dtype.kind in "iufb" for name in X}
+        return cls(X, y, kinds, gap)
+
+
+def prepare(options: argparse.Namespace) -> Prepared:
+    """Return what to fit, to score and to attack: nothing is released yet."""
+    import numpy as np
+
+    from skparisk.reference import SchemaReference, SecretSample
+    from skparisk.sensitivity import SensitivitySampler
+    from skparisk.wrappers import PrivateEstimator
+
+    if (options.reference is None) == (options.schema is None):
+        raise ValueError(
+            "give one of --reference and --schema, which say what the columns hold: "
+            "private records must not decide that. With --secret-sample it says no "
+            "more than that; without, pairs of databases are drawn from it. The "
+            "command schema makes a schema of a data dictionary."
+        )
+    classes, secret = options.estimator != "ridge", options.secret_sample
+    reference: Any = None
+    if options.schema is not None:
+        reference = SchemaReference.from_toml(options.schema)
+        public = _Public.of_schema(reference, None if secret is None else MISSING)
+    else:
+        public = _Public.of_table(options.reference, options.target, classes)
+    beside = options.schema is None or secret is not None
+    if secret is not None:
+        reference = SecretSample(secret)
+
+    def records_of(path: Path | None) -> dict[str, Any]:
+        if path is None:
+            return {}
+        texts = read_texts(path, options.target)
+        missing = [name for name in public.kinds if name not in texts]
+        if missing:
+            raise ValueError(f"'{path}' lacks the columns {missing}.")
+        y = as_target(texts[options.target], classes)
+        return {
+            "X": as_table(texts, public.kinds, public.gap),
+            # A fit refuses what is missing, which would tell of it.
+            "y": y if classes else np.where(np.isnan(y), np.median(public.y), y),
+        }
+
+    sampler = SensitivitySampler(
+        reference=reference,
+        n_pairs=options.n_pairs or "auto",
+        n_jobs=options.n_jobs,
+        random_state=options.seed,
+        verbose=0 if options.json else 1,
+    )
+    model = PrivateEstimator(
+        _pipeline_of(options.estimator, public),
+        epsilon=options.epsilon,
+        gamma=options.gamma,
+        sensitivity=sampler,
+    )
+    return Prepared(
+        model,
+        {"X_reference": public.X, "y_reference": public.y} if beside else {},
+        records_of(options.data),
+        records_of(options.test),
+        records_of(options.attack),
+    )
+
+
+def _pipeline_of(estimator: str, public: _Public) -> Any:
+    """Return a pipeline whose columns are prepared as on public records."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    module, name = ESTIMATORS[estimator]
+    last = getattr(import_module(module), name)()
+    numbers = [name for name in public.kinds if public.kinds[name]]
+    words = [name for name in public.kinds if not public.kinds[name]]
+    scaled = make_pipeline(SimpleImputer(), StandardScaler())
+    coded = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    columns = make_column_transformer((coded, words), (scaled, numbers))
+    return make_pipeline(FrozenEstimator(columns.fit(public.X)), last)
