@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Weighed", "kept_of_noise", "weigh"]
+__all__ = ["Weighed", "weigh"]
 
 Floats = NDArray[np.float64]
 
@@ -91,17 +91,6 @@ def weigh(
         float(np.clip(np.trace(gain) / n_outputs, 0.0, 1.0)),
         units * np.sqrt(middle * np.diag(shape)),
     )
-
-
-def kept_of_noise(noise: Floats, private: Floats, ratio: float) -> Floats:
-    """Return what weighing leaves of errors of a release: a map of these.
-
-    As for `weigh`, with public people who are like the private ones.
-    """
-    units, noise, private = _in_units(noise, private, ratio)
-    both = noise + (1 + ratio) * private
-    gain = ratio * private @ np.linalg.pinv(both, hermitian=True)
-    return units[:, None] * gain / units
 
 
 def _in_units(

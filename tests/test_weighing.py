@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from skparisk._weighing import kept_of_noise, weigh
+from skparisk._weighing import weigh
 
 K = 6
 ROOT = np.random.default_rng(0).normal(size=(K, K)) * [1.0, 1.0, 1.0, 10.0, 0.1, 1.0]
@@ -214,9 +214,3 @@ def test_nothing_at_all_is_no_correction():
     )
     np.testing.assert_array_equal(found.correction, 0.0)
     np.testing.assert_array_equal(found.shift, 0.0)
-
-
-def test_what_is_kept_of_noise_is_by_the_best_weights_without_a_shift():
-    kept = kept_of_noise(NOISE, SPREAD, 0.2)
-    best = 0.2 * SPREAD @ np.linalg.inv(1.2 * SPREAD + NOISE)
-    np.testing.assert_allclose(kept, best, rtol=1e-6, atol=1e-9)
