@@ -38,6 +38,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skparisk import (
     PrivateEstimator,
+    PrivateLogisticRegression,
     PrivateMoments,
     PrivateRidge,
     ReferenceWarning,
@@ -114,9 +115,18 @@ PIPELINE = make_pipeline(
 PROBLEMS = {
     "ridge, census": Problem(census, RidgeQuery(1.0), 300, (30, 60, 100, 200)),
     "ridge, diabetes": Problem(diabetes, RidgeQuery(1.0), 150, (30, 60, 100, 200)),
-    # Its penalty is chosen on the same table.
-    "chosen penalty, diabetes": Problem(
-        diabetes, PrivateRidge(), 150, (30, 60, 100, 200)
+    # The shape and the penalty are of the same table, as is what it is weighed with.
+    "all defaults, census": Problem(
+        census, PrivateRidge(combine="reference"), 300, (30, 60, 100, 200)
+    ),
+    "all defaults, diabetes": Problem(
+        diabetes, PrivateRidge(combine="reference"), 150, (30, 60, 100, 200)
+    ),
+    "all defaults, breast cancer": Problem(
+        breast_cancer,
+        PrivateLogisticRegression(combine="reference"),
+        189,
+        (30, 60, 100, 189),
     ),
     # Each database has sixteen neighbors.
     "groups of neighbors, census": Problem(
@@ -163,7 +173,7 @@ def calibrated(
     if isinstance(problem.released, Query):
         sampler.set_params(query=problem.released, reference=public)
         return sampler.fit(*private)
-    if isinstance(problem.released, PrivateRidge | PrivateMoments):
+    if hasattr(problem.released, "sensitivity"):  # private by itself
         model = clone(problem.released)
     else:
         model = PrivateEstimator(problem.released)

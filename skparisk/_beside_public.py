@@ -132,6 +132,6 @@ class BesidePublicMixin:
         if self.combine is not None:
             assert self.sampler_ is not None
             assert alone.values is not None
-            weighed = public.weigh_with(released, self.sampler_)
+            weighed = public.weigh_with(released, alone.values, self.sampler_)
             self.private_weight_, self.reference_shift_ = weighed.weight, weighed.shift
             unpack(self, alone.values + weighed.correction)

@@ -132,7 +132,9 @@ class PublicFit:
             return None
         return np.asarray((self.n_public - 1) * np.mean(moved, axis=0))
 
-    def weigh_with(self, released: Floats, sampler: SensitivitySampler) -> Weighed:
+    def weigh_with(
+        self, released: Floats, alone: Floats, sampler: SensitivitySampler
+    ) -> Weighed:
         """Return by how much to correct what public records come to alone."""
         assert isinstance(sampler.mechanism_, AdditiveNoise)
         alike = self.alike
@@ -148,6 +150,7 @@ class PublicFit:
             moments = moments._replace(scales=np.sqrt(variances / ratio))
         return weigh(
             released - answer,
+            surplus=alone - answer,
             noise=sampler.mechanism_.covariance(),
             private=moments.matrix(),
             ratio=ratio,

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Weighed", "kept_of_noise", "weigh"]
+__all__ = ["Weighed", "weigh"]
 
 Floats = NDArray[np.float64]
 
 # Of a variance of 1: what is singular but for rounding can be solved for.
 _RIDGE = 2.0**-36
+_SMALLEST = np.finfo(np.float64).tiny
 # Of the mean weight: along what public records do not tell apart, others may differ.
 _LEAST_WEIGHT = 2.0**-10
 # Logarithms of how much larger a shift is than the error of the public fit.
@@ -44,12 +45,17 @@ class Weighed:
 def weigh(
     distance: Floats,
     *,
+    surplus: Floats,
     noise: Floats,
     private: Floats,
     ratio: float,
     weights: Floats | None,
 ) -> Weighed:
-    """Return the correction of least expected error, from a release less a public fit.
+    """Return the correction of least expected error to a public fit.
+
+    `distance` is a release less the public fit that is alike, and `surplus` what the
+    one to be corrected has beyond that: what a penalty took from the release, and so
+    from the distance. The less alike people are, the less of it is kept.
 
     `noise` is the covariance of the noise, `private` that of the private fit over
     people drawn by chance, and that of the public fit is `ratio` times the latter. What
@@ -58,7 +64,7 @@ def weigh(
     """
     n_outputs = len(distance)
     units, noise, private = _in_units(noise, private, ratio)
-    distance = distance / units
+    distance, surplus = distance / units, surplus / units
     of_release = noise + private
     if weights is None:
         shape = private
@@ -76,23 +82,15 @@ def weigh(
     chances = _posterior((turn @ distance) ** 2, variances + shifts[:, None])
     inverse = chances @ (1 / (variances + shifts[:, None]))
     gain = np.eye(n_outputs) - of_release @ (turn.T * inverse) @ turn
+    # As James and Stein: of its mean square, that of shifts is not of private people.
+    size = max(np.sum((turn @ surplus) ** 2) / n_outputs, _SMALLEST)
+    dropped = chances @ np.minimum(shifts, size) / size
     middle = shifts[np.searchsorted(np.cumsum(chances), 0.5)]
     return Weighed(
-        units * (gain @ distance),
+        units * (gain @ distance - dropped * surplus),
         float(np.clip(np.trace(gain) / n_outputs, 0.0, 1.0)),
         units * np.sqrt(middle * np.diag(shape)),
     )
-
-
-def kept_of_noise(noise: Floats, private: Floats, ratio: float) -> Floats:
-    """Return what weighing leaves of errors of a release: a map of these.
-
-    As for `weigh`, with public people who are like the private ones.
-    """
-    units, noise, private = _in_units(noise, private, ratio)
-    both = noise + (1 + ratio) * private
-    gain = ratio * private @ np.linalg.pinv(both, hermitian=True)
-    return units[:, None] * gain / units
 
 
 def _in_units(

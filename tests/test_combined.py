@@ -93,16 +93,33 @@ def test_public_records_help_and_are_compared(name):
 
 
 @pytest.mark.slow
-def test_the_penalty_is_chosen_for_what_is_weighed():
-    """Weighing takes care of the noise, so that the penalty need not."""
+def test_the_same_is_released_if_it_is_combined():
+    """With the penalty that is best for it alone, and served better."""
     plain, both = (
         fitted(PrivateRidge(), epsilon=0.05, combine=combine)
         for combine in (None, "reference")
     )
-    assert both.alpha_ < plain.alpha_ / 10
-    assert both.score(X[OURS], Y[OURS]) > 0.8
+    assert both.alpha_ == plain.alpha_
+    np.testing.assert_array_equal(both.released_, plain.released_)
+    assert both.score(X[OURS], Y[OURS]) > 0.8 > plain.score(X[OURS], Y[OURS])
     labels = fitted(PrivateLogisticRegression(), LABELS, combine="reference")
     assert labels.score(X[OURS], LABELS[OURS]) > 0.8
+
+
+@pytest.mark.parametrize("moved", [0.0, 30.0])
+def test_what_the_penalty_took_is_that_of_the_same_people(moved):
+    """Of others the release stands as it is."""
+    y = np.where(np.arange(160) < 80, Y, Y + moved * X[:, 0])
+    model = fitted(PrivateRidge(20.0), y, epsilon=20.0, combine="reference")
+    fit = PublicFit(RidgeQuery(20.0), X[PUBLIC], y[PUBLIC], 80, RidgeQuery(1e-3))
+    usual = RidgeQuery(1e-3)(X[PUBLIC], y[PUBLIC])
+    weighed = fit.weigh_with(model.released_, usual, model.sampler_)
+    served = usual + weighed.correction
+    taken = np.abs(usual - RidgeQuery(20.0)(X[PUBLIC], y[PUBLIC])).max()
+    if moved:
+        assert np.abs(served - model.released_).max() < 0.1 * taken
+    else:
+        assert np.abs(served - usual).max() < 0.5 * taken
 
 
 def test_one_fit_of_all_where_there_is_no_noise():
@@ -301,11 +318,12 @@ def test_with_much_noise_the_public_records_are_fitted_as_usual():
     """Whatever penalty the noise asks for; that which is given is that of both."""
     model = fitted(PrivateRidge(), epsilon=1e-4, combine="reference")
     usual = Ridge(1.0).fit(X[PUBLIC], Y[PUBLIC])
-    np.testing.assert_allclose(model.coef_, usual.coef_, atol=0.01)
+    # As far as people are alike, of which nothing is seen: a little less.
+    np.testing.assert_allclose(model.coef_, usual.coef_, rtol=0.03)
     again = fitted(
         PrivateRidge(model.penalty_choice_), epsilon=1e-4, combine="reference"
     )
-    np.testing.assert_allclose(again.coef_, usual.coef_, atol=0.01)
+    np.testing.assert_allclose(again.coef_, usual.coef_, rtol=0.03)
     given = fitted(PrivateRidge(50.0), epsilon=1e-4, combine="reference")
     strong = Ridge(50.0).fit(X[PUBLIC], Y[PUBLIC])
     np.testing.assert_allclose(given.coef_, strong.coef_, atol=0.01)

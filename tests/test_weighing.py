@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from skparisk._weighing import kept_of_noise, weigh
+from skparisk._weighing import weigh
 
 K = 6
 ROOT = np.random.default_rng(0).normal(size=(K, K)) * [1.0, 1.0, 1.0, 10.0, 0.1, 1.0]
@@ -27,8 +27,9 @@ def mean_square(off):
     return np.einsum("ni,ij,nj->n", off, WEIGHTS, off).mean()
 
 
-def weighed(distances, *, ratio, noise=NOISE, weights=WEIGHTS):
+def weighed(distances, *, ratio, noise=NOISE, weights=WEIGHTS, surplus=None):
     given = {"noise": noise, "private": SPREAD, "ratio": ratio, "weights": weights}
+    given["surplus"] = np.zeros(K) if surplus is None else surplus
     return [weigh(distance, **given) for distance in distances]
 
 
@@ -50,7 +51,7 @@ def test_no_worse_than_either_and_close_to_the_best_weights(ratio, shift):
 
 def test_the_weight_is_averaged_over_how_far_people_differ():
     """As integrated by itself, for one output."""
-    noise, spread, ratio, distance = 0.7, 1.3, 0.5, 4.0
+    noise, spread, ratio, distance, surplus = 0.7, 1.3, 0.5, 4.0, 1.7
     public = ratio * spread
 
     def density(shift):
@@ -61,20 +62,58 @@ def test_the_weight_is_averaged_over_how_far_people_differ():
     def gain(shift):
         return (public + shift) / (noise + spread + public + shift)
 
+    def shared(shift):
+        return max(0.0, 1 - shift / surplus**2)
+
     total = quad(density, 0, np.inf)[0]
     known = quad(lambda shift: gain(shift) * density(shift), 0, np.inf)[0] / total
+    alike = quad(lambda shift: shared(shift) * density(shift), 0, surplus**2)[0] / total
     square = [np.array([[each]]) for each in (noise, spread, 1.0)]
     found = weigh(
         np.array([distance]),
+        surplus=np.array([surplus]),
         noise=square[0],
         private=square[1],
         ratio=ratio,
         weights=square[2],
     )
     assert found.weight == pytest.approx(known, rel=1e-3)
-    np.testing.assert_allclose(found.correction, known * distance, rtol=1e-3)
+    expected = known * distance - (1 - alike) * surplus
+    np.testing.assert_allclose(found.correction, expected, rtol=1e-3)
     below = quad(density, 0, found.shift[0] ** 2)[0] / total
     assert below == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("shift", "of_all", "of_none"), [(0.01, 1.1, 0.1), (1.0, 1.0, 0.6), (1e3, 0.4, 99)]
+)
+def test_what_a_penalty_took_is_kept_as_far_as_people_are_alike(shift, of_all, of_none):
+    """Against all of it, or none, by what these cost where they are wrong or right."""
+    rng = np.random.default_rng(4)
+    size = 3.0
+    released, public = simulate(rng, 200, ratio=0.2, noise=0.1 * NOISE, shift=shift)
+    ours, apart = (
+        rng.multivariate_normal(np.zeros(K), each * SPREAD, 200)
+        for each in (size, shift)
+    )
+    found = [
+        weighed([d], ratio=0.2, noise=0.1 * NOISE, surplus=u)[0].correction
+        for d, u in zip(released - public, ours + apart, strict=True)
+    ]
+    plain = weighed(released - public, ratio=0.2, noise=0.1 * NOISE)
+    plain = np.array([each.correction for each in plain])
+    all_kept = mean_square(public + plain + apart)
+    none_kept = mean_square(public + plain - ours)
+    error = mean_square(public + found + apart)
+    assert error < of_all * all_kept
+    assert error < of_none * none_kept
+
+
+def test_of_other_people_the_release_stands_alone():
+    """Without what its penalty took, which only public records know."""
+    far = 1e4 * np.sqrt(np.diag(SPREAD))
+    (found,) = weighed([far], ratio=0.2, surplus=far / 1e3)
+    np.testing.assert_allclose(found.correction, far - far / 1e3, rtol=1e-3)
 
 
 def test_a_distance_far_beyond_chance_is_a_shift():
@@ -103,7 +142,14 @@ def test_a_shift_is_alike_in_what_it_costs():
     noise = spread = np.eye(2)
     distance = np.full(2, 3.0)
     alike, unlike = (
-        weigh(distance, noise=noise, private=spread, ratio=1.0, weights=weights)
+        weigh(
+            distance,
+            surplus=np.zeros(2),
+            noise=noise,
+            private=spread,
+            ratio=1.0,
+            weights=weights,
+        )
         for weights in (np.eye(2), np.diag([1.0, 0.01]))
     )
     assert alike.correction[0] == pytest.approx(alike.correction[1])
@@ -115,10 +161,12 @@ def test_a_shift_is_alike_in_what_it_costs():
 def test_the_estimate_does_not_depend_on_units(weights):
     units = np.array([1e-6, 1.0, 1e6, 3.0, 1.0, 0.5])
     (distance,), _ = simulate(np.random.default_rng(5), 1, ratio=0.2, shift=30.0)
-    (plain,) = weighed([distance], ratio=0.2, weights=weights)
+    surplus = np.sqrt(np.diag(SPREAD)) * [1, -2, 1, 0, 3, 1]
+    (plain,) = weighed([distance], ratio=0.2, weights=weights, surplus=surplus)
     scales = np.outer(units, units)
     scaled = weigh(
         distance * units,
+        surplus=surplus * units,
         noise=NOISE * scales,
         private=SPREAD * scales,
         ratio=0.2,
@@ -144,6 +192,7 @@ def test_outputs_that_do_not_vary(weights):
     """The release stands where it differs from the public value, and has no noise."""
     found = weigh(
         np.array([0.2, 0.0, 1.0]),
+        surplus=np.zeros(3),
         noise=np.zeros((3, 3)),
         private=np.diag([1.0, 0.0, 0.0]),
         ratio=1.0,
@@ -156,13 +205,12 @@ def test_outputs_that_do_not_vary(weights):
 def test_nothing_at_all_is_no_correction():
     nothing = np.zeros((2, 2))
     found = weigh(
-        np.zeros(2), noise=nothing, private=nothing, ratio=1.0, weights=nothing
+        np.zeros(2),
+        surplus=np.zeros(2),
+        noise=nothing,
+        private=nothing,
+        ratio=1.0,
+        weights=nothing,
     )
     np.testing.assert_array_equal(found.correction, 0.0)
     np.testing.assert_array_equal(found.shift, 0.0)
-
-
-def test_what_is_kept_of_noise_is_by_the_best_weights_without_a_shift():
-    kept = kept_of_noise(NOISE, SPREAD, 0.2)
-    best = 0.2 * SPREAD @ np.linalg.inv(1.2 * SPREAD + NOISE)
-    np.testing.assert_allclose(kept, best, rtol=1e-6, atol=1e-9)

@@ -82,9 +82,7 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         labels.encode_sampler(source)
         data = self._recognize(source, X, features, targets, table)
         labels = labels.of_reference(data.reference_is_private)
-        query, self.penalty_choice_ = asked.settle(
-            query, source, data, weighed=self.combine is not None
-        )
+        query, self.penalty_choice_ = asked.settle(query, source, data)
         self.C_ = penalty_of(query)
         public = self._find_public_fit(source, query, data, asked.usual(query))
         if isinstance(source, str):

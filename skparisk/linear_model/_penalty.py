@@ -81,17 +81,11 @@ class AskedPenalty:
         return cls(name, getattr(query, name, USUAL_PENALTY))
 
     def settle(
-        self,
-        query: LinearQuery,
-        source: SensitivitySource,
-        data: TrainingData,
-        *,
-        weighed: bool,
+        self, query: LinearQuery, source: SensitivitySource, data: TrainingData
     ) -> tuple[Any, PenaltyChoice | None]:
         """Return the query with its penalty, and what was compared, if anything was.
 
-        A penalty that is chosen is for columns in units of their size in the reference,
-        and for a release that is `weighed` with public records where it will be.
+        A penalty that is chosen is for columns in units of their size in the reference.
         """
         if not self.chosen or (data.reference_is_private and self.optional):
             self._check_width(data.features.shape[1])
@@ -105,9 +99,7 @@ class AskedPenalty:
         assert isinstance(source, SensitivitySampler)
         # The number of records is all that is known of the private ones.
         given = source.reference if data.table is None else data.table
-        chooser = PenaltyChooser(
-            source, as_reference(given), data.n_records, query, weighed=weighed
-        )
+        chooser = PenaltyChooser(source, as_reference(given), data.n_records, query)
         choice = chooser.choose()
         return query if choice is None else chooser.query(choice.chosen), choice
 

@@ -11,10 +11,8 @@ from sklearn.base import clone
 
 from skparisk._secure_noise import noise_source
 from skparisk._validate import check_random_state
-from skparisk._weighing import kept_of_noise
 from skparisk.calibration import SampledPairs
 from skparisk.calibration._calibrate import find_noise
-from skparisk.calibration._spread import sampling_moments
 from skparisk.calibration._terms import Terms
 from skparisk.exceptions import CalibrationError
 from skparisk.linear_model._penalty_climb import climb
@@ -120,8 +118,6 @@ class PenaltyChooser:
         reference: Reference,
         n_private: int,
         query: LinearQuery,
-        *,
-        weighed: bool,
     ) -> None:
         # With "add-remove" the number of private records is private itself.
         n_records = source.n_records
@@ -129,7 +125,6 @@ class PenaltyChooser:
             n_records = n_private
         self._n_records = n_records
         self._source, self._reference, self._query = source, reference, query
-        self._weighed = weighed
         rng = check_random_state(source.random_state, "random_state")
         entropy = int.from_bytes(rng.bytes(16), "little")
         # Two words, where the sampling of pairs that calibrate has one: other streams.
@@ -180,7 +175,7 @@ class PenaltyChooser:
 
     def _prepare(self, pool: RecordPool) -> None:
         """Find what all candidates share: terms, folds and draws of the noise."""
-        source, self._n_public = self._source, pool.n_rows
+        source = self._source
         given: Any = source.n_pairs
         given = given if not isinstance(given, str) else _SHARE_OF_PAIRS * 125
         self._n_pairs = int(
@@ -221,14 +216,9 @@ class PenaltyChooser:
         found = self._noise(self.query(penalty))
         if found is None:
             return -math.inf, math.inf
-        noise, pairs = found
-        covariance = noise.covariance() * self._excess**2
+        covariance = found.covariance() * self._excess**2
         size = math.sqrt(np.trace(covariance) / len(covariance))
-        draws = None if self._classes is None else self._draws(noise)
-        if self._weighed:
-            kept = self._kept(pairs, covariance)
-            covariance = kept @ covariance @ kept.T
-            draws = None if draws is None else draws @ kept.T
+        draws = None if self._classes is None else self._draws(found)
         scores = [
             fold.score(self._answer(penalty, fold), covariance, draws, self._classes)
             for fold in self._folds
@@ -246,15 +236,7 @@ class PenaltyChooser:
         asked = in_units(sized, self._units)
         return np.asarray(asked(fold.X, fold.y), dtype=np.float64)
 
-    def _kept(self, pairs: SampledPairs, noise: Floats) -> Floats:
-        """Return what is left of noise when public records are weighed with it."""
-        assert self._n_records is not None
-        spread = sampling_moments(pairs, self._n_records, self._source.relation)
-        return kept_of_noise(noise, spread.matrix(), self._n_records / self._n_public)
-
-    def _noise(
-        self, query: LinearQuery | UnitsQuery
-    ) -> tuple[AdditiveNoise, SampledPairs] | None:
+    def _noise(self, query: LinearQuery | UnitsQuery) -> AdditiveNoise | None:
         """Return the noise that few pairs ask for, and these; None if infinite."""
         source = self._source
         assert self._n_records is not None
@@ -295,7 +277,7 @@ class PenaltyChooser:
         except CalibrationError:
             return None  # it would be refused, so it is not chosen
         assert isinstance(noise, AdditiveNoise)
-        return noise, pairs
+        return noise
 
     def _draws(self, noise: AdditiveNoise) -> Floats:
         """Return noise, made of the same numbers for all candidates."""

@@ -220,9 +220,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
             if np.ndim(query.alpha) == 0 and problem.moments_are_better:
                 return self._fit_moments(source, X, y, given)
         data = self._recognize(source, X, features, targets, table)
-        query, self.penalty_choice_ = asked.settle(
-            query, source, data, weighed=self.combine is not None
-        )
+        query, self.penalty_choice_ = asked.settle(query, source, data)
         self.alpha_ = penalty_of(query)
         public = self._find_public_fit(source, query, data, asked.usual(query))
         if isinstance(source, str):
