@@ -260,6 +260,7 @@ NOT_RUN = {
     '$ python -m pip install "skparisk[cli]"': "installs",
     "mech <- DPMechLaplace(": "R, of another package",
     "skparisk/\n": "a tree of folders",
+    "import joblib\nfrom dask.distributed import Client": "test_dask.py has a cluster",
     'python -m pip install -e ".[dev,docs]"': "what developers run, as .ci/run does",
     'python -m pip install "mutmut>=3.8"': "installs, and takes hours",
 }
