@@ -22,7 +22,7 @@ __all__ = ["one_blas_thread", "run"]
 
 # Seconds that new workers take until they have imported what they need, and those that
 # wait for work, of which joblib ends those that waited for 300 s.
-_START_UP = 2.0
+_START_UP = 1.0
 _HAND_OVER = 0.25
 _WAITING = 240.0
 # Seconds after which a part of a block that is answered here is enough.
