@@ -197,7 +197,9 @@ class NeighborPairs:
             other.replacement = self.replacement[of_pairs]
         other._left = self._left[first:last]
         other.members = self.members[first:last]
-        other.records = other._shared = self.records[first:last]
+        other.records = self.records[first:last]
+        other._shared = self._shared[first:last]
+        vars(other).pop("counts", None)  # of all, if they were counted
         return other
 
     def databases(self, pair: int) -> Iterator[Database]:
