@@ -28,7 +28,7 @@ from skparisk import SensitivitySampler
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
-from skparisk.sensitivity._parallel import one_blas_thread
+from skparisk.sensitivity._workers import one_blas_thread
 
 N_FEATURES = 10
 SEEDS = {1_000: 20, 23_600: 8}

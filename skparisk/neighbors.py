@@ -187,6 +187,21 @@ class NeighborPairs:
         records = self.records[self.database[which]]
         return NeighborPairs.of(self.pool, records, self.changed[which], replacement)
 
+    def part(self, first: int, last: int) -> Self:
+        """Return the pairs of the databases first, ..., last - 1, as they are."""
+        other, r = copy.copy(self), self.n_neighbors
+        of_pairs = slice(first * r, last * r)
+        other.database = np.repeat(np.arange(last - first), r)
+        other.changed, other.removed = self.changed[of_pairs], self.removed[of_pairs]
+        if self.replacement is not None:
+            other.replacement = self.replacement[of_pairs]
+        other._left = self._left[first:last]
+        other.members = self.members[first:last]
+        other.records = self.records[first:last]
+        other._shared = self._shared[first:last]
+        vars(other).pop("counts", None)  # of all, if they were counted
+        return other
+
     def databases(self, pair: int) -> Iterator[Database]:
         """Yield both databases of a pair, each as (X, y), when they are asked for."""
         yield self.first(pair)

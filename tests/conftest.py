@@ -16,6 +16,13 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 
+@pytest.fixture
+def at_once(monkeypatch):
+    """Give workers what is left after two parts, however soon it would be done here."""
+    for name in ("_START_UP", "_HAND_OVER"):
+        monkeypatch.setattr(f"skparisk.sensitivity._workers.{name}", -np.inf)
+
+
 def pytest_configure(config):
     """What a small table cannot carry is tested where it is meant."""
     # Not in pyproject.toml: it would be imported there before coverage is measured.

@@ -261,6 +261,7 @@ NOT_RUN = {
     "mech <- DPMechLaplace(": "R, of another package",
     "--attack simulated.csv": "options of a command; test_command_line.py runs some",
     "skparisk/\n": "a tree of folders",
+    "import joblib\nfrom dask.distributed import Client": "test_dask.py has a cluster",
     'python -m pip install -e ".[dev,docs]"': "what developers run, as .ci/run does",
     'python -m pip install "mutmut>=3.8"': "installs, and takes hours",
 }

@@ -20,7 +20,7 @@ from skparisk.queries._logistic_descent import PoolDescent
 from skparisk.queries._logistic_pool import PoolSolver
 from skparisk.queries._logistic_solver import AverageDatabase
 from skparisk.queries._together import CLOSE
-from skparisk.sensitivity._parallel import one_blas_thread
+from skparisk.sensitivity._workers import one_blas_thread
 
 
 @pytest.fixture

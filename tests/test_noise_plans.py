@@ -161,6 +161,7 @@ def test_same_seed_same_noise_and_no_seed_works(name):
         ("loky", SHAPED),
     ],
 )
+@pytest.mark.usefixtures("at_once")
 def test_noise_does_not_depend_on_the_number_of_workers(backend, plan):
     one = make_sampler(**plan).fit(PUBLIC)
     with joblib.parallel_config(backend=backend):

@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import sys
 
 import joblib
 import numpy as np
@@ -32,7 +31,7 @@ from skparisk.calibration._rules import CALIBRATIONS
 from skparisk.papers import DandekarTheorem5
 from skparisk.queries import MeanQuery, PairDifferences, RecordQuery, RidgeQuery
 from skparisk.reference import CallableReference, SchemaReference, TableReference
-from skparisk.sensitivity import _parallel, sample_differences
+from skparisk.sensitivity import sample_differences
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(300, 2))
@@ -319,6 +318,7 @@ def test_bessel_warns_and_certifies_nothing():
         (np.median, "add-remove"),
     ],
 )
+@pytest.mark.usefixtures("at_once")
 def test_same_seed_same_pairs_for_any_number_of_workers(backend, query, relation):
     sampler = SensitivitySampler(
         query, relation=relation, n_pairs=300, random_state=3, n_jobs=1
@@ -334,6 +334,7 @@ def test_same_seed_same_pairs_for_any_number_of_workers(backend, query, relation
 
 
 @pytest.mark.parametrize("reference", ["disjoint", "callable"])
+@pytest.mark.usefixtures("at_once")
 def test_every_reference_is_the_same_for_any_number_of_workers(reference):
     sources = {
         "disjoint": TableReference(RNG.normal(size=(2000, 2)), sampling="disjoint"),
@@ -466,6 +467,7 @@ def test_warnings_point_at_the_line_of_the_caller():
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+@pytest.mark.usefixtures("at_once")
 def test_progress_works_with_every_backend(backend, capsys):
     with joblib.parallel_config(backend=backend, n_jobs=2):
         SensitivitySampler(RidgeQuery(), verbose=1, n_pairs=200).fit(PUBLIC, TARGETS)
@@ -534,28 +536,6 @@ def test_works_inside_pipelines_and_searches():
     }
     search = GridSearchCV(pipeline, grid, cv=3).fit(PUBLIC, y)
     assert search.best_estimator_["sensitivitysampler"].risk_ <= 0.2
-
-
-def test_progress_is_shown_on_request(capsys):
-    SensitivitySampler(MeanQuery(), verbose=1).fit(PUBLIC)
-    assert "sampling pairs" in capsys.readouterr().err
-    SensitivitySampler(MeanQuery()).fit(PUBLIC)
-    assert capsys.readouterr().err == ""
-
-
-def test_verbosity_without_tqdm_is_that_of_joblib(capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    parameters = []
-
-    class Recorded(joblib.Parallel):
-        def __init__(self, **arguments):
-            parameters.append(arguments)
-            super().__init__(**arguments)
-
-    monkeypatch.setattr(_parallel, "Parallel", Recorded)
-    SensitivitySampler(MeanQuery(), verbose=1, random_state=0).fit(PUBLIC)
-    assert "sampling pairs" not in capsys.readouterr().err
-    assert parameters == [{"n_jobs": None, "verbose": 1}]
 
 
 def fitted(**parameters):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +23,7 @@ from skparisk.queries import Query
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import take_rows
 from skparisk.sensitivity import SensitivitySampler
-from skparisk.sensitivity._parallel import one_blas_thread
+from skparisk.sensitivity._workers import one_blas_thread
 
 __all__ = ["BlockJudge", "choose_blocks", "count_exceeding", "cut_blocks"]
 
@@ -173,15 +172,12 @@ def count_exceeding(
     workers = effective_n_jobs(n_jobs)
     n_tasks = min(len(blocks), 1 if workers == 1 else _TASKS_PER_WORKER * workers)
     parts = np.array_split(np.arange(len(blocks)), n_tasks)
-    tasks = (
-        delayed(_count)(judge, [blocks[i] for i in part], os.getpid()) for part in parts
-    )
+    tasks = (delayed(_count)(judge, [blocks[i] for i in part]) for part in parts)
     with one_blas_thread():
         return sum(Parallel(n_jobs=n_jobs)(tasks))
 
 
-def _count(judge: BlockJudge, blocks: Sequence[Block], parent: int) -> int:
+def _count(judge: BlockJudge, blocks: Sequence[Block]) -> int:
     """Count in one worker."""
-    in_parent = os.getpid() == parent
-    with nullcontext() if in_parent else one_blas_thread():
+    with one_blas_thread():
         return sum(map(judge.exceeds, blocks))

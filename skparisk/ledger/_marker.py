@@ -19,7 +19,7 @@ from uuid import uuid4
 
 from skparisk.ledger._system import ancestors
 
-__all__ = ["Marker"]
+__all__ = ["Marker", "any_held"]
 
 # Paths of markers, one a line.
 _VARIABLE = "SKPARISK_LEDGER"
@@ -89,12 +89,21 @@ class Marker:
         return [path for path in paths if path and self._prefix not in path]
 
 
+def any_held() -> bool:
+    """Tell if any process of this user on this machine has an open ledger."""
+    return any(_is_held(str(path)) for path in _markers())
+
+
 def _named() -> list[str]:
     """Return the markers that are named after a process this one descends from."""
-    folder = _own_folder()
-    paths = [] if folder is None else list(folder.iterdir())
+    paths = _markers()
     pids = ancestors() if paths else set()
     return [str(p) for p in paths if p.name.partition("-")[0] in pids]
+
+
+def _markers() -> list[Path]:
+    folder = _own_folder()
+    return [] if folder is None else list(folder.iterdir())
 
 
 def _folder() -> Path:

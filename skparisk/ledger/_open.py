@@ -14,6 +14,7 @@ from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificates
 from skparisk.exceptions import IncompatibleError, UnrecordedReleaseError
 from skparisk.ledger._book import Book, refusal
+from skparisk.ledger._clusters import tell_clusters, told_by_a_client
 from skparisk.ledger._marker import Marker
 
 __all__ = [
@@ -94,6 +95,7 @@ def open_book(book: Book) -> None:
         _here.open[opening] = None
         try:
             _here.marker.acquire()
+            tell_clusters(is_open=True)
         except BaseException:
             del _here.open[opening]
             raise
@@ -108,6 +110,7 @@ def close_book(book: Book) -> None:
         for opening in here[-1:] or openings[:1]:
             del _here.open[opening]
         if not _here.open:
+            tell_clusters(is_open=False)
             _here.marker.release()
 
 
@@ -126,8 +129,9 @@ def spend(*releases: Any, note: str = "") -> None:
         interrupted, as by a signal handler. Nothing was charged.
 
     UnrecordedReleaseError
-        If no ledger is open here, but one is in the process that started this one,
-        where it cannot be recorded. It is an IncompatibleError.
+        If no ledger is open here, but one is in the process that started this one, or
+        in one that sends work to the Dask cluster that this is a worker of, where it
+        cannot be recorded. It is an IncompatibleError.
 
     LedgerError, OSError
         If the file of a ledger was changed, or cannot be written. Nothing is released;
@@ -234,5 +238,11 @@ def _charged(what: str) -> list[Book]:
             f"{what} is refused: a ledger is open in the process that started this "
             "one, where it could not be recorded. Use n_jobs=1, or joblib's threading "
             "backend; or open a ledger in this process."
+        )
+    if not openings and told_by_a_client():
+        raise UnrecordedReleaseError(
+            f"{what} is refused: this is a worker of Dask, and a ledger is open in a "
+            "process that may have sent it this task, where it could not be recorded. "
+            "Release it in that process; or open a ledger in the task."
         )
     return [opening.book for opening in openings]

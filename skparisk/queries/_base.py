@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,8 +29,11 @@ __all__ = [
     "answer_private",
     "as_query",
     "check_answer",
+    "is_one_by_one",
+    "one_by_one",
     "same_but_for",
 ]
+
 
 # Answers that differ by a smaller share of the largest differ by rounding, if at all.
 _ROUNDING = 2.0**-40
@@ -64,6 +67,21 @@ class PairDifferences:
 
 
 Differences: TypeAlias = Callable[[NeighborPairs], PairDifferences]
+_Differences = TypeVar("_Differences", bound=Callable[..., PairDifferences])
+
+
+def one_by_one(differences: _Differences) -> _Differences:
+    """Mark what answers each pair by itself, so that a block may be answered in parts.
+
+    What it returns of a pair does not depend on the others, to the last bit.
+    """
+    vars(differences)["one_by_one"] = True
+    return differences
+
+
+def is_one_by_one(differences: Differences) -> bool:
+    """Tell if a block may be answered in parts."""
+    return getattr(differences, "one_by_one", False)
 
 
 class Query:
@@ -153,6 +171,7 @@ class Query:
         """Return f(D) - f(D') for each pair, of shape (n_pairs, n_outputs)."""
         return self.on_pool(pairs.pool, pairs.n_records)(pairs).values
 
+    @one_by_one
     def _plain_differences(self, pairs: NeighborPairs) -> PairDifferences:
         """Answer both databases of each pair, one after the other.
 
@@ -173,7 +192,7 @@ class Query:
             except Exception as error:
                 # Not hidden: such pairs need infinite noise, and too many are refused
                 # with this as the reason.
-                failure = f"{type(error).__name__}: {error}"
+                failure = failure or f"{type(error).__name__}: {error}"
                 continue
             lengths = {*map(len, answers), *(() if largest is None else [len(largest)])}
             if len(lengths) > 1:

@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.neighbors import NeighborPairs, count_rows
-from skparisk.queries._base import Differences, PairDifferences
+from skparisk.queries._base import (
+    Differences,
+    PairDifferences,
+    is_one_by_one,
+    one_by_one,
+)
 from skparisk.reference._base import RecordPool
 
 __all__ = ["check_classes", "label_codes", "pool_codes", "where_classes_present"]
@@ -87,7 +92,7 @@ def where_classes_present(
             errors[whole] = some.errors
         return PairDifferences(values, errors, some.rounding, some.failure or failure)
 
-    return differences
+    return one_by_one(differences) if is_one_by_one(evaluate) else differences
 
 
 def _lack_classes(

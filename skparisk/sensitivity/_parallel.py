@@ -1,18 +1,14 @@
-"""Drawing pairs and answering the query on them, in parallel over blocks."""
+"""Drawing pairs, answering the query on them, and joining what was found."""
 
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
 
 from skparisk._silence import silenced
 from skparisk._validate import (
@@ -29,32 +25,29 @@ from skparisk.neighbors import (
     Database,
     bind_pairs,
     block_size,
-    draw_pairs,
     sample_database,
 )
 from skparisk.queries import PairDifferences, Query
 from skparisk.queries._base import same_but_for
-from skparisk.reference import RecordSource, Reference, TableReference
+from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import Form
 from skparisk.reference._records import Schema, copy_records
+from skparisk.sensitivity._progress import Progress, Watched
+from skparisk.sensitivity._work import Block, Work
+from skparisk.sensitivity._workers import run
 
 __all__ = [
     "MOST_ASKED",
     "check_neighbors",
     "check_repeatable",
-    "one_blas_thread",
     "sample_differences",
     "sample_pairs",
 ]
-
-Block = tuple[int, int, np.random.SeedSequence]
 
 # Databases that a query is asked about twice, until it has an answer.
 MOST_ASKED = 3
 # Of the largest number: more than what rounding in another order changes.
 _SAME = 2.0**-20
-_TASKS_PER_WORKER = 4
-_SHOWN_STEPS = 20
 
 
 def sample_differences(
@@ -90,14 +83,16 @@ def sample_differences(
         Pairs that have their first database in common, and follow each other.
 
     n_jobs : int, default=None
-        Workers of joblib. The result does not depend on it: each block of pairs
-        has a seed of its own, and the size of blocks depends on `n_records` only.
+        Workers of joblib, which are given what this process would take longer for. The
+        result does not depend on it: each block of pairs has a seed of its own, and
+        the size of blocks depends on `n_records` only.
 
     random_state : int, RandomState or None, default=None
         Seeds the sampling.
 
     verbose : int, default=0
-        Above 0: a progress bar where tqdm is installed, else joblib's messages.
+        Above 0: pairs done, a second and the time left, by a bar where tqdm is
+        installed, else by lines on the standard error stream.
 
     Returns
     -------
@@ -162,12 +157,13 @@ def sample_pairs(
     private: bool = False,
     n_neighbors: int = 1,
     known: SampledPairs | None = None,
+    watched: Watched | None = None,
 ) -> SampledPairs:
     """Return what `sample_differences` does, and all that calibration needs of it.
 
     `schema` is that of the records that the query will be asked about, and `form` that
     in which it is given them. Of fewer pairs that are `known`, from the same entropy,
-    whole blocks are not drawn again.
+    whole blocks are not drawn again. `watched` is what progress shows of the others.
     Where the reference is private, nothing about it is shown in an error or a warning.
     """
     check_relation(relation)
@@ -189,38 +185,29 @@ def sample_pairs(
     size, n_databases = block_size(n_drawn), n_pairs // n_neighbors
     starts = range(0, n_databases, size)
     blocks = [
-        (start, min(size, n_databases - start), seed)
+        Block(start, min(size, n_databases - start), seed)
         for start, seed in zip(starts, pairs_seed.spawn(len(starts)), strict=True)
     ]
     first = _whole_blocks(known)
     blocks = blocks[len(first.values) // (size * n_neighbors) :]
-    # Each task prepares the pool once: few tasks, but enough to share and to show.
-    workers = effective_n_jobs(n_jobs)
-    wanted = 1 if workers == 1 else _TASKS_PER_WORKER * workers
-    n_tasks = min(len(blocks), max(wanted, _SHOWN_STEPS if verbose else 1))
-    tasks = (
-        delayed(_sample_blocks)(
-            [blocks[i] for i in indices],
-            query,
-            source,
-            (n_records, n_drawn, n_neighbors),
-            schema,
-            form,
-            os.getpid(),
-            private,
-        )
-        for indices in np.array_split(np.arange(len(blocks)), n_tasks)
+    work = Work(
+        query, source, n_records, n_drawn, n_neighbors, schema, form, private=private
     )
-    with one_blas_thread():
-        parts = _run(tasks, n_tasks, n_jobs, verbose)
-    drawn = [first, *(block for part in parts for block in part)]
+    progress = Progress(
+        n_pairs - len(first.values),
+        shown=bool(verbose),
+        watched=None if private else watched,
+    )
+    drawn = [first, *run(work, blocks, n_jobs, progress)]
     joined = _join(drawn, private)
     joined.n_neighbors = n_neighbors
     if not private:
-        whole = drawn if n_databases % size == 0 else drawn[:-1]
+        n_whole = n_databases // size * size * n_neighbors
+        ends = np.cumsum([len(part.values) for part in drawn])
+        whole = drawn[: np.searchsorted(ends, n_whole, side="right")]
         joined.drawing = Drawing(
             entropy,
-            n_databases // size * size * n_neighbors,
+            n_whole,
             _rounding(whole, joined.n_outputs),
             _first_failure(whole),
         )
@@ -335,67 +322,6 @@ def _first_failure(blocks: Sequence[PairDifferences]) -> str | None:
     return next((b.failure for b in blocks if b.failure is not None), None)
 
 
-def _sample_blocks(
-    blocks: Sequence[Block],
-    query: Query,
-    source: RecordSource,
-    sizes: tuple[int, int, int],
-    schema: Schema,
-    form: Form,
-    parent: int,
-    private: bool,
-) -> list[PairDifferences]:
-    """Return the differences of each block of pairs, in one worker.
-
-    `sizes` are the records of a database, those that are drawn of it, and how many
-    neighbors it has.
-    """
-    n_records, n_drawn, n_neighbors = sizes
-    pool = None
-    done: list[PairDifferences] = []
-    # One thread per worker, so that sums do not depend on the number of threads;
-    # threads of the parent process are limited there.
-    in_parent = os.getpid() == parent
-    with (
-        nullcontext() if in_parent else one_blas_thread(),
-        silenced() if private else nullcontext(),
-    ):
-        for start, size, seed in blocks:
-            pairs = draw_pairs(
-                source,
-                n_records=n_drawn,
-                start=start,
-                size=size,
-                seed=seed,
-                form=form,
-                n_neighbors=n_neighbors,
-            )
-            if pairs.pool is not pool:
-                pool = pairs.pool
-                Schema.of(pool.X).check_same(schema)
-                if query.needs_y and pool.y is None:
-                    raise ValueError(
-                        f"The query {query} takes targets, but the reference has none "
-                        f"(y){' that are numbers' if form == 'numbers' else ''}."
-                    )
-                evaluate = query.on_pool(pool, n_records)
-            done.append(_without_nan(evaluate(pairs)))
-    return done
-
-
-def _without_nan(block: PairDifferences) -> PairDifferences:
-    """Return differences of which those that are no numbers are infinite."""
-    wrong = ~np.asarray(np.isfinite(block.values).all(axis=1))
-    if not wrong.any():
-        return block
-    values = np.where(wrong[:, None], np.inf, block.values)
-    errors = None
-    if block.errors is not None:
-        errors = np.where(wrong[:, None], 0.0, block.errors)
-    failure = block.failure or "the query returned NaN or infinity"
-    return PairDifferences(values, errors, block.rounding, failure)
-
-
 class Asked(NamedTuple):
     """What a query was asked about a database of a reference, and its answer.
 
@@ -475,30 +401,3 @@ def _find_weights(
 def _ask(query: Query, database: Database) -> NDArray[np.float64]:
     """Return the answer on a copy: the query may work in place."""
     return np.asarray(query(*map(copy_records, database)))
-
-
-@cache
-def _thread_pools() -> ThreadpoolController:
-    """Return the thread pools of this process; to find them takes milliseconds."""
-    return ThreadpoolController()
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Let linear algebra use one thread: sums do not depend on how many there are."""
-    return _thread_pools().limit(limits=1, user_api="blas")
-
-
-def _run(
-    tasks: Iterable[Any], n_tasks: int, n_jobs: int | None, verbose: int
-) -> list[list[PairDifferences]]:
-    """Run tasks in order, with a progress bar where there can be one."""
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        tqdm = None
-    if verbose and tqdm is not None:
-        tasks = tqdm(tasks, total=n_tasks, desc="sampling pairs", leave=False)
-        verbose = 0
-    results: list[list[PairDifferences]]
-    results = Parallel(n_jobs=n_jobs, verbose=verbose)(tasks)
-    return results

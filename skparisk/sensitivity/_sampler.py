@@ -61,6 +61,7 @@ from skparisk.sensitivity._drawing import (
     shortcomings_of,
 )
 from skparisk.sensitivity._kept import KeptPairsMixin
+from skparisk.sensitivity._progress import Watched
 from skparisk.sensitivity._release import ClaimOfPairs
 from skparisk.sensitivity._store import PairStore
 
@@ -231,7 +232,9 @@ default="auto"
         Anything else is for tests, and warns: the release is then not private.
 
     verbose : int or None, default=0
-        Above 0: a progress bar where tqdm is installed, else joblib's messages.
+        Above 0: pairs done, how many a second, the time left, and of a public
+        reference the quantile of the differences so far that is at risk `gamma`; by a
+        bar where tqdm is installed, else by lines on the standard error stream.
 
     memory : str, path-like or joblib.Memory, default=None
         Folder in which pairs are found again, by all that they depend on: query,
@@ -453,6 +456,7 @@ default="auto"
             private=private,
             n_jobs=self.n_jobs,
             verbose=check_verbose(self.verbose),
+            watched=Watched(1 - terms.target.gamma, terms.law.norm),
         )
         describe_pairs(pairs, draw, schema)
         shortcomings = shortcomings_of(draw, pairs.n_outputs, terms.target.gamma)

@@ -34,7 +34,7 @@ from skparisk.reference import as_reference
 from skparisk.reference._base import Form
 from skparisk.reference._records import Records, Schema
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
-from skparisk.sensitivity._parallel import one_blas_thread
+from skparisk.sensitivity._workers import one_blas_thread
 from skparisk.wrappers._accepted import (
     SEVERAL_LABELS,
     check_estimator,

@@ -1,0 +1,287 @@
+"""Workers of Dask: the same numbers, whatever happens to them, and no free releases."""
+
+import os
+import signal
+import tempfile
+import threading
+
+import cloudpickle
+import joblib
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from distributed.client import FutureCancelledError
+from distributed.comm import CommClosedError
+
+from skparisk import PrivateRidge, SensitivitySampler
+from skparisk.exceptions import UnrecordedReleaseError
+from skparisk.ledger import PrivacyLedger, spend
+from skparisk.queries import RidgeQuery
+from skparisk.sensitivity import _work, _workers
+
+pytestmark = [
+    pytest.mark.slow,
+    # Of those that end while something is still under way.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+RNG = np.random.default_rng(0)
+PUBLIC = RNG.normal(size=(2000, 3))
+TARGETS = PUBLIC @ [1.0, 2.0, 3.0] + RNG.normal(size=2000)
+
+
+def cluster(n_workers, **parameters):
+    return LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        dashboard_address=":0",
+        memory_limit=0,
+        **parameters,
+    )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_temporary_folder(tmp_path_factory):
+    """Markers of ledgers of these tests are seen by no one else, but by workers."""
+    folder = str(tmp_path_factory.mktemp("temporary"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", folder)
+        patch.setenv("TMPDIR", folder)
+        yield
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Return a client of two workers, which are processes of their own."""
+    with cluster(2) as local, Client(local) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def far_client():
+    """Return a client of a worker that sees no marker of a ledger, as if far away."""
+    with tempfile.TemporaryDirectory() as folder:
+        far = {"TMPDIR": folder}
+        with cluster(1, env=far) as local, Client(local) as client:
+            yield client
+
+
+@pytest.fixture(autouse=True)
+def small_tasks(at_once, monkeypatch):
+    """Give workers much to do, however little it is."""
+    monkeypatch.setattr(_work, "_TASK", 1e-3)
+    monkeypatch.setattr(_work, "_WORTH_PREPARING", 0)
+
+
+def differences(query, client=None, backend="sequential", n_jobs=None, **parameters):
+    """Return those that the workers of a client find, or another backend of joblib."""
+    how = {"backend": backend}
+    if client is not None:
+        how = {"backend": "dask", "client": client}
+    sampler = SensitivitySampler(
+        query, n_pairs=500, n_records=100, random_state=0, n_jobs=n_jobs, **parameters
+    )
+    with joblib.parallel_config(**how):
+        return sampler.fit(PUBLIC, TARGETS).differences_
+
+
+class Noted:
+    """A mean that notes where it is asked for, and ends some of the first workers."""
+
+    def __init__(self, folder, n_killed):
+        self.folder = str(folder)
+        self.n_killed = n_killed
+        self.parent = os.getpid()
+
+    def __call__(self, X):
+        if os.getpid() != self.parent:
+            for number in range(self.n_killed):
+                if self.note(f"killed {number}"):
+                    os.kill(os.getpid(), signal.SIGKILL)
+            self.note(f"process {os.getpid()}")
+        return X.mean(axis=0)
+
+    def note(self, name):
+        """Make a file, and tell if it was not there."""
+        try:
+            flags = os.O_CREAT | os.O_EXCL
+            os.close(os.open(os.path.join(self.folder, name), flags))
+        except FileExistsError:
+            return False
+        return True
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("query", [RidgeQuery(), np.median], ids=str)
+def test_dask_finds_what_loky_finds(query, relation, client):
+    found = differences(query, client, relation=relation)
+    expected = differences(query, None, "loky", 2, relation=relation)
+    np.testing.assert_array_equal(found, expected)
+    alone = differences(query, relation=relation)
+    np.testing.assert_array_equal(found, alone)
+
+
+def test_both_workers_work(client, tmp_path):
+    differences(Noted(tmp_path, 0), client)
+    assert len(list(tmp_path.glob("process *"))) == 2
+
+
+def test_a_worker_that_is_killed_changes_nothing(tmp_path):
+    with cluster(2) as local, Client(local) as client:
+        found = differences(Noted(tmp_path, 1), client)
+    assert len(list(tmp_path.glob("killed *"))) == 1
+    expected = differences(lambda X: X.mean(axis=0))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_cluster_that_loses_all_again_and_again_is_given_up(client, monkeypatch):
+    def lose(*arguments):
+        raise FutureCancelledError("key", "lost")
+        yield
+
+    monkeypatch.setattr(_workers, "_share_out", lose)
+    with pytest.raises(FutureCancelledError):
+        differences(np.median, client)
+
+
+def test_one_worker_leaves_all_to_the_process_itself(far_client, monkeypatch):
+    """Which has the work, and is not sent it."""
+    found = differences(np.median, far_client)
+    monkeypatch.setattr(_workers, "effective_n_jobs", lambda n_jobs: 2)
+    np.testing.assert_array_equal(differences(np.median, far_client), found)
+
+
+def test_the_reference_is_sent_once_and_not_with_each_task(client, monkeypatch):
+    sent, n_tasks = [], []
+    scatter = client.scatter
+
+    def count(work, **how):
+        sent.append(how)
+        return scatter(work, **how)
+
+    class Counted(_workers.Parallel):
+        def __call__(self, tasks):
+            tasks = list(tasks)
+            n_tasks.append(len(tasks))
+            for task in tasks:
+                assert len(cloudpickle.dumps(task)) < 10_000
+            return super().__call__(tasks)
+
+    monkeypatch.setattr(client, "scatter", count)
+    monkeypatch.setattr(_workers, "Parallel", Counted)
+    differences(np.median, client)
+    assert sent == [{"broadcast": True, "hash": False}]
+    assert n_tasks[0] > 5
+
+
+@pytest.mark.parametrize("n_lost", [2, 99])
+def test_a_worker_that_is_lost_while_it_is_sent_the_work(n_lost, client, monkeypatch):
+    tried, scatter = [], client.scatter
+
+    def lose(work, **how):
+        tried.append(work)
+        if len(tried) <= n_lost:
+            raise CommClosedError("the worker is gone")
+        return scatter(work, **how)
+
+    monkeypatch.setattr(client, "scatter", lose)
+    if n_lost == 2:
+        assert len(differences(np.median, client)) == 500
+        assert len(tried) == 3
+        return
+    monkeypatch.setattr(_workers, "_START_AGAIN", 1.0)
+    with pytest.raises(CommClosedError, match="the worker is gone"):
+        differences(np.median, client)
+    assert len(tried) > 1
+
+
+def outcome(action):
+    try:
+        action()
+    except UnrecordedReleaseError as error:
+        return str(error)
+    return "released"
+
+
+def release():
+    return outcome(lambda: spend(0.1))
+
+
+def fit():
+    model = PrivateRidge(noise_random_state=0, random_state=0)
+    half = len(PUBLIC) // 2
+    public = {"X_reference": PUBLIC[:half], "y_reference": TARGETS[:half]}
+    with pytest.warns(UserWarning, match="noise"):
+        return outcome(lambda: model.fit(PUBLIC[half:], TARGETS[half:], **public))
+
+
+def in_a_thread():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(release()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def in_a_ledger_of_its_own():
+    with PrivacyLedger(1.0) as ledger:
+        spend(0.1)
+    return f"recorded {len(ledger.releases)}"
+
+
+@pytest.mark.parametrize("where", ["client", "far_client"])
+def test_releases_of_workers_are_refused_while_a_client_has_a_ledger(where, request):
+    """Those of processes that this one started, and of others, on any machine."""
+    client = request.getfixturevalue(where)
+
+    def done(action):
+        return client.submit(action, pure=False).result()
+
+    everything = [release, fit, in_a_thread]
+    assert [done(action) for action in everything] == ["released"] * 3
+    with PrivacyLedger(100.0) as ledger:
+        for action in everything:
+            assert "is refused: " in done(action)
+        assert done(in_a_ledger_of_its_own) == "recorded 1"
+        assert release() == "released"  # here it is charged
+    assert len(ledger.releases) == 1
+    assert [done(action) for action in everything] == ["released"] * 3
+
+
+def test_a_worker_asks_its_scheduler_for_clients_that_are_there():
+    """In this process, as if it were another one."""
+    with (
+        cluster(1, processes=False, protocol="tcp://") as local,
+        Client(local) as client,
+    ):
+        assert release() == "released"
+        for name, told in (("Client-gone", True), (client.id, False)):
+            client.set_metadata(["skparisk-ledgers", name], told)
+            assert release() == "released"
+        client.set_metadata(["skparisk-ledgers", client.id], True)
+        assert "this is a worker of Dask" in release()
+        with PrivacyLedger(1.0) as ledger:
+            assert release() == "released"
+        assert len(ledger.releases) == 1
+        assert "this is a worker of Dask" in release()
+
+
+def test_threads_of_a_cluster_in_this_process_are_charged():
+    with (
+        cluster(1, processes=False) as local,
+        Client(local) as client,
+        PrivacyLedger(1.0) as ledger,
+    ):
+        assert client.submit(release, pure=False).result() == "released"
+        assert len(ledger.releases) == 1
+
+
+def test_a_scheduler_that_is_gone_keeps_no_ledger_from_being_closed():
+    with cluster(1) as local:
+        client = Client(local)
+        with PrivacyLedger(1.0) as ledger:
+            local.close()
+            spend(0.1)
+    client.close()
+    assert len(ledger.releases) == 1

@@ -1,0 +1,535 @@
+"""Who does the work, how it is cut, and how progress shows it: never what is found."""
+
+import contextlib
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import BrokenExecutor
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from threadpoolctl import ThreadpoolController
+
+from skparisk import SchemaReference, SecretSample, SensitivitySampler
+from skparisk.neighbors import bind_pairs, draw_pairs
+from skparisk.queries import FunctionQuery, MeanQuery, Query, RidgeQuery
+from skparisk.reference import TableReference
+from skparisk.reference._records import Schema
+from skparisk.sensitivity import _progress, _work, _workers, sample_differences
+from skparisk.sensitivity._parallel import _join
+from skparisk.sensitivity._progress import Progress, Watched
+from skparisk.sensitivity._work import Block, Desk, Part, Work, cut
+from skparisk.sensitivity._workers import one_blas_thread
+
+RNG = np.random.default_rng(0)
+PUBLIC = RNG.normal(size=(60, 2))
+TARGETS = PUBLIC @ [1.0, 2.0] + RNG.normal(size=60)
+
+
+@pytest.fixture
+def slow_clock(monkeypatch):
+    """Let each look at the clock take a second, so that all seems to take long."""
+    monkeypatch.setattr(_work, "perf_counter", itertools.count().__next__)
+
+
+def sample(query, n_pairs=200, **parameters):
+    return sample_differences(
+        query,
+        TableReference(PUBLIC, TARGETS),
+        n_pairs=n_pairs,
+        n_features=2,
+        random_state=0,
+        **{"n_records": 20, **parameters},
+    )
+
+
+def medians(X):
+    return np.median(X, axis=0)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("n_neighbors", [1, 3])
+def test_a_part_of_a_block_has_its_databases(relation, n_neighbors):
+    source = bind_pairs(
+        TableReference(PUBLIC, TARGETS),
+        n_pairs=7 * n_neighbors,
+        n_records=20,
+        relation=relation,
+        seed=np.random.SeedSequence(1),
+        n_neighbors=n_neighbors,
+    )
+    whole = draw_pairs(
+        source,
+        n_records=20,
+        start=0,
+        size=7,
+        seed=np.random.SeedSequence(2),
+        n_neighbors=n_neighbors,
+    )
+    part = whole.part(2, 5)
+    assert (len(part), part.n_databases) == (3 * n_neighbors, 3)
+    for pair in range(len(part)):
+        of_part = part.databases(pair)
+        of_whole = whole.databases(pair + 2 * n_neighbors)
+        for (X, y), (Z, t) in zip(of_part, of_whole, strict=True):
+            np.testing.assert_array_equal(X, Z)
+            np.testing.assert_array_equal(y, t)
+    np.testing.assert_array_equal(part.counts, whole.counts[2:5])
+    np.testing.assert_array_equal(whole.part(2, 5).counts, part.counts)
+    np.testing.assert_array_equal(part.swaps[0], whole.swaps[0][2:5])
+
+
+@given(
+    sizes=st.lists(st.integers(1, 9), max_size=6),
+    first=st.integers(0, 8),
+    size=st.integers(1, 30),
+    divisible=st.booleans(),
+)
+def test_tasks_have_all_databases_once_and_in_order(sizes, first, size, divisible):
+    blocks = [Block(9 * i, n, None) for i, n in enumerate(sizes)]
+    parts = [Part(block, 0, block.size) for block in blocks]
+    if parts and first < sizes[0]:
+        parts[0] = Part(blocks[0], first, sizes[0])
+
+    def databases(parts):
+        return [
+            block.start + i for block, start, end in parts for i in range(start, end)
+        ]
+
+    tasks = list(cut(parts, size, divisible=divisible))
+    cut_parts = [part for task in tasks for part in task]
+    assert databases(cut_parts) == databases(parts)
+    lengths = [len(databases(task)) for task in tasks]
+    if divisible:
+        assert all(length == size for length in lengths[:-1])
+    else:
+        assert cut_parts == parts
+        assert all(length >= size for length in lengths[:-1])
+
+
+def desk_of(query, *, preparing=0.0, drawing=0.0, answering=0.0):
+    """Return a desk that has a block, and measured as is said."""
+    source = bind_pairs(
+        TableReference(PUBLIC, TARGETS),
+        n_pairs=640,
+        n_records=20,
+        relation="replace-one",
+        seed=np.random.SeedSequence(0),
+    )
+    schema = Schema.of_width(2)
+    desk = Desk(Work(query, source, 20, 20, 1, schema, "numbers", private=False))
+    blocks = [Block(64 * i, 64, np.random.SeedSequence(i)) for i in range(10)]
+    desk.open(blocks[0])
+    desk.preparing, desk.drawing, desk.answering = preparing, drawing, answering
+    return desk, [Part(block, 0, 64) for block in blocks]
+
+
+@pytest.mark.parametrize(
+    ("measured", "n_tasks"),
+    [
+        ({"answering": 1.0}, 640),  # each database is a task
+        ({"answering": 0.01}, 22),  # 6.4 s in tasks of 0.3 s
+        ({"answering": 0.01, "preparing": 0.1}, 4),  # of 2 s
+        ({"answering": 0.01, "preparing": 9.0}, 2),  # one for each worker
+        ({"answering": 0.01, "drawing": 0.02}, 16),  # of 0.4 s
+    ],
+)
+def test_tasks_are_short_but_long_beside_what_they_prepare(measured, n_tasks):
+    desk, parts = desk_of(FunctionQuery(medians), **measured)
+    assert len(desk.cut(parts, 2)) == n_tasks
+
+
+def test_blocks_that_are_answered_together_are_not_cut():
+    desk, parts = desk_of(RidgeQuery(), answering=1.0)
+    assert desk.cut(parts, 2) == [[part] for part in parts]
+
+
+def fails_or_not(X):
+    """Answer some databases, and return NaN or raise for others."""
+    if X[0, 0] > 0.8:
+        raise ArithmeticError("the first record is large")
+    return X.mean(axis=0) * (np.nan if X[0, 0] < -0.8 else 1.0)
+
+
+@pytest.mark.parametrize("n_neighbors", [1, 2])
+@pytest.mark.parametrize("query", [medians, fails_or_not], ids=["plain", "failing"])
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_what_is_found_does_not_depend_on_how_it_is_cut(query, n_neighbors, size):
+    source = bind_pairs(
+        TableReference(PUBLIC),
+        n_pairs=100 * n_neighbors,
+        n_records=20,
+        relation="add-remove",
+        seed=np.random.SeedSequence(0),
+        n_neighbors=n_neighbors,
+    )
+    query, schema = FunctionQuery(query), Schema.of_width(2)
+    work = Work(query, source, 20, 20, n_neighbors, schema, "given", private=False)
+    blocks = [Block(s, 50, np.random.SeedSequence(s)) for s in (0, 50)]
+    parts = [Part(block, 0, 50) for block in blocks]
+    whole = _join([a.differences for a in work.answer(parts)], False)
+    tasks = cut(parts, size, divisible=True)
+    found = _join([a.differences for task in tasks for a in work.answer(task)], False)
+    np.testing.assert_array_equal(found.differences, whole.differences)
+    np.testing.assert_array_equal(found.rounding, whole.rounding)
+    assert (found.errors is None) == (whole.errors is None)
+
+
+@pytest.mark.parametrize("backend", ["threading", "sequential"])
+@pytest.mark.parametrize("query", [RidgeQuery(), medians, MeanQuery()], ids=str)
+def test_workers_find_what_one_process_finds(query, backend, at_once):
+    query = query if isinstance(query, Query) else FunctionQuery(query)
+    expected = sample(query, n_jobs=1)
+    with joblib.parallel_config(backend=backend):
+        found = sample(query, n_jobs=2)
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+@pytest.mark.parametrize("query", [RidgeQuery(), medians, fails_or_not])
+def test_other_processes_find_what_one_finds(query, backend, at_once, monkeypatch):
+    monkeypatch.setattr(_work, "_TASK", 1e-3)
+    query = query if isinstance(query, Query) else FunctionQuery(query)
+    expected = sample(query, n_pairs=500, n_jobs=1)
+    with joblib.parallel_config(backend=backend):
+        found = sample(query, n_pairs=500, n_jobs=2)
+    np.testing.assert_array_equal(found, expected)
+
+
+class Killed:
+    """A mean that ends some of the processes that it is asked for in."""
+
+    def __init__(self, folder, n_killed):
+        self.folder, self.n_killed, self.parent = folder, n_killed, os.getpid()
+
+    def __call__(self, X):
+        if os.getpid() != self.parent:
+            for number in range(self.n_killed):
+                with contextlib.suppress(FileExistsError):
+                    Path(self.folder, str(number)).touch(exist_ok=False)
+                    os.kill(os.getpid(), signal.SIGKILL)
+        return X.mean(axis=0)
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_changes_nothing(at_once, tmp_path):
+    found = sample(FunctionQuery(Killed(tmp_path, 1)), n_jobs=2)
+    assert len(list(tmp_path.iterdir())) == 1
+    np.testing.assert_array_equal(found, sample(FunctionQuery(Killed(tmp_path, 0))))
+
+
+@pytest.mark.slow
+def test_work_that_ends_workers_again_and_again_is_given_up(at_once, tmp_path):
+    with pytest.raises(BrokenExecutor, match="terminated"):
+        sample(FunctionQuery(Killed(tmp_path, 99)), n_jobs=2)
+
+
+def test_short_work_is_not_given_to_workers(monkeypatch):
+    monkeypatch.setattr(_workers, "Parallel", None)
+    monkeypatch.setattr(_workers, "_used", {})
+    monkeypatch.setattr(_workers, "_START_UP", 60.0)  # also of a busy machine
+    assert len(sample(MeanQuery(), n_jobs=2)) == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "n_here"), [(RidgeQuery(), 128), (FunctionQuery(medians), 2)], ids=str
+)
+def test_long_work_is_given_to_workers_after_two_parts(
+    query, n_here, slow_clock, monkeypatch
+):
+    given = []
+
+    def elsewhere(work, tasks, n_jobs):
+        given.extend(part for task in tasks for part in task)
+        yield work.answer(given)
+
+    monkeypatch.setattr(_workers, "_answer_elsewhere", elsewhere)
+    found = sample(query, n_pairs=2000, n_jobs=2)
+    assert sum(part.last - part.first for part in given) == 2000 - n_here
+    monkeypatch.undo()
+    np.testing.assert_array_equal(found, sample(query, n_pairs=2000, n_jobs=1))
+
+
+@pytest.mark.parametrize(("ago", "worth"), [(0.0, True), (1e6, False), (None, False)])
+def test_workers_that_wait_are_given_shorter_work(ago, worth, monkeypatch):
+    desk, _ = desk_of(FunctionQuery(medians))
+    used = {} if ago is None else {"LokyBackend": time.monotonic() - ago}
+    monkeypatch.setattr(_workers, "_used", used)
+    assert _workers._is_worth_workers(desk, 1.0, 2) == worth
+    assert _workers._is_worth_workers(desk, 9.0, 2)
+    assert not _workers._is_worth_workers(desk, 0.1, 2)
+
+
+def test_what_has_to_be_prepared_first_takes_time_too(monkeypatch):
+    monkeypatch.setattr(_workers, "_used", {})
+    desk, _ = desk_of(FunctionQuery(medians))
+    assert _workers._is_worth_workers(desk, 9.0, 2)
+    desk.preparing = 4.0
+    assert not _workers._is_worth_workers(desk, 9.0, 2)
+
+
+def test_errors_of_workers_are_shown(at_once):
+    def grows(X):
+        return np.ones(1 if threading.current_thread().name == "MainThread" else 2)
+
+    with (
+        joblib.parallel_config(backend="threading"),
+        pytest.raises(ValueError, match="same number of outputs"),
+    ):
+        sample(FunctionQuery(grows), n_jobs=2)
+
+
+@pytest.mark.filterwarnings("ignore:.*cancelled")
+def test_who_stops_looking_stops_the_workers(at_once, monkeypatch):
+    """As one who presses Ctrl-C between two answers does."""
+    asked, shown = [], []
+
+    def wait(X):
+        asked.append(X)
+        time.sleep(1e-3)
+        return X.mean(axis=0)
+
+    def stop(self, differences):
+        shown.append(differences)
+        if len(shown) == 3:  # two parts here, and one from a worker
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Progress, "add", stop)
+    with (
+        joblib.parallel_config(backend="threading"),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        sample(FunctionQuery(wait), n_pairs=20_000, n_jobs=2)
+    deadline = time.monotonic() + 300
+    while _workers._limit._n_inside:  # they end what they are at
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert len(asked) < 10_000
+
+
+INTERRUPTED = """
+import os, sys, time
+from pathlib import Path
+import numpy as np
+from skparisk import SensitivitySampler
+from skparisk.sensitivity import _workers
+
+_workers._START_UP = -1.0
+parent = os.getpid()
+
+def wait(X):
+    if os.getpid() != parent:
+        Path(sys.argv[1], str(os.getpid())).touch()
+        time.sleep(1.0)
+    return X.mean(axis=0)
+
+X = np.random.default_rng(0).normal(size=(300, 2))
+SensitivitySampler(wait, n_pairs=10_000, n_jobs=2).fit(X)
+"""
+
+
+def is_running(pid):
+    try:
+        status = Path("/proc", str(pid), "stat").read_text()
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+@pytest.mark.parametrize("to_all", [False, True])
+def test_who_interrupts_leaves_no_process_behind(to_all, tmp_path):
+    """Ctrl-C reaches all processes of a terminal; `kill` only the first."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, tmp_path],
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        while len(workers := list(tmp_path.iterdir())) < 2:
+            assert process.poll() is None
+            time.sleep(0.05)
+        (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
+        # What is left would take over an hour.
+        _, told = process.communicate(timeout=300)
+    finally:
+        process.kill()
+    assert process.returncode == -signal.SIGINT
+    assert told.rstrip().endswith("KeyboardInterrupt")
+    deadline = time.monotonic() + 300
+    while any(is_running(worker.name) for worker in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+class Looked(Query):
+    """Notes which file the records are mapped from, and how many threads there are."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.parent = os.getpid()
+
+    def on_pool(self, pool, n_records):
+        if os.getpid() != self.parent:
+            records = pool.X
+            while not isinstance(records, np.memmap):
+                records = records.base
+            threads = [
+                pool["num_threads"]
+                for pool in ThreadpoolController().info()
+                if pool["user_api"] == "blas"
+            ]
+            name = f"{os.getpid()} {Path(records.filename).name} {max(threads)}"
+            Path(self.folder, name).touch()
+        return super().on_pool(pool, n_records)
+
+    def __call__(self, X, y=None):
+        return X.mean(axis=0)
+
+
+@pytest.mark.slow
+def test_workers_share_one_map_of_the_reference_and_use_one_thread(
+    at_once, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(_work, "_TASK", 1e-3)
+    monkeypatch.setattr(_work, "_WORTH_PREPARING", 0)
+    X = RNG.normal(size=(100_000, 2))
+    sample_differences(
+        Looked(tmp_path),
+        TableReference(X),
+        n_pairs=1000,
+        n_records=100,
+        n_features=2,
+        n_jobs=2,
+        random_state=0,
+    )
+    processes, files, threads = zip(
+        *(path.name.split() for path in tmp_path.iterdir()), strict=True
+    )
+    assert len({*processes}) == 2
+    assert len({*files}) == 1
+    assert {*threads} == {"1"}
+
+
+def blas_threads():
+    found = ThreadpoolController().info()
+    return [pool["num_threads"] for pool in found if pool["user_api"] == "blas"]
+
+
+@pytest.mark.parametrize("first_leaves", ["first", "last"])
+def test_one_thread_lasts_until_the_last_one_leaves(first_leaves):
+    """Those who overlap do not give back threads that another one must not have."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def other():
+        with one_blas_thread():
+            entered.set()
+            leave.wait(60)
+
+    thread = threading.Thread(target=other)
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        before = blas_threads()
+        with one_blas_thread():
+            thread.start()
+            entered.wait(60)
+            if first_leaves == "last":
+                leave.set()
+                thread.join()
+            assert {*blas_threads()} == {1}
+        if first_leaves == "last":
+            assert blas_threads() == before
+        else:
+            assert {*blas_threads()} == {1}
+            leave.set()
+            thread.join()
+
+
+def fitted(**parameters):
+    return SensitivitySampler(medians, **parameters).fit(PUBLIC)
+
+
+@pytest.fixture
+def no_tqdm(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+
+
+@pytest.fixture
+def each_time(monkeypatch):
+    """Show each step, however soon it follows."""
+    monkeypatch.setattr(_progress, "_PAUSE", 0.0)
+
+
+def test_a_bar_counts_pairs_and_has_the_quantile(capsys, each_time):
+    fitted(verbose=1, random_state=0, n_pairs=400, gamma=0.2)
+    shown = capsys.readouterr().err
+    assert "sampling pairs" in shown
+    assert "400/400" in shown
+    assert "pair/s" in shown
+    assert "0.8 quantile" in shown
+
+
+def test_lines_say_how_far_it_is_where_tqdm_is_missing(capsys, no_tqdm, each_time):
+    sampler = fitted(
+        verbose=1, random_state=0, n_pairs=400, gamma=0.2, noise_shape="isotropic"
+    )
+    lines = capsys.readouterr().err.splitlines()
+    done = [int(line.split()[2]) for line in lines]
+    assert done == sorted({*done})
+    assert len(done) > 3
+    assert all(" of 400, " in line and " a second, " in line for line in lines)
+    assert all("s left" in line for line in lines[:-1])
+    norms = np.linalg.norm(sampler.differences_, ord=1, axis=1)
+    value = np.quantile(norms, 0.8, method="higher")
+    assert lines[-1].endswith(f"0.8 quantile {value:.3g}")
+    assert " s left" not in lines[-1]
+
+
+def test_nothing_is_shown_unless_it_is_asked_for(capsys, no_tqdm, each_time):
+    fitted()
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_nothing_is_shown_of_private_records(missing, capsys, monkeypatch, each_time):
+    """Such as a secret half."""
+    if missing:
+        monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    sampler = SensitivitySampler(medians, verbose=1, n_pairs=100, gamma=0.2)
+    sampler.set_params(reference=SecretSample(0.5).draw(PUBLIC)).fit(PUBLIC)
+    shown = capsys.readouterr().err
+    assert "100" in shown
+    assert "quantile" not in shown
+
+
+def test_lines_are_not_shown_too_often(capsys, no_tqdm):
+    with Progress(1000, shown=True, watched=Watched(0.5, 1)) as progress:
+        for _ in range(1000):
+            progress.add(np.full((1, 2), 3.0))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("sampling pairs: 1000 of 1000, ")
+    assert line.endswith("0.5 quantile 6")
+
+
+def test_pairs_without_any_answer_are_counted(capsys, no_tqdm):
+    with Progress(2, shown=True, watched=Watched(0.5, 1)) as progress:
+        progress.add(np.empty((2, 0)))
+    assert "2 of 2" in capsys.readouterr().err
+
+
+def test_pairs_of_a_schema_are_shown_as_well(capsys, no_tqdm):
+    sampler = SensitivitySampler(
+        MeanQuery(), reference=SchemaReference([(0, 1)] * 2), verbose=1
+    )
+    sampler.fit(PUBLIC)
+    assert "quantile" in capsys.readouterr().err
