@@ -361,7 +361,7 @@ def test_pairs_of_known_records_have_the_removed_ones_last(relation):
     assert (pairs.members[:, -1] == pairs.removed).all()
     assert (np.sort(pairs.members, axis=1) == np.sort(records, axis=1)).all()
     assert pairs.replacement is None or (pairs.replacement == replacement).all()
-    assert (pairs.count().sum(axis=1) == 6).all()
+    assert (pairs.counts.sum(axis=1) == 6).all()
 
 
 @relations
