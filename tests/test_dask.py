@@ -113,7 +113,7 @@ class Noted:
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("query", [RidgeQuery(), np.median], ids=str)
+@pytest.mark.parametrize("query", [RidgeQuery(), np.median], ids=["ridge", "median"])
 def test_dask_finds_what_loky_finds(query, relation, client):
     found = differences(query, client, relation=relation)
     expected = differences(query, None, "loky", 2, relation=relation)

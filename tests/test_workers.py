@@ -184,7 +184,9 @@ def test_what_is_found_does_not_depend_on_how_it_is_cut(query, n_neighbors, size
 
 
 @pytest.mark.parametrize("backend", ["threading", "sequential"])
-@pytest.mark.parametrize("query", [RidgeQuery(), medians, MeanQuery()], ids=str)
+@pytest.mark.parametrize(
+    "query", [RidgeQuery(), medians, MeanQuery()], ids=["ridge", "medians", "mean"]
+)
 def test_workers_find_what_one_process_finds(query, backend, at_once):
     query = query if isinstance(query, Query) else FunctionQuery(query)
     expected = sample(query, n_jobs=1)
