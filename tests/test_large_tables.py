@@ -311,11 +311,21 @@ def test_blocks_without_targets_and_frames():
         ([(ROWS[:, :3], ROWS[:5, 3])], "same number of rows"),
         ([(ROWS[:, :3], ROWS[:, 3]), ROWS[:, :3]], "Either all blocks"),
         ([ROWS, np.full((2, 4), np.inf)], "infinity"),
+        ([ROWS, ROWS[:, :3]], "same columns, in the same order, got 4 and 3"),
     ],
 )
 def test_blocks_that_are_no_table_are_refused(blocks, message):
     with pytest.raises(ValueError, match=message):
         TableReference.of_blocks(blocks)
+
+
+@pytest.mark.parametrize("columns", [["b", "a"], ["a"]])
+def test_blocks_of_other_columns_are_refused(columns):
+    """Their records would be put together by names, and known by places."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(ROWS[:, :2], columns=["a", "b"])
+    with pytest.raises(ValueError, match=r"same columns, .*\['a', 'b'\] and "):
+        TableReference.of_blocks([frame, frame[columns]])
 
 
 # Memory
