@@ -220,6 +220,25 @@ def test_a_reference_that_turns_out_private_is_removed(tmp_path):
     assert files_in(tmp_path) == [left]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        TableReference(PUBLIC, sampling="bootstrap"),
+        TableReference(PUBLIC[::-1]),
+        TableReference(PUBLIC, TARGETS),
+        TableReference(pd.DataFrame(PUBLIC, columns=["a", "b"])),
+    ],
+    ids=["sampling", "order", "targets", "frame"],
+)
+def test_the_same_records_in_another_form_are_removed_as_well(tmp_path, other):
+    sampler_of(tmp_path, reference=other).fit(PRIVATE)
+    kept = sampler_of(tmp_path).fit(PUBLIC)
+    assert len(files_in(tmp_path)) == 2
+    with pytest.warns(PrivacyLeakWarning):
+        kept.release(PUBLIC)
+    assert not files_in(tmp_path)
+
+
 def test_how_records_are_given_is_known_by(tmp_path, draws):
     """A function may answer otherwise where it is given a data frame."""
     frame = pd.DataFrame(PUBLIC, columns=["a", "b"])

@@ -136,6 +136,9 @@ def test_what_is_no_file_or_cannot_be_given_back_is_read(tmp_path, monkeypatch):
     copied = in_file(tmp_path, ROWS, mode="c")
     copied[:] = 1.0
     assert _mapped.map_numbers(copied, "X") is None
+    view = np.asarray(copied).view(np.memmap)
+    assert _mapped.map_numbers(view, "X") is None
+    assert (TableReference(view).pool.X == 1.0).all()
     assert _mapped.map_numbers(ROWS, "X") is None
     text = in_file(tmp_path, np.array([["a"], ["b"]]))
     assert _mapped.map_numbers(text, "X") is None
@@ -170,6 +173,44 @@ def test_private_records_in_a_file_are_recognized(tmp_path):
             X_reference=table[:, :3],
             y_reference=table[:, 3],
         )
+
+
+@pytest.mark.parametrize("model", [PrivateRidge, PrivateMoments])
+def test_fits_load_all_of_a_file_of_few_rows(model, tmp_path):
+    """They learn from public records what they learn of these in memory."""
+    table = in_file(tmp_path, ROWS)
+    found, expected = (
+        model(random_state=0)
+        .fit(
+            PRIVATE[:, :3],
+            PRIVATE[:, 3],
+            X_reference=public[:, :3],
+            y_reference=public[:, 3],
+        )
+        .certificate_
+        for public in (table, ROWS)
+    )
+    assert found == expected
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("sampling", ["leave-out", "split"])
+def test_private_records_are_clipped_to_the_range_of_a_file(
+    sampling, relation, tmp_path
+):
+    found, expected = (
+        SensitivitySampler(
+            QUERIES["function"],
+            n_records=120,
+            n_pairs=80,
+            relation=relation,
+            reference=TableReference(rows[:, :3], rows[:, 3], sampling, clip=True),
+            random_state=0,
+        ).fit(PRIVATE[:, :3], PRIVATE[:, 3])
+        for rows in (in_file(tmp_path, ROWS), ROWS)
+    )
+    np.testing.assert_array_equal(found.differences_, expected.differences_)
+    assert found.certificate_ == expected.certificate_
 
 
 @pytest.mark.parametrize("model", [PrivateRidge, PrivateMoments])
@@ -270,11 +311,21 @@ def test_blocks_without_targets_and_frames():
         ([(ROWS[:, :3], ROWS[:5, 3])], "same number of rows"),
         ([(ROWS[:, :3], ROWS[:, 3]), ROWS[:, :3]], "Either all blocks"),
         ([ROWS, np.full((2, 4), np.inf)], "infinity"),
+        ([ROWS, ROWS[:, :3]], "same columns, in the same order, got 4 and 3"),
     ],
 )
 def test_blocks_that_are_no_table_are_refused(blocks, message):
     with pytest.raises(ValueError, match=message):
         TableReference.of_blocks(blocks)
+
+
+@pytest.mark.parametrize("columns", [["b", "a"], ["a"]])
+def test_blocks_of_other_columns_are_refused(columns):
+    """Their records would be put together by names, and known by places."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(ROWS[:, :2], columns=["a", "b"])
+    with pytest.raises(ValueError, match=r"same columns, .*\['a', 'b'\] and "):
+        TableReference.of_blocks([frame, frame[columns]])
 
 
 # Memory

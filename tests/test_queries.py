@@ -16,9 +16,17 @@ from query_pairs import (
     records_of,
 )
 
-from skparisk.queries import FunctionQuery, MeanQuery, Query, RecordQuery, RidgeQuery
+from skparisk import SensitivitySampler
+from skparisk.queries import (
+    FunctionQuery,
+    MeanQuery,
+    MomentsQuery,
+    Query,
+    RecordQuery,
+    RidgeQuery,
+)
 from skparisk.queries._base import as_query, check_answer
-from skparisk.reference import TableReference
+from skparisk.reference import Domain, Interval, TableReference
 
 # Means and records
 
@@ -244,3 +252,73 @@ def test_differences_of_means_are_off_by_no_more_than_they_say(relation):
     np.testing.assert_allclose(found.errors, np.tile(2 * rounding, (9, 1)), rtol=1e-12)
     assert (np.abs(found.values - plain) <= found.errors).all()
     assert (np.abs(found.values) >= np.abs(plain)).all()
+
+
+# Classes of one's own
+
+
+class Louder(MeanQuery):
+    """Another function than the one that it inherits from."""
+
+    def __call__(self, X, y=None):
+        return 1000.0 * super().__call__(X, y)
+
+
+class LouderRidge(RidgeQuery):
+    """Another one by a method that the answer rests on."""
+
+    def fit(self, X, y):
+        return tuple(1000.0 * part for part in super().fit(X, y))
+
+
+class LouderSums(MomentsQuery):
+    """Not a sum of what records add."""
+
+    def __call__(self, X, y=None):
+        return super().__call__(X, y) ** 2
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        Louder(),
+        LouderRidge(),
+        LouderSums([0.0] * 4, [1.0] * 4, n_records=20, n_targets=1),
+    ],
+    ids=lambda query: type(query).__name__,
+)
+def test_a_class_of_ones_own_inherits_no_claim_about_answers(query):
+    """Its noise would be that of what it inherits from."""
+    assert not query.is_repeatable
+    assert not query.is_sum
+    box = Domain([Interval(0, 1)] * 3, [Interval(0, 1)])
+    assert query.largest_move(box, 20, "replace-one") is None
+    X = np.random.default_rng(0).uniform(size=(40, 3))
+    reference = TableReference(X, X.sum(axis=1))
+    pairs = pairs_from(reference, n_records=20, relation="replace-one", size=5)
+    np.testing.assert_array_equal(
+        query.differences(pairs), plain_differences(query, pairs)
+    )
+
+
+def test_a_class_of_ones_own_may_make_claims_and_hand_them_on():
+    class Claiming(RidgeQuery):
+        @property
+        def is_repeatable(self):
+            return True
+
+    class Heir(Claiming):
+        pass
+
+    assert Heir().is_repeatable
+    assert vars(Claiming)["on_pool"] is vars(Query)["on_pool"]
+
+
+def test_random_answers_of_an_heir_are_noticed():
+    class Random(RidgeQuery):
+        def __call__(self, X, y=None):
+            return super().__call__(X, y) + np.random.default_rng().normal(size=3)
+
+    X = np.random.default_rng(0).uniform(size=(60, 2))
+    with pytest.raises(ValueError, match="different answers on the same database"):
+        SensitivitySampler(Random(), n_pairs=100).fit(X, X.sum(axis=1))

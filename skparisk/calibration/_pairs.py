@@ -47,7 +47,7 @@ class Drawing:
         By what the reference is known again, if it is.
 
     kept : Path or None
-        Folder with all that a store has of this reference.
+        Folder with all that a store has of the records of this reference.
     """
 
     entropy: bytes

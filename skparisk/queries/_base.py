@@ -84,6 +84,15 @@ def is_one_by_one(differences: Differences) -> bool:
     return getattr(differences, "one_by_one", False)
 
 
+# What a class claims of its answers, and what is done without asking for them.
+_OF_ANSWERS = ("is_sum", "is_repeatable", "largest_move", "on_pool")
+
+
+def _is_ours(kind: type) -> bool:
+    """Tell if a class is of this package."""
+    return kind.__module__.partition(".")[0] == "skparisk"
+
+
 class Query:
     """A function of a database; subclasses may know faster `differences`.
 
@@ -93,7 +102,20 @@ class Query:
     numbers, unless it says `any_table`, and that a pool is not changed. A sampler that
     is fitted serves an equal query, so that queries are equal only if they answer
     alike.
+
+    What a query of this package knows of its answers is about these alone. So a class
+    of one's own that inherits from one has none of it, but for what it says itself: it
+    is asked about both databases of each pair.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if _is_ours(cls):
+            return
+        for name in _OF_ANSWERS:
+            owner = next(kind for kind in cls.__mro__ if name in vars(kind))
+            if owner is not Query and _is_ours(owner):
+                setattr(cls, name, vars(Query)[name])
 
     @property
     def needs_y(self) -> bool:

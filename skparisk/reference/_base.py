@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from skparisk.certificate._claim import PRIVATE_REFERENCE
 from skparisk.certificate._learning import Learning
 from skparisk.reference._domain import Domain
-from skparisk.reference._mapped import MappedNumbers
+from skparisk.reference._mapped import MappedNumbers, loaded
 from skparisk.reference._records import (
     Records,
     Schema,
@@ -107,8 +107,10 @@ class RecordPool:
         Itself, unless they are in a file.
         """
         in_file = isinstance(self.X, MappedNumbers) or isinstance(self.y, MappedNumbers)
-        if not in_file or self.n_rows <= _MOST_LOADED:
+        if not in_file:
             return self
+        if self.n_rows <= _MOST_LOADED:
+            return RecordPool(loaded(self.X), loaded(self.y))
         # Always the same, so that what is learned from them does not depend on a seed.
         rng = np.random.default_rng(self.n_rows)
         none = np.empty((1, 0), dtype=np.intp)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from skparisk.reference._records import (
     as_records,
     as_targets,
     concatenate,
+    is_frame,
     n_rows,
     take_rows,
 )
@@ -47,6 +49,11 @@ def draw_from_blocks(blocks: Iterable[Any], most: int, random_state: Any) -> Dra
                 "X and y of a block must have the same number of rows, got "
                 f"{n_rows(X)} and {len(y)}."
             )
+        if kept is not None and _columns(X) != _columns(kept[0]):
+            raise ValueError(
+                "All blocks must have the same columns, in the same order, got "
+                f"{_columns(kept[0])} and {_columns(X)}."
+            )
         if kept is None:
             sketch = RecordSketch.empty(y is not None)
         elif (kept[1] is None) != (y is None):
@@ -62,6 +69,11 @@ def draw_from_blocks(blocks: Iterable[Any], most: int, random_state: Any) -> Dra
     if kept is None:
         raise ValueError("blocks must hold at least one block of records, got none.")
     return DrawnRows(*kept, sketch)
+
+
+def _columns(X: Records) -> list[Any] | int:
+    """Return the names of the columns of a data frame, or how many others there are."""
+    return [*X.columns] if is_frame(X) else math.prod(X.shape[1:])
 
 
 def _followed_by(

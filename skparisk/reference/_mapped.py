@@ -16,6 +16,7 @@ Floats = NDArray[np.float64]
 
 # Smaller files are read: that takes no more memory than what is made of them.
 _LEAST_BYTES = 2**24
+_SHARED = ("r", "r+", "w+")
 # Numbers of a stretch that is gone through, and rows that are looked up, before their
 # pages are given back: the system brings in 64 kB around each of these.
 _NUMBERS_AT_ONCE, _ROWS_AT_ONCE = 2**20, 2**8
@@ -122,11 +123,11 @@ def map_numbers(X: Any, name: str) -> MappedNumbers | None:
     """Return the numbers of a large file that is mapped to memory; None for others.
 
     Of one that is private to this process ("c") pages cannot be given back, as it may
-    have been changed.
+    have been changed; nor of a view that does not know (None).
     """
     if isinstance(X, MappedNumbers):
         return X
-    if not isinstance(X, np.memmap) or X.mode == "c" or X.nbytes < _LEAST_BYTES:
+    if not isinstance(X, np.memmap) or X.mode not in _SHARED or X.nbytes < _LEAST_BYTES:
         return None
     if X.ndim not in (1, 2) or X.dtype.kind not in "fiub":
         return None

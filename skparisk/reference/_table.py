@@ -22,7 +22,7 @@ from skparisk.certificate._rounding import ceil_text
 from skparisk.reference._base import RecordPool, RecordSource, Reference
 from skparisk.reference._blocks import draw_from_blocks
 from skparisk.reference._domain import Domain
-from skparisk.reference._mapped import map_numbers
+from skparisk.reference._mapped import loaded, map_numbers
 from skparisk.reference._records import Schema, as_records, as_targets, n_rows
 from skparisk.reference._samplings import Bootstrap, Disjoint, LeaveOut, Split
 from skparisk.reference._sketch import RecordSketch
@@ -363,7 +363,7 @@ class TableReference(Reference):
         if not self.clip:
             return None
         if self.sampling != "split":
-            return Domain.of(self.pool.X, self.pool.y)
+            return Domain.of(loaded(self.pool.X), loaded(self.pool.y))
         return Domain.of(*self.pool.take(self._halves()[1]))
 
     def _halves(self) -> list[NDArray[np.intp]]:
@@ -416,7 +416,8 @@ class TableReference(Reference):
             )
         pool = self.pool
         if self.sampling == "split" and self.domain is not None:
-            pool = RecordPool(*self.domain.clip(pool.X, pool.y))
+            clipped = self.domain.clip(loaded(pool.X), loaded(pool.y))
+            pool = RecordPool(*clipped)
         shape = (pool, n_shared, n_own)
         if self.sampling == "bootstrap":
             return Bootstrap(*shape)

@@ -38,8 +38,12 @@ _FORMAT = "skparisk.pairs"
 
 
 class Key(NamedTuple):
-    """By what pairs are known again: all that they depend on."""
+    """By what pairs are known again: all that they depend on.
 
+    `records` says which people are in the reference, in whatever order and form.
+    """
+
+    records: str
     query: str
     reference: str
     about: dict[str, Any]
@@ -55,8 +59,8 @@ class Key(NamedTuple):
 class PairStore:
     """Sampled pairs in files, each of them whole: many processes may write them.
 
-    A folder for each reference, so that nothing is left of one that turns out to be
-    private. Who can write to the folder decides what is found there.
+    A folder for the records of each reference, so that nothing is left of those that
+    turn out to be private. Who can write to the folder decides what is found there.
     """
 
     def __init__(self, location: Path) -> None:
@@ -96,12 +100,16 @@ class PairStore:
                     "known again; or keep the fitted sampler, by sampler.save(path)."
                 ) from error
         built = {**versions(), "build": build()}
-        # What estimators do depends on these as well.
-        return Key(known["query"], known["reference"], about, built, _settings())
+        sketch = reference.sketch
+        records = known["reference"] if sketch is None else digest(sketch.features)
+        # What estimators do depends on the settings as well.
+        return Key(
+            records, known["query"], known["reference"], about, built, _settings()
+        )
 
     def folder_of(self, key: Key) -> Path:
-        """Return where all pairs of a reference are."""
-        return self._location / key.reference
+        """Return where all pairs of the records of a reference are."""
+        return self._location / key.records
 
     def find(self, key: Key) -> SampledPairs | None:
         """Return pairs that were kept, or None. Damaged ones are not trusted."""
