@@ -359,28 +359,41 @@ def _sums(
     """
     with np.errstate(all="ignore"), silenced():
         each = _each_or_worst(rule, n_sums, model, X, y, bounds)
-    shares = np.clip(np.nan_to_num(each, nan=1.0), 0.0, 1.0)
+    shares = np.clip(each, 0.0, 1.0)
     return np.rint(shares * rule.parts).astype(np.int64).sum(axis=0).astype(np.float64)
 
 
 def _each_or_worst(
     rule: _Scoring, n_sums: int, model: Any, X: Any, y: NDArray[Any], bounds: Any
 ) -> NDArray[np.float64]:
-    """Return the scores of records; those that the model fails on have the worst."""
-    n = len(y)
-    try:
-        each = rule.each(model, copy_records(X), y, bounds)
-        return np.asarray(each, dtype=np.float64).reshape(n, n_sums)
-    except Exception:  # of some record: each half is asked by itself
-        if n == 1:
-            return np.full((1, n_sums), rule.worst)
-        halves = slice(n // 2), slice(n // 2, None)
-        return np.concatenate(
-            [
-                _each_or_worst(rule, n_sums, model, take_rows(X, half), y[half], bounds)
-                for half in halves
-            ]
-        )
+    """Return the scores of records; those that the model fails on have the worst.
+
+    The last bits of a prediction depend on how many records are predicted together,
+    such as those of a product of matrices, and may decide its score. So the others are
+    scored once more as if nothing had failed, all together.
+    """
+
+    def halved(X: Any, y: NDArray[Any]) -> NDArray[np.float64]:
+        """Return scores, which are NaN for records that the model fails on."""
+        n = len(y)
+        try:
+            each = np.asarray(rule.each(model, copy_records(X), y, bounds), np.float64)
+            return np.nan_to_num(each.reshape(n, n_sums), nan=1.0)
+        except Exception:  # of some record: each half is asked by itself
+            if n == 1:
+                return np.full((1, n_sums), np.nan)
+            halves = slice(n // 2), slice(n // 2, None)
+            return np.concatenate([halved(take_rows(X, h), y[h]) for h in halves])
+
+    rows = np.arange(len(y))
+    each = halved(take_rows(X, rows), y)
+    failed = np.isnan(each[:, 0])
+    if failed.any() and not failed.all():
+        rows[failed] = rows[~failed][0]
+        each = halved(take_rows(X, rows), y[rows])
+        failed |= np.isnan(each[:, 0])
+    each[failed] = rule.worst
+    return each
 
 
 def _reach(noise: LaplaceMechanism, tail: float) -> float:

@@ -150,6 +150,18 @@ def test_classes_are_those_of_the_reference():
     assert list(model.classes_) == ["no", "yes"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("label", [None, "Maria Huber"])
+def test_a_label_that_is_no_class_is_not_told(label, folder):
+    frame = pd.read_csv("private_classes.csv", dtype=str)
+    frame.loc[3, "high"] = label
+    frame.to_csv("labels.csv", index=False)
+    argv = ["fit", "labels.csv", "--target", "high", "--estimator", "logistic", *FIT]
+    argv += ["--reference", "public_classes.csv", "--output", f"label_{label}.skops"]
+    argv += ["--test", "labels.csv", "--score", "accuracy", "--score-epsilon", "1"]
+    assert main(argv) == 0
+
+
 SCHEMA = """target = "wage"
 [columns."age"]
 whole = [18, 90]
@@ -163,14 +175,17 @@ range = [0, 2000]
 
 
 @pytest.mark.slow
-def test_a_secret_sample_takes_what_columns_hold_from_a_schema(folder):
+def test_a_secret_sample_takes_what_columns_hold_from_a_schema(folder, capsys):
     (folder / "declared.toml").write_text(SCHEMA)
     given = ("--schema", "declared.toml", "--secret-sample", "0.5")
     argv = fit_argv("secret", reference=given)
     # Of a table there is one secret sample.
     table(9).to_csv("others.csv", index=False)
     argv[1] = "others.csv"
-    assert main(argv) == 0
+    PrivacyLedger(9.0, path=folder / "secret.ledger")
+    assert main([*argv, "--ledger", "secret.ledger"]) == 0
+    again = fit_argv("again", "--ledger", "secret.ledger", reference=given)
+    assert "draw another one of the same people" in refused(again, capsys)
     model = load_model_of("secret")
     assert model.certificate_.protects_membership
     assert model.certificate_.private

@@ -278,6 +278,26 @@ def test_records_that_a_model_fails_on_have_the_worst_score(scoring, records, mo
     assert score.value * N == pytest.approx(alone + worst, abs=0.01)
 
 
+class Together(BaseEstimator):
+    """Is right where it sees all records: as last bits of a product, but more."""
+
+    def predict(self, X):
+        if np.isnan(X).any():
+            raise ValueError("NaN")
+        return X[:, 0] if len(X) == N else X[:, 0] + 1
+
+
+@pytest.mark.parametrize("where", [0, N // 2, N - 1])
+def test_a_record_that_fails_does_not_change_how_others_are_scored(where):
+    X = np.arange(float(N))[:, np.newaxis]
+    gap = X.copy()
+    gap[where] = math.nan
+    options = {"scoring": "accuracy", "epsilon": math.inf}
+    assert private_score(Together(), X, X[:, 0], **options).value == 1
+    score = private_score(Together(), gap, X[:, 0], **options)
+    assert score.value * N == pytest.approx(N - 1)
+
+
 @pytest.mark.parametrize("scoring", module._SCORINGS)
 def test_predictions_that_are_missing_are_the_worst(scoring):
     X = np.array([0.0, 1.0, math.nan, 3.0])[:, np.newaxis]

@@ -93,7 +93,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
     if secret is not None:
         reference = SecretSample(secret)
 
-    def records_of(path: Path | None) -> dict[str, Any]:
+    def records_of(path: Path | None, *, fitted: bool = True) -> dict[str, Any]:
         if path is None:
             return {}
         texts = read_texts(path, options.target)
@@ -101,11 +101,15 @@ def prepare(options: argparse.Namespace) -> Prepared:
         if missing:
             raise ValueError(f"'{path}' lacks the columns {missing}.")
         y = as_target(texts[options.target], classes)
-        return {
-            "X": as_table(texts, public.kinds, public.gap),
-            # A fit refuses what is missing, which would tell of it.
-            "y": y if classes else np.where(np.isnan(y), np.median(public.y), y),
-        }
+        # A fit refuses what is missing, or no class, which would tell of it. A score
+        # has no use for the latter, a schema says what they are taken for, and numbers
+        # that one declares as classes are refused, as labels of a file are texts.
+        if not classes:
+            y = np.where(np.isnan(y), np.median(public.y), y)
+        elif beside and fitted and public.y.dtype.kind not in "biuf":
+            labels, counts = np.unique(public.y, return_counts=True)
+            y = np.where(np.isin(y, labels), y, labels[counts.argmax()])
+        return {"X": as_table(texts, public.kinds, public.gap), "y": y}
 
     sampler = SensitivitySampler(
         reference=reference,
@@ -124,7 +128,7 @@ def prepare(options: argparse.Namespace) -> Prepared:
         model,
         {"X_reference": public.X, "y_reference": public.y} if beside else {},
         records_of(options.data),
-        records_of(options.test),
+        records_of(options.test, fitted=False),
         records_of(options.attack),
     )
 

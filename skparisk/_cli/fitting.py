@@ -176,6 +176,7 @@ def run(options: argparse.Namespace) -> int:
     cost = cost_in(options)
     prepared = prepare(options)
     check_room(opened, options)
+    check_secret(opened, options)
     audit = None if options.attack is None else attack(prepared, options)
     scores = {}
     with contextlib.nullcontext() if opened is None else opened:
@@ -309,4 +310,16 @@ def check_room(ledger: Any, options: argparse.Namespace) -> None:
         raise ValueError(
             f"the budget has room for epsilon {left:g}, and the fit and its score need "
             f"{asked:g} together."
+        )
+
+
+def check_secret(ledger: Any, options: argparse.Namespace) -> None:
+    """Refuse a second draw, which the library knows of in one process alone."""
+    if ledger is None or options.secret_sample is None:
+        return
+    if any(entry.certificate.protects_membership for entry in ledger.releases):
+        raise ValueError(
+            "the ledger holds a release of a secret sample, and --secret-sample would "
+            "draw another one of the same people, which the level of both together "
+            "does not cover: draw once, in Python, for all releases."
         )
