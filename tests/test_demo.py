@@ -5,7 +5,6 @@ import contextlib
 import copy
 import io
 import math
-import os
 import runpy
 import subprocess
 import sys
@@ -401,16 +400,3 @@ def test_runs_as_a_module(monkeypatch, capsys):
     assert stop.value.code == 2
     expected = "gamma must be a number in (0, 1), got 2.0."
     assert expected in capsys.readouterr().err
-
-
-def test_a_reader_that_has_had_enough_is_no_error(monkeypatch, capfd, tmp_path):
-    """As in ``skparisk demo | head``."""
-
-    def closed(*args):
-        raise BrokenPipeError
-
-    monkeypatch.setattr(command, "show", closed)
-    monkeypatch.setattr(sys, "stdout", os.fdopen(os.dup(1), "w"))
-    assert main_module.main(["demo", "--output", str(tmp_path / "x.png")]) == 0
-    sys.stdout.close()
-    assert capfd.readouterr().err == ""

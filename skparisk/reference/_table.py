@@ -22,7 +22,7 @@ from skparisk.certificate._rounding import ceil_text
 from skparisk.reference._base import RecordPool, RecordSource, Reference
 from skparisk.reference._blocks import draw_from_blocks
 from skparisk.reference._domain import Domain
-from skparisk.reference._mapped import loaded, map_numbers
+from skparisk.reference._mapped import MappedNumbers, loaded, map_numbers
 from skparisk.reference._records import Schema, as_records, as_targets, n_rows
 from skparisk.reference._samplings import Bootstrap, Disjoint, LeaveOut, Split
 from skparisk.reference._sketch import RecordSketch
@@ -187,7 +187,8 @@ class TableReference(Reference):
                 "ranges with a SchemaReference, or use sampling='split'."
             )
         name = "X of the reference"
-        records = map_numbers(X, name) if np.ndim(X) == 2 else None
+        in_file = isinstance(X, np.memmap | MappedNumbers) and X.ndim == 2
+        records = map_numbers(X, name) if in_file else None
         records = as_records(X, name) if records is None else records
         if n_rows(records) < 2:
             raise ValueError(
