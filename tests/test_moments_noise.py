@@ -10,7 +10,7 @@ from scipy import stats
 
 from skparisk import PrivacyLedger, PrivateMoments
 from skparisk.exceptions import BudgetExceededError
-from skparisk.moments._noise import MatrixNoise
+from skparisk.moments._noise import _COARSE_BITS, MatrixNoise
 from skparisk.queries import MomentsQuery, moments_sensitivity_bound
 
 
@@ -131,7 +131,9 @@ def test_mixing_pays_for_tails(n_features):
         assert delta < math.log2(math.expm1(epsilon)) + outcome
     # Nearer by a half, they would not be paid for.
     assert tail + 3 / 4 * t**2 / 2 / math.log(2) > outcome
-    assert noise._rounding < 2.0**-13
+    assert noise._rounding < 2.0**-12
+    # Below what the sampler of discrete Gaussian numbers draws exactly.
+    assert t < 2 ** (63 - _COARSE_BITS) - 1
 
 
 def test_each_outcome_is_possible(monkeypatch):

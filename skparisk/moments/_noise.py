@@ -40,7 +40,7 @@ _OF_CONSTANT, _OF_TARGET = 1 / 16, 1 / 2
 # The grid of each output is finer than the noise by this, at least.
 _GRID_BITS = 30
 # A standard normal number is a whole number of these steps.
-_COARSE_BITS, _FINE_BITS = 52, 60
+_COARSE_BITS, _FINE_BITS = 48, 60
 # For more than this the noise is that for this: tails are paid for up to here.
 _MOST_EPSILON = 64.0
 # More than what floats take from a bound.
