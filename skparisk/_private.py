@@ -1,4 +1,7 @@
-"""What private estimators share: one query, answered once, with noise."""
+"""What private estimators share: one query, answered once, with noise.
+
+Its methods are in the order in which a fit takes them.
+"""
 
 from __future__ import annotations
 

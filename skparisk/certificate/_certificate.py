@@ -1,4 +1,7 @@
-"""The certificate: what a release, or several together, guarantee."""
+"""The certificate: what a release, or several together, guarantee.
+
+More than half of it is docstrings, of what is filed.
+"""
 
 from __future__ import annotations
 

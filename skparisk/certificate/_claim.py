@@ -1,4 +1,7 @@
-"""What is claimed of a release, its evidence, and the rules of what may be claimed."""
+"""What is claimed of a release, its evidence, and the rules of what may be claimed.
+
+The rules stand in one file, as whoever signs for one relies on all of them.
+"""
 
 from __future__ import annotations
 

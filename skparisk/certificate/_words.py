@@ -1,4 +1,7 @@
-"""All words of a certificate, from its plain fields: what a data steward reads."""
+"""All words of a certificate, from its plain fields: what a data steward reads.
+
+They stand in one file, to be read from top to bottom by whoever checks the words.
+"""
 
 from __future__ import annotations
 

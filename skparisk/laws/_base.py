@@ -1,4 +1,7 @@
-"""What is known of a law of noise: how it is drawn, and what privacy loss it has."""
+"""What is known of a law of noise: how it is drawn, and what privacy loss it has.
+
+More than half of it is docstrings: the contract of whoever writes a law.
+"""
 
 from __future__ import annotations
 

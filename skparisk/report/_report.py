@@ -1,4 +1,7 @@
-"""The report of a certificate or a ledger, and the file that it is kept in."""
+"""The report of a certificate or a ledger, and the file that it is kept in.
+
+Nearly half of it is docstrings: what a report has, and who says it.
+"""
 
 from __future__ import annotations
 

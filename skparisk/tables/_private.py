@@ -1,4 +1,7 @@
-"""PrivateTable: one release of what a data steward first asks of a data frame."""
+"""PrivateTable: one release of what a data steward first asks of a data frame.
+
+Nearly half of it is docstrings: what may be asked.
+"""
 
 from __future__ import annotations
 
