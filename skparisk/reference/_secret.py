@@ -325,7 +325,6 @@ class _Candidates(TableReference):
 
     def n_independent(self, n_own: int) -> None:
         """Return None: given all that they are drawn from, pairs are independent."""
-        return None
 
     @property
     def withheld(self) -> Withheld:

@@ -124,10 +124,10 @@ class SensitivitySampler(KeptPairsMixin, BaseEstimator):
         Privacy level, in (0, inf]. Unitless. Infinite: no noise.
 
     gamma : float, default=0.05
-        Risk, in (0, 1): probability that the privacy loss exceeds `epsilon`. To pairs of
-        a table of N rows noise is calibrated for a little less, ``gamma - (1 - gamma) /
-        M`` with ``M = N // 2``: of new people these tell no more than M independent
-        pairs (:ref:`thm-leave-out`).
+        Risk, in (0, 1): probability that the privacy loss exceeds `epsilon`. Noise from
+        a table of N rows is calibrated to a little less, ``gamma - (1 - gamma) / M``
+        with ``M = N // 2``: of new people its pairs tell no more than M independent ones
+        (:ref:`thm-leave-out`).
 
     advantage : float, default=None
         Instead of `epsilon`: the most that an attacker may gain on average over pairs,
