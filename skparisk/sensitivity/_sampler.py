@@ -126,8 +126,8 @@ class SensitivitySampler(KeptPairsMixin, BaseEstimator):
     gamma : float, default=0.05
         Risk, in (0, 1): probability that the privacy loss exceeds `epsilon`. Noise from
         a table of N rows is calibrated to a little less, ``gamma - (1 - gamma) / M``
-        with ``M = N // 2``: of new people its pairs tell no more than M independent ones
-        (:ref:`thm-leave-out`).
+        with ``M = N // 2``: its pairs tell no more of new people than M independent
+        ones (:ref:`thm-leave-out`).
 
     advantage : float, default=None
         Instead of `epsilon`: the most that an attacker may gain on average over pairs,
