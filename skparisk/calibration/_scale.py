@@ -138,6 +138,7 @@ def _by_exact_risks(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Fo
         gamma=terms.risk,
         n_still=pairs.count_still(),
         n_neighbors=pairs.n_neighbors,
+        asked=target.gamma,
     )
     curve = risk_curve(
         risks,
