@@ -79,8 +79,7 @@ def test_where_nothing_is_left_the_largest_pair_counts(rule, n_independent):
 
 
 @every_rule
-def test_what_is_left_may_be_more_than_the_pairs_certify(rule):
-    """As with little left: the largest pair, for what it certifies."""
+def test_where_less_is_left_than_the_pairs_certify_the_largest_counts(rule):
     wanted = float(rule.certify_risk(2000, 2000)) * 0.9
     n_independent = math.floor(0.95 / (0.05 - wanted))
     assert 0 < 0.05 - 0.95 / n_independent <= wanted
