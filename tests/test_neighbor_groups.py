@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from laws import exceeds
 from query_pairs import RELATIONS
+from rows import risk_for_rows
 from sklearn.datasets import make_classification, make_regression
 
 from skparisk import SchemaReference, SensitivitySampler
@@ -327,7 +328,8 @@ def test_samplers_count_databases(parameters):
     assert f"4 neighbors of each of {m} sampled databases" in words
     q = evidence.n_draws or 1
     if evidence.order_index is not None:
-        index = 4 * q * m - math.floor(4 * q * ((m + 1) * 0.1 - 1) + 1e-9)
+        gamma = risk_for_rows(0.1, len(PUBLIC), 4 * m)
+        index = 4 * q * m - math.floor(4 * q * ((m + 1) * gamma - 1) + 1e-9)
         assert evidence.order_index == index
         assert sampler.risk_ == pytest.approx(
             (4 * q * (m + 1) - index) / (4 * q * (m + 1))

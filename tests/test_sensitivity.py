@@ -1,6 +1,7 @@
 """SensitivitySampler: sampling, calibration, release, and what it refuses."""
 
 import json
+import math
 import pickle
 
 import joblib
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import exceeds
+from rows import risk_for_rows
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_validate
@@ -76,14 +78,17 @@ def mean_sampler():
     ).fit(PUBLIC)
 
 
+INDEX = 400 - math.floor(401 * risk_for_rows(0.05, 300, 400) - 1)
+
+
 def test_fitted_attributes_are_what_the_method_says(mean_sampler):
     """Delta is the K-th smallest l1 norm, and the scale is Delta / epsilon."""
     s = mean_sampler
     assert s.differences_.shape == (400, 2)
     np.testing.assert_array_equal(s.sensitivities_, np.abs(s.differences_).sum(axis=1))
-    assert s.certificate_.evidence.order_index == 381
-    assert s.sensitivity_ == np.sort(s.sensitivities_)[380]
-    assert s.risk_ == pytest.approx(1 - 381 / 401)
+    assert s.certificate_.evidence.order_index == INDEX == 384
+    assert s.sensitivity_ == np.sort(s.sensitivities_)[INDEX - 1]
+    assert s.risk_ == pytest.approx(1 - INDEX / 401)
     assert s.risk_ <= 0.05
     np.testing.assert_allclose(s.noise_scale_, s.sensitivity_ / 1.0, rtol=2e-6)
     assert s.noise_scale_ > s.sensitivity_
@@ -108,15 +113,16 @@ def test_certificate_reads_the_whole_curve_at_the_released_noise(mean_sampler):
     s = mean_sampler
     order = np.sort(s.sensitivities_)
     for level in (0.1, 0.4, 0.9, 1.0, 1.3, 1.7):
-        within = np.count_nonzero(order * (1 + 3e-6) < level * order[379])
+        within = np.count_nonzero(order * (1 + 3e-6) < level * order[INDEX - 2])
         if level >= 1.0:
-            within = max(381, within)
+            within = max(INDEX, within)
         assert s.certificate_.risk_at(level) == pytest.approx(1 - within / 401)
     assert s.certificate_.risk_at(1.0) == s.risk_
+    step = order[INDEX - 1] / order[INDEX - 2]
     for gamma in (0.01, 0.05, 0.3):
         level = s.certificate_.epsilon_at(gamma)
-        exact = s.sensitivity_at(gamma) / s.noise_scale_
-        assert exact * (1 - 2e-6) <= level <= exact * order[380] / order[379] * 1.00001
+        exact = order[Exchangeable().order_index(400, gamma) - 1] / s.noise_scale_
+        assert exact * (1 - 2e-6) <= level <= exact * step * 1.00001
         assert s.certificate_.risk_at(level) <= gamma
     assert s.certificate_.epsilon_at(0.001) == np.inf
 
@@ -150,8 +156,10 @@ def test_other_calibrations_certify_one_level_only(calibration):
 
 def test_no_level_above_is_certified_where_the_next_sensitivity_is_zero():
     """One positive pair among many zeros: its own level is all there is."""
-    sampler = SensitivitySampler(np.max, n_pairs=400, random_state=0, gamma=0.01)
-    sampler.fit(PUBLIC[:5])
+    few = CallableReference(lambda n, rng: rng.choice(PUBLIC[:5], n))
+    sampler = SensitivitySampler(
+        np.max, reference=few, n_pairs=400, random_state=0, gamma=0.01
+    ).fit(PUBLIC[:5])
     order = np.sort(sampler.sensitivities_)
     index = int(np.searchsorted(order, 0, side="right")) + 1
     other = sampler.calibrate(gamma=1 - (index - 0.5) / 401)
@@ -221,6 +229,7 @@ def test_each_calibration_takes_its_own_order_statistic(calibration):
     sampler = SensitivitySampler(
         MeanQuery(),
         calibration=calibration,
+        reference=CallableReference(_normal_records),
         noise_shape="isotropic",
         n_pairs=1500,
         random_state=0,

@@ -184,7 +184,7 @@ def find_noise(
     seeded: bool,
 ) -> tuple[Noise, Certificate]:
     """Do what `calibrate` does, on terms that have been agreed."""
-    terms = terms.settled(pairs.n_outputs)
+    terms = terms.settled(pairs.n_outputs).for_rows(pairs.n_independent)
     target, law, rule = terms.target, terms.law, terms.rule
     if not isinstance(terms.shape, str):
         check_n_outputs(terms.shape, pairs.n_outputs)

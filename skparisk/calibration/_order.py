@@ -148,6 +148,7 @@ def control_risk(
     n_still: int = 0,
     n_neighbors: int = 1,
     name: str = "gamma",
+    asked: float | None = None,
 ) -> tuple[float, float]:
     """Return the least scale at which the average risk of the pairs is controlled.
 
@@ -161,7 +162,7 @@ def control_risk(
         Distances of the answers of each pair; infinite without an answer.
 
     gamma : float
-        Average that is asked for, in (0, 1).
+        Average that is kept, in (0, 1).
 
     n_still : int, default=0
         Pairs that do not differ by more than rounding.
@@ -171,6 +172,9 @@ def control_risk(
 
     name : str, default="gamma"
         What it is called, for the message of an error.
+
+    asked : float, default=None
+        What errors name as the average that was asked for: `gamma`, or more.
 
     Returns
     -------
@@ -195,17 +199,18 @@ def control_risk(
     """
     n_pairs, n_databases = len(distances), len(distances) // n_neighbors
     check_risk_control(n_databases, gamma, name)
+    asked = gamma if asked is None else asked
     allowed = float(_risk_allowed(n_databases, gamma))
     # All of these are in databases, of which each pair is a share.
     n_positive = int(np.count_nonzero(distances)) / n_neighbors
     n_infinite = int(np.count_nonzero(np.isinf(distances)))
     if n_infinite / n_neighbors > allowed:
         best = (n_infinite / n_neighbors + 1) / (n_databases + 1)
-        raise _no_answer(n_infinite, n_pairs, gamma, best, name)
+        raise _no_answer(n_infinite, n_pairs, asked, best, name)
     n_moving = min(n_positive, (n_pairs - n_still) / n_neighbors)
     if n_moving <= allowed:
         best = (n_moving + 1) / (n_databases + 1) if n_moving else 0.0
-        raise _no_noise(gamma, best, name)
+        raise _no_noise(asked, best, name)
 
     def total(scale: float) -> float:
         together = float(risks(scale).sum()) / n_neighbors

@@ -51,7 +51,7 @@ def find_scale(
     """
     if math.isinf(terms.target.epsilon):
         if terms.n_draws == 0:
-            return Found(0.0, 1, terms.target.gamma, None)
+            return Found(0.0, 1, terms.risk, None)
         rule, index = _rule_of_draws(terms, pairs)
         return Found(0.0, 1, rule.certify_risk(pairs.n_databases, index), index)
     if terms.target.advantage is not None:
@@ -94,7 +94,7 @@ def _rule_of_draws(terms: Terms, pairs: SampledPairs) -> tuple[Rule, int]:
     if terms.n_draws is None or terms.n_draws == 1:
         return terms.rule, terms.order_index
     rule = Exchangeable(terms.n_draws * terms.n_neighbors)
-    return rule, rule.order_index(pairs.n_databases, terms.target.gamma)
+    return rule, rule.order_index(pairs.n_databases, terms.risk)
 
 
 def _order(
@@ -125,7 +125,7 @@ def _order(
 def _by_exact_risks(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Found:
     """Find the scale at which the risk over the noise, averaged over pairs, is met."""
     target, law, n_outputs = terms.target, terms.law, pairs.n_outputs
-    steps = law.risk_steps(target.epsilon, target.gamma, n_outputs)
+    steps = law.risk_steps(target.epsilon, terms.risk, n_outputs)
 
     def risks(scale: float, levels: ArrayLike) -> _Floats:
         return law.pair_risks(
@@ -135,9 +135,10 @@ def _by_exact_risks(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Fo
     scale, below = control_risk(
         lambda scale: risks(scale, target.epsilon),
         distances,
-        gamma=target.gamma,
+        gamma=terms.risk,
         n_still=pairs.count_still(),
         n_neighbors=pairs.n_neighbors,
+        asked=target.gamma,
     )
     curve = risk_curve(
         risks,
@@ -146,7 +147,7 @@ def _by_exact_risks(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Fo
         n_pairs=len(pairs),
         n_neighbors=pairs.n_neighbors,
     )
-    return Found(scale, steps, target.gamma, None, curve, below)
+    return Found(scale, steps, terms.risk, None, curve, below)
 
 
 def _by_advantage(

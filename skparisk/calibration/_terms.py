@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
@@ -36,7 +37,8 @@ class Terms(NamedTuple):
 
     So many databases have as many neighbors each. With how many of these the shape is
     taken from; how many draws of the noise each pair of the others is tried with (None
-    where the risk is not over noise, 0 where it is known); and which of their distances
+    where the risk is not over noise, 0 where it is known); the risk that they are
+    calibrated to, which is that of the target or less; and which of their distances
     counts as the sensitivity.
 
     Until it is known how many outputs there are, with `settled`, "auto" takes the shape
@@ -50,6 +52,7 @@ class Terms(NamedTuple):
     n_databases: int
     n_shape: int
     n_draws: int | None
+    risk: float
     order_index: int
     n_neighbors: int = 1
 
@@ -76,6 +79,27 @@ class Terms(NamedTuple):
             for learned in self._learned():
                 return learned
         return self._replace(shape="isotropic")
+
+    def for_rows(self, n_independent: int | None) -> Self:
+        """Return the terms for pairs of a table with so many disjoint pairs of rows.
+
+        They tell no more of new people than so many independent pairs: the fresh one
+        counts as one more of these, and not of all that were drawn. Where that leaves
+        nothing, or less than the pairs certify, it is the least that they do.
+        """
+        asked, m = self.target.gamma, self.n_calibrating
+        plain = self.target.advantage is not None or self.rule.void_reasons
+        largest = m * self.n_neighbors
+        if plain or n_independent is None or n_independent >= largest:
+            return self
+        wanted = asked - (1 - asked) / max(1, n_independent)
+        for risk in (wanted, 1 / m, float(self.rule.certify_risk(m, largest))):
+            if 0 < risk < asked:
+                stricter = replace(self.target, gamma=risk)
+                if _certifies(m, stricter, self.rule, self.n_draws):
+                    index = _order_index(m, stricter, self.rule, self.n_draws)
+                    return self._replace(risk=risk, order_index=index)
+        return self
 
     def certified(self) -> float:
         """Return the largest risk that these certify, for any number of outputs."""
@@ -177,7 +201,8 @@ def agree(
             f"calibration must choose one of {n_left} sampled pairs, and {rule.name!r} "
             f"chose number {index!r}."
         )
-    return Terms(target, law, shape, rule, n, n_shape, draws, index, n_neighbors)
+    risk = target.gamma
+    return Terms(target, law, shape, rule, n, n_shape, draws, risk, index, n_neighbors)
 
 
 def rule_of_groups(rule: Rule, n_neighbors: int) -> Rule:

@@ -17,7 +17,7 @@ from skparisk.calibration._terms import Terms
 from skparisk.exceptions import CalibrationError
 from skparisk.linear_model._penalty_climb import climb
 from skparisk.mechanisms import AdditiveNoise
-from skparisk.neighbors import sample_database
+from skparisk.neighbors import n_own, sample_database
 from skparisk.queries import RidgeQuery
 from skparisk.queries._together import Floats
 from skparisk.queries._units import (
@@ -263,6 +263,7 @@ class PenaltyChooser:
                 pairs.failure,
                 draw_seed=self._noise_seed,
                 weights=query.output_weights(self._folds[0].X, pairs.n_outputs),
+                n_independent=self._reference.n_independent(n_own(source.relation)),
             )
             noise, _ = find_noise(
                 twice,

@@ -278,6 +278,13 @@ class Reference(Protocol):
         """Whether more pairs begin with those of fewer, for the same seeds."""
         return False
 
+    def n_independent(self, n_own: int) -> int | None:
+        """Return how many pairs it has whose `n_own` records are no other pair's.
+
+        None where records are drawn anew for each pair.
+        """
+        return None
+
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Reference:
         """Return the same population with what `encode` makes of its targets."""
         return self

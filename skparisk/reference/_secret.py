@@ -323,6 +323,9 @@ class _Candidates(TableReference):
     def for_new_people(self) -> None:
         return None
 
+    def n_independent(self, n_own: int) -> None:
+        """Return None: given all that they are drawn from, pairs are independent."""
+
     @property
     def withheld(self) -> Withheld:
         return self._withheld

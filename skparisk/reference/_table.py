@@ -334,6 +334,10 @@ class TableReference(Reference):
         """All rows, but where rows that are used once must not be looked at."""
         return None if self.sampling in ("split", "disjoint") else self.pool
 
+    def n_independent(self, n_own: int) -> int | None:
+        """Return how many pairs have rows of their own."""
+        return self.n_rows // n_own
+
     @property
     def draws_in_order(self) -> bool:
         """Whether more pairs begin with those of fewer: as long as there are rows."""

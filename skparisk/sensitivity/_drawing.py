@@ -11,7 +11,7 @@ import numpy as np
 from skparisk.calibration import SampledPairs
 from skparisk.neighbors import n_own
 from skparisk.queries import Query
-from skparisk.reference import Reference, TableReference
+from skparisk.reference import Reference
 from skparisk.reference._base import Form
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema
@@ -158,8 +158,7 @@ def describe_pairs(pairs: SampledPairs, draw: Draw, schema: Schema) -> None:
     reference, query = draw.reference, draw.query
     pairs.sketch, pairs.domain = reference.sketch, reference.domain
     pairs.learning = reference.learning
-    if isinstance(reference, TableReference):
-        pairs.n_independent = reference.n_rows // n_own(draw.relation)
+    pairs.n_independent = reference.n_independent(n_own(draw.relation))
     set_largest_move(pairs, query, schema.n_columns, draw.n_records, draw.relation)
     # What columns hold is as the reference says: `X` may be private.
     drawn = pairs.schema

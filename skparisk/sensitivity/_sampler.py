@@ -21,7 +21,6 @@ from skparisk._validate import (
     check_at_least,
     check_choice,
     check_n_jobs,
-    check_probability,
     check_random_state,
     check_relation,
     check_verbose,
@@ -29,7 +28,7 @@ from skparisk._validate import (
 from skparisk.calibration import Rule, SampledPairs, Target
 from skparisk.calibration._calibrate import find_noise
 from skparisk.calibration._rules import as_rule, rule_proviso
-from skparisk.calibration._terms import Terms, agree, rule_of_groups
+from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import SEEDED, law_proviso
 from skparisk.certificate._learning import Learning
@@ -125,7 +124,10 @@ class SensitivitySampler(KeptPairsMixin, BaseEstimator):
         Privacy level, in (0, inf]. Unitless. Infinite: no noise.
 
     gamma : float, default=0.05
-        Risk, in (0, 1): probability that the privacy loss exceeds `epsilon`.
+        Risk, in (0, 1): probability that the privacy loss exceeds `epsilon`. Noise from
+        a table of N rows is calibrated to a little less, ``gamma - (1 - gamma) / M``
+        with ``M = N // 2``: its pairs tell no more of new people than M independent
+        ones (:ref:`thm-leave-out`).
 
     advantage : float, default=None
         Instead of `epsilon`: the most that an attacker may gain on average over pairs,
@@ -586,11 +588,16 @@ default="auto"
             If the pairs are not kept, as they came from private data.
         """
         sensitivities = self.sensitivities_
-        gamma = check_probability(gamma, "gamma")
-        n_neighbors = self.pairs_.n_neighbors
-        rule = as_rule(self.calibration, self.failure_prob)
-        rule = rule_of_groups(rule, n_neighbors)
-        index = rule.order_index(len(sensitivities) // n_neighbors, gamma)
+        terms = agree(
+            len(sensitivities),
+            Target(1.0, gamma),
+            law="laplace",
+            shape="isotropic",
+            rule=as_rule(self.calibration, self.failure_prob),
+            n_draws=None,
+            n_neighbors=self.pairs_.n_neighbors,
+        )
+        index = terms.for_rows(self.pairs_.n_independent).order_index
         return float(np.partition(sensitivities, index - 1)[index - 1])
 
     def _target(self) -> Target:

@@ -1,0 +1,275 @@
+"""Noise from a table is calibrated as to no more pairs than it has rows for."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rows import risk_for_rows
+
+from skparisk import PrivateRidge, SecretSample, SensitivitySampler
+from skparisk.calibration import DKW, PAC, Exchangeable, SampledPairs, Target, calibrate
+from skparisk.calibration._order import control_risk
+from skparisk.calibration._terms import agree
+from skparisk.exceptions import CalibrationError
+from skparisk.neighbors import n_own
+from skparisk.papers import DandekarTheorem5
+from skparisk.queries import MeanQuery
+from skparisk.reference import CallableReference, SchemaReference, TableReference
+
+RNG = np.random.default_rng(5)
+PUBLIC = RNG.normal(size=(300, 2))
+TARGETS = PUBLIC @ [1.0, -2.0] + RNG.normal(size=300)
+PRIVATE = RNG.normal(size=(300, 2))
+
+RULES = {"exchangeable": Exchangeable(), "pac": PAC(0.05), "dkw": DKW()}
+every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+
+
+def make_terms(n_pairs, gamma=0.05, *, rule="exchangeable", target=None, **how):
+    target = Target(1.0, gamma) if target is None else target
+    usual = {"law": "laplace", "shape": "isotropic", "n_draws": None}
+    return agree(n_pairs, target, rule=rule, **(usual | how))
+
+
+def make_sampler(**parameters):
+    usual = {"query": MeanQuery(), "noise_shape": "isotropic", "random_state": 0}
+    return SensitivitySampler(**(usual | parameters))
+
+
+# The terms
+
+
+@pytest.mark.parametrize("gamma", [0.3, 0.05, 0.01])
+@pytest.mark.parametrize("n_independent", [150, 450, 999])
+def test_the_fresh_pair_is_one_more_of_the_independent_ones(n_independent, gamma):
+    """Of M pairs (M + 1) gamma - 1 may be above the noise, and that share of any m."""
+    terms = make_terms(1000, gamma).for_rows(n_independent)
+    exact = Fraction(gamma) - (1 - Fraction(gamma)) / n_independent
+    of_few = ((n_independent + 1) * Fraction(gamma) - 1) / n_independent
+    assert exact == of_few
+    assert terms.risk == pytest.approx(float(exact), rel=1e-14)
+    least = min(k for k in range(1, 1001) if Fraction(1001 - k, 1001) <= exact)
+    assert terms.order_index == least
+    assert Fraction(1000 - terms.order_index, 1000) <= of_few
+    assert terms.target.gamma == gamma
+
+
+@every_rule
+@pytest.mark.parametrize("n_independent", [None, 2000, 2001, 10**9])
+def test_more_rows_than_pairs_change_nothing(rule, n_independent):
+    terms = make_terms(2000, rule=rule)
+    assert terms.risk == 0.05
+    assert terms.for_rows(n_independent) is terms
+    fewer = terms.for_rows(1999)
+    assert fewer.risk == risk_for_rows(0.05, 1999, 2000, n_own=1) < 0.05
+
+
+@every_rule
+@pytest.mark.parametrize("n_independent", [0, 1, 2, 19])
+def test_where_nothing_is_left_the_largest_pair_counts(rule, n_independent):
+    terms = make_terms(2000, rule=rule)
+    fewest = terms.for_rows(n_independent)
+    assert fewest.order_index == 2000 > terms.order_index
+    certified = rule.certify_risk(2000, 2000)
+    assert fewest.risk == (1 / 2000 if type(rule) is Exchangeable else certified)
+    assert certified <= fewest.risk < 0.05
+
+
+@every_rule
+def test_where_less_is_left_than_the_pairs_certify_the_largest_counts(rule):
+    wanted = float(rule.certify_risk(2000, 2000)) * 0.9
+    n_independent = math.floor(0.95 / (0.05 - wanted))
+    assert 0 < 0.05 - 0.95 / n_independent <= wanted
+    assert make_terms(2000, rule=rule).for_rows(n_independent).order_index == 2000
+
+
+def test_pairs_that_are_just_enough_stay_as_they_are():
+    """The largest of 19 is all that there is, from however few rows."""
+    terms = make_terms(19)
+    assert terms.order_index == 19
+    assert terms.for_rows(1) is terms
+
+
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(
+    rule=st.sampled_from(list(RULES.values())),
+    n_pairs=st.integers(1, 3000),
+    gamma=st.floats(1e-3, 0.9),
+    rows=st.lists(st.integers(0, 3000), min_size=2, max_size=2).map(sorted),
+)
+def test_fewer_rows_never_ask_for_less(rule, n_pairs, gamma, rows):
+    try:
+        terms = make_terms(n_pairs, gamma, rule=rule)
+    except CalibrationError:
+        return
+    few, more = (terms.for_rows(n) for n in rows)
+    assert n_pairs >= few.order_index >= more.order_index >= terms.order_index
+    assert few.risk <= gamma
+    assert rule.certify_risk(n_pairs, few.order_index) <= few.risk
+
+
+@pytest.mark.parametrize("n_independent", [70, 399])
+def test_pairs_of_one_database_count_each(n_independent):
+    """100 databases with 4 neighbors: 400 pairs, and so many rows are too few."""
+    terms = make_terms(400, 0.1, n_neighbors=4)
+    assert terms.for_rows(400) is terms
+    fewer = terms.for_rows(n_independent)
+    stricter = risk_for_rows(0.1, n_independent, 400, n_own=1)
+    assert fewer.risk == stricter
+    assert fewer.order_index == Exchangeable(4).order_index(100, stricter)
+    assert terms.for_rows(1).order_index == 400
+
+
+def test_pairs_for_the_shape_do_not_count():
+    """Of 1000 pairs half calibrate, for which 500 rows of their own are enough."""
+    terms = make_terms(1000, shape="whitened")
+    assert terms.n_calibrating == 500
+    assert terms.for_rows(500) is terms
+    assert terms.for_rows(499).risk == risk_for_rows(0.05, 499, 500, n_own=1)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"target": Target.of_advantage(0.1)},
+        {"rule": DandekarTheorem5(0.02)},
+    ],
+    ids=["advantage", "paper"],
+)
+def test_advantages_and_rules_of_papers_stay_as_they_are(how):
+    terms = make_terms(1000, **how)
+    assert terms.for_rows(150) is terms
+
+
+# Noise
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("sampling", ["leave-out", "bootstrap", "subsample"])
+def test_rows_of_a_table_are_counted(sampling, relation):
+    """300 rows are 150 pairs of two records, or 300 of one."""
+    sampler = make_sampler(
+        reference=TableReference(PUBLIC, sampling=sampling),
+        relation=relation,
+        n_records=100,
+        n_pairs=700,
+    ).fit(PRIVATE[:100])
+    stricter = risk_for_rows(0.05, 300, 700, n_own=n_own(relation))
+    index = Exchangeable().order_index(700, stricter)
+    assert sampler.certificate_.evidence.order_index == index
+    assert sampler.sensitivity_ == np.sort(sampler.sensitivities_)[index - 1]
+    assert sampler.risk_ == pytest.approx(1 - index / 701)
+    assert sampler.risk_ <= stricter
+    assert sampler.gamma == sampler.certificate_.evidence.gamma == 0.05
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        TableReference(RNG.normal(size=(2000, 2)), sampling="disjoint"),
+        TableReference(RNG.normal(size=(2000, 2)), sampling="split"),
+        CallableReference(lambda n, rng: rng.normal(size=(n, 2))),
+        SchemaReference([(0, 1), (0, 1)]),
+    ],
+    ids=["disjoint", "split", "callable", "schema"],
+)
+def test_pairs_that_are_independent_are_counted_as_they_are(reference):
+    sampler = make_sampler(reference=reference, n_records=9, n_pairs=150)
+    sampler.fit(PRIVATE[:9])
+    index = Exchangeable().order_index(150, 0.05)
+    assert sampler.certificate_.evidence.order_index == index
+
+
+def test_a_secret_sample_is_counted_as_it_is():
+    """All that are no members may replace one: few, and yet what it claims is exact."""
+    sampler = make_sampler(query=None, n_pairs=400, reference=SecretSample(0.5))
+    evidence = PrivateRidge(sensitivity=sampler).fit(PUBLIC, TARGETS).certificate_
+    index = Exchangeable().order_index(400, 0.05)
+    assert evidence.evidence.order_index == index
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {},
+        {"calibration": "pac"},
+        {"calibration": "dkw", "n_pairs": 3000, "gamma": 0.06},
+        {"noise_shape": "whitened", "n_pairs": 800},
+        {"neighbors_per_database": 4},
+        {"law": "gaussian", "delta": 1e-3},
+        {"randomness": "both"},
+    ],
+    ids=str,
+)
+def test_the_sensitivity_of_a_gamma_is_that_of_noise_for_it(plan):
+    sampler = make_sampler(**({"n_pairs": 400} | plan)).fit(PUBLIC)
+    for gamma in (sampler.gamma, 0.1, 0.2):
+        other = sampler.calibrate(gamma=gamma)
+        assert other.sensitivity_ == sampler.sensitivity_at(gamma)
+
+
+@pytest.mark.parametrize("calibration", RULES)
+def test_noise_is_more_than_without_the_rows(calibration):
+    sampler = make_sampler(calibration=calibration, n_pairs=2000).fit(PUBLIC)
+    plain, claim = calibrate(
+        sampler.differences_,
+        Target(1.0),
+        rule=calibration,
+        n_records=300,
+    )
+    assert sampler.noise_scale_ > plain.noise_scale
+    assert sampler.risk_ < claim.risk <= 0.05
+
+
+@pytest.mark.parametrize("n_draws", [0, 3])
+def test_risks_over_the_noise_are_stricter_as_well(n_draws):
+    def find(n_independent):
+        pairs.n_independent = n_independent
+        return calibrate(
+            pairs,
+            Target(1.0, randomness="both"),
+            law="gaussian",
+            n_draws=n_draws,
+            n_records=300,
+        )
+
+    pairs = SampledPairs(RNG.normal(size=(400, 2)), None, np.zeros(2))
+    (plain, claim), (same, _), (fewer, stricter) = map(find, (None, 400, 150))
+    assert same.noise_scale == plain.noise_scale < fewer.noise_scale
+    asked = risk_for_rows(0.05, 300, 400)
+    assert asked - 1 / 401 < stricter.risk <= asked < claim.risk <= 0.05
+    assert n_draws or (stricter.risk, claim.risk) == (asked, 0.05)
+
+
+def test_without_noise_the_risk_is_that_of_few_rows():
+    both = {"epsilon": math.inf, "randomness": "both", "law": "gaussian"}
+    sampler = make_sampler(n_pairs=400, **both).fit(PUBLIC)
+    assert sampler.noise_scale_ == 0
+    assert sampler.risk_ == risk_for_rows(0.05, 300, 400)
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("distances", "message"),
+    [
+        ([math.inf] * 30 + [1.0] * 370, r"within gamma=0\.05; the lowest risk"),
+        ([0.0] * 400, r"at gamma=0\.05 is 0"),
+    ],
+    ids=["no answer", "no noise"],
+)
+def test_errors_name_the_gamma_that_was_asked_for(distances, message):
+    def risks(scale):
+        raise AssertionError("is not looked at")
+
+    stricter = risk_for_rows(0.05, 300, 400)
+    with pytest.raises(CalibrationError, match=message) as caught:
+        control_risk(risks, np.array(distances), gamma=stricter, asked=0.05)
+    assert caught.value.target == 0.05
+    with pytest.raises(CalibrationError) as caught:
+        control_risk(risks, np.array(distances), gamma=stricter)
+    assert caught.value.target == stricter
