@@ -58,6 +58,17 @@ guises = pytest.mark.parametrize("guise", GUISES)
 # Sketches
 
 
+def test_a_table_that_is_changed_is_looked_at_again():
+    """It shares its memory with whoever made it."""
+    rows, targets = X_PUBLIC[:120].copy(), Y_PUBLIC[:120].copy()
+    table = TableReference(rows, targets)
+    model = PrivateRidge(sensitivity=FEW)
+    assert not model.fit(X, Y, X_reference=table).certificate_.leaks
+    rows[:], targets[:] = X, Y
+    with pytest.warns(PrivacyLeakWarning):
+        assert model.fit(X, Y, X_reference=table).certificate_.leaks
+
+
 @guises
 def test_records_are_known_in_any_order_and_in_part(guise):
     there, own = RecordSketch.of(GUISES[guise][0]), RecordSketch.of(X)

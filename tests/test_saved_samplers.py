@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -139,6 +140,26 @@ def rewritten(data, **changes):
     given = {**document, **changes}
     kind, version = given.pop("format"), given.pop("format_version")
     return pack(kind, version, given, arrays)
+
+
+def test_a_query_that_was_changed_is_refused(tmp_path):
+    """In place, after its pairs were sampled: they say nothing of what it is now."""
+    shares = [0.5]
+    sampler = sampler_of(query=partial(np.quantile, q=shares)).fit(PUBLIC)
+    shares[0] = 1.0
+    with pytest.raises(IncompatibleError, match="was changed"):
+        sampler.save(tmp_path / "pairs.npz")
+    with pytest.raises(IncompatibleError, match="was changed"):
+        sampler.extend(1000, PUBLIC)
+    shares[0] = 0.5
+    sampler.save(tmp_path / "pairs.npz")
+    again = SensitivitySampler.load(
+        tmp_path / "pairs.npz", partial(np.quantile, q=[0.5])
+    )
+    again.save(tmp_path / "again.npz")
+    again.query_.function.keywords["q"][0] = 1.0
+    with pytest.raises(IncompatibleError, match="was changed"):
+        again.save(tmp_path / "again.npz")
 
 
 def test_each_kind_of_damage_has_its_message(tmp_path):

@@ -141,7 +141,7 @@ def pair_rows(
     # The same for each seed, as units are used with the pairs of any.
     rows = np.random.default_rng(table.n_rows).permutation(table.n_rows)
     paired = table._with(RecordPool(*table.pool.take(rows[n_apart:])))
-    paired.sketch = table.sketch  # of all rows, by which to know them again
+    paired._sketch = table.sketch  # of all rows, by which to know them again
     paired.sampling = "disjoint"
     sampler.set_params(n_pairs=n_pairs)
     sampler._terms = terms

@@ -197,6 +197,7 @@ class TableReference(Reference):
             )
         self.pool = RecordPool(records, _check_targets(y, n_rows(records)))
         self._schema = Schema.of(records)
+        self._sketch: RecordSketch | None = None
         self._note = ""
 
     @classmethod
@@ -253,7 +254,7 @@ class TableReference(Reference):
             check_random_state(random_state, "random_state"),
         )
         table = cls(drawn.X, drawn.y, sampling, clip=clip)
-        table.sketch = drawn.sketch
+        table._sketch = drawn.sketch
         return table
 
     @property
@@ -296,9 +297,8 @@ class TableReference(Reference):
         reference : TableReference
         """
         other = self._with(RecordPool(self.pool.X, _check_targets(y, self.n_rows)))
-        for name in ("sketch", "domain"):
-            other.__dict__.pop(name, None)
-        other._note = ""
+        other.__dict__.pop("domain", None)
+        other._sketch, other._note = None, ""
         return other
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
@@ -355,12 +355,12 @@ class TableReference(Reference):
         if pool is self.pool:
             return self
         other = self._with(pool)
-        other.sketch = self.sketch
+        other._sketch = self.sketch
         return other
 
     def _declare(self, domain: Domain, sketch: RecordSketch, note: str) -> None:
         """Let another domain hold, in which the rows are, and that they come from."""
-        self.domain, self.sketch, self._note = domain, sketch, note
+        self.domain, self._sketch, self._note = domain, sketch, note
 
     @cached_property
     def domain(self) -> Domain | None:
@@ -402,10 +402,19 @@ class TableReference(Reference):
     def _kind(self) -> _Kind:
         return _KINDS[self.sampling]
 
-    @cached_property
+    @property
     def sketch(self) -> RecordSketch:
-        """Hashes of the rows of the table, by which to know them again."""
-        return RecordSketch.of(self.pool.X, self.pool.y)
+        """Hashes of the rows of the table, by which to know them again.
+
+        Made anew each time, as their owner may have changed them meanwhile; but not of
+        a file, which takes long.
+        """
+        if self._sketch is not None:
+            return self._sketch
+        sketch = RecordSketch.of(self.pool.X, self.pool.y)
+        if isinstance(self.pool.X, MappedNumbers):
+            self._sketch = sketch
+        return sketch
 
     def bind(
         self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence

@@ -104,7 +104,9 @@ class Draw:
             assert pairs.schema is not None
             pairs.schema.check_same(schema)
         assert pairs.drawing is not None
-        pairs.drawing = dataclasses.replace(pairs.drawing, kept=store.folder_of(key))
+        pairs.drawing = dataclasses.replace(
+            pairs.drawing, kept=store.folder_of(key), query=digest_or_none(self.query)
+        )
         return pairs
 
     def _drawn(self, schema: Schema, *, private: bool, **how: Any) -> SampledPairs:
@@ -133,8 +135,11 @@ class Draw:
         pairs.answer = None if self.query.is_sum else asked.answer  # that of one record
         pairs.weights, pairs.schema = asked.weights, asked.schema
         if pairs.drawing is not None:
-            known = known_by(self.reference)
-            pairs.drawing = dataclasses.replace(pairs.drawing, reference=known)
+            pairs.drawing = dataclasses.replace(
+                pairs.drawing,
+                reference=known_by(self.reference),
+                query=digest_or_none(self.query),
+            )
         return pairs
 
 

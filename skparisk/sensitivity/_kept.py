@@ -121,7 +121,8 @@ class KeptPairsMixin(ReleaseMixin):
             :class:`~skparisk.SchemaReference` does.
 
         IncompatibleError
-            If the pairs came from private data; or the reference is another one, is one
+            If the pairs came from private data; the query was changed in place since
+            they were drawn; or the reference is another one, is one
             that is not known again, such as a function of one's own, or was used by
             other versions.
 
@@ -148,6 +149,7 @@ class KeptPairsMixin(ReleaseMixin):
         assert drawing is not None
         assert schema is not None
         check_at_least(n_pairs, "n_pairs", len(pairs) + 1)
+        self._check_query_kept(drawing)
         reference = self._reference_again(X, y, drawing)
         other: Self = copy.copy(self).set_params(n_pairs=n_pairs)
         terms, about = other._agree(n_pairs, pairs.n_neighbors), self._about_pairs
@@ -173,12 +175,23 @@ class KeptPairsMixin(ReleaseMixin):
             rounding=more.rounding,
             failure=more.failure,
             drawing=replace(
-                more.drawing, reference=drawing.reference, kept=drawing.kept
+                more.drawing,
+                reference=drawing.reference,
+                kept=drawing.kept,
+                query=drawing.query,
             ),
             provisos=tuple(dict.fromkeys((*pairs.provisos, _EXTENDED))),
         )
         other._calibrate(joined, terms, **about)
         return other
+
+    def _check_query_kept(self, drawing: Drawing) -> None:
+        """Refuse a query that was changed in place: pairs say nothing of it."""
+        if digest_or_none(self.query_) != drawing.query:
+            raise IncompatibleError(
+                f"The query {self.query_} is not as it was when pairs were sampled: "
+                "something that it holds was changed. Fit again."
+            )
 
     def _reference_again(self, X: Any, y: Any, drawing: Drawing) -> Reference:
         """Return the reference that pairs were drawn from, known to be the same."""
@@ -261,6 +274,8 @@ class KeptPairsMixin(ReleaseMixin):
                 "sampler that is read from a file would not know these records again. "
                 "Keep the LearnedSplit, and fit again."
             )
+        assert pairs.drawing is not None
+        self._check_query_kept(pairs.drawing)
         document, arrays = as_written(pairs)
         document |= {
             "parameters": {name: self._saved(name) for name in _SAVED},
@@ -327,6 +342,8 @@ class KeptPairsMixin(ReleaseMixin):
         if not _check_query(path, asked, document["query"]):
             said = _SAME_QUERY.format(asked)
             pairs.provisos = tuple(dict.fromkeys((*pairs.provisos, said)))
+        assert pairs.drawing is not None
+        pairs.drawing = replace(pairs.drawing, query=document["query"]["known_by"])
         given = document["parameters"].items()
         sampler = cls(query, **{k: math.inf if v == "inf" else v for k, v in given})
         sampler.query_, sampler.n_features_in_ = asked, document["n_features_in_"]
