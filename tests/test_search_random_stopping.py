@@ -26,6 +26,7 @@ from searches import (
     private_search,
 )
 from sklearn.pipeline import make_pipeline
+from tblib import pickling_support
 
 from skparisk import (
     IncompatibleError,
@@ -276,6 +277,8 @@ kept: list = []
     ],
 )
 def test_errors_of_later_runs_hold_nothing_of_earlier_ones(error, kind, message):
+    """Nor where what comes with Dask lets copies of errors have their frames."""
+    pickling_support.install()
     kept.clear()
     Failing.error = error
     search = private_search(Failing(), {}, "random-stopping", n_runs=10**6)

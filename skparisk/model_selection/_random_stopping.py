@@ -359,7 +359,10 @@ def _without_results(error: BaseException) -> BaseException:
     Others than plain ones may hold the objects that they are about.
     """
     if type(error) in _PLAIN_ERRORS or not isinstance(error, Exception):
-        return copy.copy(error)
+        copied = copy.copy(error)
+        # Dask lets copies of errors have them as well.
+        copied.__cause__ = copied.__context__ = None
+        return copied.with_traceback(None)
     return ValueError(
         f"A run of selection='random-stopping' failed with {type(error).__name__}: "
         f"{error}"
