@@ -32,6 +32,7 @@ _TRUSTED = (
     "builtins.range",
     "functools.partial",
     "numpy.dtype",
+    "sklearn.compose._column_transformer._RemainderColsList",  # a list, until 1.7
 )
 # Functions of the library that its references hold: they draw made-up records, and
 # call no more than what they are given.
