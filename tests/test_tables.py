@@ -665,7 +665,7 @@ def test_a_table_with_other_targets():
     assert coded.pool.X is reference.pool.X
     assert (coded.sampling, coded.schema) == ("split", reference.schema)
     assert not np.array_equal(coded.sketch.records, before.records)
-    assert reference.sketch is before
+    np.testing.assert_array_equal(reference.sketch.records, before.records)
     assert reference.with_targets(None).pool.y is None
     with pytest.raises(ValueError, match="same number of rows, got 4 and 1"):
         reference.with_targets([1.0])
