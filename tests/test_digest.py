@@ -283,3 +283,15 @@ NESTED = st.recursive(
 def test_nested_values_are_the_same_if_they_are_written_the_same(one, other):
     """`repr` tells all of these apart."""
     assert (digest(one) == digest(other)) == (repr(one) == repr(other))
+
+
+def test_what_fails_when_it_is_looked_at_is_not_known_again(monkeypatch):
+    """As comparing methods of arrays did with an older NumPy."""
+
+    def fail(value):
+        raise OverflowError("not now")
+
+    monkeypatch.setattr(_digest, "_parts", fail)
+    with pytest.raises(OverflowError, match="not now"):
+        digest([1])
+    assert digest_or_none([1]) is None

@@ -14,7 +14,15 @@ import pytest
 from ledgers import interrupt, levels
 
 from skparisk.exceptions import IncompatibleError
-from skparisk.ledger import PrivacyLedger, _marker, _open, _system, spend, suspend_open
+from skparisk.ledger import (
+    PrivacyLedger,
+    _clusters,
+    _marker,
+    _open,
+    _system,
+    spend,
+    suspend_open,
+)
 
 WORKERS = """
 import os, subprocess, sys, time
@@ -377,3 +385,11 @@ def test_a_fork_without_open_ledgers_is_free(monkeypatch):
     monkeypatch.setattr(_open, "_here", _open._here)
     _open._start_anew()
     spend(0.1)
+
+
+def test_without_dask_nobody_is_told_and_nobody_asked(monkeypatch):
+    """Nor is it imported."""
+    monkeypatch.delitem(sys.modules, "distributed", raising=False)
+    _clusters.tell_clusters(is_open=True)
+    assert not _clusters.told_by_a_client()
+    assert "distributed" not in sys.modules
