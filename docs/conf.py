@@ -41,6 +41,7 @@ nitpick_ignore_regex = [("py:.*", r"(numpy|sklearn)\..*")]
 html_theme = "pydata_sphinx_theme"
 html_title = f"skparisk {release}"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_copyright = False
