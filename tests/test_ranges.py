@@ -203,9 +203,10 @@ def test_little_noise_leaves_means_where_they_are():
     np.testing.assert_array_equal(same["mean_"], inside["mean_"])
 
 
-def test_what_was_released_is_not_lost_where_the_hull_is_not_found(monkeypatch):
+@pytest.mark.parametrize("error", [RuntimeError, np.linalg.LinAlgError])
+def test_what_was_released_is_not_lost_where_the_hull_is_not_found(error, monkeypatch):
     def fail(*args):
-        raise RuntimeError("no convergence")
+        raise error("no convergence")
 
     monkeypatch.setattr(_ranges, "nnls", fail)
     ranges = Ranges({}, means=("mean_",))

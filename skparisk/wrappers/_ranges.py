@@ -117,7 +117,9 @@ class _Hull(NamedTuple):
         target = np.append(np.zeros(len(point)), _ONE)
         try:
             weights, _ = nnls(np.concatenate([centered.T, ones]), target)
-        except RuntimeError:  # it did not converge, and what is released is not lost
+        # It did not converge, or met a singular matrix in older versions of SciPy: what
+        # is released is not lost.
+        except (RuntimeError, np.linalg.LinAlgError):
             return point
         move = weights @ centered / weights.sum()
         inside = np.abs(move).max() <= _SAME
