@@ -1,5 +1,8 @@
 """What makes each run of the tests the same, and which tests are slow."""
 
+import os
+import random
+from contextlib import contextmanager
 from zlib import crc32
 
 import numpy as np
@@ -23,8 +26,59 @@ def at_once(monkeypatch):
         monkeypatch.setattr(f"skparisk.sensitivity._workers.{name}", -np.inf)
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--fresh-noise",
+        action="store_true",
+        help="Draw noise from the operating system, as users do: each run is another.",
+    )
+
+
+class RepeatedNoise:
+    """Noise without a seed that is the same in each run, and another in each test.
+
+    Only in this process: what it starts draws from the operating system.
+    """
+
+    def __init__(self):
+        self._pid, self._fresh = os.getpid(), os.urandom
+        self._drawn = self._fresh
+
+    def __call__(self, count):
+        return (self._drawn if os.getpid() == self._pid else self._fresh)(count)
+
+    @contextmanager
+    def of(self, name):
+        """Draw the noise of a test or fixture of that name."""
+        before = self._drawn
+        self._drawn = np.random.RandomState(crc32(name.encode())).bytes
+        try:
+            yield
+        finally:
+            self._drawn = before
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item):
+        with self.of(item.nodeid):
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef, request):
+        """What several tests share does not depend on which is the first."""
+        if fixturedef.scope == "function":
+            return (yield)
+        case = getattr(request, "param_index", 0)
+        with self.of(f"{fixturedef.baseid}::{fixturedef.argname}[{case}]"):
+            return (yield)
+
+
 def pytest_configure(config):
-    """What a small table cannot carry is tested where it is meant."""
+    """Noise is repeated; what a small table cannot carry is tested where it is meant."""
+    if not config.getoption("--fresh-noise"):
+        noise = RepeatedNoise()
+        config.pluginmanager.register(noise)
+        os.urandom = noise
+        random._urandom = noise  # seeds generators without a seed, NumPy's as well
     # Not in pyproject.toml: it would be imported there before coverage is measured.
     ignored = "ignore::skparisk.exceptions.ReferenceWarning"
     config.addinivalue_line("filterwarnings", ignored)

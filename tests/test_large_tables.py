@@ -3,6 +3,7 @@
 import multiprocessing
 import resource
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -190,7 +191,8 @@ def test_fits_load_all_of_a_file_of_few_rows(model, tmp_path):
         .certificate_
         for public in (table, ROWS)
     )
-    assert found == expected
+    # Noise decides what is said of what was released.
+    assert replace(found, provisos=()) == replace(expected, provisos=())
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])

@@ -10,6 +10,7 @@ from functools import cache
 from time import monotonic, sleep
 from typing import Any
 
+import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
@@ -47,6 +48,7 @@ def run(
     done with the rest sooner, they are given it.
     """
     found: list[Answered] = []
+    _keep_memory()
     with (
         progress,
         one_blas_thread(),
@@ -167,8 +169,20 @@ def _answer_there(
     """Return the answers on some parts, in a worker."""
     # joblib gives tasks to this process itself where a cluster has one worker left.
     work = shipped if isinstance(shipped, Work) else shipped.result()
+    _keep_memory()
     with one_blas_thread():
         return number, work.answer(parts)
+
+
+@cache
+def _keep_memory() -> None:
+    """Let the memory of arrays that are gone be used again, once for a process.
+
+    glibc gives that of the larger ones back to the system, and each new one takes a
+    quarter more time for it, until it has seen that arrays of up to 32 MiB come and go.
+    A process that has read data has shown it one; a new worker has not.
+    """
+    np.empty(2**25 - 2**16, dtype=np.uint8)
 
 
 @cache
