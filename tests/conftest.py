@@ -73,7 +73,7 @@ class RepeatedNoise:
 
 
 def pytest_configure(config):
-    """Noise is repeated; what a small table cannot carry is tested where it is meant."""
+    """Repeat noise; what a small table cannot carry is tested where it is meant."""
     if not config.getoption("--fresh-noise"):
         noise = RepeatedNoise()
         config.pluginmanager.register(noise)
