@@ -1,6 +1,7 @@
 """Samplers in files: read as they were written, or refused with the reason."""
 
 import json
+import threading
 import zipfile
 from functools import partial
 
@@ -25,13 +26,14 @@ from skparisk import (
     SensitivitySampler,
 )
 from skparisk.mechanisms import IsotropicShape
-from skparisk.queries import MeanQuery, RidgeQuery
+from skparisk.queries import MeanQuery, Query, RidgeQuery
 from skparisk.reference import (
     Categories,
     Domain,
     Interval,
     TableReference,
 )
+from skparisk.sensitivity import _drawing
 from skparisk.sensitivity._document import pack, unpack
 
 SAVED = {
@@ -142,24 +144,66 @@ def rewritten(data, **changes):
     return pack(kind, version, given, arrays)
 
 
-def test_a_query_that_was_changed_is_refused(tmp_path):
-    """In place, after its pairs were sampled: they say nothing of what it is now."""
+class Quantile:
+    """A query of one's own, whose content may be changed."""
+
+    def __init__(self, shares):
+        self.shares = shares
+
+    def __call__(self, X):
+        return np.quantile(X, self.shares)
+
+    def of(self, X):
+        return self(X)
+
+
+class OwnQuantile(Quantile, Query):
+    """The same as a query."""
+
+    def __call__(self, X, y=None):
+        return np.atleast_1d(super().__call__(X))
+
+
+CHANGED = {
+    "partial": lambda shares: partial(np.quantile, q=shares),
+    "partial of one's own": lambda shares: partial(own_quantile, shares=shares),
+    "object": Quantile,
+    "method": lambda shares: Quantile(shares).of,
+    "query": OwnQuantile,
+}
+
+
+def own_quantile(X, shares):
+    return np.quantile(X, shares)
+
+
+@pytest.mark.parametrize("kind", CHANGED)
+def test_a_query_that_is_changed_in_place_stays_what_was_sampled(tmp_path, kind):
+    """Pairs of the median say nothing of the maximum, that has far more to hide."""
     shares = [0.5]
-    sampler = sampler_of(query=partial(np.quantile, q=shares)).fit(PUBLIC)
-    shares[0] = 1.0
-    with pytest.raises(IncompatibleError, match="was changed"):
-        sampler.save(tmp_path / "pairs.npz")
-    with pytest.raises(IncompatibleError, match="was changed"):
-        sampler.extend(1000, PUBLIC)
-    shares[0] = 0.5
+    sampler = sampler_of(
+        query=CHANGED[kind](shares), epsilon=1e6, noise_shape="isotropic"
+    ).fit(PUBLIC)
     sampler.save(tmp_path / "pairs.npz")
-    again = SensitivitySampler.load(
-        tmp_path / "pairs.npz", partial(np.quantile, q=[0.5])
-    )
-    again.save(tmp_path / "again.npz")
-    again.query_.function.keywords["q"][0] = 1.0
-    with pytest.raises(IncompatibleError, match="was changed"):
-        again.save(tmp_path / "again.npz")
+    read = SensitivitySampler.load(tmp_path / "pairs.npz", CHANGED[kind](shares))
+    shares[0] = 1.0
+    more = sampler.extend(2 * sampler.n_pairs_, PUBLIC)
+    answers = [np.quantile(PRIVATE, share) for share in (0.5, 1.0)]
+    assert answers[1] - answers[0] > 1
+    for fitted in (sampler, sampler.calibrate(), read, more):
+        (released,) = fitted.release(PRIVATE)
+        assert abs(released - answers[0]) < 1e-3
+    sampler.save(tmp_path / "again.npz")
+    with pytest.raises(IncompatibleError, match="as that is here"):
+        SensitivitySampler.load(tmp_path / "pairs.npz", np.max)
+
+
+def test_a_query_that_cannot_be_copied_is_refused(monkeypatch):
+    """Someone else might change it; nothing is drawn."""
+    monkeypatch.setattr(_drawing, "sample_pairs", None)
+    query = partial(own_quantile, shares=threading.Lock())
+    with pytest.raises(ValueError, match=r"can be copied.*cannot pickle.*Give a fun"):
+        sampler_of(query=query).fit(PUBLIC)
 
 
 def test_each_kind_of_damage_has_its_message(tmp_path):

@@ -23,7 +23,7 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.ledger import suspend_open
 from skparisk.neighbors import Database, sample_database
 from skparisk.queries import RecordQuery
-from skparisk.queries._base import as_query
+from skparisk.queries._base import as_query, is_asked_again
 from skparisk.reference import (
     LearnedRecords,
     LearnedReference,
@@ -270,10 +270,9 @@ class Audited:
             return
         check_same_calibration(self.certificate, found.certificate)
         fitted = getattr(self.model, "sampler_", self.model)
-        # Of a sampler itself: a clone of a callable is not equal to it.
         own = fitted is self.model
         asked = as_query(fitted.query) if own else found.sampler.query_
-        if asked != fitted.query_:
+        if not is_asked_again(asked, fitted.query_):
             raise IncompatibleError(
                 f"The fit is of {fitted.query_}, but what is audited asks {asked} with "
                 "other parameters: they were set after the fit. Fit again, or audit a "

@@ -48,9 +48,6 @@ class Drawing:
 
     kept : Path or None
         Folder with all that a store has of the records of this reference.
-
-    query : str or None
-        By what the query is known again, if it is: as it was when they were drawn.
     """
 
     entropy: bytes
@@ -59,7 +56,6 @@ class Drawing:
     failure: str | None
     reference: str | None = None
     kept: Path | None = None
-    query: str | None = None
 
 
 @dataclass(eq=False)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -16,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from skparisk._silence import silenced
-from skparisk.queries._base import Differences, Query
+from skparisk.queries._base import Differences, Query, are_alike
 from skparisk.queries._labels import label_codes, pool_codes, where_classes_present
 from skparisk.queries._penalties import resize_penalties
 from skparisk.queries._state import Numbers, find_numbers, read
@@ -31,7 +29,6 @@ __all__ = [
     "Numbers",
     "PredictionReader",
     "Reader",
-    "are_alike",
     "describe_candidates",
     "plain_params",
     "repeatable",
@@ -312,11 +309,3 @@ def plain_params(estimator: Any) -> dict[str, Any]:
         else value
         for name, value in estimator.get_params(deep=True).items()
     }
-
-
-def are_alike(one: Any, other: Any) -> bool:
-    """Tell if two objects have the same content; what has no pickle is like nothing."""
-    try:
-        return joblib.hash(one) == joblib.hash(other)
-    except pickle.PicklingError:
-        return False

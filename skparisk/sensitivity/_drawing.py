@@ -104,9 +104,7 @@ class Draw:
             assert pairs.schema is not None
             pairs.schema.check_same(schema)
         assert pairs.drawing is not None
-        pairs.drawing = dataclasses.replace(
-            pairs.drawing, kept=store.folder_of(key), query=digest_or_none(self.query)
-        )
+        pairs.drawing = dataclasses.replace(pairs.drawing, kept=store.folder_of(key))
         return pairs
 
     def _drawn(self, schema: Schema, *, private: bool, **how: Any) -> SampledPairs:
@@ -136,9 +134,7 @@ class Draw:
         pairs.weights, pairs.schema = asked.weights, asked.schema
         if pairs.drawing is not None:
             pairs.drawing = dataclasses.replace(
-                pairs.drawing,
-                reference=known_by(self.reference),
-                query=digest_or_none(self.query),
+                pairs.drawing, reference=known_by(self.reference)
             )
         return pairs
 

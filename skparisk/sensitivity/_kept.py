@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import re
 from abc import abstractmethod
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from skparisk.calibration._pairs import Drawing
 from skparisk.calibration._terms import Terms
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import Query
-from skparisk.queries._base import as_query
+from skparisk.queries._base import own_query
 from skparisk.reference import Reference, TableReference, as_reference
 from skparisk.sensitivity._digest import build, digest_or_none, versions
 from skparisk.sensitivity._document import (
@@ -39,6 +40,7 @@ from skparisk.sensitivity._written import (
 __all__ = ["KeptPairsMixin"]
 
 _FORMAT = "skparisk.sampler"
+_ADDRESS = re.compile(" at 0x[0-9A-Fa-f]+")
 # What is asked of noise, and of pairs; not how they are drawn, or from what.
 _SAVED = (
     "epsilon",
@@ -121,8 +123,7 @@ class KeptPairsMixin(ReleaseMixin):
             :class:`~skparisk.SchemaReference` does.
 
         IncompatibleError
-            If the pairs came from private data; the query was changed in place since
-            they were drawn; or the reference is another one, is one
+            If the pairs came from private data; or the reference is another one, is one
             that is not known again, such as a function of one's own, or was used by
             other versions.
 
@@ -149,7 +150,6 @@ class KeptPairsMixin(ReleaseMixin):
         assert drawing is not None
         assert schema is not None
         check_at_least(n_pairs, "n_pairs", len(pairs) + 1)
-        self._check_query_kept(drawing)
         reference = self._reference_again(X, y, drawing)
         other: Self = copy.copy(self).set_params(n_pairs=n_pairs)
         terms, about = other._agree(n_pairs, pairs.n_neighbors), self._about_pairs
@@ -175,23 +175,12 @@ class KeptPairsMixin(ReleaseMixin):
             rounding=more.rounding,
             failure=more.failure,
             drawing=replace(
-                more.drawing,
-                reference=drawing.reference,
-                kept=drawing.kept,
-                query=drawing.query,
+                more.drawing, reference=drawing.reference, kept=drawing.kept
             ),
             provisos=tuple(dict.fromkeys((*pairs.provisos, _EXTENDED))),
         )
         other._calibrate(joined, terms, **about)
         return other
-
-    def _check_query_kept(self, drawing: Drawing) -> None:
-        """Refuse a query that was changed in place: pairs say nothing of it."""
-        if digest_or_none(self.query_) != drawing.query:
-            raise IncompatibleError(
-                f"The query {self.query_} is not as it was when pairs were sampled: "
-                "something that it holds was changed. Fit again."
-            )
 
     def _reference_again(self, X: Any, y: Any, drawing: Drawing) -> Reference:
         """Return the reference that pairs were drawn from, known to be the same."""
@@ -274,8 +263,6 @@ class KeptPairsMixin(ReleaseMixin):
                 "sampler that is read from a file would not know these records again. "
                 "Keep the LearnedSplit, and fit again."
             )
-        assert pairs.drawing is not None
-        self._check_query_kept(pairs.drawing)
         document, arrays = as_written(pairs)
         document |= {
             "parameters": {name: self._saved(name) for name in _SAVED},
@@ -338,12 +325,10 @@ class KeptPairsMixin(ReleaseMixin):
         except DamagedFileError as error:
             raise ValueError(f"The file {path} {error}.") from error
         _check_versions(path, document["versions"])
-        asked = as_query(query)
+        asked = own_query(query)
         if not _check_query(path, asked, document["query"]):
             said = _SAME_QUERY.format(asked)
             pairs.provisos = tuple(dict.fromkeys((*pairs.provisos, said)))
-        assert pairs.drawing is not None
-        pairs.drawing = replace(pairs.drawing, query=document["query"]["known_by"])
         given = document["parameters"].items()
         sampler = cls(query, **{k: math.inf if v == "inf" else v for k, v in given})
         sampler.query_, sampler.n_features_in_ = asked, document["n_features_in_"]
@@ -366,7 +351,7 @@ def _written_query(query: Query) -> dict[str, str | None]:
     kind = type(query)
     return {
         "known_by": digest_or_none(query),
-        "name": str(query),
+        "name": _ADDRESS.sub("", str(query)),  # which a copy has another of
         "kind": f"{kind.__module__}.{kind.__qualname__}",
     }
 

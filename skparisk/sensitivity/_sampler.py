@@ -42,7 +42,7 @@ from skparisk.laws import Law
 from skparisk.laws._names import as_law
 from skparisk.mechanisms import NoiseShape
 from skparisk.queries import Query, RecordQuery
-from skparisk.queries._base import as_query
+from skparisk.queries._base import own_query
 from skparisk.reference import (
     Reference,
     SecretSample,
@@ -118,7 +118,9 @@ class SensitivitySampler(KeptPairsMixin, BaseEstimator):
         ``f(X)`` or ``f(X, y)`` of records as they are given, so that a data frame stays
         one; returns a number or a vector; see
         :class:`~skparisk.queries.FunctionQuery`. None: each record by itself (the
-        local model), see `transform`.
+        local model), see `transform`. `fit` copies it, as what is changed in it later,
+        such as a list in a partial, was not sampled; what a function reads of globals
+        or of a closure cannot be copied, and must stay as it is.
 
     epsilon : float, default=1.0
         Privacy level, in (0, inf]. Unitless. Infinite: no noise.
@@ -388,9 +390,10 @@ default="auto"
         ------
         ValueError
             If a parameter is out of range, a number is not finite (NaN is left to a
-            query of any table), targets are missing, or the query does not return
-            numbers, always as many, or answers differently when it is asked twice; or
-            `memory` is given with a query or a reference that is not known again.
+            query of any table), targets are missing, or the query cannot be copied,
+            does not return numbers, always as many, or answers differently when it is
+            asked twice; or `memory` is given with a query or a reference that is not
+            known again.
 
         CalibrationError
             If `n_pairs` cannot certify `gamma`, the sensitivity at `gamma` is 0, or
@@ -413,7 +416,7 @@ default="auto"
     def _fit(self, X: Any, y: Any, *, private: bool) -> Self:
         """Fit to a reference that may be private: nothing of it is then shown."""
         forget_fit(self)
-        query = as_query(self.query)
+        query = own_query(self.query)
         terms = self._check_parameters()
         if isinstance(query, RecordQuery):
             self._check_records_alone(terms.law)
@@ -426,7 +429,7 @@ default="auto"
     def _fit_checked(self, X: Any, y: Any, *, private: bool) -> Self:
         """Fit for an estimator that has checked parameters, data and columns."""
         terms = self.__dict__.pop("_terms")
-        return self._sample(terms, as_query(self.query), X, y, private=private)
+        return self._sample(terms, own_query(self.query), X, y, private=private)
 
     def _sample(
         self, terms: Terms, query: Query, X: Any, y: Any, *, private: bool
