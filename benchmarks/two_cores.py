@@ -20,7 +20,7 @@ from joblib.externals.loky import get_reusable_executor
 from sklearn.linear_model import LogisticRegression
 
 from skparisk.queries import LogisticRegressionQuery, MeanQuery, RidgeQuery
-from skparisk.queries._base import as_query
+from skparisk.queries._given import as_query
 from skparisk.reference import TableReference
 from skparisk.sensitivity import _workers, sample_differences
 

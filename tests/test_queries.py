@@ -25,7 +25,8 @@ from skparisk.queries import (
     RecordQuery,
     RidgeQuery,
 )
-from skparisk.queries._base import as_query, check_answer
+from skparisk.queries._base import check_answer
+from skparisk.queries._given import as_query
 from skparisk.reference import Domain, Interval, TableReference
 
 # Means and records

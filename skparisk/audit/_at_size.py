@@ -23,7 +23,7 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.ledger import suspend_open
 from skparisk.neighbors import Database, sample_database
 from skparisk.queries import RecordQuery
-from skparisk.queries._base import as_query, is_asked_again
+from skparisk.queries._given import as_query, is_asked_again
 from skparisk.reference import (
     LearnedRecords,
     LearnedReference,

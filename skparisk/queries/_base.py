@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
-import pickle
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
-import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -30,13 +27,9 @@ __all__ = [
     "Query",
     "RecordQuery",
     "answer_private",
-    "are_alike",
-    "as_query",
     "check_answer",
-    "is_asked_again",
     "is_one_by_one",
     "one_by_one",
-    "own_query",
     "same_but_for",
 ]
 
@@ -376,53 +369,6 @@ def _moved_by(box: NDArray[np.float64] | None, n_records: int) -> LargestMove | 
     rounding = 2 * n_records * 2.0**-52 * np.abs(box).max(axis=0)
     outputs = (high - low) / n_records + rounding
     return LargestMove(outputs, float(np.linalg.norm(outputs)))
-
-
-def as_query(query: Any) -> Query:
-    """Return a query: itself, a callable, or None for a record by itself."""
-    if query is None:
-        return RecordQuery()
-    if isinstance(query, Query):
-        return query
-    if callable(query):
-        return FunctionQuery(query)
-    raise ValueError(
-        f"query must be None, a callable f(X) or f(X, y), or a Query; got {query!r}."
-    )
-
-
-def own_query(query: Any) -> Query:
-    """Return a query that nobody else can change: pairs tell of it as it is now.
-
-    What a function reads of globals or of a closure is not copied.
-    """
-    given = as_query(query)
-    try:
-        return copy.deepcopy(given)
-    except Exception as error:
-        kept = f"copy.deepcopy failed with {type(error).__name__}: {error}"
-    raise ValueError(
-        f"query must be one that can be copied, so that what is released is what pairs "
-        f"were sampled of, whatever is changed later; {given} cannot ({kept}). Give a "
-        "function that makes or imports what it needs."
-    )
-
-
-def is_asked_again(query: Any, fitted: Query) -> bool:
-    """Tell if a query is the one that a sampler has its copy of, unchanged."""
-    one, other = (
-        q.function if isinstance(q, FunctionQuery) else q
-        for q in (as_query(query), fitted)
-    )
-    return bool(one == other) or are_alike(one, other)
-
-
-def are_alike(one: Any, other: Any) -> bool:
-    """Tell if two objects have the same content; what has no pickle is like nothing."""
-    try:
-        return joblib.hash(one) == joblib.hash(other)
-    except pickle.PicklingError:
-        return False
 
 
 def answer_private(query: Query, X: Any, y: Any) -> NDArray[np.float64]:

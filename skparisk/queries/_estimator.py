@@ -14,7 +14,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from skparisk._silence import silenced
-from skparisk.queries._base import Differences, Query, are_alike
+from skparisk.queries._base import Differences, Query
+from skparisk.queries._given import are_alike
 from skparisk.queries._labels import label_codes, pool_codes, where_classes_present
 from skparisk.queries._penalties import resize_penalties
 from skparisk.queries._state import Numbers, find_numbers, read

@@ -16,8 +16,9 @@ from skparisk._validate import check_relation
 from skparisk.calibration._moves import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._addends import Addend
-from skparisk.queries._base import Differences, PairDifferences, Query, are_alike
+from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._estimator import plain_params
+from skparisk.queries._given import are_alike
 from skparisk.queries._row_wise import answer_each, is_row_wise, transform_each
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool

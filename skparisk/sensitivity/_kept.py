@@ -18,7 +18,7 @@ from skparisk.calibration._pairs import Drawing
 from skparisk.calibration._terms import Terms
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import Query
-from skparisk.queries._base import own_query
+from skparisk.queries._given import own_query
 from skparisk.reference import Reference, TableReference, as_reference
 from skparisk.sensitivity._digest import build, digest_or_none, versions
 from skparisk.sensitivity._document import (

@@ -42,7 +42,7 @@ from skparisk.laws import Law
 from skparisk.laws._names import as_law
 from skparisk.mechanisms import NoiseShape
 from skparisk.queries import Query, RecordQuery
-from skparisk.queries._base import own_query
+from skparisk.queries._given import own_query
 from skparisk.reference import (
     Reference,
     SecretSample,

@@ -11,7 +11,7 @@ from laws import SEEDS, exceeds, violates
 
 from skparisk import SensitivitySampler
 from skparisk.queries import MeanQuery, RidgeQuery
-from skparisk.queries._base import as_query
+from skparisk.queries._given import as_query
 from skparisk.reference import CallableReference, TableReference
 from skparisk.sensitivity import sample_differences
 

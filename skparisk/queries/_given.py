@@ -1,0 +1,60 @@
+"""Queries as callers give them: made one, copied, and compared."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import joblib
+
+from skparisk.queries._base import FunctionQuery, Query, RecordQuery
+
+__all__ = ["are_alike", "as_query", "is_asked_again", "own_query"]
+
+
+def as_query(query: Any) -> Query:
+    """Return a query: itself, a callable, or None for a record by itself."""
+    if query is None:
+        return RecordQuery()
+    if isinstance(query, Query):
+        return query
+    if callable(query):
+        return FunctionQuery(query)
+    raise ValueError(
+        f"query must be None, a callable f(X) or f(X, y), or a Query; got {query!r}."
+    )
+
+
+def own_query(query: Any) -> Query:
+    """Return a query that nobody else can change: pairs tell of it as it is now.
+
+    What a function reads of globals or of a closure is not copied.
+    """
+    given = as_query(query)
+    try:
+        return copy.deepcopy(given)
+    except Exception as error:
+        kept = f"copy.deepcopy failed with {type(error).__name__}: {error}"
+    raise ValueError(
+        f"query must be one that can be copied, so that what is released is what pairs "
+        f"were sampled of, whatever is changed later; {given} cannot ({kept}). Give a "
+        "function that makes or imports what it needs."
+    )
+
+
+def is_asked_again(query: Any, fitted: Query) -> bool:
+    """Tell if a query is the one that a sampler has its copy of, unchanged."""
+    one, other = (
+        q.function if isinstance(q, FunctionQuery) else q
+        for q in (as_query(query), fitted)
+    )
+    return bool(one == other) or are_alike(one, other)
+
+
+def are_alike(one: Any, other: Any) -> bool:
+    """Tell if two objects have the same content; what has no pickle is like nothing."""
+    try:
+        return joblib.hash(one) == joblib.hash(other)
+    except pickle.PicklingError:
+        return False
