@@ -34,6 +34,8 @@ ROW_WISE = (
 # Errors are rounded to such parts of the largest, so that their sum is exact.
 _PARTS = 2**20
 _MOST_SUMS = 2**20
+# Far from what no float can hold, also with noise. In units of the score.
+_SPANS = (1e-150, 1e150)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +200,8 @@ def private_score(
 
     y_bounds : tuple of (float, float), default=None
         Public bounds of the targets, finite, in units of the target; for errors, and
-        only for these. Targets and predictions are clipped to them.
+        only for these. Targets and predictions are clipped to them. They are 1e-150 to
+        1e150 apart, and for squared errors 1e-75 to 1e75.
 
     confidence : float, default=0.95
         Of each interval, in (0, 1).
@@ -241,7 +244,7 @@ def private_score(
     True
     """
     rule = _SCORINGS[check_choice(scoring, "scoring", _SCORINGS)]
-    span = check_bounds(y_bounds, scoring, bool(rule.power)) ** rule.power
+    span = check_bounds(y_bounds, scoring)
     alpha = 1 - check_probability(confidence, "confidence")
     records, targets = as_records(X, "X"), _as_targets(y)
     n_records = n_rows(records)
@@ -297,9 +300,10 @@ def check_noise(scoring: str, epsilon: float) -> None:
     LaplaceMechanism(rule.sensitivity * rule.parts, epsilon, _MOST_SUMS)
 
 
-def check_bounds(bounds: Any, scoring: str, needed: bool) -> float:
-    """Return the width of the bounds; 1 where there are none."""
-    if not needed:
+def check_bounds(bounds: Any, scoring: str) -> float:
+    """Return the span of a score with these bounds; 1 where there are none."""
+    power = _SCORINGS[scoring].power
+    if not power:
         if bounds is not None:
             raise ValueError(
                 f"y_bounds must be None with scoring={scoring!r}, got {bounds!r}."
@@ -309,13 +313,14 @@ def check_bounds(bounds: Any, scoring: str, needed: bool) -> float:
     if ends.shape != (2,) or ends.dtype.kind not in "iuf":
         ends = np.array([math.nan, math.nan])
     width = float(ends[1]) - float(ends[0])
-    if not 0 < width < math.inf:
+    least, most = (limit ** (1 / power) for limit in _SPANS)
+    if not least <= width <= most:
         raise ValueError(
-            "y_bounds must be two finite numbers (low, high), low below high, with "
-            f"scoring={scoring!r}, got {bounds!r}: what targets can be, by what is "
-            "public of them."
+            "y_bounds must be two finite numbers (low, high), low below high, that are "
+            f"between {least:.0e} and {most:.0e} apart, with scoring={scoring!r}, got "
+            f"{bounds!r}: what targets can be, by what is public of them."
         )
-    return width
+    return width**power
 
 
 def _as_targets(y: Any) -> NDArray[Any]:

@@ -351,6 +351,10 @@ BAD = {
     "--compensation 5": "give --compensation and --n-people together",
     "--compensation-rate 2": "give --compensation and --n-people together",
     "--compensation -1 --n-people 2": "compensation must be a finite number above 0",
+    f"--compensation 1 --n-people {'9' * 400}": "n_people must be at most 2**53",
+    "--compensation 1e300 --n-people 1000000000": "what is to be paid in all, must be",
+    "--test private.csv --score mean_squared_error --score-epsilon 1 "
+    "--target-bounds 0 1e200": "between 1e-75 and 1e+75 apart",
     "--attack-is-public": "give --attack, the records",
     "--attack-releases 40": "give --attack, the records",
     "--attack other.csv --epsilon inf": "--attack must not be given",
@@ -395,6 +399,19 @@ def test_bad_fits_are_refused_in_one_line(more, folder, capsys):
     argv = more.split()
     argv = argv if argv[0] == "fit" else fit_argv("bad", *argv)
     assert BAD[more] in refused(argv, capsys)
+    assert not (folder / "bad.skops").exists()
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_the_fit(
+    folder, capsys, monkeypatch
+):
+    """Whatever the reason is: a release that was drawn cannot be taken back."""
+
+    def fail(report):
+        raise ValueError("no such text")
+
+    monkeypatch.setattr(Report, "to_markdown", fail)
+    assert "no such text" in refused(fit_argv("bad", "--report", "bad.md"), capsys)
     assert not (folder / "bad.skops").exists()
 
 

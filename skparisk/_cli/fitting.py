@@ -173,7 +173,9 @@ def run(options: argparse.Namespace) -> int:
     check_attack(options)
     policy = None if options.policy is None else Policy.from_toml(options.policy)
     opened = None if options.ledger is None else PrivacyLedger.open(options.ledger)
-    cost = cost_in(options)
+    about = {"ledger": opened, "policy": policy, "cost": cost_in(options)}
+    about |= declared_in(options)
+    rehearse(options, about)
     prepared = prepare(options)
     check_room(opened, options)
     check_secret(opened, options)
@@ -192,14 +194,11 @@ def run(options: argparse.Namespace) -> int:
             )
     report = Report(
         prepared.model,
-        ledger=opened,
-        policy=policy,
         scores=scores,
         files=[options.output],
-        cost=cost,
         attack_audit=audit,
         audit_is_public=options.attack_is_public,
-        **declared_in(options),
+        **about,
     )
     for path in options.report:
         report.save(path)
@@ -238,6 +237,17 @@ def check_files(options: argparse.Namespace) -> None:
         check_new_file(path)
     if len({path.resolve() for path in written}) < len(written):
         raise ValueError("give each --report another file.")
+
+
+def rehearse(options: argparse.Namespace, about: dict[str, Any]) -> None:
+    """Write reports of such a claim to nowhere: what fails must fail before the fit."""
+    from skparisk.certificate import Certificate
+    from skparisk.report import Report
+
+    claim = Certificate(options.epsilon, 0.0, options.gamma, relation="replace-one")
+    report = Report(claim, **about)
+    for path in options.report:
+        report._content(path)
 
 
 def check_attack(options: argparse.Namespace) -> None:
@@ -296,8 +306,7 @@ def check_score(options: argparse.Namespace) -> None:
             f"--score must be one of {', '.join(possible)} with "
             f"--estimator {options.estimator}, got {options.score}."
         )
-    needed = options.estimator == "ridge"
-    check_bounds(options.target_bounds, options.score, needed)
+    check_bounds(options.target_bounds, options.score)
     check_noise(options.score, options.score_epsilon)
 
 

@@ -16,6 +16,9 @@ from skparisk.cost._laws import Floats
 
 __all__ = ["CompensationModel", "CustomCost"]
 
+# The most that a float counts.
+_MOST_PEOPLE = 2**53
+
 
 @dataclass(frozen=True)
 class CompensationModel(CostModel):
@@ -28,7 +31,7 @@ class CompensationModel(CostModel):
         > 0, in units of money.
 
     n_people : int, default=1
-        People who are to be paid, >= 1. Budgets are totals over them.
+        People who are to be paid, in [1, 2**53]. Budgets are totals over them.
 
     minimum : float, default=0.0
         What one person is to be paid in any case, finite, >= 0, in units of money.
@@ -40,7 +43,7 @@ class CompensationModel(CostModel):
     Raises
     ------
     ValueError
-        If a parameter is out of range.
+        If a parameter is out of range, or all that is to be paid is not finite.
 
     See Also
     --------
@@ -78,12 +81,18 @@ class CompensationModel(CostModel):
             raise ValueError(f"minimum must be a finite number >= 0, got {least!r}.")
         plain: dict[str, Any] = {
             "compensation": check_positive(self.compensation, "compensation"),
-            "n_people": check_at_least(self.n_people, "n_people", 1),
+            "n_people": _check_people(self.n_people),
             "minimum": float(least),
             "rate": check_positive(self.rate, "rate"),
         }
         for name, value in plain.items():
             object.__setattr__(self, name, value)
+        if math.isinf(self.n_people * (self.minimum + self.compensation)):
+            raise ValueError(
+                "n_people times minimum and compensation, what is to be paid in all, "
+                f"must be finite; got {self.n_people} times {self.minimum!r} and "
+                f"{self.compensation!r}."
+            )
 
     def per_person(self, epsilon: Floats) -> Floats:
         """Return what one person is to be paid at each privacy level."""
@@ -105,7 +114,7 @@ class CustomCost(CostModel):
         one at inf.
 
     n_people : int, default=1
-        People who are to be paid, >= 1. Budgets are totals over them.
+        People who are to be paid, in [1, 2**53]. Budgets are totals over them.
 
     Raises
     ------
@@ -138,8 +147,7 @@ class CustomCost(CostModel):
     def __post_init__(self) -> None:
         if not callable(self.cost):
             raise ValueError(f"cost must be a function of a level, got {self.cost!r}.")
-        n_people = check_at_least(self.n_people, "n_people", 1)
-        object.__setattr__(self, "n_people", n_people)
+        object.__setattr__(self, "n_people", _check_people(self.n_people))
 
     def per_person(self, epsilon: Floats) -> Floats:
         """Return what one person is to be paid at each privacy level."""
@@ -152,3 +160,11 @@ class CustomCost(CostModel):
                 )
             costs.append(float(cost))
         return np.array(costs)
+
+
+def _check_people(n_people: Any) -> int:
+    """Return a number of people that budgets can be multiplied by."""
+    checked = check_at_least(n_people, "n_people", 1)
+    if checked > _MOST_PEOPLE:  # not shown, as it may have thousands of digits
+        raise ValueError(f"n_people must be at most 2**53, {_MOST_PEOPLE}.")
+    return checked

@@ -352,6 +352,10 @@ class Report:
         ValueError
             If it ends in anything else, or as of `to_registry`.
         """
+        Path(path).write_bytes(self._content(path))
+
+    def _content(self, path: str | os.PathLike[str]) -> bytes:
+        """Return what is written to a file of that name."""
         writers = {
             ".acro.json": self.to_acro,
             ".html": self.to_html,
@@ -359,10 +363,9 @@ class Report:
             ".md": self.to_markdown,
             ".yaml": self.to_registry,
         }
-        for ending, written in writers.items():
+        for ending, write in writers.items():
             if Path(path).name.endswith(ending):
-                Path(path).write_text(written(), "utf-8")
-                return
+                return write().encode("utf-8")
         raise ValueError(f"path must end in {', '.join(writers)}, got '{path}'.")
 
     @cached_property
