@@ -472,17 +472,17 @@ def test_models_are_values():
 def test_more_people_than_a_float_counts_are_refused(power):
     """Their number is not shown, as it may have more digits than Python writes."""
     for model in (CompensationModel, CustomCost):
-        given = linear if model is CustomCost else 1.0
-        model(given, n_people=2**53)
+        cost = linear if model is CustomCost else 1.0
+        model(cost, n_people=2**53)
         with pytest.raises(ValueError, match=r"n_people must be at most 2\*\*53, 9007"):
-            model(given, n_people=10**power)
+            model(cost, n_people=10**power)
 
 
 def test_a_compensation_that_cannot_be_added_up_is_refused():
     CompensationModel(1e308, minimum=5e307)
-    for given in ({"n_people": 2}, {"minimum": 1e308}):
+    for changes in ({"n_people": 2}, {"minimum": 1e308}):
         with pytest.raises(ValueError, match="what is to be paid in all, must be fini"):
-            CompensationModel(1e308, **given)
+            CompensationModel(1e308, **changes)
 
 
 def test_costs_that_are_none_are_refused():
