@@ -86,6 +86,60 @@ def test_where_less_is_left_than_the_pairs_certify_the_largest_counts(rule):
     assert make_terms(2000, rule=rule).for_rows(n_independent).order_index == 2000
 
 
+class Strange:
+    """A rule of somebody's own, that is only as it should be for the risk asked for."""
+
+    name, failure_prob, void_reasons = "strange", 0.0, ()
+
+    def __init__(self, otherwise):
+        self.otherwise = otherwise
+
+    def order_index(self, n_pairs, gamma):
+        if gamma == 0.05:
+            return Exchangeable().order_index(n_pairs, gamma)
+        if self.otherwise is None:
+            raise CalibrationError("nothing else", gamma, 1.0)
+        return self.otherwise
+
+    def certify_risk(self, n_pairs, order_index):
+        return Exchangeable().certify_risk(n_pairs, order_index)
+
+
+STRANGE = [None, -1, 0, 401, 400.0, np.float64(400), "400", math.nan, [400]]
+
+
+@pytest.mark.parametrize("otherwise", STRANGE, ids=repr)
+def test_a_rule_that_chooses_no_pair_for_fewer_rows_has_the_largest(otherwise):
+    """Number -1 would be the second largest, and the noise too small for its claim."""
+    terms = make_terms(400, rule=Strange(otherwise))
+    assert terms.order_index == 381
+    assert terms.for_rows(300).order_index == terms.for_rows(19).order_index == 400
+    assert terms.for_rows(400) is terms
+    sampler = make_sampler(calibration=Strange(otherwise), n_pairs=400).fit(PUBLIC)
+    assert sampler.sensitivity_ == sampler.sensitivities_.max()
+    assert sampler.risk_ == Exchangeable().certify_risk(400, 400)
+
+
+@pytest.mark.parametrize("otherwise", [1, 200, np.int64(381)])
+def test_no_rule_takes_a_smaller_pair_for_a_smaller_risk(otherwise):
+    fewer = make_terms(400, rule=Strange(otherwise)).for_rows(300)
+    assert fewer.order_index == 381
+    assert fewer.risk < 0.05
+
+
+def test_a_choice_for_pairs_beside_those_of_a_shape_is_checked():
+    """Of 400 pairs 200 calibrate, and the rule knows what to do with 400 only."""
+
+    class Fixed(Strange):
+        def order_index(self, n_pairs, gamma):
+            return 381
+
+    with pytest.raises(ValueError, match="one of 200 sampled pairs, and 'strange' cho"):
+        make_terms(400, rule=Fixed(0), shape="whitened")
+    auto = make_terms(400, rule=Fixed(0), shape="auto").settled(2)
+    assert (auto.n_shape, auto.order_index) == (0, 381)
+
+
 def test_pairs_that_are_just_enough_stay_as_they_are():
     """The largest of 19 is all that there is, from however few rows."""
     terms = make_terms(19)

@@ -32,6 +32,10 @@ _USUAL_DATABASES = 200
 _MOST_FEWEST = 2**22
 
 
+class _NoPairError(ValueError):
+    """A rule of the caller's chose none of the pairs."""
+
+
 class Terms(NamedTuple):
     """What is asked for, by which law, shape and rule, for so many databases.
 
@@ -85,7 +89,8 @@ class Terms(NamedTuple):
 
         They tell no more of new people than so many independent pairs: the fresh one
         counts as one more of these, and not of all that were drawn. Where that leaves
-        nothing, or less than the pairs certify, it is the least that they do.
+        nothing, or less than the pairs certify, it is the least that they do. No rule
+        takes a smaller pair for a smaller risk, whoever wrote it.
         """
         asked, m = self.target.gamma, self.n_calibrating
         plain = self.target.advantage is not None or self.rule.void_reasons
@@ -98,8 +103,11 @@ class Terms(NamedTuple):
                 stricter = replace(self.target, gamma=risk)
                 if _certifies(m, stricter, self.rule, self.n_draws):
                     index = _order_index(m, stricter, self.rule, self.n_draws)
+                    index = max(index, self.order_index)
                     return self._replace(risk=risk, order_index=index)
-        return self
+        if self.order_index == largest:  # as of all rules of this package, by then
+            return self
+        return self._replace(order_index=largest)
 
     def certified(self) -> float:
         """Return the largest risk that these certify, for any number of outputs."""
@@ -195,12 +203,6 @@ def agree(
             target=error.target,
             best=error.best,
         ) from error
-    whole = isinstance(index, Integral)  # who wrote the rule is not known
-    if not (whole and 1 <= index <= n_left * n_neighbors):
-        raise ValueError(
-            f"calibration must choose one of {n_left} sampled pairs, and {rule.name!r} "
-            f"chose number {index!r}."
-        )
     risk = target.gamma
     return Terms(target, law, shape, rule, n, n_shape, draws, risk, index, n_neighbors)
 
@@ -242,19 +244,29 @@ def _may_learn(target: Target, law: Law, rule: Rule) -> bool:
 
 
 def _order_index(n_pairs: int, target: Target, rule: Rule, draws: int | None) -> int:
-    """Return which distance counts, or raise CalibrationError for too few pairs."""
+    """Return which distance counts, or raise CalibrationError for too few pairs.
+
+    What a rule of the caller's chooses may be none of them.
+    """
     if target.advantage is not None:
         check_risk_control(n_pairs, target.advantage, "advantage")
     elif draws == 0:
         check_risk_control(n_pairs, target.gamma)
-    return rule.order_index(n_pairs, target.gamma)
+    index = rule.order_index(n_pairs, target.gamma)
+    most = n_pairs * (rule.n_draws if isinstance(rule, Exchangeable) else 1)
+    if not (isinstance(index, Integral) and 1 <= index <= most):
+        raise _NoPairError(
+            f"calibration must choose one of {n_pairs} sampled pairs, and "
+            f"{rule.name!r} chose number {index!r}."
+        )
+    return int(index)
 
 
 def _certifies(n_pairs: int, target: Target, rule: Rule, draws: int | None) -> bool:
     """Tell if so many pairs are enough for the target."""
     try:
         _order_index(n_pairs, target, rule, draws)
-    except CalibrationError:
+    except (CalibrationError, _NoPairError):
         return False
     return True
 
