@@ -1,6 +1,7 @@
 """The command line: from a CSV to a filed report, and what is refused on the way."""
 
 import builtins
+import csv
 import functools
 import json
 import math
@@ -27,7 +28,7 @@ from skparisk import (
 )
 from skparisk.__main__ import main
 from skparisk._cli._parser import UntilClosed
-from skparisk._cli._tables import holds_numbers, read_texts
+from skparisk._cli._tables import Reading, holds_numbers
 from skparisk._cli.filing import load_model
 from skparisk.exceptions import UnrecordedReleaseError
 
@@ -355,6 +356,11 @@ BAD = {
     "--compensation 1e300 --n-people 1000000000": "what is to be paid in all, must be",
     "--test private.csv --score mean_squared_error --score-epsilon 1 "
     "--target-bounds 0 1e200": "between 1e-75 and 1e+75 apart",
+    "--drop wage": "--drop must not be the target, 'wage'",
+    "--drop weight": "'public.csv' has no column 'weight' to --drop",
+    "--policy strict.toml": "'strict.toml' would be broken: FAIL epsilon: 2",
+    "--policy attacked.toml": "would be broken: FAIL attack_audited",
+    "--policy public.csv": "'public.csv' must be a file of TOML in which nothing",
     "--attack-is-public": "give --attack, the records",
     "--attack-releases 40": "give --attack, the records",
     "--attack other.csv --epsilon inf": "--attack must not be given",
@@ -364,11 +370,11 @@ BAD = {
     f"--test private.csv {' '.join(SCORE)} --target-bounds 0 9 --score-epsilon 1e-15": (
         "epsilon must be at least"
     ),
-    "--target high": "must begin with a line of the names of its columns",
+    "--target high": "that begins with a line of the names of its columns",
     "--report r.pdf": "must end in one of .html .json .md .yaml, got 'r.pdf'",
     "--report r.html": "'r.html' must be a new file in a folder that exists",
     "--output no/x.skops": "must be a new file in a folder that exists",
-    "--reference binary.csv": "'binary.csv' must be a CSV with a head",
+    "--reference binary.csv": "'binary.csv' must be a CSV that begins with",
     "--reference more.csv": "'private.csv' lacks the columns ['more']",
     "--ledger no.ledger": "no.ledger",
     "--ledger small.ledger": "the budget of the ledger has no room",
@@ -379,7 +385,7 @@ BAD = {
     ),
     f"--test private.csv {' '.join(SCORE)}": "y_bounds must be two finite numbers",
     f"--test none.csv {' '.join(SCORE)} --target-bounds 0 9": (
-        "'none.csv' must begin with a line of the names of its columns, the target"
+        "'none.csv' must be a CSV that begins with a line of the names of its columns"
     ),
     f"--test private.csv {' '.join(SCORE)} --target-bounds 0 9 --ledger two.ledger": (
         "room for epsilon 2.25, and the fit and its score need 2.5 together"
@@ -395,6 +401,7 @@ def test_bad_fits_are_refused_in_one_line(more, folder, capsys):
     if not (folder / "small.ledger").exists():
         PrivacyLedger(0.5, path="small.ledger")
         PrivacyLedger(2.25, path="two.ledger")
+    (folder / "attacked.toml").write_text("attack_audited = true\n")
     pd.read_csv("private.csv")[:0].to_csv("none.csv", index=False)
     argv = more.split()
     argv = argv if argv[0] == "fit" else fit_argv("bad", *argv)
@@ -421,10 +428,150 @@ def test_a_table_without_a_head_is_not_shown(folder, capsys):
     argv[1] = "odd.csv"
     (folder / "odd.csv").write_text("35,Maria Huber,1\n40,Jo,0\n")
     assert "Huber" not in refused(argv, capsys)
-    (folder / "odd.csv").write_text("age,job,y\n35,a,1,9\n40,b,0\n")
-    assert "must be a CSV with a head" in refused(argv, capsys)
-    (folder / "odd.csv").write_text("age,job,y\n35,a,1,\n40,b,0,\n")
-    assert read_texts(folder / "odd.csv", "y")["y"].tolist() == ["1", "0"]
+    (folder / "odd.csv").write_text("age,job,y\n35,a,1,9\n40,b,0,\n50\n")
+    texts = Reading("y", [], False).texts(folder / "odd.csv")
+    assert texts["y"].fillna("none").tolist() == ["1", "0", "none"]
+    assert texts["age"].tolist() == ["35", "40", "50"]
+
+
+def given_as(folder, name, seed=1, **how):
+    """Write a table as other programs do."""
+    frame = table(seed).drop(columns="high").round(1)
+    frame.to_csv(folder / name, **{"index": False, **how})
+    return frame
+
+
+WRITTEN = {
+    "semicolons": {"sep": ";"},
+    "tabs": {"sep": "\t"},
+    "a byte order mark": {"encoding": "utf-8-sig"},
+    "quotes": {"quoting": csv.QUOTE_ALL},
+    "numbers of rows": {"index": True},
+    "decimal commas": {"sep": ";", "decimal": ","},
+}
+
+
+@pytest.mark.parametrize("how", WRITTEN)
+def test_tables_of_other_programs_are_read_alike(how, folder):
+    """Whatever is between columns; decimal commas need an option."""
+    plain = given_as(folder, "plain.csv")
+    given_as(folder, "other.csv", **WRITTEN[how])
+    found = Reading("wage", [], how == "decimal commas").texts(folder / "other.csv")
+    expected = Reading("wage", [], False).texts(folder / "plain.csv")
+    for name in ("age", "hours", "wage"):
+        np.testing.assert_array_equal(found[name].astype(float), plain[name])
+    assert found["job"].equals(expected["job"])
+    assert [*found] == [*plain]
+
+
+def test_thousands_are_read_with_decimal_commas(folder):
+    (folder / "odd.csv").write_text(
+        "a;y\n1.234,5;1\n-12.345.678;2\n1.5;3\nx,5;4\n,5;5\n"
+    )
+    texts = Reading("y", [], True).texts(folder / "odd.csv")
+    assert texts["a"].tolist() == ["1234.5", "-12345678", "1.5", "x,5", ",5"]
+
+
+UNUSABLE = {
+    "numbers of customers": (
+        lambda f: f.assign(
+            id=[f"C{i}" for i in range(N)], day=[f"d{i}" for i in range(N)]
+        ),
+        "'id' holds 240 in 240 records, 'day' holds 240 in 240 records",
+    ),
+    "the way out": (
+        lambda f: f.assign(**{"the id": [f"C{i}" for i in range(N)]}),
+        "leave them out with --drop 'the id'",
+    ),
+    "thousands": (
+        lambda f: f.assign(pay=(1000 + f["age"] * 7).map("{:,.0f}".format)),
+        "'pay' of 'odd_public.csv' holds numbers, and '1,",
+    ),
+    "percents": (lambda f: f.assign(p=f["age"].map("{}%".format)), "%', by which all"),
+    "a word among numbers": (
+        lambda f: f.assign(age=f["age"].astype(str).where(f.index != 7, "unknown")),
+        "'age' of 'odd_public.csv' holds numbers, and 'unknown', by which all",
+    ),
+    "a target of words": (
+        lambda f: f.assign(wage="high"),
+        "must hold numbers with --estimator ridge",
+    ),
+    "names": (lambda f: f.rename(columns={"wage": "Wage"}), "Is it --target 'Wage'?"),
+    "a name twice": (
+        lambda f: f.rename(columns={"age": "job"}),
+        "must have another name for each column",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", UNUSABLE)
+def test_what_a_public_table_is_of_no_use_for_is_said(what, folder, capsys):
+    """With the way out: before anything is sampled."""
+    change, message = UNUSABLE[what]
+    change(table(1).drop(columns="high")).to_csv("odd_public.csv", index=False)
+    argv = fit_argv("bad", reference=("--reference", "odd_public.csv"))
+    assert message in refused(argv, capsys)
+
+
+@pytest.mark.parametrize("target", ["wage", "job"])
+def test_classes_are_few(target, folder, capsys):
+    """A target that is not one of either kind, and one that has a single class."""
+    frame = table(1).drop(columns="high")
+    frame.assign(job="nurse").to_csv("odd_public.csv", index=False)
+    argv = fit_argv("bad", reference=("--reference", "odd_public.csv"))
+    argv[argv.index("--target") + 1] = target
+    argv[argv.index("ridge")] = "logistic"
+    assert "must hold a few classes, such as yes and no" in refused(argv, capsys)
+
+
+def test_columns_are_left_out(folder, capsys):
+    frame = table(1).drop(columns="high").assign(id=[f"C{i}" for i in range(N)])
+    frame.to_csv("with_id.csv", index=False)
+    reference = ("--reference", "with_id.csv")
+    argv = fit_argv("no_id", "--drop", "id", "--drop", "hours", reference=reference)
+    assert main(argv) == 0
+    model = load_model(folder / "no_id.skops")
+    assert [*model.feature_names_in_] == ["age", "job"]
+
+
+def test_a_malformed_line_is_neither_told_nor_refused(folder, capsys):
+    """Nor a number that no fit has an answer for, nor bytes that are no text."""
+    lines = Path("private.csv").read_bytes().splitlines()
+    lines[3] += b",1,2,3"
+    lines[4] = b"12"
+    lines[5] = b"\xff\xfe," + lines[5]
+    for place in (6, 7):
+        values = lines[place].split(b",")
+        values[0 if place == 6 else -1] = b"-1e300"
+        lines[place] = b",".join(values)
+    Path("malformed.csv").write_bytes(b"\n".join(lines))
+    argv = fit_argv("malformed")
+    argv[1] = "malformed.csv"
+    assert main(argv) == 0
+    assert load_model(folder / "malformed.skops").certificate_.evidence.n_records == N
+
+
+def test_an_open_quote_would_swallow_people(folder, capsys):
+    text = Path("private.csv").read_text().replace("\n", '\n"', 1)
+    Path("open.csv").write_text(text)
+    argv = fit_argv("open")
+    argv[1] = "open.csv"
+    assert "must close each quote that it opens" in refused(argv, capsys)
+
+
+def test_a_reference_must_be_text_that_is_read_as_the_private_one(folder, capsys):
+    frame = table(1).drop(columns="high").replace({"job": {"clerk": "Bürokraft"}})
+    frame.to_csv("latin.csv", index=False, encoding="latin-1")
+    argv = fit_argv("bad", reference=("--reference", "latin.csv"))
+    assert "'latin.csv' must be in UTF-8" in refused(argv, capsys)
+
+
+def test_a_policy_that_a_fit_breaks_is_told_at_the_end(folder, capsys):
+    """What could not be known before: the exit code is that of `check`."""
+    (folder / "audited.toml").write_text("epsilon = 2\nreference_audited = true\n")
+    assert main(fit_argv("unaudited", "--policy", "audited.toml")) == 1
+    assert "FAIL  reference_audited" in capsys.readouterr().out
+    assert (folder / "unaudited.skops").exists()
 
 
 def test_what_columns_hold_must_be_said(folder, capsys):

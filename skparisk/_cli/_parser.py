@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from tomllib import TOMLDecodeError
 from typing import Any, NoReturn
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "cost_in",
     "import_skops",
     "print_json",
+    "read_toml",
 ]
 
 Commands = Any  # argparse has no public name for what `add_subparsers` returns
@@ -96,6 +98,18 @@ def cost_in(options: argparse.Namespace) -> Any:
             "for these."
         )
     return CompensationModel(**given)
+
+
+def read_toml(read: Callable[[Path], Any], path: Path) -> Any:
+    """Return what is read of a file, or say what is wrong with it, and with which."""
+    try:
+        return read(path)
+    except (TOMLDecodeError, UnicodeDecodeError) as error:
+        why = error
+    raise ValueError(
+        f"'{path}' must be a file of TOML in which nothing is marked with TODO any "
+        f"more: {why}."
+    )
 
 
 def check_new_file(path: Path) -> None:

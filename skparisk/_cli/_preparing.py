@@ -8,12 +8,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from skparisk._cli._parser import read_toml
 from skparisk._cli._tables import (
     MISSING,
+    Reading,
     as_table,
     as_target,
+    check_words,
     holds_numbers,
-    read_texts,
 )
 
 __all__ = ["ESTIMATORS", "Prepared", "prepare"]
@@ -23,6 +25,7 @@ ESTIMATORS = {
     "logistic": ("sklearn.linear_model", "LogisticRegression"),
     "linear-svc": ("sklearn.svm", "LinearSVC"),
 }
+_MOST_CLASSES = 20
 # Records of a schema that the scales of columns are taken from.
 _N_OF_SCHEMA = 2048
 
@@ -48,12 +51,21 @@ class _Public:
     gap: str | None  # what stands for a word that is missing
 
     @classmethod
-    def of_table(cls, path: Path, target: str, classes: bool) -> _Public:
-        texts = read_texts(path, target).dropna(subset=[target])
+    def of_table(cls, path: Path, reading: Reading, classes: bool) -> _Public:
+        target = reading.target
+        texts = reading.texts(path, public=True).dropna(subset=[target])
         features = texts.drop(columns=target)
         kinds = {name: holds_numbers(features[name]) for name in features}
-        X = as_table(features, kinds, MISSING)
-        return cls(X, as_target(texts[target], classes), kinds, MISSING)
+        check_words(features[[name for name in kinds if not kinds[name]]], path)
+        y = as_target(texts[target], classes)
+        _check_target(y, texts[target], path, classes)
+        return cls(as_table(features, kinds, MISSING), y, kinds, MISSING)
+
+    def clip(self, X: Any) -> None:
+        """Move numbers to the range of public ones: no fit may fail by one of them."""
+        numbers = [name for name in self.kinds if self.kinds[name]]
+        known = self.X[numbers]
+        X[numbers] = X[numbers].clip(known.min(), known.max(), axis=1)
 
     @classmethod
     def of_schema(cls, schema: Any, gap: str | None) -> _Public:
@@ -83,12 +95,13 @@ def prepare(options: argparse.Namespace) -> Prepared:
             "command schema makes a schema of a data dictionary."
         )
     classes, secret = options.estimator != "ridge", options.secret_sample
+    reading = Reading(options.target, options.drop, options.decimal_comma)
     reference: Any = None
     if options.schema is not None:
-        reference = SchemaReference.from_toml(options.schema)
+        reference = read_toml(SchemaReference.from_toml, options.schema)
         public = _Public.of_schema(reference, None if secret is None else MISSING)
     else:
-        public = _Public.of_table(options.reference, options.target, classes)
+        public = _Public.of_table(options.reference, reading, classes)
     beside = options.schema is None or secret is not None
     if secret is not None:
         reference = SecretSample(secret)
@@ -96,20 +109,28 @@ def prepare(options: argparse.Namespace) -> Prepared:
     def records_of(path: Path | None, *, fitted: bool = True) -> dict[str, Any]:
         if path is None:
             return {}
-        texts = read_texts(path, options.target)
+        texts = reading.texts(path)
         missing = [name for name in public.kinds if name not in texts]
         if missing:
-            raise ValueError(f"'{path}' lacks the columns {missing}.")
+            raise ValueError(
+                f"'{path}' lacks the columns {missing} of the reference or schema: "
+                "give them the same names, or leave them out with --drop."
+            )
         y = as_target(texts[options.target], classes)
+        X = as_table(texts, public.kinds, public.gap)
+        if beside:  # a schema has ranges of its own
+            public.clip(X)
         # A fit refuses what is missing, or no class, which would tell of it. A score
         # has no use for the latter, a schema says what they are taken for, and numbers
         # that one declares as classes are refused, as labels of a file are texts.
         if not classes:
             y = np.where(np.isnan(y), np.median(public.y), y)
+            if beside and fitted:
+                y = np.clip(y, public.y.min(), public.y.max())
         elif beside and fitted and public.y.dtype.kind not in "biuf":
             labels, counts = np.unique(public.y, return_counts=True)
             y = np.where(np.isin(y, labels), y, labels[counts.argmax()])
-        return {"X": as_table(texts, public.kinds, public.gap), "y": y}
+        return {"X": X, "y": y}
 
     sampler = SensitivitySampler(
         reference=reference,
@@ -131,6 +152,25 @@ def prepare(options: argparse.Namespace) -> Prepared:
         records_of(options.test, fitted=False),
         records_of(options.attack),
     )
+
+
+def _check_target(y: Any, texts: Any, path: Path, classes: bool) -> None:
+    """Refuse public targets that such an estimator cannot learn."""
+    import numpy as np
+
+    if not classes and (not len(y) or not np.isfinite(y).all()):
+        raise ValueError(
+            f"the target {texts.name!r} of '{path}' must hold numbers with --estimator "
+            "ridge, written as 1234.5 or, with --decimal-comma, as 1.234,5; for words, "
+            "such as yes and no, give --estimator logistic."
+        )
+    n_classes = len({*y.tolist()}) if classes else 2
+    if not 2 <= n_classes <= max(_MOST_CLASSES, len(y) // _MOST_CLASSES):
+        raise ValueError(
+            f"the target {texts.name!r} of '{path}' must hold a few classes, such as "
+            f"yes and no, and holds {n_classes} different values in {len(y)} records; "
+            "for numbers give --estimator ridge."
+        )
 
 
 def _pipeline_of(estimator: str, public: _Public) -> Any:

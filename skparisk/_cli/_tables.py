@@ -2,43 +2,164 @@
 
 from __future__ import annotations
 
-import warnings
+import csv
+import difflib
+import re
+import shlex
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MISSING", "as_table", "as_target", "holds_numbers", "read_texts"]
+__all__ = [
+    "MISSING",
+    "Reading",
+    "as_table",
+    "as_target",
+    "check_words",
+    "holds_numbers",
+    "separator_of",
+]
 
 MISSING = "missing"
+# Between the names of a first line; whichever of them gives one that is asked for.
+_SEPARATORS = (",", ";", "\t", "|")
+# 1.234,5 in the languages that have a decimal comma.
+_WITH_COMMA = re.compile(r"\s*[+-]?(\d{1,3}(\.\d{3})+|\d+)(,\d+)?\s*")
+# What people read as a number, and `to_numeric` does not.
+_MARKED = re.compile(r"\s*[-+(]?\s*[€$£¥]?\s*\d[\d.,'’\s]*\s*[%€$£¥]?\s*\)?\s*")
+# Words of a column that so few records have on average are no categories.
+_FEWEST_RECORDS, _MANY_WORDS = 10, 20
+_MOSTLY = 0.9
+_END = "the end of a table"
 
 
-def read_texts(path: Path, target: str) -> Any:
-    """Return a CSV as texts: nothing in it decides what a column holds."""
-    import pandas
+def separator_of(line: str, name: str) -> str:
+    """Return what is between the names of a first line, by one that it must have."""
+    for separator in _SEPARATORS:
+        names = next(csv.reader([line], delimiter=separator), [])
+        if name in [each.strip() for each in names]:
+            return separator
+    return max(_SEPARATORS, key=line.count)
 
-    try:
-        # A first line that is too long must not make a column of names of the rows.
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
-            texts = pandas.read_csv(path, dtype=str, index_col=False)
-    except OSError:
-        raise
-    except Exception:  # what is wrong may be a value
-        texts = None
-    if texts is None:
-        raise ValueError(f"'{path}' must be a CSV with a head, in UTF-8.")
-    if target not in texts or len(texts.columns) < 2 or not len(texts):
-        raise ValueError(
-            f"'{path}' must begin with a line of the names of its columns, the target "
-            f"{target!r} and others, and have records. What it begins with is not "
-            "shown, as it may be a record."
+
+class Reading:
+    """How tables are read: the target, columns that are left out, decimal commas.
+
+    All that decides anything is said by the options or by a public first line, and
+    each line is a record by itself: one that is malformed is not told, as that would
+    be about a person. What it has too much is cut off, and what it lacks is missing.
+    """
+
+    def __init__(self, target: str, drop: list[str], decimal_comma: bool) -> None:
+        self.target, self.drop = target, drop
+        self._comma = decimal_comma
+        if target in drop:
+            raise ValueError(f"--drop must not be the target, {target!r}.")
+
+    def texts(self, path: Path, *, public: bool = False) -> Any:
+        """Return a CSV as texts, with nothing where there is none."""
+        import pandas
+
+        csv.field_size_limit(2**31 - 1)  # no field is too long to be read
+        # Bytes that are no text would be told of by an error.
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
+            separator = separator_of(lines.readline(), self.target)
+            lines.seek(0)
+            rows = csv.reader(chain(lines, [_END]), delimiter=separator)
+            head = [name.strip() for name in next(rows, [])]
+            records = [row for row in rows if row]
+        if records and records.pop() != [_END]:  # swallowed, maybe with people
+            raise ValueError(f"'{path}' must close each quote that it opens.")
+        if self.target not in head or len(head) < 2 or not records:
+            raise ValueError(self._no_table(path, head if public else None))
+        if len({*head}) < len(head):
+            raise ValueError(f"'{path}' must have another name for each column.")
+        if public and any("\ufffd" in text for row in (head, *records) for text in row):
+            raise ValueError(f"'{path}' must be in UTF-8, as private tables are read.")
+        absent = [name for name in self.drop if public and name not in head]
+        if absent:
+            raise ValueError(f"'{path}' has no column {absent[0]!r} to --drop.")
+        whole = [(row + [""] * len(head))[: len(head)] for row in records]
+        texts = pandas.DataFrame(whole, columns=head, dtype=object)
+        # A column without a name has the numbers of rows.
+        texts = texts.drop(columns=["", *self.drop], errors="ignore")
+        return texts.map(self._cell)
+
+    def _cell(self, text: str) -> str | None:
+        if text.strip() in _NOTHING:
+            return None
+        if self._comma and _WITH_COMMA.fullmatch(text):
+            return text.replace(".", "").replace(",", ".")
+        return text
+
+    def _no_table(self, path: Path, head: list[str] | None) -> str:
+        """Say what is wrong with a file; with its names only where they are public."""
+        words = (
+            f"'{path}' must be a CSV that begins with a line of the names of its "
+            f"columns, the target {self.target!r} and others, and has records. "
         )
-    return texts
+        if head is None:
+            return f"{words}What it begins with is not shown, as it may be a record."
+        near = difflib.get_close_matches(
+            self.target.lower(), [name.lower() for name in head], n=1
+        )
+        like = [name for name in head if name.lower() in near]
+        asked = f" Is it --target {like[0]!r}?" if like else ""
+        return f"{words}It begins with {printed(head)}.{asked}"
+
+
+# What stands for nothing in the tables of other programs, as pandas has it.
+_NOTHING = frozenset(
+    {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"}
+    | {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
+)
+
+
+def printed(names: list[str]) -> str:
+    """Return some names for a message."""
+    from skparisk.certificate._rounding import printable
+
+    shown = [repr(printable(name[:40])) for name in names[:12]]
+    return ", ".join(shown) + (", ..." if len(names) > 12 else "")
 
 
 def holds_numbers(texts: Any) -> bool:
     """Tell if all that is there are numbers."""
     there = texts.dropna()
     return len(there) > 0 and bool(as_numbers(there).notna().all())
+
+
+def check_words(columns: Any, path: Path) -> None:
+    """Refuse public columns of words that a model would learn nothing from.
+
+    Numbers that are written as people read them, and words of which almost each record
+    has its own, such as names, dates and numbers of customers.
+    """
+    many = {}
+    for name in columns:
+        there = columns[name].dropna()
+        n_words, others = there.nunique(), there[as_numbers(there).isna()]
+        marked = others[[_MARKED.fullmatch(text) is not None for text in others]]
+        plain = 1 - (len(others) - len(marked)) / max(1, len(there))
+        if n_words > _MANY_WORDS and plain > _MOSTLY:
+            odd = printed([*(marked if len(marked) else others)[:1]])
+            raise ValueError(
+                f"the column {name!r} of '{path}' holds numbers, and {odd}, by which "
+                "all would be taken for words: write numbers as 1234.5, here and in "
+                "the private table, or give --decimal-comma if all are written as "
+                "1.234,5; leave cells without a number empty, or leave the column out "
+                f"with --drop {name!r}."
+            )
+        if n_words > max(_MANY_WORDS, len(there) / _FEWEST_RECORDS):
+            many[name] = f"{name!r} holds {n_words} in {len(there)} records"
+    if many:
+        drop = " ".join(f"--drop {shlex.quote(name)}" for name in many)
+        raise ValueError(
+            f"columns of '{path}' hold too many different words, as names, dates or "
+            f"numbers of customers do: {', '.join(many.values())}. Each word would be "
+            "an output with noise, of use for almost nobody. Write them in fewer "
+            f"words, or leave them out with {drop}"
+        )
 
 
 def as_numbers(texts: Any) -> Any:

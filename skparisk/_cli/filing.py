@@ -19,6 +19,7 @@ from skparisk._cli._parser import (
     cost_in,
     import_skops,
     print_json,
+    read_toml,
 )
 
 __all__ = ["add_to", "check_ending", "declared_in"]
@@ -143,7 +144,9 @@ def run_report(options: argparse.Namespace) -> int:
         return 0
     Report(
         source,
-        policy=None if options.policy is None else Policy.from_toml(options.policy),
+        policy=None
+        if options.policy is None
+        else read_toml(Policy.from_toml, options.policy),
         ledger=None if options.ledger is None else PrivacyLedger.open(options.ledger),
         files=[path] if path.suffix == ".skops" else [],
         cost=cost,
@@ -156,7 +159,7 @@ def run_check(options: argparse.Namespace) -> int:
     """Check a policy: one line a rule."""
     from skparisk.report import Policy, Report
 
-    policy = Policy.from_toml(options.policy)
+    policy = read_toml(Policy.from_toml, options.policy)
     source = read_claim(options.report)
     is_report = isinstance(source, Report)
     checks = source.check(policy) if is_report else policy.check(source)

@@ -19,6 +19,7 @@ from skparisk._cli._parser import (
     cost_in,
     import_skops,
     print_json,
+    read_toml,
 )
 from skparisk._cli._preparing import ESTIMATORS, Prepared, prepare
 from skparisk._validate import (
@@ -72,6 +73,19 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         type=Path,
         metavar="PUBLIC.csv",
         help="public records with the same columns, of other people of the population",
+    )
+    parser.add_argument(
+        "--drop",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a column to leave out, as a name or the number of a customer; may be "
+        "repeated",
+    )
+    parser.add_argument(
+        "--decimal-comma",
+        action="store_true",
+        help="numbers are written as 1.234,5; what separates columns is found anyway",
     )
     parser.add_argument(
         "--schema", type=Path, metavar="SCHEMA.toml", help="declared ranges: see schema"
@@ -171,7 +185,9 @@ def run(options: argparse.Namespace) -> int:
     check_files(options)
     check_score(options)
     check_attack(options)
-    policy = None if options.policy is None else Policy.from_toml(options.policy)
+    policy = None
+    if options.policy is not None:
+        policy = read_toml(Policy.from_toml, options.policy)
     opened = None if options.ledger is None else PrivacyLedger.open(options.ledger)
     about = {"ledger": opened, "policy": policy, "cost": cost_in(options)}
     about |= declared_in(options)
@@ -202,6 +218,7 @@ def run(options: argparse.Namespace) -> int:
     )
     for path in options.report:
         report.save(path)
+    checks = () if policy is None else report.check(policy)
     if options.json:
         names = ("id", "files", "certificate", "scores", "checks")
         print_json({name: report.document[name] for name in names})
@@ -209,7 +226,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"{report.verdict}\n{report.certificate.guarantee}")
         print(*(f"{name}: {score}\n" for name, score in scores.items()), sep="", end="")
         print("Written:", *(str(path) for path in (options.output, *options.report)))
-    return 0
+        print(*(f"{check}\n" for check in checks), sep="", end="")
+    return 0 if all(check.passed for check in checks) else 1
 
 
 def fit_without_leaks(model: Any, data: dict[str, Any]) -> None:
@@ -248,6 +266,15 @@ def rehearse(options: argparse.Namespace, about: dict[str, Any]) -> None:
     report = Report(claim, **about)
     for path in options.report:
         report._content(path)
+    if about["policy"] is None:
+        return
+    score = [] if options.score is None else [Certificate(options.score_epsilon)]
+    for check in about["policy"].check(claim, *score):
+        asked = check.rule == "epsilon"
+        if not check.passed and (
+            asked or (check.rule == "attack_audited" and options.attack is None)
+        ):
+            raise ValueError(f"the policy '{options.policy}' would be broken: {check}.")
 
 
 def check_attack(options: argparse.Namespace) -> None:

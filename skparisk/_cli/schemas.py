@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from skparisk._cli._parser import Commands
+from skparisk._cli._tables import separator_of
 
 __all__ = ["add_to"]
 
@@ -48,9 +49,12 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
 
 def run(options: argparse.Namespace) -> int:
     """Write a template."""
-    with options.dictionary.open(encoding="utf-8", newline="") as lines:
-        reader = csv.reader(lines)
-        head = next(reader, [])
+    with options.dictionary.open(encoding="utf-8-sig", newline="") as lines:
+        wanted = options.target if options.names_only else "name"
+        separator = separator_of(lines.readline(), wanted)
+        lines.seek(0)
+        reader = csv.reader(lines, delimiter=separator)
+        head = [name.strip() for name in next(reader, [])]
         if options.names_only:
             columns = [dict.fromkeys(_KEYS, "") | {"name": name} for name in head]
         elif {*_KEYS[:2]} <= {*head}:
@@ -77,6 +81,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         with options.output.open("x", encoding="utf-8") as file:
             file.write(text)
+        n_open = text.count("TODO") - _HEAD.count("TODO")
+        print(f"Written: {options.output}, with {n_open} places marked TODO to fill in")
     return 0
 
 
