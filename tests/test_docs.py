@@ -257,7 +257,7 @@ NOT_RUN = {
     'python -m pip install ".[test]" && python -m pytest -n auto': "it runs the tests",
     "python -m pip install .": "installs",
     "python -m pip install .\npython -m skparisk demo": "installs; see test_demo.py",
-    '$ python -m pip install "skparisk[cli]"': "installs",
+    '$ python -m pip install ".[cli]"': "installs",
     "mech <- DPMechLaplace(": "R, of another package",
     "--attack simulated.csv": "options of a command; test_command_line.py runs some",
     "skparisk/\n": "a tree of folders",
