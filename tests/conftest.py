@@ -9,6 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Figures without windows, for which there may be no display. Of the examples as well,
+# that leave some open: to change it later, while one is, is an error of matplotlib 3.9.
+os.environ["MPLBACKEND"] = "Agg"
+
 # No limits of time, which a busy machine exceeds.
 settings.register_profile(
     "repeatable",

@@ -22,8 +22,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 @pytest.fixture(autouse=True)
-def _without_windows():
-    plt.switch_backend("Agg")
+def _close_figures():
     yield
     plt.close("all")
 

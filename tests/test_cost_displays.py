@@ -15,8 +15,7 @@ from skparisk.exceptions import HeuristicGuaranteeWarning
 
 
 @pytest.fixture(autouse=True)
-def _without_windows():
-    plt.switch_backend("Agg")
+def _close_figures():
     yield
     plt.close("all")
 

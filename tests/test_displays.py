@@ -28,8 +28,7 @@ TIED = [3.0, 0.0, 2.0, 2.0, 5.0, 0.0, 2.0, 40.0]
 
 
 @pytest.fixture(autouse=True)
-def _without_windows():
-    plt.switch_backend("Agg")
+def _close_figures():
     yield
     plt.close("all")
 

@@ -292,8 +292,7 @@ def test_a_complex_number_does_not_change_what_others_are(value):
     others = pd.DataFrame({"age": [20.0, 40.0, 60.0] * 5, "wage": range(15)})
     asked = {"counts": "age", "means": {"wage": ()}, "relation": "add-remove"}
     alone = plain(others, **asked)
-    row = pd.DataFrame({"age": [value], "wage": [value]})
-    mixed = pd.concat([others, row], ignore_index=True)
+    mixed = pd.DataFrame({name: [*others[name], value] for name in others})
     assert mixed.age.dtype.kind == "c"
     for frame in (mixed, mixed.astype(object)):
         moved = plain(frame, **asked).released_ - alone.released_
