@@ -58,11 +58,8 @@ def load(name):
 
 def scores(name):
     """Return medians of accuracies over the splits, with public records."""
-    X, y = load(name)
     found = {}
-    for seed in range(N_SPLITS):
-        rows = np.random.default_rng(seed).permutation(len(y))
-        public, private, test = np.array_split(rows, 3)
+    for seed, X, y, (public, private, test) in splits(name):
         forest = clone(FOREST).set_params(random_state=seed)
         table = {"X_reference": X[public], "y_reference": y[public]}
         models = {
@@ -79,20 +76,30 @@ def scores(name):
     return {kind: float(np.median(values)) for kind, values in found.items()}
 
 
-def scores_of_schema(name):
-    """Return means of accuracies over the splits, and draws, without public records."""
+def splits(name):
+    """Yield a seed, records and labels, and which are public, private and for tests."""
     X, y = load(name)
-    ranges = list(zip(X.min(axis=0), X.max(axis=0), strict=True))
-    schema = SchemaReference(ranges, target=[0, 1])
-    found = {}
     for seed in range(N_SPLITS):
         rows = np.random.default_rng(seed).permutation(len(y))
-        _, private, test = np.array_split(rows, 3)
+        yield seed, X, y, np.array_split(rows, 3)
+
+
+def schema_of(X):
+    """Return the ranges of all records, and nothing else of them."""
+    return SchemaReference(
+        list(zip(X.min(axis=0), X.max(axis=0), strict=True)), target=[0, 1]
+    )
+
+
+def scores_of_schema(name):
+    """Return means of accuracies over the splits, and draws, without public records."""
+    found = {}
+    for seed, X, y, (_, private, test) in splits(name):
         for draw in range(N_DRAWS):
             forest = clone(FOREST).set_params(random_state=100 * draw + seed)
             for kind, sensitivity in (("pairs", BOTH), ("bound", "bound")):
                 model = PrivateEstimator(forest, sensitivity=sensitivity)
-                model.fit(X[private], y[private], X_reference=schema)
+                model.fit(X[private], y[private], X_reference=schema_of(X))
                 found.setdefault(kind, []).append(model.score(X[test], y[test]))
     return {kind: float(np.mean(values)) for kind, values in found.items()}
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from forests import N_SPLITS, load
+from forests import schema_of, splits
 from sklearn.naive_bayes import GaussianNB
 
-from skparisk import PrivateEstimator, SchemaReference
+from skparisk import PrivateEstimator
 
 # Medians of diffprivlib's, in its own environment, on the same splits.
 THEIRS = {
@@ -31,18 +31,13 @@ LOSS = {"breast cancer": 0.0, "fair": 0.01}
 
 def scores(name, epsilons):
     """Return medians of accuracies over the splits, and without noise."""
-    X, y = load(name)
-    ranges = list(zip(X.min(axis=0), X.max(axis=0), strict=True))
-    schema = SchemaReference(ranges, target=[0, 1])
     found = {}
-    for seed in range(N_SPLITS):
-        rows = np.random.default_rng(seed).permutation(len(y))
-        _, private, test = np.array_split(rows, 3)
+    for seed, X, y, (_, private, test) in splits(name):
         for epsilon in (*epsilons, np.inf):
             model = PrivateEstimator(
                 GaussianNB(), epsilon=epsilon, sensitivity="bound", random_state=seed
             )
-            model.fit(X[private], y[private], X_reference=schema)
+            model.fit(X[private], y[private], X_reference=schema_of(X))
             found.setdefault(epsilon, []).append(model.score(X[test], y[test]))
     return {epsilon: float(np.median(values)) for epsilon, values in found.items()}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,6 +26,7 @@ from skparisk.queries._state import Numbers
 from skparisk.queries._together import Floats
 from skparisk.reference import Reference, SchemaReference
 from skparisk.reference._records import n_rows
+from skparisk.wrappers._from_sums import SumsTemplate, find_kind
 from skparisk.wrappers._leaf_values import below, class_shares, target_means, votes
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
@@ -68,18 +68,8 @@ _UNWEIGHTED = ("class_weight", "monotonic_cst")
 
 
 def find_trees(estimator: Any) -> Any:
-    """Return a tree or forest: the estimator itself, or the end of a pipeline.
-
-    None, where there is none of exactly a known class.
-    """
-    if isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
-    kind = type(estimator)
-    for package, names in _KINDS.items():
-        known = getattr(sys.modules.get(package), kind.__qualname__, None)
-        if kind.__qualname__ in names and known is kind:
-            return estimator
-    return None
+    """Return a tree or forest, as `find_kind` does."""
+    return find_kind(estimator, _KINDS)
 
 
 def make_leaf_query(
@@ -135,12 +125,12 @@ def make_leaf_query(
     supervised = (_SPLITS,) if public.is_resampled and not guessed else ()
     template = LeafTemplate(
         fitted,
-        leaves,
         addend,
+        n_records,
+        leaves=leaves,
         in_nodes=tuple(known),
         in_cells=known_in_cells,
         share=0.0 if guessed else share,
-        n_records=n_records,
         squares=(addend(y) ** 2).sum(axis=0),
         public_steps=PublicSteps((*names, _SPLITS), supervised),
     )
@@ -148,19 +138,15 @@ def make_leaf_query(
 
 
 @dataclass(frozen=True, eq=False)
-class LeafTemplate:
+class LeafTemplate(SumsTemplate):
     """A fit to public records, whose trees are given leaf values from released sums.
+
+    Its splits, importances and numbers of records are of public records.
 
     Parameters
     ----------
-    fitted : estimator
-        Its splits, importances and numbers of records are of public records.
-
     leaves : Leaves
         The cells that sums were released of.
-
-    addend : ClassAddend, MarginAddend or TargetAddend
-        What was summed.
 
     in_nodes : sequence of ndarray of shape (n_nodes, n_columns)
         The same sums of public records, for each node of each tree; for margins counts
@@ -173,44 +159,24 @@ class LeafTemplate:
         Private records for each public one; 0 if targets of the latter are simulated,
         and mean nothing.
 
-    n_records : int
-        Private records.
-
     squares : ndarray of shape (n_columns,)
         Sums of squares of what public records add.
-
-    public_steps : PublicSteps
-        What was fitted on the reference.
     """
 
-    fitted: Any
-    leaves: Leaves
     addend: Addend
+    leaves: Leaves
     in_nodes: tuple[Floats, ...]
     in_cells: Floats
     share: float
-    n_records: int
     squares: Floats
-    public_steps: PublicSteps
-
-    @property
-    def needs(self) -> Mapping[str, tuple[str, ...]]:
-        """Nothing: all methods follow from splits and leaf values."""
-        return {}
-
-    def check_serves(self, method: str) -> None:
-        """Do nothing, for the same reason."""
 
     @property
     def places(self) -> tuple[str, ...]:
         """Where leaf values are."""
-        start = ""
-        if isinstance(self.fitted, Pipeline):
-            start = f"steps.{self.fitted.steps[-1][0]}."
         if hasattr(self.leaves.trees, "tree_"):
-            return (f"{start}tree_.value",)
+            return (self._inside("tree_.value"),)
         return tuple(
-            f"{start}estimators_.{tree}.tree_.value"
+            self._inside(f"estimators_.{tree}.tree_.value")
             for tree in range(self.leaves.n_trees)
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,8 +19,8 @@ from skparisk.queries._row_wise import answer_each
 from skparisk.queries._state import Numbers
 from skparisk.queries._together import Floats
 from skparisk.wrappers._forests import find_target_addend
+from skparisk.wrappers._from_sums import SumsTemplate
 from skparisk.wrappers._public_records import PublicRecords
-from skparisk.wrappers._public_steps import PublicSteps
 
 __all__ = ["BinCells", "is_isotonic", "make_isotonic_query"]
 
@@ -38,16 +37,7 @@ def is_isotonic(estimator: Any) -> bool:
 
 @dataclass(frozen=True)
 class BinCells:
-    """Bins of one width between two ends; what is beyond is in the first or the last.
-
-    Parameters
-    ----------
-    low, high : float
-        The ends.
-
-    n_cells : int
-        Bins.
-    """
+    """Bins of one width; what is beyond the ends is in the first or the last."""
 
     low: float
     high: float
@@ -98,46 +88,22 @@ def make_isotonic_query(
     n_bins = max(_FEWEST_BINS, math.ceil(fine))
     cells = BinCells(float(np.min(ends)), float(np.max(ends)), n_bins)
     addend = find_target_addend(y, public.reference, public.n_records)
-    template = IsotonicTemplate(clone(estimator), cells, addend, public.n_records)
+    template = IsotonicTemplate(clone(estimator), addend, public.n_records, cells)
     return replace(LeafQuery(cells, addend, estimator), template=template)
 
 
 @dataclass(frozen=True, eq=False)
-class IsotonicTemplate:
-    """What is public of an isotonic regression; the rest follows from released sums.
+class IsotonicTemplate(SumsTemplate):
+    """What is public of an isotonic regression, which is not fitted: bounds alone.
 
     Parameters
     ----------
-    model : IsotonicRegression
-        Not fitted.
-
     cells : BinCells
         Where records were counted.
-
-    addend : TargetAddend
-        What was summed.
-
-    n_records : int
-        Private records.
     """
 
-    model: Any
-    cells: BinCells
     addend: TargetAddend
-    n_records: int
-
-    @property
-    def needs(self) -> Mapping[str, tuple[str, ...]]:
-        """Nothing: all methods follow from the sums."""
-        return {}
-
-    def check_serves(self, method: str) -> None:
-        """Do nothing, for the same reason."""
-
-    @property
-    def public_steps(self) -> PublicSteps:
-        """None: bounds alone are public."""
-        return PublicSteps()
+    cells: BinCells
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -156,29 +122,18 @@ class IsotonicTemplate:
         ends = [0, *range(len(counts)), -1]
         weights = counts[ends]
         weights[[0, -1]] = _LITTLE * counts.min()
-        return clone(self.model).fit(points, values[ends], sample_weight=weights)
+        return clone(self.fitted).fit(points, values[ends], sample_weight=weights)
 
 
 def merged_bins(
     counts: Floats, totals: Floats, centers: Floats, fewest: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return counts, sums and places of bins that have more than so many records.
+    """Return counts, sums and places of bins that have more than so many records, >= 0.
 
     From the first to the last, each is joined with those before that have fewer. What
     is left over at the end is left out; if nothing has as many, all bins are one.
-
-    Parameters
-    ----------
-    counts, totals, centers : ndarray of shape (n_cells,)
-        Noisy counts and sums, and the middles of bins.
-
-    fewest : float
-        >= 0.
-
-    Returns
-    -------
-    counts, totals, places : ndarray of shape (n_merged,)
-        Places are middles, weighted by positive counts.
+    Counts and sums are noisy; places are the middles of bins, weighted by positive
+    counts.
     """
     positive = np.maximum(counts, 0.0)
     columns = np.column_stack([counts, totals, positive * centers, positive])

@@ -23,22 +23,11 @@ def class_shares(
 ) -> Floats:
     """Return the share of each class in each cell, (n_cells, n_classes).
 
-    Parameters
-    ----------
-    sums : ndarray of shape (n_cells, n_classes)
-        What was released: counts, with noise.
-
-    deviation : ndarray of shape (n_cells, n_classes)
-        Standard deviations of the noise. All 0: shares are those of the counts.
-
-    public : ndarray of shape (n_cells, n_classes)
-        Counts of public records; all 0 if their labels mean nothing.
-
-    expected : ndarray of shape (n_cells,)
-        How many private records are expected there, by public numbers.
-
-    n_trees : int
-        Trees that vote: as much less does the noise of one matter.
+    Of counts that were released with noise of these standard deviations (all 0: shares
+    are those of the counts), and those of `public` records, all 0 if their labels mean
+    nothing; each of the same shape. `expected` tells how many private records there are
+    in a cell, by public numbers. With as many trees that vote as much less does the
+    noise of one matter.
     """
     if not deviation.any():
         total = sums.sum(axis=1, keepdims=True)
@@ -74,19 +63,8 @@ def target_means(
 ) -> Floats:
     """Return the mean of each target in each cell, (n_cells, n_targets).
 
-    Parameters
-    ----------
-    sums, deviation, public : ndarray of shape (n_cells, 1 + n_targets)
-        As for `class_shares`: counts, and sums of targets.
-
-    expected, n_trees
-        As for `class_shares`.
-
-    variance : ndarray of shape (n_targets,)
-        That of public targets within cells.
-
-    n_records : int
-        Private records.
+    Of counts and sums of targets, (n_cells, 1 + n_targets), and else as `class_shares`.
+    `variance` is that of public targets within cells, and `n_records` are private.
     """
     count, totals = sums[:, :1], sums[:, 1:]
     known = bool(public.any())
@@ -112,16 +90,8 @@ def target_means(
 def below(values: Floats, counts: Floats, own: Floats) -> Floats:
     """Return the values of leaves below cells, in favor of what is public there.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_leaves, n_values)
-        Those of their cells.
-
-    counts : ndarray of shape (n_leaves,)
-        Public records in the leaves.
-
-    own : ndarray of shape (n_leaves, n_values)
-        Values of these.
+    `values` are those of their cells, and `own` those of as many public records in the
+    leaves as `counts` says.
     """
     weight = counts[:, None]
     return np.asarray((weight * own + _FROM_ABOVE * values) / (weight + _FROM_ABOVE))

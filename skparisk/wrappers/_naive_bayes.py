@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,33 +24,29 @@ from skparisk.queries._row_wise import transform_each
 from skparisk.queries._state import Numbers
 from skparisk.queries._together import Floats
 from skparisk.reference._records import Records, frame_like, is_frame
+from skparisk.wrappers._from_sums import SumsTemplate, find_kind
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 
 __all__ = ["find_naive_bayes", "make_bayes_query"]
 
-_KINDS = (
-    "BernoulliNB",
-    "CategoricalNB",
-    "ComplementNB",
-    "GaussianNB",
-    "MultinomialNB",
-)
+_KINDS = {
+    "sklearn.naive_bayes": (
+        "BernoulliNB",
+        "CategoricalNB",
+        "ComplementNB",
+        "GaussianNB",
+        "MultinomialNB",
+    )
+}
 # Variance of what is uniform in [-1, 1]: how far means may be from what is typical,
 # squared. Those of classes are a quarter of it from that of all.
 _OF_ALL, _BETWEEN_CLASSES = 1 / 3, 1 / 12
 
 
 def find_naive_bayes(estimator: Any) -> Any:
-    """Return a naive Bayes classifier: the estimator, or the end of a pipeline.
-
-    None, where there is none of exactly a known class.
-    """
-    if isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
-    kind = type(estimator)
-    known = getattr(sys.modules.get("sklearn.naive_bayes"), kind.__qualname__, None)
-    return estimator if kind.__qualname__ in _KINDS and known is kind else None
+    """Return a naive Bayes classifier, as `find_kind` does."""
+    return find_kind(estimator, _KINDS)
 
 
 def make_bayes_query(
@@ -86,54 +80,31 @@ def make_bayes_query(
     template = BayesTemplate(
         fitted,
         addend,
-        seen if is_frame(seen) else None,
-        labels.labels,
         public.n_records,
-        PublicSteps(tuple(name for name, _ in steps)),
+        frame=seen if is_frame(seen) else None,
+        labels=labels.labels,
+        public_steps=PublicSteps(tuple(name for name, _ in steps)),
     )
     query = ClassSumsQuery(ClassCells(labels.numbers), addend, estimator, labels.labels)
     return replace(query, template=template)
 
 
 @dataclass(frozen=True, eq=False)
-class BayesTemplate:
-    """What is public of a naive Bayes classifier; the rest follows from released sums.
+class BayesTemplate(SumsTemplate):
+    """What is public of a naive Bayes classifier, of which steps before it are served.
 
     Parameters
     ----------
-    fitted : estimator
-        A fit to public records, of which the steps before the classifier are served.
-
-    addend : FeatureAddend
-        What was summed.
-
     frame : data frame or None
         Public records as the classifier sees them, if these are frames.
 
     labels : ndarray of shape (n_classes,)
         Of the classes.
-
-    n_records : int
-        Private records.
-
-    public_steps : PublicSteps
-        What was fitted on the reference.
     """
 
-    fitted: Any
     addend: FeatureAddend
     frame: Records | None
     labels: NDArray[Any]
-    n_records: int
-    public_steps: PublicSteps
-
-    @property
-    def needs(self) -> Mapping[str, tuple[str, ...]]:
-        """Nothing: all methods follow from the sums."""
-        return {}
-
-    def check_serves(self, method: str) -> None:
-        """Do nothing, for the same reason."""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -141,10 +112,7 @@ class BayesTemplate:
         names = ["feature_log_prob_", "class_log_prior_"]
         if self.addend.squared:
             names = ["theta_", "var_", "class_prior_"]
-        start = ""
-        if isinstance(self.fitted, Pipeline):
-            start = f"steps.{self.fitted.steps[-1][0]}."
-        return tuple(f"{start}{name}" for name in names)
+        return tuple(map(self._inside, names))
 
     def serve(self, released: Numbers, deviations: Numbers) -> Any:
         """Return scikit-learn's own fit to weighted records that have these sums."""
@@ -212,26 +180,11 @@ def shrunk_means(
     """Return counts of classes, means of what features add, and their errors.
 
     Means of a class are moved to those of all records, by what noise left of them; and
-    these to what is typical.
-
-    Parameters
-    ----------
-    sums, deviations : ndarray of shape (n_classes, 1 + n_numbers)
-        What was released, with standard deviations of the noise: counts come first.
-
-    n_records : int
-        Of all classes, public.
-
-    typical : ndarray of shape (n_numbers,)
-        Means of which nothing is known.
-
-    Returns
-    -------
-    counts : ndarray of shape (n_classes,)
-        At least 1, and about `n_records` together; nearly equal if noise is large.
-
-    means, errors : ndarray of shape (n_classes, n_numbers)
-        In [-1, 1]; and the standard deviations that noise leaves in them.
+    these to what is `typical`, where nothing is known. Of sums, and the standard
+    deviations of their noise, of shape (n_classes, 1 + n_numbers), counts come first.
+    Those that are returned are at least 1, and about `n_records` together, which is
+    public; nearly equal if noise is large. Means are in [-1, 1], and errors the
+    standard deviations that noise leaves in them, both of shape (n_classes, n_numbers).
     """
     even = n_records / len(sums)
     known = _OF_ALL * even**2 / (_OF_ALL * even**2 + deviations[:, 0] ** 2)

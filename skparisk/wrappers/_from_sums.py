@@ -1,0 +1,67 @@
+"""Estimators that follow from released sums: which they are, and what serves them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+from sklearn.pipeline import Pipeline
+
+from skparisk.wrappers._public_steps import PublicSteps
+
+__all__ = ["SumsTemplate", "find_kind"]
+
+
+def find_kind(estimator: Any, kinds: Mapping[str, Collection[str]]) -> Any:
+    """Return an estimator of exactly a known class: itself, or the end of a pipeline.
+
+    None, where there is none. Classes are given by the package they are imported from.
+    """
+    if isinstance(estimator, Pipeline):
+        estimator = estimator.steps[-1][1]
+    kind = type(estimator)
+    for package, names in kinds.items():
+        known = getattr(sys.modules.get(package), kind.__qualname__, None)
+        if kind.__qualname__ in names and known is kind:
+            return estimator
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class SumsTemplate:
+    """What is public of an estimator; all its methods follow from released sums.
+
+    Parameters
+    ----------
+    fitted : estimator
+        With what is of public records.
+
+    addend : Addend
+        What was summed.
+
+    n_records : int
+        Private records.
+
+    public_steps : PublicSteps
+        What was fitted on the reference.
+    """
+
+    # What methods would need besides: nothing.
+    needs: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+
+    fitted: Any
+    addend: Any
+    n_records: int
+    public_steps: PublicSteps = field(default=PublicSteps(), kw_only=True)
+
+    def check_serves(self, method: str) -> None:
+        """Do nothing: each method is served."""
+
+    def _inside(self, name: str) -> str:
+        """Return where an attribute is, of a fit that may be a pipeline's last step."""
+        if isinstance(self.fitted, Pipeline):
+            return f"steps.{self.fitted.steps[-1][0]}.{name}"
+        return name
