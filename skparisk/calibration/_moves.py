@@ -24,13 +24,8 @@ _SLACK = 1 + 2.0**-30
 class LargestMove:
     """The most that two answers on neighboring databases of a domain are apart.
 
-    Parameters
-    ----------
-    outputs : ndarray of shape (n_outputs,)
-        For each output by itself.
-
-    l2, l1 : float
-        For the norms of all; an l1 that is infinite is not known.
+    For each output by itself, and for the norms of all; an l1 that is infinite is not
+    known.
     """
 
     outputs: NDArray[np.float64]

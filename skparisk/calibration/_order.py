@@ -53,44 +53,13 @@ def order_statistic(
     gamma: float,
     n_still: int,
 ) -> float:
-    """Return the K-th smallest critical scale.
+    """Return the K-th smallest critical scale, finite and above 0.
 
-    Parameters
-    ----------
-    scales : ndarray of shape (n_scales,)
-        Critical scales in ascending order, as many for each pair.
+    `scales` are in ascending order, as many for each pair, and `index` is the K among
+    them that `rule` chose for the risk `gamma`; of pairs, `n_still` do not differ by
+    more than rounding. If noise for one of these is all that `gamma` asks for, it asks
+    for none: a CalibrationError, as where the pairs cannot certify `gamma`.
 
-    index : int
-        K, in 1, ..., n_scales: what `rule` chose for `gamma`.
-
-    rule : Rule
-        What certifies other risks, for the message of an error.
-
-    n_databases : int
-        Sampled databases, each with as many scales.
-
-    n_pairs : int
-        Sampled pairs.
-
-    gamma : float
-        Risk that is asked for, in (0, 1).
-
-    n_still : int
-        Pairs that do not differ by more than rounding. If noise for one of these is
-        all that `gamma` asks for, it asks for none.
-
-    Returns
-    -------
-    scale : float
-        Finite and above 0.
-
-    Raises
-    ------
-    CalibrationError
-        If the pairs cannot certify `gamma`, or it needs no noise at all.
-
-    Notes
-    -----
     **Guarantee** (:ref:`thm-order-statistic`, :ref:`thm-groups`): as `rule` says.
     """
     scale = float(scales[index - 1])
@@ -152,46 +121,16 @@ def control_risk(
 ) -> tuple[float, float]:
     """Return the least scale at which the average risk of the pairs is controlled.
 
-    Parameters
-    ----------
-    risks : callable
-        What each sampled pair counts at a scale, such as its exact risk: in [0, 1], and
-        never more at a larger scale.
+    And the scale that all pairs, and the fresh one, would allow: anything else is read
+    there, as the scale itself depends on the same sample. 0 if that is none.
 
-    distances : ndarray of shape (n_pairs,)
-        Distances of the answers of each pair; infinite without an answer.
+    `risks` tells what each pair counts at a scale: in [0, 1], and never more at a
+    larger scale. Its average is kept at `gamma`, in (0, 1), which errors call `name`,
+    and of which they say that `asked`, or more, was asked for. `distances` are infinite
+    without an answer; `n_still` of these pairs do not differ by more than rounding. A
+    database counts the mean of its `n_neighbors` pairs. A CalibrationError if the pairs
+    cannot certify `gamma`, or it needs no noise at all.
 
-    gamma : float
-        Average that is kept, in (0, 1).
-
-    n_still : int, default=0
-        Pairs that do not differ by more than rounding.
-
-    n_neighbors : int, default=1
-        Pairs of each database, whose mean is what it counts.
-
-    name : str, default="gamma"
-        What it is called, for the message of an error.
-
-    asked : float, default=None
-        What errors name as the average that was asked for: `gamma`, or more.
-
-    Returns
-    -------
-    scale : float
-        Finite and above 0.
-
-    below : float
-        The scale that all pairs, and the fresh one, would allow: anything else is read
-        there, as the scale itself depends on the same sample. 0 if that is none.
-
-    Raises
-    ------
-    CalibrationError
-        If the pairs cannot certify `gamma`, or it needs no noise at all.
-
-    Notes
-    -----
     **Guarantee** (:ref:`thm-gaussian`, :ref:`thm-advantage`, :ref:`thm-groups`). The
     least scale with ``(sum of means + 1)/(n_databases + 1) <= gamma``: over a fresh
     pair, its noise and the sampled pairs, the risk is at most gamma. Conformal risk

@@ -403,27 +403,9 @@ def as_certificate(release: Any) -> Certificate:
 
 
 def as_certificates(releases: Iterable[Any]) -> list[Certificate]:
-    """Return what each release of a list guarantees.
+    """Return what each release of a list guarantees, as :func:`as_certificate` does.
 
-    Parameters
-    ----------
-    releases : iterable of object with `as_certificate`, float or tuple of float
-        Each as for :func:`as_certificate`.
-
-    Returns
-    -------
-    certificates : list of Certificate
-
-    Raises
-    ------
-    ValueError
-        If it is no list of releases, such as a single tuple of numbers.
-
-    Examples
-    --------
-    >>> from skparisk.certificate._certificate import as_certificates
-    >>> [release.epsilon for release in as_certificates([0.5, (1.0, 1e-6)])]
-    [0.5, 1.0]
+    A ValueError if it is no list of releases, such as a single tuple of numbers.
     """
     if isinstance(releases, str | Mapping) or not isinstance(releases, Iterable):
         raise ValueError(f"releases must be a list of releases, got {releases!r}.")

@@ -27,16 +27,8 @@ _LEARNED = (
 class Learning:
     """What a reference was learned with, from records that are not released about.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        What it was learned with: a level above 0 and finite, and a delta in [0, 1).
-
-    n_records : int
-        Records that it was learned from.
-
-    rests_on : tuple of str
-        What the guarantee of the learning rests on.
+    Its level is above 0 and finite, its delta in [0, 1). It `rests_on` sentences, as
+    the guarantee of the learning does.
     """
 
     epsilon: float

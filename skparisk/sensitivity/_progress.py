@@ -27,18 +27,8 @@ class Watched(NamedTuple):
 class Progress:
     """Says how many pairs are done, how fast, how long the others will take.
 
-    With tqdm where it is installed, else by lines on the standard error stream.
-
-    Parameters
-    ----------
-    n_pairs : int
-        Pairs in all.
-
-    shown : bool
-        Whether anything is.
-
-    watched : Watched, default=None
-        The quantile that is shown as well. None: nothing is shown of the answers.
+    With tqdm where it is installed, else by lines on the standard error stream; nothing
+    if it is not `shown`. Of the answers only the quantile that is `watched` is shown.
     """
 
     def __init__(

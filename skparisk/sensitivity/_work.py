@@ -57,37 +57,18 @@ class Answered(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """All that a worker has to know beside the parts that it answers.
-
-    Parameters
-    ----------
-    query : Query
-        What is asked.
-
-    source : RecordSource
-        Where records come from.
-
-    n_records, n_drawn, n_neighbors : int
-        Records of a database, those that are drawn of it, and how many neighbors it
-        has.
-
-    schema : Schema
-        Columns that the records must have.
-
-    form : {"given", "array", "numbers"}
-        How the query is given them.
-
-    private : bool
-        Whether nothing that is seen here may be shown.
-    """
+    """All that a worker has to know beside the parts that it answers."""
 
     query: Query
     source: RecordSource
+    # Records of a database, those that are drawn of it, and how many neighbors it has.
     n_records: int
     n_drawn: int
     n_neighbors: int
+    # Columns that the records must have, and how the query is given them.
     schema: Schema
     form: Form
+    # Whether nothing that is seen here may be shown.
     private: bool
 
     def answer(self, parts: Iterable[Part]) -> list[Answered]:
@@ -124,21 +105,7 @@ class Work:
 
 
 class Desk:
-    """Where parts are answered: it holds the last block, and what its pool needs.
-
-    Parameters
-    ----------
-    work : Work
-        What is to be done.
-
-    Attributes
-    ----------
-    preparing, drawing : float
-        Seconds that the last pool and the last block took.
-
-    answering : float
-        Seconds that a database took, with its neighbors, of the last part.
-    """
+    """Where parts are answered: it holds the last block, and what its pool needs."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -146,6 +113,8 @@ class Desk:
         self._pool: RecordPool | None = None
         self._pairs: NeighborPairs
         self._evaluate: Differences
+        # Seconds that the last pool and the last block took, and that each database
+        # of the last part took, with its neighbors.
         self.preparing = self.drawing = self.answering = 0.0
 
     @property
