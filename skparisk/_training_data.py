@@ -37,41 +37,23 @@ SensitivitySource: TypeAlias = SensitivitySampler | KnownSensitivity | str
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """What `fit` was given, checked, and what is known about its reference.
+    """What `fit` was given, checked, and what is known about its reference."""
 
-    Parameters
-    ----------
-    X : array-like
-        Private records, which may have names of columns.
-
-    features : ndarray, sparse matrix or data frame
-        The same, as they are kept: numbers where the estimator wants these.
-
-    targets : ndarray or None
-        Their targets.
-
-    table : Reference or None
-        The reference that `fit` was given.
-
-    reference_is_private : bool
-        Whether pairs come from the private records, or from a table that has records
-        in common with them.
-
-    charged : Certificate or None
-        What ledgers were charged for the release beforehand, as the reference was
-        learned from other records; None: nothing yet.
-
-    draw : SecretDraw or None
-        Who of them is used, if that was drawn in secret. Pairs are then swaps, and the
-        table is only for what is public: classes and structure.
-    """
-
+    # Private records, which may have names of columns.
     X: Any
+    # The same, as they are kept: numbers where the estimator wants these.
     features: Records
     targets: NDArray[Any] | None
+    # The reference that `fit` was given.
     table: Reference | None
+    # Whether pairs come from the private records, or from a table that has records in
+    # common with them.
     reference_is_private: bool
+    # Who of them is used, if that was drawn in secret. Pairs are then swaps, and the
+    # table is only for what is public: classes and structure.
     draw: SecretDraw | None = None
+    # What ledgers were charged for the release beforehand, as the reference was learned
+    # from other records; None: nothing yet.
     charged: Certificate | None = None
 
     @property

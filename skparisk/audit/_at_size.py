@@ -58,18 +58,10 @@ _ONE_REFERENCE = (
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """A sampler that is fitted for databases of some size, and its private estimator.
-
-    Parameters
-    ----------
-    sampler : SensitivitySampler
-        Fitted.
-
-    classes : PublicClasses or None
-        The labels of a classifier.
-    """
+    """A sampler that was fitted for databases of some size, and an estimator."""
 
     sampler: SensitivitySampler
+    # The labels, if that is a classifier.
     classes: PublicClasses | None
 
     @property
@@ -94,26 +86,15 @@ class Calibrated:
 
 @dataclass(frozen=True, eq=False)
 class Audited:
-    """What an audit is about: a sampler or a private estimator, and its reference.
+    """What an audit is about: a sampler or a private estimator, and its reference."""
 
-    Parameters
-    ----------
-    model : SensitivitySampler or private estimator
-        As it was given; fitted or not.
-
-    sampler : SensitivitySampler
-        How its pairs are sampled: not fitted.
-
-    reference : Reference
-        Where they come from.
-
-    given : dict
-        The reference for `fit`, where an estimator takes it there.
-    """
-
+    # As it was given; fitted or not.
     model: Any
+    # How its pairs are sampled: not fitted.
     sampler: SensitivitySampler
+    # Where they come from.
     reference: Reference
+    # The reference for `fit`, where an estimator takes it there.
     given: dict[str, Any]
 
     @classmethod

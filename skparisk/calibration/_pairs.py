@@ -27,34 +27,19 @@ CHUNK = 2**19
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """How pairs were drawn, so that more of them can be.
+    """How pairs were drawn, so that more of them can be."""
 
-    Parameters
-    ----------
-    entropy : bytes
-        What the pairs follow from.
-
-    n_whole : int
-        Pairs of whole blocks, with which more pairs begin.
-
-    rounding : ndarray of shape (n_outputs,)
-        That of these pairs alone.
-
-    failure : str or None
-        That of these pairs alone.
-
-    reference : str or None
-        By what the reference is known again, if it is.
-
-    kept : Path or None
-        Folder with all that a store has of the records of this reference.
-    """
-
+    # What the pairs follow from.
     entropy: bytes
+    # Pairs of whole blocks, with which more pairs begin.
     n_whole: int
+    # Shape (n_outputs,). That of these pairs alone.
     rounding: NDArray[np.float64]
+    # That of these pairs alone.
     failure: str | None
+    # By what the reference is known again, if it is.
     reference: str | None = None
+    # Folder with all that a store has of the records of this reference.
     kept: Path | None = None
 
 

@@ -23,31 +23,19 @@ class BoundedRidge:
     Both errors are those on a made-up population: features uniform in the ball, and
     targets of which they explain a half. Nothing private is looked at, so that which of
     the two is released tells nothing.
-
-    Parameters
-    ----------
-    n_records, n_features, n_targets : int
-        Of the data.
-
-    alpha : float or None
-        Penalty; None: 1.0 for coefficients, and that of the noise for moments.
-
-    epsilon : float
-        Privacy level.
-
-    x_norm : float
-        Largest l2 norm of a row.
-
-    y_bounds : pair of float
-        Lowest and highest target.
     """
 
+    # Of the data.
     n_records: int
     n_features: int
     n_targets: int
+    # Penalty; None: 1.0 for coefficients, and that of the noise for moments.
     alpha: float | None
+    # Privacy level.
     epsilon: float
+    # Largest l2 norm of a row.
     x_norm: float
+    # Lowest and highest target.
     y_bounds: tuple[float, float]
 
     @property

@@ -51,26 +51,18 @@ _SLACK = 1 + 2.0**-30
 class MatrixNoise:
     """Noise for the sums of records in a box, or in a ball, and of their products.
 
-    Parameters
-    ----------
-    n_features, n_targets : int
-        Columns, each in [-1, 1].
-
-    squared_radius : float
-        Largest squared l2 norm of the features of a record, > 0.
-
-    epsilon : float
-        Privacy level, > 0. Infinite: no noise.
-
     Notes
     -----
     **Guarantee** (:ref:`thm-matrix-noise`). epsilon-differential privacy, where one
     record is replaced.
     """
 
+    # Columns, each in [-1, 1].
     n_features: int
     n_targets: int
+    # Largest squared l2 norm of the features of a record, > 0.
     squared_radius: float
+    # Privacy level, > 0. Infinite: no noise.
     epsilon: float
 
     @property

@@ -21,26 +21,15 @@ _N_DRAWS = 64
 
 @dataclass(frozen=True, eq=False)
 class ReleasedSums:
-    """Noisy sums of columns and of products of columns, and the noise in them.
+    """Noisy sums of columns and of products of columns, and the noise in them."""
 
-    Parameters
-    ----------
-    sums : ndarray of shape (d * (d + 3) / 2,)
-        As :class:`~skparisk.queries.MomentsQuery` orders them.
-
-    noise_covariance : ndarray of shape (n_outputs, n_outputs)
-        Covariance of their noise.
-
-    n_records : int
-        Records that were summed.
-
-    center, scale : ndarray of shape (d,)
-        What columns were moved and divided by.
-    """
-
+    # Shape (d * (d + 3) / 2,). As :class:`~skparisk.queries.MomentsQuery` orders them.
     sums: Floats
+    # Shape (n_outputs, n_outputs). Covariance of their noise.
     noise_covariance: Floats
+    # Records that were summed.
     n_records: int
+    # Shape (d,). What columns were moved and divided by.
     center: Floats
     scale: Floats
 

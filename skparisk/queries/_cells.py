@@ -93,35 +93,20 @@ class Bins:
 
 @dataclass(frozen=True)
 class CellSums:
-    """One question: counts, and sums of some columns, for each cell.
+    """One question: counts, and sums of some columns, for each cell."""
 
-    Parameters
-    ----------
-    by : tuple of str
-        The columns whose cells are crossed. Empty: one cell with all records.
-
-    cells : tuple of Kinds or Bins
-        What they are divided into.
-
-    values : tuple of str, default=()
-        Columns that are summed.
-
-    ranges : tuple of Interval, default=()
-        What these are clipped to.
-
-    counted : bool, default=True
-        Whether records are counted: they need not be where there is one cell, and how
-        many there are is public.
-
-    weight : float, default=1.0
-        What the answer is multiplied by, of few bits.
-    """
-
+    # The columns whose cells are crossed. Empty: one cell with all records.
     by: tuple[str, ...]
+    # What they are divided into.
     cells: tuple[Kinds | Bins, ...]
+    # Columns that are summed.
     values: tuple[str, ...] = ()
+    # What these are clipped to.
     ranges: tuple[Interval, ...] = ()
+    # Whether records are counted: they need not be where there is one cell, and how
+    # many there are is public.
     counted: bool = True
+    # What the answer is multiplied by, of few bits.
     weight: float = 1.0
 
     @property

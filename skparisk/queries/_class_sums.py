@@ -49,36 +49,22 @@ class FeatureAddend:
     """The features: clipped, each in [-1, 1], and maybe their squares as well.
 
     First of all comes a count, in a weight of its own, as all means are divided by it.
-
-    Parameters
-    ----------
-    low, high : ndarray of shape (n_features,)
-        What features are clipped to, after the steps before.
-
-    n_records : int
-        Of a database: its sums are exact, whatever the order.
-
-    squared : bool, default=False
-        Whether 2 z² - 1 is added as well, for each feature z in [-1, 1].
-
-    most : float, default=None
-        What all features of a record add at most, in absolute values, where only a few
-        of them are not 0. None: 1 for each number.
-
-    before : estimator, default=None
-        The fitted steps that records go through before, each by itself. One that these
-        refuse adds 1 to its class, and nothing else.
-
-    recode : Binarizer or OneHotEncoder, default=None
-        What numbers go through then; `low` and `high` are of what comes out.
     """
 
+    # Shape (n_features,). What features are clipped to, after the steps before.
     low: Floats
     high: Floats
+    # Of a database: its sums are exact, whatever the order.
     n_records: int
+    # Whether 2 z² - 1 is added as well, for each feature z in [-1, 1].
     squared: bool = False
+    # What all features of a record add at most, in absolute values, where only a few of
+    # them are not 0. None: 1 for each number.
     most: float | None = None
+    # The fitted steps that records go through before, each by itself. One that these
+    # refuse adds 1 to its class, and nothing else.
     before: Any = None
+    # What numbers go through then; `low` and `high` are of what comes out.
     recode: Any = None
 
     @property

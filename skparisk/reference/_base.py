@@ -182,26 +182,16 @@ class Withheld:
     """What a certificate says of pairs that come from private records.
 
     They are not kept, nor is what the certificate has of them besides the noise.
-
-    Parameters
-    ----------
-    reference : str
-        Where they come from.
-
-    n_candidates : int or None
-        Of how many records it is protected which are used; None: these themselves are.
-
-    void_reasons, leaks : tuple of str
-        As those of a certificate.
-
-    origin : object or None
-        Known to who knows which records are used, and holds nothing.
     """
 
+    # Where they come from.
     reference: str = "resampled from private records"
+    # Of how many records it is protected which are used; None: these themselves are.
     n_candidates: int | None = None
+    # As those of a certificate.
     void_reasons: tuple[str, ...] = ()
     leaks: tuple[str, ...] = (PRIVATE_REFERENCE,)
+    # Known to who knows which records are used, and holds nothing.
     origin: object = None
 
 

@@ -39,26 +39,15 @@ _LEAST_SHARE = 0.05
 
 @dataclass(frozen=True, eq=False)
 class RecordSketch:
-    """The smallest hashes of the rows of a table, sorted: the same in any order.
+    """The smallest hashes of the rows of a table, sorted: the same in any order."""
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows of the table.
-
-    ordered : int
-        A hash of all rows in their order.
-
-    features : ndarray of uint64
-        Hashes of the features of a row.
-
-    records : ndarray of uint64 or None
-        Hashes of features and targets together, where there are targets.
-    """
-
+    # Rows of the table.
     n_rows: int
+    # A hash of all rows in their order.
     ordered: int
+    # Hashes of the features of a row.
     features: NDArray[np.uint64]
+    # Hashes of features and targets together, where there are targets.
     records: NDArray[np.uint64] | None = None
 
     @classmethod

@@ -29,26 +29,15 @@ _MOST_LISTED = 2048
 
 @dataclass(frozen=True, eq=False)
 class Spec:
-    """One column that is declared.
+    """One column that is declared."""
 
-    Parameters
-    ----------
-    draw : callable
-        ``(n_records, rng) -> values``, independent and alike.
-
-    domain : Interval, Categories or None
-        What is not None holds all that is drawn.
-
-    classes : ndarray or None
-        All values, where these are few enough to be listed.
-
-    dtype : object
-        Of a column of a frame. None: as it comes.
-    """
-
+    # ``(n_records, rng) -> values``, independent and alike.
     draw: Callable[[int, np.random.Generator], NDArray[Any]]
+    # What is not None holds all that is drawn.
     domain: Column
+    # All values, where these are few enough to be listed.
     classes: NDArray[Any] | None = None
+    # Of a column of a frame. None: as it comes.
     dtype: Any = None
 
     @classmethod

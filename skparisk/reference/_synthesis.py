@@ -94,22 +94,13 @@ def _sign_error(n_records: int, level: float, n_columns: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """A column as positions: in which bin a value is, and where in it.
+    """A column as positions: in which bin a value is, and where in it."""
 
-    Parameters
-    ----------
-    column : Interval or Categories
-        What it may hold: a bin for each category.
-
-    values : ndarray or None
-        All numbers that are in a range, in order. None: all in between as well.
-
-    n_bins : int
-        Bins of equal width for numbers.
-    """
-
+    # What it may hold: a bin for each category.
     column: Interval | Categories
+    # All numbers that are in a range, in order. None: all in between as well.
     values: NDArray[Any] | None
+    # Bins of equal width for numbers.
     n_bins: int
 
     @classmethod
@@ -167,22 +158,14 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class HistogramCopula:
-    """A law of columns: the histogram of each, and correlations of normal scores.
+    """A law of columns: the histogram of each, and correlations of normal scores."""
 
-    Parameters
-    ----------
-    axes : tuple of Axis
-        The columns.
-
-    shares : tuple of ndarray
-        For each of them, the shares of its bins.
-
-    factor : ndarray of shape (n_columns, n_columns)
-        With rows of length 1: normal scores are it times independent ones.
-    """
-
+    # The columns.
     axes: tuple[Axis, ...]
+    # For each of them, the shares of its bins.
     shares: tuple[_Floats, ...]
+    # Shape (n_columns, n_columns). With rows of length 1: normal scores are it times
+    # independent ones.
     factor: _Floats
 
     def sample(self, n_records: int, rng: np.random.Generator) -> list[NDArray[Any]]:

@@ -142,32 +142,20 @@ class LeafTemplate(SumsTemplate):
     """A fit to public records, whose trees are given leaf values from released sums.
 
     Its splits, importances and numbers of records are of public records.
-
-    Parameters
-    ----------
-    leaves : Leaves
-        The cells that sums were released of.
-
-    in_nodes : sequence of ndarray of shape (n_nodes, n_columns)
-        The same sums of public records, for each node of each tree; for margins counts
-        of both classes.
-
-    in_cells : ndarray of shape (n_cells, n_columns)
-        The same for each cell.
-
-    share : float
-        Private records for each public one; 0 if targets of the latter are simulated,
-        and mean nothing.
-
-    squares : ndarray of shape (n_columns,)
-        Sums of squares of what public records add.
     """
 
     addend: Addend
+    # The cells that sums were released of.
     leaves: Leaves
+    # Shape (n_nodes, n_columns). The same sums of public records, for each node of each
+    # tree; for margins counts of both classes.
     in_nodes: tuple[Floats, ...]
+    # Shape (n_cells, n_columns). The same for each cell.
     in_cells: Floats
+    # Private records for each public one; 0 if targets of the latter are simulated, and
+    # mean nothing.
     share: float
+    # Shape (n_columns,). Sums of squares of what public records add.
     squares: Floats
 
     @property

@@ -32,29 +32,18 @@ def find_kind(estimator: Any, kinds: Mapping[str, Collection[str]]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class SumsTemplate:
-    """What is public of an estimator; all its methods follow from released sums.
-
-    Parameters
-    ----------
-    fitted : estimator
-        With what is of public records.
-
-    addend : Addend
-        What was summed.
-
-    n_records : int
-        Private records.
-
-    public_steps : PublicSteps
-        What was fitted on the reference.
-    """
+    """What is public of an estimator; all its methods follow from released sums."""
 
     # What methods would need besides: nothing.
     needs: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 
+    # With what is of public records.
     fitted: Any
+    # What was summed.
     addend: Any
+    # Private records.
     n_records: int
+    # What was fitted on the reference.
     public_steps: PublicSteps = field(default=PublicSteps(), kw_only=True)
 
     def check_serves(self, method: str) -> None:

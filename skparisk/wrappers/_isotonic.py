@@ -94,15 +94,10 @@ def make_isotonic_query(
 
 @dataclass(frozen=True, eq=False)
 class IsotonicTemplate(SumsTemplate):
-    """What is public of an isotonic regression, which is not fitted: bounds alone.
-
-    Parameters
-    ----------
-    cells : BinCells
-        Where records were counted.
-    """
+    """What is public of an isotonic regression, which is not fitted: bounds alone."""
 
     addend: TargetAddend
+    # Where records were counted.
     cells: BinCells
 
     @property

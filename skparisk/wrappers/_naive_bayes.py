@@ -91,19 +91,12 @@ def make_bayes_query(
 
 @dataclass(frozen=True, eq=False)
 class BayesTemplate(SumsTemplate):
-    """What is public of a naive Bayes classifier, of which steps before it are served.
-
-    Parameters
-    ----------
-    frame : data frame or None
-        Public records as the classifier sees them, if these are frames.
-
-    labels : ndarray of shape (n_classes,)
-        Of the classes.
-    """
+    """What is public of a naive Bayes classifier; steps before it are served."""
 
     addend: FeatureAddend
+    # Public records as the classifier sees them, if these are frames.
     frame: Records | None
+    # Those of the classes, of shape (n_classes,).
     labels: NDArray[Any]
 
     @property

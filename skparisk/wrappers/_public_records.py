@@ -44,28 +44,17 @@ MOST_POINTS = 256
 
 @dataclass(frozen=True, eq=False)
 class PublicRecords:
-    """Several databases of more than one size, and all public records.
+    """Several databases of more than one size, and all public records."""
 
-    Parameters
-    ----------
-    databases : sequence of (X, y)
-        The first has as many records as the private one. Labels as estimators see them.
-        None, where the whole is all that is looked at.
-
-    whole : (X, y)
-        What structure is learned from, such as categories.
-
-    reference : Reference or None
-        Where they are from. None: they were made up, and only shapes may be taken from
-        them.
-
-    n_records : int
-        Records of a private database.
-    """
-
+    # The first has as many records as the private one. Labels as estimators see them.
+    # None, where the whole is all that is looked at.
     databases: Sequence[Database]
+    # What structure is learned from, such as categories.
     whole: Database
+    # Where they are from. None: they were made up, and only shapes may be taken from
+    # them.
     reference: Reference | None
+    # Records of a private database.
     n_records: int
 
     @property

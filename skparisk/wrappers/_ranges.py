@@ -50,23 +50,14 @@ _LEAST_NOISE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """Where released numbers can be.
+    """Where released numbers can be."""
 
-    Parameters
-    ----------
-    bounds : mapping of str to (ndarray, ndarray)
-        For arrays with a range: the least and the most that they can be, of shapes that
-        broadcast to theirs.
-
-    shares : tuple of str
-        Arrays whose last axis has shares of one.
-
-    means : tuple of str
-        Arrays whose last axis is the columns, and which are means of records.
-    """
-
+    # For arrays with a range: the least and the most that they can be, of shapes that
+    # broadcast to theirs.
     bounds: Mapping[str, _Bounds]
+    # Arrays whose last axis has shares of one.
     shares: tuple[str, ...] = ()
+    # Arrays whose last axis is the columns, and which are means of records.
     means: tuple[str, ...] = ()
 
     def clip(self, numbers: Numbers) -> Numbers:

@@ -29,26 +29,15 @@ _AT_POINTS = "release its {} at public points, with release={!r} and X_public=..
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """A fit to public or made-up records, into which released numbers are put.
+    """A fit to public or made-up records, into which released numbers are put."""
 
-    Parameters
-    ----------
-    fitted : estimator
-        Without what has an entry for each record; made-up numbers are NaN.
-
-    places : tuple of str
-        Where the released numbers go.
-
-    needs : mapping of str to tuple of str
-        For methods that cannot be served: places of numbers that they would take.
-
-    public_steps : PublicSteps
-        Names of steps that were fitted on the reference.
-    """
-
+    # Without what has an entry for each record; made-up numbers are NaN.
     fitted: Any
+    # Where the released numbers go.
     places: tuple[str, ...]
+    # For methods that cannot be served: places of numbers that they would take.
     needs: Mapping[str, tuple[str, ...]]
+    # Names of steps that were fitted on the reference.
     public_steps: PublicSteps
 
     @classmethod
