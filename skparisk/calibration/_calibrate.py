@@ -19,7 +19,6 @@ from skparisk.certificate import Certificate, DominatingLoss, Evidence
 from skparisk.certificate._claim import SEEDED
 from skparisk.exceptions import CalibrationError
 from skparisk.laws import Law
-from skparisk.laws._grid import GRID_SHARE
 from skparisk.laws._names import NORMS, is_ours
 from skparisk.laws._rows import row_norms
 from skparisk.mechanisms import (
@@ -273,8 +272,7 @@ def dominating_loss(
 ) -> DominatingLoss | None:
     """Return the law that the loss of all pairs outside the risk stays below, if any.
 
-    Where the noise has a fine grid, which then costs a share 2**-20 of the shift, and
-    of the level.
+    Where the noise has a fine grid.
     """
     if target.randomness == "both" or not law.composes(evidence.n_outputs):
         return None
@@ -284,11 +282,8 @@ def dominating_loss(
     shift = evidence.sensitivity / evidence.noise_scale
     if law.bounded:  # whose largest loss is the level, but for rounding
         shift = max(shift, target.epsilon)
-    return DominatingLoss(
-        law.name if is_ours(law) else law,  # however its scale was calibrated
-        shift=shift * (1 + 2 * GRID_SHARE),
-        excess=target.epsilon * 2 * GRID_SHARE,
-    )
+    known = law.name if is_ours(law) else law  # however its scale was calibrated
+    return DominatingLoss.on_grid(known, shift, target.epsilon)
 
 
 def _as_pairs(differences: Any, random_state: Any) -> SampledPairs:

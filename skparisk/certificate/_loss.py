@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from skparisk.certificate._rounding import check_range
 from skparisk.exceptions import IncompatibleError
 from skparisk.laws import Gaussian, Laplace, Law
+from skparisk.laws._grid import GRID_SHARE
 from skparisk.laws._names import as_law
 
 __all__ = ["DominatingLoss", "is_name"]
@@ -62,6 +63,15 @@ class DominatingLoss:
             if math.isinf(value):
                 raise ValueError(f"{name} must be a finite number, got {value!r}.")
             object.__setattr__(self, name, value)
+
+    @classmethod
+    def on_grid(cls, law: Any, shift: float, epsilon: float) -> Self:
+        """Return the loss of noise on a fine grid, which was calibrated to a level.
+
+        The grid costs a share 2**-20 of the shift, and of the level.
+        """
+        more = 2 * GRID_SHARE
+        return cls(law, shift=shift * (1 + more), excess=epsilon * more)
 
     @property
     def law_name(self) -> str:

@@ -19,7 +19,8 @@ from scipy.special import betaln, xlog1py, xlogy
 
 from skparisk._validate import check_at_least, check_epsilon
 from skparisk.certificate import Certificate
-from skparisk.mechanisms._laplace import LaplaceMechanism, check_sensitivity
+from skparisk.mechanisms._laplace import LaplaceMechanism
+from skparisk.mechanisms._noise import check_sensitivity
 
 __all__ = [
     "BernsteinMechanism",
@@ -360,12 +361,7 @@ class BernsteinMechanism:
         return self.laplace.noise_scale
 
     def as_certificate(self) -> Certificate:
-        """Return what composition and budgets count of one release.
-
-        Returns
-        -------
-        guarantee : Certificate
-        """
+        """Return the claim that composition and budgets count for one release."""
         return self.laplace.as_certificate()
 
     def release(

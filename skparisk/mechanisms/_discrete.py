@@ -94,12 +94,7 @@ class DiscreteMechanism:
         object.__setattr__(self, "epsilon", epsilon)
 
     def as_certificate(self) -> Certificate:
-        """Return what composition and budgets count of one release.
-
-        Returns
-        -------
-        guarantee : Certificate
-        """
+        """Return the claim that composition and budgets count for one output."""
         return Certificate(self.epsilon)
 
     def sample(

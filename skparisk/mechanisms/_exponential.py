@@ -17,7 +17,7 @@ from skparisk._secure_noise import (
     sample_uniform_integers,
 )
 from skparisk.certificate import Certificate
-from skparisk.mechanisms._charge import as_seeded, charge
+from skparisk.mechanisms._charge import charge
 from skparisk.mechanisms._laplace import LaplaceMechanism
 from skparisk.mechanisms._noise import AdditiveNoise, round_to_grid, to_float
 from skparisk.mechanisms._shapes import to_dyadic
@@ -298,12 +298,7 @@ class ExponentialMechanism(_Chooser):
         object.__setattr__(self, "exponent", known.noise.exponent)
 
     def as_certificate(self) -> Certificate:
-        """Return what composition and budgets count of one choice.
-
-        Returns
-        -------
-        guarantee : Certificate
-        """
+        """Return the claim that composition and budgets count for one choice."""
         return Certificate(self.epsilon)
 
     def choose(
@@ -336,9 +331,8 @@ class ExponentialMechanism(_Chooser):
         BudgetExceededError
             If a ledger is open and refuses; each row is charged.
         """
-        charged = as_seeded(self.as_certificate(), noise_random_state)
-        n_rows = len(_check_scores(scores))
-        return self._draw(scores, [charged] * n_rows, str(self), noise_random_state)
+        charges = [self.as_certificate()] * len(_check_scores(scores))
+        return self._draw(scores, charges, str(self), noise_random_state)
 
 
 def _check_scores(scores: ArrayLike) -> NDArray[np.float64]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from skparisk._validate import check_at_least, check_epsilon, check_probability
+from skparisk._validate import check_probability
 from skparisk.certificate import Certificate, DominatingLoss
 from skparisk.laws import Gaussian
-from skparisk.laws._grid import GRID_SHARE
-from skparisk.mechanisms._laplace import check_sensitivity
 from skparisk.mechanisms._noise import (
     ROUNDING_SLACK,
     AdditiveNoise,
@@ -84,14 +82,10 @@ class GaussianMechanism(KnownMechanism):
     noise: AdditiveNoise = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        epsilon = check_epsilon(self.epsilon)
-        check_probability(self.delta, "delta")
-        k = check_at_least(self.n_outputs, "n_outputs", 1)
-        law = Gaussian(self.calibration)
-        check_sensitivity(self.sensitivity, epsilon)
-        object.__setattr__(self, "sensitivity", float(self.sensitivity))
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "delta", float(self.delta))
+        self._check()
+        delta = float(check_probability(self.delta, "delta"))
+        object.__setattr__(self, "delta", delta)
+        epsilon, k, law = self.epsilon, self.n_outputs, Gaussian(self.calibration)
         if math.isinf(epsilon):
             noise = AdditiveNoise(law, 0, 0, k)
         else:
@@ -109,19 +103,8 @@ class GaussianMechanism(KnownMechanism):
         object.__setattr__(self, "noise", noise)
 
     def as_certificate(self) -> Certificate:
-        """Return what composition and budgets count of one release.
-
-        Returns
-        -------
-        guarantee : Certificate
-        """
         loss = None
         if self.noise.steps:
-            # The grid costs a share of the shift, and a share of the level.
             shift = self.sensitivity / self.noise_scale
-            loss = DominatingLoss(
-                "gaussian",
-                shift=shift * (1 + 2 * GRID_SHARE),
-                excess=self.epsilon * 2 * GRID_SHARE,
-            )
+            loss = DominatingLoss.on_grid("gaussian", shift, self.epsilon)
         return Certificate(self.epsilon, self.delta, loss=loss)

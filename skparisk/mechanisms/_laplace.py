@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._validate import check_at_least, check_epsilon
 from skparisk.certificate import Certificate, DominatingLoss
 from skparisk.laws._grid import MOST_STEPS
 from skparisk.mechanisms._noise import (
@@ -85,11 +84,8 @@ class LaplaceMechanism(KnownMechanism):
     noise: AdditiveNoise = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        epsilon = check_epsilon(self.epsilon)
-        n_outputs = check_at_least(self.n_outputs, "n_outputs", 1)
-        check_sensitivity(self.sensitivity, epsilon)
-        object.__setattr__(self, "sensitivity", float(self.sensitivity))
-        object.__setattr__(self, "epsilon", epsilon)
+        self._check()
+        epsilon, n_outputs = self.epsilon, self.n_outputs
         if n_outputs / epsilon > MOST_STEPS / 2:
             least = f"n_outputs * 2**-51 = {n_outputs * 2.0**-51:g}"
             raise ValueError(
@@ -110,12 +106,6 @@ class LaplaceMechanism(KnownMechanism):
             )
 
     def as_certificate(self) -> Certificate:
-        """Return what composition and budgets count of one release.
-
-        Returns
-        -------
-        guarantee : Certificate
-        """
         loss = None
         if self.noise.steps:
             # Continuous noise within a step of the discrete, at both ends.
@@ -145,15 +135,6 @@ class LaplaceMechanism(KnownMechanism):
         # Up to the sensitivity the exact arithmetic of the grid says epsilon.
         most = np.where(distance <= self.sensitivity, self.epsilon, np.inf)
         return np.minimum(loss, most)
-
-
-def check_sensitivity(sensitivity: float, epsilon: float) -> None:
-    """Refuse a sensitivity that gives no noise, or no finite one."""
-    allowed = "at least" if math.isinf(epsilon) else "above"
-    if not 0 <= sensitivity < math.inf or (sensitivity == 0 and math.isfinite(epsilon)):
-        raise ValueError(
-            f"sensitivity must be a finite number {allowed} 0, got {sensitivity!r}."
-        )
 
 
 def _grid(sensitivity: Fraction, epsilon: Fraction, n_outputs: int) -> tuple[int, int]:

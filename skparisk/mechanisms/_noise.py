@@ -13,18 +13,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk._secure_noise import noise_source
-from skparisk._validate import check_at_least, check_positive
+from skparisk._validate import check_at_least, check_epsilon, check_positive
 from skparisk.certificate import Certificate
 from skparisk.laws import Law
 from skparisk.laws._grid import MOST_STEPS, USUAL_STEPS
 from skparisk.laws._names import as_law
-from skparisk.mechanisms._charge import as_seeded, charge
+from skparisk.mechanisms._charge import charge
 from skparisk.mechanisms._shapes import IsotropicShape, NoiseShape, check_n_outputs
 
 __all__ = [
     "ROUNDING_SLACK",
     "AdditiveNoise",
     "KnownMechanism",
+    "check_sensitivity",
     "floor_log2",
     "round_to_grid",
     "to_float",
@@ -279,16 +280,23 @@ class AdditiveNoise:
 class KnownMechanism(ABC):
     """A mechanism that knows its sensitivity, and so its noise."""
 
+    sensitivity: float
+    epsilon: float
+    n_outputs: int
     noise: AdditiveNoise
+
+    def _check(self) -> None:
+        """Make plain numbers of the parameters, or refuse them."""
+        epsilon = check_epsilon(self.epsilon)
+        n_outputs = check_at_least(self.n_outputs, "n_outputs", 1)
+        check_sensitivity(self.sensitivity, epsilon)
+        object.__setattr__(self, "sensitivity", float(self.sensitivity))
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "n_outputs", n_outputs)
 
     @abstractmethod
     def as_certificate(self) -> Certificate:
-        """Return what composition and budgets count of one release.
-
-        Returns
-        -------
-        guarantee : Certificate
-        """
+        """Return the claim that composition and budgets count for one release."""
 
     @property
     def grid(self) -> float:
@@ -324,14 +332,21 @@ class KnownMechanism(ABC):
         BudgetExceededError
             If a ledger is open and refuses; each row is charged.
         """
-        values = np.asarray(values, dtype=np.float64)
-        n_rows = values.size // self.noise.n_outputs
-        charged = as_seeded(self.as_certificate(), noise_random_state)
+        n_rows = np.size(values) // self.noise.n_outputs
         return self.noise.release(
             values,
-            charges=[charged] * n_rows,
+            charges=[self.as_certificate()] * n_rows,
             note=str(self),
             noise_random_state=noise_random_state,
+        )
+
+
+def check_sensitivity(sensitivity: float, epsilon: float) -> None:
+    """Refuse a sensitivity that gives no noise, or no finite one."""
+    allowed = "at least" if math.isinf(epsilon) else "above"
+    if not 0 <= sensitivity < math.inf or (sensitivity == 0 and math.isfinite(epsilon)):
+        raise ValueError(
+            f"sensitivity must be a finite number {allowed} 0, got {sensitivity!r}."
         )
 
 

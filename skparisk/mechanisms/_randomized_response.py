@@ -121,12 +121,7 @@ class RandomizedResponse:
         return matrix
 
     def as_certificate(self) -> Certificate:
-        """Return what composition and budgets count of one response of a person.
-
-        Returns
-        -------
-        guarantee : Certificate
-        """
+        """Return the claim that counts for one response of a person."""
         return Certificate(self.epsilon, relation="replace-one")
 
     def randomize(
