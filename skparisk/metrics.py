@@ -1,4 +1,7 @@
-"""Scores that may be filed: sums over private records, released with noise."""
+"""Scores that may be filed: sums over private records, released with noise.
+
+A third of it is docstrings: what a score and its intervals say.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ from skparisk.composition import compose_basic, group_privacy, transfer
 from skparisk.model_selection import simulate_scores
 from skparisk.neighbors import draw_pairs
 from skparisk.queries import MeanQuery
-from skparisk.reference import TableReference, _secret
+from skparisk.reference import TableReference, _drawn_from, _secret
 from skparisk.reference._base import Reference
 
 RNG = np.random.default_rng(16)
@@ -59,7 +59,7 @@ LABELS_PUBLIC = np.arange(60) % 2
 @pytest.fixture(autouse=True)
 def no_draws_before(monkeypatch):
     """Each test is the first one that draws from its records."""
-    monkeypatch.setattr(_secret, "_known", {})
+    monkeypatch.setattr(_drawn_from, "_known", {})
 
 
 def secret(reference=None, **parameters):
@@ -330,7 +330,7 @@ def test_a_query_that_fails_does_not_say_why():
 def test_a_seed_gives_members_and_noise_and_voids_the_claim():
     fits = []
     for _ in range(2):
-        _secret._known.clear()
+        _drawn_from._known.clear()
         model, y = make("ridge", noise_random_state=3, random_state=0)
         with pytest.warns(PrivacyLeakWarning, match="noise_random_state=3 makes"):
             fits.append(model.fit(X, y))
@@ -409,7 +409,7 @@ def test_a_search_takes_no_secret_sample():
         search.fit(X, y)
     scores = simulate_scores([model], X, y, n_records=60, cv=3, random_state=0)
     assert scores.shape == (1, 3)
-    assert not _secret._known
+    assert not _drawn_from._known
 
 
 @pytest.mark.parametrize("drawn", [False, True])
@@ -428,7 +428,7 @@ def test_classes_of_private_labels_are_a_leak_and_those_of_a_reference_are_not()
         model.fit(X, LABELS)
     assert model.certificate_.classes_are_private
     assert not model.certificate_.private
-    _secret._known.clear()
+    _drawn_from._known.clear()
     public = {"X_reference": X_PUBLIC, "y_reference": LABELS_PUBLIC}
     model.fit(X, LABELS, **public)
     assert model.certificate_.private
@@ -475,7 +475,7 @@ def test_private_records_are_no_public_ones(name):
     targets = {} if y is None else {"y_reference": y}
     with pytest.raises(ValueError, match="it only supplies classes and structure"):
         model.fit(X, y, X_reference=X, **targets)
-    assert not _secret._known
+    assert not _drawn_from._known
 
 
 # Several releases
@@ -543,18 +543,18 @@ def test_what_was_not_released_was_not_drawn():
     model, y = make("ridge")
     with PrivacyLedger(epsilon=0.5), pytest.raises(BudgetExceededError):
         model.fit(X, y)
-    assert not _secret._known
+    assert not _drawn_from._known
     half = SecretSample(0.5).draw(X)
     sampler = secret(half, query=MeanQuery()).fit(X)
     sampler.release(X)
     with PrivacyLedger(epsilon=0.5), pytest.raises(BudgetExceededError):
         sampler.release(X)
-    assert len(_secret._known) == 1
+    assert len(_drawn_from._known) == 1
     sampler.release(X)
 
 
 def test_tables_of_long_ago_are_forgotten(monkeypatch):
-    monkeypatch.setattr(_secret, "_MOST_KNOWN", 1)
+    monkeypatch.setattr(_drawn_from, "_MOST_KNOWN", 1)
     half = SecretSample(0.5).draw(X)
     with half.releasing() as others:
         assert not others
@@ -562,9 +562,9 @@ def test_tables_of_long_ago_are_forgotten(monkeypatch):
         assert not others
     with SecretSample(0.5).draw(X).releasing() as others:
         assert not others
-    monkeypatch.setattr(_secret, "_known", {})
-    _secret._leave(half._sketch, half.origin)
-    assert not _secret._known
+    monkeypatch.setattr(_drawn_from, "_known", {})
+    _drawn_from.leave(half._sketch, half.origin)
+    assert not _drawn_from._known
 
 
 # What is claimed

@@ -28,7 +28,7 @@ from skparisk.audit._reference_audit import ReferenceAudit, cost_of_audit
 from skparisk.exceptions import warn_if_seeded
 from skparisk.ledger import check_room, spend
 from skparisk.reference._records import as_records, n_rows
-from skparisk.sensitivity._release import ClaimOfPairs
+from skparisk.sensitivity._claim import ClaimOfPairs
 
 __all__ = ["audit_reference"]
 

@@ -30,7 +30,7 @@ from skparisk.queries._base import answer_private
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import is_reference
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
-from skparisk.sensitivity._release import ClaimOfPairs
+from skparisk.sensitivity._claim import ClaimOfPairs
 
 __all__ = ["PrivateMoments"]
 

@@ -1,4 +1,7 @@
-"""What a query is, plain functions as queries, and the simplest queries."""
+"""What a query is, plain functions as queries, and the simplest queries.
+
+A third of it is docstrings: the contract of whoever writes a query.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Ridge regression as a query, with all pairs of a block solved together."""
+"""Ridge regression as a query, with all pairs of a block solved together.
+
+The query and how a pool answers it stand together, as both have to answer alike.
+"""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
@@ -19,6 +17,7 @@ from skparisk._simulated import is_simulated
 from skparisk.certificate._claim import SEEDED_DRAW
 from skparisk.exceptions import PrivacyLeakWarning, warn_caller
 from skparisk.reference._base import RecordSource, Withheld
+from skparisk.reference._drawn_from import enter, leave
 from skparisk.reference._records import Records, as_records, n_rows, take_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._table import TableReference
@@ -27,8 +26,6 @@ __all__ = ["SecretDraw", "SecretSample", "as_draw", "draw_ordered"]
 
 # With it, one seed gives a draw and noise that have nothing to do with each other.
 _DRAW = 0x5EC4E7
-# Tables that are known again; those that were drawn from longest ago are forgotten.
-_MOST_KNOWN = 256
 
 
 class SecretSample:
@@ -268,11 +265,11 @@ class SecretDraw:
         if is_simulated():
             yield False
             return
-        others = _enter(self._sketch, self.origin)
+        others = enter(self._sketch, self.origin)
         try:
             yield others
         except BaseException:
-            _leave(self._sketch, self.origin)
+            leave(self._sketch, self.origin)
             raise
 
     @property
@@ -395,34 +392,3 @@ def _sketch_of(X: Any) -> RecordSketch:
             f"{n_rows(records)}."
         )
     return RecordSketch.of(records)
-
-
-# Tables that members were drawn from and released, in this process, each with how many
-# releases there are of which draw. Hashes of rows, in memory alone.
-_known: dict[tuple[int, int], tuple[RecordSketch, Counter[object]]] = {}
-_lock = threading.Lock()
-
-
-def _enter(sketch: RecordSketch, origin: object) -> bool:
-    """Note a release, and tell if there are some of other draws of these records."""
-    key = (sketch.n_rows, sketch.ordered)
-    with _lock:
-        others = any(
-            known.overlaps(sketch) for known, of in _known.values() if {*of} - {origin}
-        )
-        _known.setdefault(key, (sketch, Counter()))[1][origin] += 1
-        while len(_known) > _MOST_KNOWN:
-            del _known[next(iter(_known))]
-    return others
-
-
-def _leave(sketch: RecordSketch, origin: object) -> None:
-    """Forget a release that failed."""
-    key = (sketch.n_rows, sketch.ordered)
-    with _lock:
-        if key in _known:
-            _, releases = _known[key]
-            releases[origin] -= 1
-            _known[key] = (sketch, +releases)
-            if not _known[key][1]:
-                del _known[key]

@@ -1,11 +1,13 @@
-"""Records of a public table, drawn by index."""
+"""Records of a public table, drawn by index.
+
+Two fifths of it are docstrings: how its records may be drawn.
+"""
 
 from __future__ import annotations
 
 import copy
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -22,64 +24,16 @@ from skparisk.certificate._rounding import ceil_text
 from skparisk.reference._base import RecordPool, RecordSource, Reference
 from skparisk.reference._blocks import draw_from_blocks
 from skparisk.reference._domain import Domain
+from skparisk.reference._kinds import KINDS, SAMPLINGS, Kind
 from skparisk.reference._mapped import MappedNumbers, loaded, map_numbers
 from skparisk.reference._records import Schema, as_records, as_targets, n_rows
 from skparisk.reference._samplings import Bootstrap, Disjoint, LeaveOut, Split
 from skparisk.reference._sketch import RecordSketch
 
-__all__ = ["SAMPLINGS", "TableReference"]
+__all__ = ["TableReference"]
 
 # A table with fewer rows for each output does not show how they move together.
 _ROWS_PER_OUTPUT = 10
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """What is known of a way of sampling before anything is drawn.
-
-    `needs` returns the rows it takes, from the numbers of pairs, shared and own
-    records; `for_new_people` is None where the risk is over the population itself.
-    """
-
-    description: str
-    needs: Callable[[int, int, int], int]
-    for_new_people: str | None = None
-
-
-_THIN = (
-    "risk at most {} larger for sums and means with noise of a shape that is not "
-    "learned from the table, because this has only so many rows; not known for others"
-)
-_KINDS = {
-    "leave-out": _Kind(
-        "resampled from a table of {} rows, with the differing records left out of the "
-        "shared ones",
-        lambda n_pairs, n_shared, n_own: n_own + min(n_shared, 1),
-        _THIN,
-    ),
-    "bootstrap": _Kind(
-        "drawn with replacement from a table of {} rows",
-        lambda n_pairs, n_shared, n_own: 2,
-        "not known: the record that is put in may already be in the database, which "
-        "hides how far it can move the answer",
-    ),
-    "subsample": _Kind(
-        "drawn without replacement from a table of {} rows",
-        lambda n_pairs, n_shared, n_own: n_shared + n_own,
-        _THIN,
-    ),
-    "split": _Kind(
-        "two drawn from the population of which a table of {} rows is a random sample, "
-        "the others from half of the table",
-        lambda n_pairs, n_shared, n_own: max(2 * n_own * n_pairs, 2),
-    ),
-    "disjoint": _Kind(
-        "drawn from the population of which a table of {} rows is a random sample, "
-        "with no row used twice",
-        lambda n_pairs, n_shared, n_own: n_pairs * (n_shared + n_own),
-    ),
-}
-SAMPLINGS = tuple(_KINDS)
 
 
 class TableReference(Reference):
@@ -399,8 +353,8 @@ class TableReference(Reference):
         return None if words is None else words.format(more)
 
     @property
-    def _kind(self) -> _Kind:
-        return _KINDS[self.sampling]
+    def _kind(self) -> Kind:
+        return KINDS[self.sampling]
 
     @property
     def sketch(self) -> RecordSketch:

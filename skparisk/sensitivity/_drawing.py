@@ -15,10 +15,10 @@ from skparisk.reference import Reference
 from skparisk.reference._base import Form
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema
+from skparisk.sensitivity._asking import check_repeatable
 from skparisk.sensitivity._digest import digest_or_none, versions
 from skparisk.sensitivity._parallel import (
     check_neighbors,
-    check_repeatable,
     sample_pairs,
 )
 from skparisk.sensitivity._store import PairStore

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -46,50 +45,14 @@ from skparisk.reference._records import (
 )
 from skparisk.reference._secret import SecretDraw
 from skparisk.reference._sketch import RecordSketch
+from skparisk.sensitivity._claim import ClaimOfPairs
 from skparisk.sensitivity._store import forget_kept
 
-__all__ = ["ClaimOfPairs", "ReleaseMixin", "check_given"]
+__all__ = ["ReleaseMixin", "check_given"]
 
 
 class PairsNotKeptError(IncompatibleError, AttributeError):
     """There are no pairs to look at, so that attributes of pairs are missing."""
-
-
-class ClaimOfPairs:
-    """A certificate and the pairs that it rests on.
-
-    If the pairs are withheld, as they came from private data, so is what the
-    certificate has of them besides the noise.
-    """
-
-    def __init__(self, certificate: Certificate, pairs: SampledPairs) -> None:
-        self.pairs = pairs
-        self._bare = self._certificate = certificate
-        if pairs.learning is not None:
-            self._certificate = pairs.learning.cover(certificate)
-        self._said: Withheld | None = None
-
-    @property
-    def certificate(self) -> Certificate:
-        """The whole claim."""
-        withheld = self.pairs.withheld
-        if withheld is not None and withheld is not self._said:
-            self._certificate = _over_private_data(self._certificate, withheld)
-            self._said = withheld
-        return self._certificate
-
-    @property
-    def charge(self) -> Certificate:
-        """What a release adds to a ledger: learning the reference is paid for."""
-        return self.certificate if self.pairs.learning is None else self._bare
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {
-            "pairs": self.pairs,
-            "_certificate": self.certificate,
-            "_bare": self.charge,
-            "_said": self._said,
-        }
 
 
 class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
@@ -407,27 +370,6 @@ def check_given(query: Query, y: Any) -> Any:
     if y is None:
         raise ValueError(f"y must be given because the query {query} takes targets.")
     return y
-
-
-def _over_private_data(certificate: Certificate, withheld: Withheld) -> Certificate:
-    """Return the claim over pairs from private data, without what it has of these."""
-    known = certificate.require_evidence()
-    # As the scale of the noise, it does not depend on who was drawn.
-    advantage = None if withheld.n_candidates is None else known.advantage
-    evidence = replace(
-        known,
-        reference=withheld.reference,
-        n_candidates=withheld.n_candidates,
-        for_new_people=None,
-        worst_loss=None,
-        n_unanswered=None,
-        advantage=advantage,
-        audit=None,
-        curve=None,
-    )
-    return replace(certificate, evidence=evidence).amended(
-        void_reasons=withheld.void_reasons, leaks=withheld.leaks
-    )
 
 
 def _has_transform(sampler: ReleaseMixin) -> bool:

@@ -52,6 +52,7 @@ from skparisk.reference import (
 from skparisk.reference._base import Withheld
 from skparisk.reference._records import Schema, n_rows
 from skparisk.reference._secret import SecretDraw
+from skparisk.sensitivity._claim import ClaimOfPairs
 from skparisk.sensitivity._drawing import (
     Draw,
     Seeds,
@@ -61,7 +62,6 @@ from skparisk.sensitivity._drawing import (
 )
 from skparisk.sensitivity._kept import KeptPairsMixin
 from skparisk.sensitivity._progress import Watched
-from skparisk.sensitivity._release import ClaimOfPairs
 from skparisk.sensitivity._store import PairStore
 
 __all__ = ["SensitivitySampler", "claim_at_most"]

@@ -1,4 +1,7 @@
-"""PrivateEstimator: any scikit-learn estimator, released once with noise."""
+"""PrivateEstimator: any scikit-learn estimator, released once with noise.
+
+A third of it is docstrings; methods are in the order in which a fit takes them.
+"""
 
 from __future__ import annotations
 

@@ -26,14 +26,13 @@ from skparisk.queries._state import Numbers
 from skparisk.queries._together import Floats
 from skparisk.reference import Reference, SchemaReference
 from skparisk.reference._records import n_rows
-from skparisk.wrappers._from_sums import SumsTemplate, find_kind
+from skparisk.wrappers._from_sums import SumsTemplate, find_kind, find_target_addend
 from skparisk.wrappers._leaf_values import below, class_shares, target_means, votes
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 
 __all__ = [
     "LeafTemplate",
-    "find_target_addend",
     "find_trees",
     "make_leaf_query",
     "refuse_combined_trees",
@@ -61,8 +60,6 @@ _MOST_OUTPUTS = 2**13
 # Shares of classes were worth their noise, on two tables of real records, where its
 # scale was below this part of all records.
 _WORTH_SHARES = 1 / 50
-# Targets that vary by less, against the largest, do not vary: their units are that one.
-_LEAST_SPREAD = 2.0**-30
 # Parameters that would have leaf values depend on more than sums.
 _UNWEIGHTED = ("class_weight", "monotonic_cst")
 
@@ -383,21 +380,3 @@ def _grow_extra(given: Mapping[str, Any], fitted: Any, public: PublicRecords) ->
     if isinstance(fitted, Pipeline):
         X = fitted[:-1].transform(X)
     return public.fit(extra, (X, y))
-
-
-def find_target_addend(y: Any, reference: Reference, n_records: int) -> TargetAddend:
-    """Return what targets add, in the range of the reference, and in its units."""
-    targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-    low, high = targets.min(axis=0), targets.max(axis=0)
-    domain = reference.domain
-    if domain is not None and domain.target_box is not None:
-        low, high = domain.target_box
-    # Their squares, and what they add up to, may be beyond all numbers.
-    size = np.maximum(np.abs(low), np.abs(high))
-    size = np.where(size > 0, size, 1.0)
-    shares = targets / size
-    center, unit = size * shares.mean(axis=0), size * shares.std(axis=0)
-    if isinstance(reference, SchemaReference) and reference.learning is None:
-        center = low / 2 + high / 2
-    unit = np.where(unit > _LEAST_SPREAD * size, unit, size)
-    return TargetAddend(low, high, center, unit, n_records)

@@ -18,8 +18,7 @@ from skparisk.queries._leaves import LeafQuery
 from skparisk.queries._row_wise import answer_each
 from skparisk.queries._state import Numbers
 from skparisk.queries._together import Floats
-from skparisk.wrappers._forests import find_target_addend
-from skparisk.wrappers._from_sums import SumsTemplate
+from skparisk.wrappers._from_sums import SumsTemplate, find_target_addend
 from skparisk.wrappers._public_records import PublicRecords
 
 __all__ = ["BinCells", "is_isotonic", "make_isotonic_query"]

@@ -1,0 +1,70 @@
+"""What a release claims, and the sampled pairs that this rests on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from skparisk.calibration import SampledPairs
+from skparisk.certificate import Certificate
+from skparisk.reference._base import Withheld
+
+__all__ = ["ClaimOfPairs"]
+
+
+class ClaimOfPairs:
+    """A certificate and the pairs that it rests on.
+
+    If the pairs are withheld, as they came from private data, so is what the
+    certificate has of them besides the noise.
+    """
+
+    def __init__(self, certificate: Certificate, pairs: SampledPairs) -> None:
+        self.pairs = pairs
+        self._bare = self._certificate = certificate
+        if pairs.learning is not None:
+            self._certificate = pairs.learning.cover(certificate)
+        self._said: Withheld | None = None
+
+    @property
+    def certificate(self) -> Certificate:
+        """The whole claim."""
+        withheld = self.pairs.withheld
+        if withheld is not None and withheld is not self._said:
+            self._certificate = _over_private_data(self._certificate, withheld)
+            self._said = withheld
+        return self._certificate
+
+    @property
+    def charge(self) -> Certificate:
+        """What a release adds to a ledger: learning the reference is paid for."""
+        return self.certificate if self.pairs.learning is None else self._bare
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            "pairs": self.pairs,
+            "_certificate": self.certificate,
+            "_bare": self.charge,
+            "_said": self._said,
+        }
+
+
+def _over_private_data(certificate: Certificate, withheld: Withheld) -> Certificate:
+    """Return the claim over pairs from private data, without what it has of these."""
+    known = certificate.require_evidence()
+    # As the scale of the noise, it does not depend on who was drawn.
+    advantage = None if withheld.n_candidates is None else known.advantage
+    evidence = replace(
+        known,
+        reference=withheld.reference,
+        n_candidates=withheld.n_candidates,
+        for_new_people=None,
+        worst_loss=None,
+        n_unanswered=None,
+        advantage=advantage,
+        audit=None,
+        curve=None,
+    )
+    return replace(certificate, evidence=evidence).amended(
+        void_reasons=withheld.void_reasons, leaks=withheld.leaks
+    )
