@@ -11,8 +11,6 @@ from sklearn.utils import get_tags
 
 from skparisk.exceptions import IncompatibleError
 
-__all__ = ["refuse_reference_in_other_units", "refuse_resampling_ensembles"]
-
 
 def refuse_resampling_ensembles() -> None:
     """Refuse to be fitted inside of a bootstrap or boosting ensemble of scikit-learn.

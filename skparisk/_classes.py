@@ -21,8 +21,6 @@ from skparisk.reference import Domain, Reference
 from skparisk.reference._base import is_reference
 from skparisk.sensitivity import SensitivitySampler
 
-__all__ = ["PublicClasses", "tell_classes"]
-
 
 @dataclass(frozen=True, eq=False)
 class PublicClasses:

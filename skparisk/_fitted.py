@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["forget_fit"]
-
 
 def forget_fit(estimator: object) -> None:
     """Delete all fitted attributes: a fit that fails leaves nothing to release."""

@@ -15,15 +15,6 @@ from skparisk.exceptions import PrivacyLeakWarning, warn_caller
 from skparisk.queries._estimator import repeatable, takes_targets
 from skparisk.reference._records import copy_records
 
-__all__ = [
-    "FITTED_PARTS",
-    "FROZEN_PARTS",
-    "FittedParts",
-    "find_fitted_parts",
-    "refuse_frozen_on",
-    "warn_fitted_parts",
-]
-
 FITTED_PARTS = (
     "A part of the estimator had already been fitted: what it learned then is in the "
     "model's parameters without noise."

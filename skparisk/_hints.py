@@ -23,15 +23,6 @@ from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler
 
-__all__ = [
-    "FAR",
-    "HintMixin",
-    "deviations_of",
-    "distance",
-    "noise_deviations",
-    "noise_to_spread",
-]
-
 FAR = (
     "What was released is further from what the reference predicts than noise and "
     "chance explain: the reference may be in other units than the records, or of other "

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-__all__ = ["LinearPredictions"]
-
 Floats = NDArray[np.float64]
 
 

@@ -70,8 +70,6 @@ from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._release import check_given
 from skparisk.sensitivity._sampler import claim_at_most
 
-__all__ = ["PrivateMixin"]
-
 _ONE_REFERENCE = (
     "X_reference must be None if the SensitivitySampler has a reference or has already "
     "been fitted: there can be only one reference."

@@ -16,12 +16,6 @@ from sklearn.utils.validation import validate_data
 from skparisk._silence import hide_values
 from skparisk.reference._records import as_records
 
-__all__ = [
-    "validate_private",
-    "validate_private_records",
-    "validate_records",
-]
-
 
 def validate_private(estimator: Any, *data: Any, **parameters: Any) -> Any:
     """Validate private data as scikit-learn does, without values in a message."""

@@ -19,18 +19,6 @@ from numpy.typing import NDArray
 
 from skparisk._validate import check_random_state
 
-__all__ = [
-    "ByteSource",
-    "mix_uniform",
-    "noise_source",
-    "sample_bernoulli_decay",
-    "sample_bernoulli_exp",
-    "sample_bernoulli_gaussian",
-    "sample_discrete_gaussian",
-    "sample_discrete_laplace",
-    "sample_uniform_integers",
-]
-
 ByteSource: TypeAlias = Callable[[int], bytes]
 
 # U + scale V < 2**52 (V + 1) overflows an int64 only if V > 2047: never (e**-2048).

@@ -16,8 +16,6 @@ from typing import Any, cast
 
 from joblib import parallel_config
 
-__all__ = ["hide_values", "silenced"]
-
 
 class _SilentThread(threading.local):
     """Stands where a filter has the pattern of a message."""

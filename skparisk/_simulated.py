@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["is_simulated", "simulated"]
-
 _SIMULATED = ContextVar("simulated", default=False)
 
 

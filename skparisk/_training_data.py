@@ -20,18 +20,6 @@ from skparisk.reference._secret import SecretDraw, SecretSample, as_draw
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 
-__all__ = [
-    "SensitivitySource",
-    "TrainingData",
-    "draw_members",
-    "has_records_of",
-    "learning_of",
-    "public_table",
-    "recipe_of",
-    "reference_table",
-    "samples_training_data",
-]
-
 SensitivitySource: TypeAlias = SensitivitySampler | KnownSensitivity | str
 
 

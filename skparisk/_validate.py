@@ -10,20 +10,6 @@ from typing import Any
 import numpy as np
 import sklearn.utils
 
-__all__ = [
-    "check_at_least",
-    "check_choice",
-    "check_epsilon",
-    "check_flag",
-    "check_n_jobs",
-    "check_positive",
-    "check_probability",
-    "check_random_state",
-    "check_relation",
-    "check_verbose",
-]
-
-
 _RELATIONS = ("replace-one", "add-remove")
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from skparisk._cli._parser import Commands, print_json
 
-__all__ = ["add_to"]
-
 
 def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     """Add the command, and what it does."""

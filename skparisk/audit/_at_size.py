@@ -44,8 +44,6 @@ from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._release import check_given
 
-__all__ = ["Audited", "Calibrated"]
-
 _NO_REFERENCE = (
     "X_reference must be given: {} has no reference of its own, or has dropped it "
     "after the fit."

@@ -30,8 +30,6 @@ from skparisk.ledger import check_room, spend
 from skparisk.reference._records import as_records, n_rows
 from skparisk.sensitivity._claim import ClaimOfPairs
 
-__all__ = ["audit_reference"]
-
 
 def audit_reference(
     audited: Any,

@@ -17,8 +17,6 @@ from skparisk.certificate import Certificate
 from skparisk.neighbors import NeighborPairs
 from skparisk.reference._base import RecordPool
 
-__all__ = ["Judged", "judge_pairs", "share_beyond", "share_p_value"]
-
 _BLOCK = 64
 
 

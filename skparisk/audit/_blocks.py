@@ -25,8 +25,6 @@ from skparisk.reference._records import take_rows
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._workers import one_blas_thread
 
-__all__ = ["BlockJudge", "choose_blocks", "count_exceeding", "cut_blocks"]
-
 Block = tuple[Database, np.random.SeedSequence]
 
 # Of a database, unless those of the release have fewer: one record is 5 % of it then.

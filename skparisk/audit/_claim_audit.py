@@ -25,8 +25,6 @@ from skparisk.audit._releases import Audited, Pair, refuse_in_ledger
 from skparisk.audit._worst_neighbor import find_worst_neighbor, search, worst_pair
 from skparisk.certificate import Certificate
 
-__all__ = ["audit_claim"]
-
 _EXACT_PAIRS, _ATTACKED_PAIRS = 1000, 2
 
 

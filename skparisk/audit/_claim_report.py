@@ -12,8 +12,6 @@ from skparisk.audit._worst_neighbor import WorstNeighbor
 from skparisk.certificate import Certificate
 from skparisk.certificate._rounding import ceil_text, floor_text
 
-__all__ = ["NOTHING", "ClaimAudit", "PairAttack", "ShareBeyond"]
-
 EVIDENCE, NOTHING = "evidence against", "no evidence found"
 
 

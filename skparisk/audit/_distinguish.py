@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-__all__ = ["Counts", "Event", "accuracy_limit", "learn_events", "level_limit"]
-
 _Floats = NDArray[np.float64]
 # From rows of releases to one number a row, large where the first database is likelier.
 _Score = Callable[[_Floats], _Floats]

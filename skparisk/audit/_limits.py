@@ -14,15 +14,6 @@ from scipy.special import betaincc
 
 from skparisk._validate import check_at_least, check_positive, check_probability
 
-__all__ = [
-    "LARGEST_SHARE",
-    "CountNoise",
-    "RiskLimits",
-    "check_confidence",
-    "required_blocks",
-    "risk_limits",
-]
-
 _NOISE_BITS = 40
 # Noise beyond so many scales is as good as never there, and is counted all the same.
 _FARTHEST = 60

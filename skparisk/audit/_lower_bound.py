@@ -28,16 +28,6 @@ from skparisk.audit._limits import check_confidence
 from skparisk.audit._progress import Tell, silent, telling_progress
 from skparisk.certificate._rounding import floor_text
 
-__all__ = [
-    "LEAST_RELEASES",
-    "Attack",
-    "EpsilonLowerBound",
-    "attack",
-    "check_delta",
-    "draw_releases",
-    "estimate_epsilon_lower_bound",
-]
-
 LEAST_RELEASES = 40
 # Events that single calls are spread over workers in.
 _TASKS_PER_WORKER = 4

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from skparisk.reference._records import columns_of, is_frame
 
-__all__ = ["numbers_in", "places_of_numbers", "telling"]
-
 # Fractions of these denominators are shares and settings, and may be equal by chance.
 _SHARES = 240
 _DECIMAL = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d+)?")

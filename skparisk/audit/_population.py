@@ -12,8 +12,6 @@ from skparisk._validate import check_at_least
 from skparisk.audit._releases import Pair, Records
 from skparisk.reference._records import as_records, as_targets, n_rows, take_rows
 
-__all__ = ["Population"]
-
 
 @dataclass(frozen=True, eq=False)
 class Population:

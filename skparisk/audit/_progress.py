@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-__all__ = ["Tell", "silent", "telling_progress"]
-
 # Told how many releases were made since the last time.
 Tell: TypeAlias = Callable[[int], object]
 _LINES = 10

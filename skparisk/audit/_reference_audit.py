@@ -11,8 +11,6 @@ from skparisk.certificate import Certificate, MeasuredRisk
 from skparisk.certificate._claim import SEEDED
 from skparisk.certificate._rounding import ceil_text, floor_text
 
-__all__ = ["ReferenceAudit", "cost_of_audit"]
-
 _VERDICTS = {
     "supported": (
         "The audit supports the reference: the true risk is at most {gamma}."

@@ -23,18 +23,6 @@ from skparisk.queries._state import find_places, read
 from skparisk.reference._records import as_records, as_targets, n_rows
 from skparisk.sensitivity import SensitivitySampler
 
-__all__ = [
-    "DESCRIBED",
-    "Audited",
-    "KnownNoise",
-    "Pair",
-    "Records",
-    "fit_to",
-    "numbers_of",
-    "places_of",
-    "refuse_in_ledger",
-]
-
 # X, or (X, y).
 Records: TypeAlias = tuple[Any, ...]
 Pair: TypeAlias = tuple[Records, Records]

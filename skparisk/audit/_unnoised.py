@@ -22,8 +22,6 @@ from skparisk.audit._releases import (
 )
 from skparisk.reference._records import as_records, n_rows, take_rows
 
-__all__ = ["UnnoisedNumber", "find_unnoised"]
-
 _FEWEST_RECORDS = 4
 
 

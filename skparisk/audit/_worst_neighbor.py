@@ -22,8 +22,6 @@ from skparisk.audit._releases import (
     refuse_in_ledger,
 )
 
-__all__ = ["WorstNeighbor", "find_worst_neighbor", "search", "worst_pair"]
-
 _FEWEST_TRIALS, _TRIALS = 10, 400
 
 

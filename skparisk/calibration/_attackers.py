@@ -12,8 +12,6 @@ from skparisk.calibration._terms import Terms
 from skparisk.certificate import Advantage
 from skparisk.certificate._rounding import add_up, ceil_text
 
-__all__ = ["measure_advantage"]
-
 _Floats = NDArray[np.float64]
 
 

@@ -31,12 +31,6 @@ from skparisk.mechanisms import (
 )
 from skparisk.mechanisms._shapes import check_n_outputs
 
-__all__ = [
-    "calibrate",
-    "dominating_loss",
-    "find_noise",
-]
-
 Noise = AdditiveNoise | ExponentialChoice
 
 _GIVEN = "differences that the caller supplied"

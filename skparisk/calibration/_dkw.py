@@ -11,15 +11,6 @@ from scipy.special import lambertw
 from skparisk._validate import check_at_least, check_probability
 from skparisk.exceptions import CalibrationError
 
-__all__ = [
-    "DKWOperatingPoint",
-    "dkw_fewest_pairs",
-    "dkw_least_noise",
-    "dkw_least_risk",
-    "dkw_slack",
-    "round_up",
-]
-
 
 @dataclass(frozen=True)
 class DKWOperatingPoint:

@@ -18,8 +18,6 @@ from skparisk.laws import Law
 from skparisk.laws import _grid as grid
 from skparisk.mechanisms import NoiseShape
 
-__all__ = ["drawn_levels", "drawn_scales"]
-
 _Floats = NDArray[np.float64]
 
 # Shares of the level that may pay for differences that are off, where they are.

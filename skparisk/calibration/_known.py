@@ -17,8 +17,6 @@ from skparisk.laws._names import NORMS, as_law
 from skparisk.mechanisms import AdditiveNoise, LaplaceMechanism
 from skparisk.mechanisms._noise import ROUNDING_SLACK
 
-__all__ = ["KnownRule", "calibrate_known", "check_known", "find_known"]
-
 
 @runtime_checkable
 class KnownRule(Protocol):

@@ -12,8 +12,6 @@ from skparisk.laws import Law
 from skparisk.laws._grid import with_grid
 from skparisk.mechanisms import IsotropicShape, NoiseShape
 
-__all__ = ["LargestMove", "largest_loss"]
-
 # More outputs have a map that is too large to look at.
 _MOST_OUTPUTS = 2048
 # More than what rounding takes from sums and products.

@@ -17,17 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from skparisk.calibration._rules import DKW, Exchangeable, Rule
 from skparisk.exceptions import CalibrationError
 
-__all__ = [
-    "as_curve",
-    "certified_mean",
-    "check_risk_control",
-    "control_risk",
-    "order_curve",
-    "order_statistic",
-    "risk_curve",
-    "scale_below",
-]
-
 _Floats = NDArray[np.float64]
 
 # Of sums and roots, on the safe side.

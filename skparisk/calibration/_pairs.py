@@ -19,8 +19,6 @@ from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema
 from skparisk.reference._sketch import RecordSketch
 
-__all__ = ["CHUNK", "Drawing", "SampledPairs", "norms_of_pairs"]
-
 # Numbers that are worked on together: pairs times outputs.
 CHUNK = 2**19
 

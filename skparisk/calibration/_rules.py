@@ -19,20 +19,6 @@ from skparisk.exceptions import CalibrationError
 from skparisk.laws._names import is_named, is_ours
 from skparisk.privacy_loss._numerics import unwrap
 
-__all__ = [
-    "CALIBRATIONS",
-    "DKW",
-    "PAC",
-    "Exchangeable",
-    "Rule",
-    "as_rule",
-    "check_name",
-    "check_rank",
-    "check_target",
-    "required_pairs",
-    "rule_proviso",
-]
-
 _GIVEN_RULE = (
     "The calibration rule ({}) was supplied by the caller, and its guarantee has not "
     "been checked."

@@ -23,8 +23,6 @@ from skparisk.calibration._terms import Terms
 from skparisk.laws import _grid as grid
 from skparisk.mechanisms import NoiseShape
 
-__all__ = ["Found", "find_scale"]
-
 _Floats = NDArray[np.float64]
 
 

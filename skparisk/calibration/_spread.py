@@ -7,8 +7,6 @@ import numpy as np
 from skparisk.calibration._pairs import SampledPairs
 from skparisk.mechanisms._moments import Moments, second_moments
 
-__all__ = ["sampling_moments"]
-
 
 def sampling_moments(pairs: SampledPairs, n_records: int, relation: str) -> Moments:
     """Return the covariance of an answer on `n_records` people drawn by chance.

@@ -11,8 +11,6 @@ from skparisk._validate import check_choice, check_epsilon, check_probability
 from skparisk.certificate._claim import RANDOMNESS
 from skparisk.laws import Law
 
-__all__ = ["Target"]
-
 
 @dataclass(frozen=True)
 class Target:

@@ -18,8 +18,6 @@ from skparisk.laws._names import as_law
 from skparisk.mechanisms import IsotropicShape, NoiseShape
 from skparisk.mechanisms._shapes import as_shape
 
-__all__ = ["MOST_SHAPE_PAIRS", "Terms", "agree", "rule_of_groups"]
-
 # More do not make the shape better.
 MOST_SHAPE_PAIRS = 2048
 # From fewer nothing is learned that is worth them.

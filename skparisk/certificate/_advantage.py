@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 
 from skparisk.certificate._rounding import ROUNDING, check_range
 
-__all__ = ["Advantage", "Success"]
-
 
 class Success(NamedTuple):
     """How often an attacker guesses right, at most: two probabilities, or arrays.

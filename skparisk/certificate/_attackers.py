@@ -13,8 +13,6 @@ from skparisk.laws import Law
 from skparisk.laws._base import true_positives
 from skparisk.laws._grid import MOST_STEPS
 
-__all__ = ["advantage_of"]
-
 _FAR = 700.0  # exp of more is no number
 _CERTAIN = Advantage(1.0, 1.0, 0.0, 1.0, 1.0)
 

@@ -15,8 +15,6 @@ from skparisk._validate import (
 from skparisk.certificate._rounding import ceil_text, check_range, floor_text
 from skparisk.exceptions import IncompatibleError
 
-__all__ = ["MeasuredRisk", "check_same_calibration", "refuse_second_audit"]
-
 # What an audited calibration has in common with that of a release.
 _OF_CLAIM = ("epsilon", "delta", "failure_prob", "randomness", "relation")
 _OF_EVIDENCE = (

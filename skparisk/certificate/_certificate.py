@@ -31,8 +31,6 @@ from skparisk.certificate._claim import (
 )
 from skparisk.laws import Law
 
-__all__ = ["Certificate", "as_certificate", "as_certificates"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Certificate(Claim):

@@ -24,25 +24,6 @@ from skparisk.certificate._loss import DominatingLoss, is_name
 from skparisk.certificate._rounding import ROUNDING, check_range, exact_sum
 from skparisk.laws._names import LAWS, NORMS, OWN_NAMES
 
-__all__ = [
-    "CERTAIN",
-    "DECLARED",
-    "INFINITE",
-    "MEMBERSHIP",
-    "NO_NOISE",
-    "PRIVATE_CLASSES",
-    "PRIVATE_REFERENCE",
-    "RANDOMNESS",
-    "REDRAWN",
-    "SEEDED",
-    "SEEDED_DRAW",
-    "SENTENCES",
-    "Claim",
-    "Evidence",
-    "check_sentences",
-    "law_proviso",
-]
-
 RANDOMNESS = ("implicit", "both", "explicit")
 _KNOWN = ("declared", "bound")
 SENTENCES = ("void_reasons", "leaks", "provisos")

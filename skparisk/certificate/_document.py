@@ -19,8 +19,6 @@ from skparisk.certificate._loss import DominatingLoss
 from skparisk.laws import Law
 from skparisk.laws._names import as_law
 
-__all__ = ["as_html", "as_text", "read", "write"]
-
 ClaimT = TypeVar("ClaimT", bound=Claim)
 
 # Parts of the evidence that are documents of their own.

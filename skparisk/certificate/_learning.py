@@ -13,8 +13,6 @@ from skparisk.certificate._certificate import Certificate
 from skparisk.certificate._claim import Evidence
 from skparisk.certificate._rounding import ceil_text, check_range
 
-__all__ = ["Learning"]
-
 _LEARNED = (
     "The reference was learned from {} other records of the private data with "
     "{}differential privacy: the risk is over pairs of the learned law, which may "

@@ -12,8 +12,6 @@ from skparisk.laws import Gaussian, Laplace, Law
 from skparisk.laws._grid import GRID_SHARE
 from skparisk.laws._names import as_law
 
-__all__ = ["DominatingLoss", "is_name"]
-
 _COMPOSED: dict[str, Law] = {"laplace": Laplace(), "gaussian": Gaussian()}
 
 

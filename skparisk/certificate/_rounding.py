@@ -10,20 +10,6 @@ from fractions import Fraction
 from numbers import Rational, Real
 from typing import Any
 
-__all__ = [
-    "ROUNDING",
-    "add_up",
-    "ceil_text",
-    "check_range",
-    "complement_text",
-    "exact_sum",
-    "floor_text",
-    "guesses_text",
-    "people_text",
-    "printable",
-    "round_up",
-]
-
 # Relative error of a few operations in double precision, with a margin of 2**8.
 ROUNDING = 2.0**-40
 _LARGEST = Fraction(sys.float_info.max)

@@ -25,19 +25,6 @@ from skparisk.certificate._rounding import (
     people_text,
 )
 
-__all__ = [
-    "METHODS",
-    "NEIGHBORS",
-    "audit_rows",
-    "conditions",
-    "gain_rows",
-    "how_rows",
-    "in_words",
-    "level_rows",
-    "membership_odds",
-    "rows",
-]
-
 NEIGHBORS = {
     "replace-one": "two databases that differ in one record",
     "add-remove": "two databases that differ by one added or removed record",

@@ -17,14 +17,6 @@ from skparisk.exceptions import CalibrationError, IncompatibleError
 from skparisk.laws import Laplace
 from skparisk.privacy_loss import laplace_loss_mean
 
-__all__ = [
-    "bound_sum",
-    "check_total_delta",
-    "compose_advanced",
-    "compose_filter",
-    "compose_laplace",
-]
-
 
 def compose_advanced(
     releases: Iterable[Any], *, delta: float, form: str = "lecture"

@@ -13,14 +13,6 @@ from skparisk.certificate import Certificate, as_certificate
 from skparisk.certificate._rounding import ROUNDING, add_up, round_up
 from skparisk.exceptions import IncompatibleError
 
-__all__ = [
-    "approximate",
-    "group_privacy",
-    "known_level",
-    "post_process",
-    "transfer",
-]
-
 
 def approximate(release: Any) -> Certificate:
     r"""Return a release with its risk over the noise as an additive relaxation.

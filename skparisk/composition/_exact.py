@@ -19,8 +19,6 @@ from skparisk.composition._totals import Totals
 from skparisk.exceptions import CalibrationError
 from skparisk.laws import Law
 
-__all__ = ["compose_exact"]
-
 _DELTA_ERROR = 2.0**-48  # what each release may be off: see thm-exact
 _SUM_ERROR = 2.0**-30  # relative error of adding up probabilities, up to 2**22
 _POINTS = 2**20  # of the grid of losses, about

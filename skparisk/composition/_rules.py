@@ -13,8 +13,6 @@ from skparisk.certificate._rounding import add_up
 from skparisk.composition._totals import Totals
 from skparisk.exceptions import IncompatibleError
 
-__all__ = ["compose_basic", "compose_parallel"]
-
 # What neighbors differ in, where a record's part follows from this.
 _RELATIONS = {
     "position": (

@@ -12,8 +12,6 @@ from skparisk.certificate import Certificate
 from skparisk.certificate._rounding import ROUNDING, exact_sum, round_up
 from skparisk.exceptions import IncompatibleError
 
-__all__ = ["Totals", "concentrated"]
-
 # A sum of squares that is less may be one of numbers whose squares are none.
 _LEAST_SQUARES = 1e-300
 

@@ -19,8 +19,6 @@ from skparisk.cost._maximum import find_maximum
 from skparisk.exceptions import CalibrationError
 from skparisk.privacy_loss._numerics import check_floats, safe_root, unwrap
 
-__all__ = ["CostModel", "EpsilonRange"]
-
 _NOISE = "noise_epsilon"
 _ROUNDING = 1e-12  # share by which costs may fall, of the largest
 

@@ -20,8 +20,6 @@ from skparisk.model_selection._candidates import configure
 from skparisk.model_selection._levels import declared_certificate
 from skparisk.model_selection._simulation import simulate_scores
 
-__all__ = ["Frontier", "FrontierPoint", "frontier"]
-
 
 @dataclass(frozen=True)
 class FrontierPoint:

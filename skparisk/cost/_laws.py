@@ -12,8 +12,6 @@ from skparisk._validate import check_at_least
 from skparisk.exceptions import HeuristicGuaranteeWarning, warn_caller
 from skparisk.privacy_loss import laplace_loss_exceedance
 
-__all__ = ["Floats", "RiskLaw", "risk_function"]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 

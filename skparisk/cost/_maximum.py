@@ -9,8 +9,6 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
-__all__ = ["find_maximum"]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 _LEAST = 1e-9  # level that is searched, as a share of the largest

@@ -14,8 +14,6 @@ from skparisk._validate import check_at_least, check_positive
 from skparisk.cost._base import CostModel
 from skparisk.cost._laws import Floats
 
-__all__ = ["CompensationModel", "CustomCost"]
-
 # The most that a float counts.
 _MOST_PEOPLE = 2**53
 

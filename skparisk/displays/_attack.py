@@ -12,8 +12,6 @@ from skparisk.certificate import Advantage, Certificate, Success
 from skparisk.certificate._rounding import people_text
 from skparisk.displays._steps import NOT_FITTED, caveat_of, new_axes
 
-__all__ = ["AttackDisplay"]
-
 _KINDS = ("success", "trade-off")
 _POINTS = 257
 

@@ -10,8 +10,6 @@ import numpy as np
 from skparisk.audit import ClaimAudit
 from skparisk.displays._steps import new_axes
 
-__all__ = ["AuditDisplay"]
-
 
 class AuditDisplay:
     """The level that was found for each attacked pair, and the one that is allowed.

@@ -13,8 +13,6 @@ from skparisk.certificate._rounding import ceil_text
 from skparisk.cost import CostModel, Frontier, RiskLaw
 from skparisk.displays._steps import Floats, frozen_numbers, log_scale, new_axes
 
-__all__ = ["CostCurve", "CostDisplay"]
-
 _AXES = {
     "epsilon": "privacy level ε used for the cost",
     "error": "error on public records",

@@ -20,8 +20,6 @@ from skparisk.displays._steps import (
     log_scale,
 )
 
-__all__ = ["RiskCurveDisplay"]
-
 
 class RiskCurveDisplay(StepDisplay):
     """Risk that is certified at the released noise, for each privacy level.

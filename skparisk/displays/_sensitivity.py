@@ -18,8 +18,6 @@ from skparisk.displays._steps import (
 )
 from skparisk.exceptions import IncompatibleError
 
-__all__ = ["SensitivityDisplay"]
-
 
 class SensitivityDisplay(StepDisplay):
     """Share of the sampled pairs whose sensitivity is above each value.

@@ -11,16 +11,6 @@ from numpy.typing import NDArray
 
 from skparisk.certificate import Certificate
 
-__all__ = [
-    "NOT_FITTED",
-    "Floats",
-    "StepDisplay",
-    "caveat_of",
-    "frozen_numbers",
-    "log_scale",
-    "new_axes",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 NOT_FITTED = (

@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from skparisk._secure_noise import ByteSource
 from skparisk.laws import _grid as grid
 
-__all__ = ["Curve", "Law", "UnitNoise", "true_positives"]
-
 _Floats = NDArray[np.float64]
 # Beyond so many noise scales an attacker is taken to be certain.
 _CERTAIN_SHIFT = 128.0

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from skparisk._secure_noise import ByteSource
 from skparisk.laws._base import Law, UnitNoise
 
-__all__ = ["Exponential"]
-
 
 @dataclass(frozen=True)
 class Exponential(Law):

@@ -27,8 +27,6 @@ from skparisk.privacy_loss import (
     gaussian_shift,
 )
 
-__all__ = ["Gaussian"]
-
 _Floats = NDArray[np.float64]
 _CURVE_POINTS = 256
 _SHIFTS = {"analytic": gaussian_shift, "classical": gaussian_classical_shift}

@@ -13,19 +13,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "FARTHEST_DRAW",
-    "GRID_SHARE",
-    "MOST_STEPS",
-    "USUAL_STEPS",
-    "advantage_steps",
-    "below",
-    "drawn_gaussian_steps",
-    "gaussian_steps",
-    "laplace_steps",
-    "with_grid",
-]
-
 # Steps of the grid in a noise scale: as a rule at least, and at the most.
 USUAL_STEPS = 2**40
 MOST_STEPS = 2**52

@@ -21,8 +21,6 @@ from skparisk.privacy_loss import (
     laplace_noise_epsilon,
 )
 
-__all__ = ["Laplace"]
-
 _Floats = NDArray[np.float64]
 _CURVE_POINTS = 256
 

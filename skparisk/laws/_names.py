@@ -13,8 +13,6 @@ from skparisk.laws._exponential import Exponential
 from skparisk.laws._gaussian import Gaussian
 from skparisk.laws._laplace import Laplace
 
-__all__ = ["LAWS", "NORMS", "OWN_NAMES", "as_law", "is_named", "is_ours"]
-
 LAWS: dict[str, Callable[[], Law]] = {
     "laplace": Laplace,
     "gaussian": Gaussian,

@@ -7,8 +7,6 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["check_pairs", "rescale", "row_norms", "row_sums"]
-
 _Floats = NDArray[np.float64]
 
 # No standard noise comes near; products with it stay within the range of floats.

@@ -29,8 +29,6 @@ from skparisk.ledger._lines import (
 )
 from skparisk.ledger._wording import in_words, left_in_words, limit_in_words
 
-__all__ = ["Book", "MemoryBook", "interrupted", "refusal"]
-
 
 class Book(ABC):
     """A budget, and the releases that were charged to it."""

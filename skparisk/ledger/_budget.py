@@ -20,8 +20,6 @@ from skparisk.exceptions import CalibrationError
 from skparisk.laws import Law
 from skparisk.ledger._history import History
 
-__all__ = ["RULES", "Budget", "triple"]
-
 # How far the level that is left may be below the largest that fits, relatively; and
 # relative to the budget.
 _TOLERANCE = 2.0**-25

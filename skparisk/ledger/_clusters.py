@@ -12,8 +12,6 @@ from typing import Any
 
 from skparisk.ledger._marker import any_held
 
-__all__ = ["tell_clusters", "told_by_a_client"]
-
 _KEY = "skparisk-ledgers"
 
 

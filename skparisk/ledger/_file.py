@@ -30,8 +30,6 @@ from skparisk.ledger._system import refuse_network
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["FileBook", "read_other"]
-
 _TABLES = {
     "lines": "CREATE TABLE lines "
     "(number INTEGER PRIMARY KEY, document TEXT NOT NULL, sha256 TEXT NOT NULL)",

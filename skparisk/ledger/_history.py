@@ -9,8 +9,6 @@ from itertools import islice
 from skparisk.certificate import Certificate
 from skparisk.composition._totals import Totals
 
-__all__ = ["History", "LedgerEntry"]
-
 
 @dataclass(frozen=True)
 class LedgerEntry:

@@ -20,8 +20,6 @@ from skparisk.ledger._lines import LedgerError, Line, budget_line, from_jsonl, t
 from skparisk.ledger._open import charge, close_book, open_book
 from skparisk.ledger._wording import Statement
 
-__all__ = ["PrivacyLedger"]
-
 
 class PrivacyLedger:
     """A privacy budget: every release is recorded, and none may exceed it.

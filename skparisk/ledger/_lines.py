@@ -19,19 +19,6 @@ from skparisk.certificate import Certificate
 from skparisk.ledger._budget import Budget
 from skparisk.ledger._history import LedgerEntry
 
-__all__ = [
-    "LedgerError",
-    "Line",
-    "as_budget",
-    "as_entries",
-    "budget_line",
-    "charge_line",
-    "from_jsonl",
-    "now",
-    "open_line",
-    "to_jsonl",
-]
-
 _SCHEMA = {"schema": "skparisk.ledger", "schema_version": 1}
 _BUDGET = [field.name for field in dataclasses.fields(Budget)]
 _CHARGE = ["index", "note", "releases", "time"]

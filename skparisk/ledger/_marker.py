@@ -19,8 +19,6 @@ from uuid import uuid4
 
 from skparisk.ledger._system import ancestors
 
-__all__ = ["Marker", "any_held"]
-
 # Paths of markers, one a line.
 _VARIABLE = "SKPARISK_LEDGER"
 

@@ -17,18 +17,6 @@ from skparisk.ledger._book import Book, refusal
 from skparisk.ledger._clusters import tell_clusters, told_by_a_client
 from skparisk.ledger._marker import Marker
 
-__all__ = [
-    "charge",
-    "check_room",
-    "close_book",
-    "count_recorded",
-    "open_book",
-    "refuse_without_level",
-    "spend",
-    "suspend_open",
-]
-
-
 _RELEASE_OUTSIDE = (
     "Release it outside of the ledger, and charge its level by "
     "ledger.spend((epsilon, delta, risk))."

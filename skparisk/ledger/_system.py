@@ -7,8 +7,6 @@ import os
 import re
 from pathlib import Path
 
-__all__ = ["ancestors", "network_type", "refuse_network"]
-
 _PROC = Path("/proc")
 _NETWORK = re.compile(
     r"9p|acfs|afs|beegfs|ceph|cifs|coda|davfs2?|gfs2?|glusterfs|gpfs|lustre|ncpfs|"

@@ -12,8 +12,6 @@ from skparisk.certificate._rounding import ceil_text, floor_text, printable
 from skparisk.ledger._budget import RULES, Budget, triple
 from skparisk.ledger._history import History
 
-__all__ = ["Statement", "in_words", "left_in_words", "limit_in_words"]
-
 
 class Statement:
     """What is filed of a ledger: the budget, what is spent and left, each release."""

@@ -12,14 +12,6 @@ from skparisk.queries import LogisticRegressionQuery, RidgeQuery
 from skparisk.queries._bounds import solved_logistic_bound, solved_ridge_bounds
 from skparisk.queries._together import Floats
 
-__all__ = [
-    "bounded_logistic_problem",
-    "bounded_ridge_problem",
-    "check_y_bounds",
-    "clip_rows",
-    "split_intercepts",
-]
-
 # Below this the rounding of a clipped row may make it longer.
 _LEAST_RADIUS = 2.0**-1000
 

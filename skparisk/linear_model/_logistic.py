@@ -13,8 +13,6 @@ from skparisk.queries import LogisticRegressionQuery
 from skparisk.queries._together import Floats
 from skparisk.sensitivity import KnownSensitivity
 
-__all__ = ["PrivateLogisticRegression"]
-
 
 class PrivateLogisticRegression(PrivateLinearClassifier):
     """Logistic regression whose coefficients are private.

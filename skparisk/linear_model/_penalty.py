@@ -24,8 +24,6 @@ from skparisk.reference._secret import SecretDraw
 from skparisk.reference._table import TableReference
 from skparisk.sensitivity import SensitivitySampler
 
-__all__ = ["AskedPenalty"]
-
 
 @dataclass(frozen=True)
 class AskedPenalty:

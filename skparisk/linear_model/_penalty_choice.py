@@ -33,8 +33,6 @@ from skparisk.reference._records import Schema
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._parallel import sample_pairs
 
-__all__ = ["USUAL_PENALTY", "PenaltyChoice", "PenaltyChooser"]
-
 # What scikit-learn has for all three of them.
 USUAL_PENALTY = 1.0
 _FOLDS = 5

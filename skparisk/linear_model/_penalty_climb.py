@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-__all__ = ["Tried", "climb"]
-
 # Powers of 10 for each record, and columns of size 1: from where nothing is lost to the
 # penalty, to where little but the intercept is left. Larger ones where that helps;
 # smaller ones than two that were worse are not tried, as they get more noise, and take

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from skparisk.moments._noise import MatrixNoise
 from skparisk.queries._bounds import solved_ridge_bounds
 
-__all__ = ["BoundedRidge"]
-
 # A target with a standard deviation of a third of the half width of its bounds, half of
 # which the features explain.
 _VARIANCE = 1 / 9

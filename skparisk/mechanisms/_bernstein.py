@@ -22,13 +22,6 @@ from skparisk.certificate import Certificate
 from skparisk.mechanisms._laplace import LaplaceMechanism
 from skparisk.mechanisms._noise import check_sensitivity
 
-__all__ = [
-    "BernsteinMechanism",
-    "BernsteinPolynomial",
-    "bernstein_lattice",
-    "count_nodes",
-]
-
 Function: TypeAlias = Callable[[NDArray[np.float64]], ArrayLike]
 
 _MOST_NODES = 2**20

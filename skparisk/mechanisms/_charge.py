@@ -10,8 +10,6 @@ from skparisk.certificate._claim import SEEDED
 from skparisk.ledger import spend
 from skparisk.ledger._open import refuse_without_level
 
-__all__ = ["as_seeded", "charge"]
-
 
 def charge(
     charges: Sequence[Certificate] | None,

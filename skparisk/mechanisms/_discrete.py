@@ -16,8 +16,6 @@ from skparisk.ledger import spend
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.mechanisms._shapes import to_dyadic
 
-__all__ = ["TOTAL_WEIGHT", "DiscreteMechanism", "check_indices", "log_ratio"]
-
 # What the whole-number weights of a law sum to.
 TOTAL_WEIGHT = 2**62
 

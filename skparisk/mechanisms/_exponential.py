@@ -22,8 +22,6 @@ from skparisk.mechanisms._laplace import LaplaceMechanism
 from skparisk.mechanisms._noise import AdditiveNoise, round_to_grid, to_float
 from skparisk.mechanisms._shapes import to_dyadic
 
-__all__ = ["ExponentialChoice", "ExponentialMechanism"]
-
 # No candidate counts as farther below the best one, in steps of the grid.
 _FARTHEST = 2**62
 # Candidates that are tried in one round, over all rows, unless there are more rows.

@@ -14,8 +14,6 @@ from skparisk.mechanisms._noise import (
     KnownMechanism,
 )
 
-__all__ = ["GaussianMechanism"]
-
 
 @dataclass(frozen=True)
 class GaussianMechanism(KnownMechanism):

@@ -18,8 +18,6 @@ from skparisk.mechanisms._noise import (
     floor_log2,
 )
 
-__all__ = ["LaplaceMechanism"]
-
 # Steps of the grid per sensitivity (or noise scale) and output, as a rule at least.
 _GRID_BITS = 32
 

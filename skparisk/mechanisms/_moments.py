@@ -7,8 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Moments", "second_moments", "shrunk_moments"]
-
 # Against the output that moves most: what moves less is next to constant.
 _SMALLEST_SHARE = 2.0**-50
 # What moves less has no inverse.

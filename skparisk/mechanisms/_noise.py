@@ -21,16 +21,6 @@ from skparisk.laws._names import as_law
 from skparisk.mechanisms._charge import charge
 from skparisk.mechanisms._shapes import IsotropicShape, NoiseShape, check_n_outputs
 
-__all__ = [
-    "ROUNDING_SLACK",
-    "AdditiveNoise",
-    "KnownMechanism",
-    "check_sensitivity",
-    "floor_log2",
-    "round_to_grid",
-    "to_float",
-]
-
 # What is computed in floating point (norms, bounds) is enlarged by this share.
 ROUNDING_SLACK = Fraction(1, 2**30)
 

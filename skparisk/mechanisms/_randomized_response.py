@@ -18,8 +18,6 @@ from skparisk.ledger import spend
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.mechanisms._discrete import TOTAL_WEIGHT, check_indices, log_ratio
 
-__all__ = ["RandomizedResponse"]
-
 _MOST_ANSWERS = 2**31
 # How far proportions may be off a sum of 1.
 _SUM_TOLERANCE = 1e-9

@@ -18,19 +18,6 @@ from skparisk._validate import check_choice
 from skparisk.laws._names import is_named, is_ours
 from skparisk.mechanisms._moments import second_moments, shrunk_moments
 
-__all__ = [
-    "NOISE_SHAPES",
-    "DiagonalShape",
-    "Dyadic",
-    "IsotropicShape",
-    "NoiseShape",
-    "WhitenedShape",
-    "as_shape",
-    "check_n_outputs",
-    "fit_noise_shape",
-    "to_dyadic",
-]
-
 NOISE_SHAPES = ("isotropic", "diagonal", "whitened")
 
 # Python's whole numbers in an array, and the exponent: numbers * 2**exponent.

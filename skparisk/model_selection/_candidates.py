@@ -20,17 +20,6 @@ from sklearn.utils.validation import has_fit_parameter
 from skparisk.reference._records import take_rows
 from skparisk.sensitivity import SensitivitySampler
 
-__all__ = [
-    "Records",
-    "as_indexable",
-    "configure",
-    "fit_estimator",
-    "has_pairs",
-    "leading_frozen_steps",
-    "own_sampler",
-    "with_seeds",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Records:

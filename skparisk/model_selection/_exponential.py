@@ -20,8 +20,6 @@ from skparisk.model_selection._recorded import (
     fit_recorded,
 )
 
-__all__ = ["ExponentialSelection"]
-
 
 class ExponentialSelection(HoldOutSelection):
     """Fit all candidates to one part of the private records, and choose on the other.

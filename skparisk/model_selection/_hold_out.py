@@ -19,15 +19,6 @@ from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.model_selection._candidates import Records
 from skparisk.model_selection._recorded import Task
 
-__all__ = [
-    "DECLARED_SCORE",
-    "HoldOutSelection",
-    "RecordScore",
-    "default_record_score",
-    "score_hold_out",
-    "split_records",
-]
-
 RecordScore = Callable[[Any, Any], Any]
 
 DECLARED_SCORE = (

@@ -38,14 +38,6 @@ from skparisk.reference import LearnedReference
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._sampler import claim_at_most
 
-__all__ = [
-    "Candidate",
-    "declared_certificate",
-    "find_certificates",
-    "private_parts",
-    "search_certificate",
-]
-
 # Ways to sample a table whose rows are the sample that the risk is over.
 _USED_ONCE = ("disjoint", "split")
 _PRIVATE = (PrivateMixin, SensitivitySampler, RandomizedResponseTransformer)

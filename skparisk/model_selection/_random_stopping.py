@@ -40,8 +40,6 @@ from skparisk.model_selection._levels import (
 from skparisk.model_selection._recorded import Choice, Task, fit_recorded
 from skparisk.model_selection._simulation import score_estimator
 
-__all__ = ["RandomStoppingSelection"]
-
 # The best of n candidates is missed with a probability of less than 1 / (1 + this).
 _RUNS_PER_CANDIDATE = 10
 

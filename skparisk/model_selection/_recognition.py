@@ -22,8 +22,6 @@ from skparisk.reference._secret import SecretDraw, SecretSample
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import SensitivitySampler
 
-__all__ = ["find_samplers", "refuse_private_records"]
-
 
 def refuse_private_records(estimators: Sequence[Any], records: Records) -> None:
     """Refuse samplers, frozen steps and references that know the private records.

@@ -20,8 +20,6 @@ from skparisk.ledger import PrivacyLedger, spend
 from skparisk.model_selection._candidates import Records, fit_estimator
 from skparisk.model_selection._levels import LEARNS_MORE, Candidate
 
-__all__ = ["Choice", "Task", "charge_leaks", "fit_recorded"]
-
 # What to do in a search about a ledger that is open in another process.
 _OWN_LEDGER = (
     "A private search counts with its own ledger, which is open while it fits: use "

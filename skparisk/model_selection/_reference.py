@@ -30,8 +30,6 @@ from skparisk.model_selection._splits import (
 from skparisk.neighbors import sample_database
 from skparisk.reference import TableReference, as_reference
 
-__all__ = ["CHOSEN_ON_PRIVATE", "ReferenceSelection", "tabulate_scores"]
-
 CHOSEN_ON_PRIVATE = (
     "The candidate was chosen by its score on the private data themselves, without "
     "noise."

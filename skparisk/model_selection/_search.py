@@ -32,8 +32,6 @@ from skparisk.model_selection._simulation import check_single_scoring
 from skparisk.reference import TableReference
 from skparisk.reference._base import is_reference
 
-__all__ = ["SELECTIONS", "PrivateGridSearchCV"]
-
 Selection = ReferenceSelection | ExponentialSelection | RandomStoppingSelection
 
 SELECTIONS: dict[str, type[Selection]] = {

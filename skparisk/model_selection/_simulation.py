@@ -31,8 +31,6 @@ from skparisk.model_selection._candidates import (
 )
 from skparisk.reference._records import take_rows
 
-__all__ = ["check_single_scoring", "score_estimator", "simulate_scores"]
-
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 

@@ -21,8 +21,6 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-__all__ = ["SPLITS_BY_VALUES", "check_splitter", "may_split_by_values"]
-
 SPLITS_BY_VALUES = (
     "The records were split by their values, as in stratified folds: changing one "
     "record moves others to another fold, so the levels of the fits do not add up to "

@@ -13,8 +13,6 @@ from skparisk.moments._models import TINY, FromMoments
 from skparisk.moments._sums import Columns, Floats, ReleasedSums, positive_part
 from skparisk.moments._units import Units
 
-__all__ = ["MomentsLDA", "fit_lda"]
-
 
 class MomentsLDA(ClassifierMixin, FromMoments):
     """Linear discriminants from released sums; made by :meth:`PrivateMoments.lda`.

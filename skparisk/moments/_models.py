@@ -22,18 +22,6 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.moments._sums import Columns, Floats, ReleasedSums, positive_part
 from skparisk.moments._units import Units
 
-__all__ = [
-    "TINY",
-    "FromMoments",
-    "MomentsOLS",
-    "MomentsPCA",
-    "MomentsRidge",
-    "fit_damped",
-    "fit_ols",
-    "fit_pca",
-    "fit_ridge",
-]
-
 # A constant against a usual feature, which is near the best on the stand-ins of the
 # noise; a penalty of the size of the noise is as well.
 _CONSTANT = 0.6

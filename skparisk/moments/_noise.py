@@ -31,8 +31,6 @@ from skparisk.mechanisms._noise import floor_log2, round_to_grid, to_float
 from skparisk.moments._sums import Columns, Floats
 from skparisk.queries._moments import output_columns
 
-__all__ = ["MatrixNoise"]
-
 # Squared length of the constant, and of a target, over that of the features. Near the
 # best on uniform, normal, shifted, correlated and binary stand-ins in the bounds, with
 # 5 to 20 features and 300 to 5 000 records.

@@ -32,8 +32,6 @@ from skparisk.reference._base import is_reference
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._claim import ClaimOfPairs
 
-__all__ = ["PrivateMoments"]
-
 _NEW_PEOPLE = "not known: the units of the sums were taken from this table as well"
 
 

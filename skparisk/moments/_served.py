@@ -25,8 +25,6 @@ from skparisk.moments._models import (
 from skparisk.moments._sums import Columns, Floats, ReleasedSums, positive_part
 from skparisk.moments._units import Units
 
-__all__ = ["ServedSums"]
-
 Model = TypeVar("Model", bound=FromMoments)
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from skparisk.queries._moments import output_columns
 
-__all__ = ["ReleasedSums", "positive_part"]
-
 Floats = NDArray[np.float64]
 Columns = NDArray[np.intp]
 

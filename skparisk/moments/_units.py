@@ -18,8 +18,6 @@ from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import RecordPool
 from skparisk.sensitivity import SensitivitySampler
 
-__all__ = ["Units", "declared_units", "pair_rows", "units_of_rows"]
-
 # One row in so many gives units, and is in no pair.
 _ROWS_PER_UNIT_ROW = 5
 

@@ -16,8 +16,6 @@ from skparisk.composition._advanced import bound_sum, textbook_mean
 from skparisk.composition._totals import Totals
 from skparisk.exceptions import HeuristicGuaranteeWarning, warn_caller
 
-__all__ = ["compose_privacy_at_risk"]
-
 _COUNTEREXAMPLE = (
     "Theorem 3 of Dandekar et al. is false: for 300 Laplace releases of level 0.5 it "
     "claims 63.07407 at delta=1e-05, where the exact level is 63.98180."

@@ -24,15 +24,6 @@ from skparisk.exceptions import CalibrationError
 from skparisk.papers._privacy_at_risk import VOID, dandekar_cdf, dandekar_epsilon
 from skparisk.privacy_loss._numerics import unwrap
 
-__all__ = [
-    "DandekarTheorem5",
-    "bessel_empirical_confidence",
-    "bessel_joint_confidence",
-    "bessel_joint_noise_epsilon",
-    "sample_confidence",
-    "sample_error",
-]
-
 
 @dataclass(frozen=True)
 class DandekarTheorem5:

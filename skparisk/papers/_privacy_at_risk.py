@@ -14,15 +14,6 @@ from skparisk import _validate
 from skparisk.exceptions import CalibrationError
 from skparisk.privacy_loss._numerics import check_floats, safe_root, unwrap
 
-__all__ = [
-    "VOID",
-    "DandekarTheorem4",
-    "dandekar_cdf",
-    "dandekar_confidence",
-    "dandekar_epsilon",
-    "dandekar_noise_epsilon",
-]
-
 VOID = (
     "The claimed risk reproduces a formula of Dandekar et al. whose proof does not "
     "hold: it is not a guarantee."

@@ -6,8 +6,6 @@ import math
 
 from skparisk.svm._bounds import check_box
 
-__all__ = ["rubinstein_svm_sensitivity_bound"]
-
 
 def rubinstein_svm_sensitivity_bound(
     n_records: int, C: float, *, n_features: int

@@ -11,13 +11,6 @@ from scipy.special import erfcx, ndtr
 
 from skparisk.privacy_loss._numerics import check_floats, unwrap
 
-__all__ = [
-    "gaussian_delta",
-    "gaussian_loss_cdf",
-    "gaussian_loss_exceedance",
-    "gaussian_risk",
-]
-
 _CLOSE = 0.5  # below this shift a difference of Mills ratios is an integral
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(7)  # exact to 1e-16 over _CLOSE
 

@@ -26,14 +26,6 @@ from skparisk.privacy_loss._numerics import (
     unwrap,
 )
 
-__all__ = [
-    "gaussian_classical_shift",
-    "gaussian_delta_epsilon",
-    "gaussian_explicit_shift",
-    "gaussian_risk_shift",
-    "gaussian_shift",
-]
-
 
 def gaussian_shift(epsilon: float, delta: float) -> float:
     r"""Return the largest shift that is (epsilon, delta)-private.

@@ -17,15 +17,6 @@ from skparisk.privacy_loss._numerics import (
     unwrap,
 )
 
-__all__ = [
-    "laplace_delta",
-    "laplace_delta_noise_epsilon",
-    "laplace_loss_cdf",
-    "laplace_loss_exceedance",
-    "laplace_loss_mean",
-    "laplace_noise_epsilon",
-]
-
 
 def laplace_loss_cdf(loss: ArrayLike, shift: ArrayLike) -> Any:
     r"""Return the exact distribution function of the Laplace privacy loss.

@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-__all__ = ["check_float", "check_floats", "safe_root", "unwrap"]
-
 
 def safe_root(
     excess: Callable[[float], float], unsafe: float, safe: float, root: float | None

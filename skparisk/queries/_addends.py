@@ -11,8 +11,6 @@ import numpy as np
 from skparisk.queries._labels import label_codes
 from skparisk.queries._together import Floats
 
-__all__ = ["Addend", "ClassAddend", "MarginAddend", "TargetAddend", "exact_steps"]
-
 # Doubles hold whole numbers to 2**53: sums of so many bits less are exact.
 _BITS = 51
 

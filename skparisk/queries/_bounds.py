@@ -13,16 +13,6 @@ from numpy.typing import NDArray
 
 from skparisk._validate import check_at_least, check_positive, check_relation
 
-__all__ = [
-    "linear_svc_sensitivity_bound",
-    "logistic_sensitivity_bound",
-    "longest_row",
-    "ridge_sensitivity_bound",
-    "solved_linear_svc_bound",
-    "solved_logistic_bound",
-    "solved_ridge_bounds",
-]
-
 # Beyond this a solver is not exact enough for a bound on the exact minimizer.
 _LARGEST_CONDITION = 2.0**40
 _LARGEST_SVC_CONDITION = 2.0**30

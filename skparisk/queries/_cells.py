@@ -19,8 +19,6 @@ from skparisk.queries._together import Floats
 from skparisk.reference._columns import Interval
 from skparisk.reference._records import columns_of, is_missing
 
-__all__ = ["MISSING", "OTHER", "Bins", "CellSums", "CellsQuery", "Kinds"]
-
 # Cells of what is not declared, and of what is not there.
 OTHER, MISSING = "(other)", "(missing)"
 # Steps of half a range that a number is rounded to, and bits of a weight.

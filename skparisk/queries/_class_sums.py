@@ -16,8 +16,6 @@ from skparisk.queries._leaves import LeafQuery
 from skparisk.queries._row_wise import answer_each, is_row_wise, transform_each
 from skparisk.queries._together import Floats
 
-__all__ = ["ClassCells", "ClassSumsQuery", "FeatureAddend", "as_numbers"]
-
 
 @dataclass(frozen=True)
 class ClassCells:

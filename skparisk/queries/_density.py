@@ -19,13 +19,6 @@ from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
 from skparisk.reference._mapped import loaded
 
-__all__ = [
-    "KERNELS",
-    "DensityQuery",
-    "check_bounds",
-    "kernel_density_sensitivity_bound",
-]
-
 _EVERYWHERE: dict[str, Callable[[Floats], Floats]] = {
     "gaussian": lambda u: np.exp(-0.5 * u * u),
     "exponential": lambda u: np.exp(-u),

@@ -23,19 +23,6 @@ from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import Records, copy_records
 
-__all__ = [
-    "Align",
-    "AttributeReader",
-    "EstimatorQuery",
-    "Numbers",
-    "PredictionReader",
-    "Reader",
-    "describe_candidates",
-    "plain_params",
-    "repeatable",
-    "takes_targets",
-]
-
 Align: TypeAlias = Callable[[Numbers, Numbers], Numbers]
 
 

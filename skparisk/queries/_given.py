@@ -10,8 +10,6 @@ import joblib
 
 from skparisk.queries._base import FunctionQuery, Query, RecordQuery
 
-__all__ = ["are_alike", "as_query", "is_asked_again", "own_query"]
-
 
 def as_query(query: Any) -> Query:
     """Return a query: itself, a callable, or None for a record by itself."""

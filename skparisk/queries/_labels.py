@@ -16,8 +16,6 @@ from skparisk.queries._base import (
 )
 from skparisk.reference._base import RecordPool
 
-__all__ = ["check_classes", "label_codes", "pool_codes", "where_classes_present"]
-
 # So many records for each class are looked at first: mostly they settle it, and need no
 # count of all.
 _FIRST_RECORDS = 64

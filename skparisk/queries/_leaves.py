@@ -25,8 +25,6 @@ from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 from skparisk.reference._mapped import loaded
 
-__all__ = ["LeafQuery", "Leaves"]
-
 # What trees take.
 _LARGEST = float(np.finfo(np.float32).max)
 

@@ -23,9 +23,6 @@ from skparisk.queries._linear_svc_solver import (
 )
 from skparisk.queries._together import Floats
 
-__all__ = ["Start", "minimize_hinge", "solve_hinge"]
-
-
 # Complementarity of interior points, in units of C: from where on they are polished
 # although sides still change, and the last.
 _NEAR = 1e-9

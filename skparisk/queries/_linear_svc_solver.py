@@ -16,18 +16,6 @@ from numpy.typing import NDArray
 
 from skparisk.queries._together import Floats, symmetric
 
-__all__ = [
-    "EPS",
-    "LARGEST_GAP",
-    "MOST_STEPS",
-    "Rows",
-    "Solved",
-    "distinct_rows",
-    "minimize_squared_hinge",
-    "solve_positive",
-    "solve_squared_hinge",
-]
-
 _Step: TypeAlias = Callable[[Floats], Floats]
 
 EPS = 2.0**-52

@@ -17,8 +17,6 @@ from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 
-__all__ = ["MomentsQuery", "moments_sensitivity_bound", "output_columns", "shorten"]
-
 # Whole numbers up to this are floats, and so is each sum of them that stays below.
 _LARGEST_SUM = 2**53
 # More than what rounding takes from a bound.

@@ -6,8 +6,6 @@ from typing import Any
 
 from sklearn.base import clone
 
-__all__ = ["resize_penalties"]
-
 # What multiplies the penalty, or the sum of the losses. Others, such as `Lasso`, weigh
 # a penalty against a mean, which is the same for any number of records.
 _OF_THE_PENALTY = {

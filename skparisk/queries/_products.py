@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from skparisk.queries._together import fits
 
-__all__ = ["Products"]
-
 # Bytes of products that are made for a stretch of rows: they are read again at once.
 _IN_CACHE = 2**22
 # Fewer databases do not pay for products that are made anew: a multiplication of each

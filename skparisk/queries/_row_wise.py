@@ -13,8 +13,6 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skparisk.reference._records import Records, concatenate, n_rows, take_rows
 
-__all__ = ["answer_each", "is_row_wise", "transform_each"]
-
 # Fitted, they work on each value or on each row, without a product of matrices.
 _ROW_WISE = {
     "Binarizer",

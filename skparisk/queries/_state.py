@@ -14,8 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
-__all__ = ["Numbers", "fill", "find_numbers", "find_places", "parent_of", "read"]
-
 Numbers: TypeAlias = Mapping[str, NDArray[np.float64]]
 
 # What holds attributes, and nothing that a fit learns.

@@ -10,15 +10,6 @@ from numpy.typing import NDArray
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import PairDifferences, Query
 
-__all__ = [
-    "CLOSE",
-    "Floats",
-    "counts_pay",
-    "fits",
-    "outward_differences",
-    "symmetric",
-]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 # How close to the exact answer a solver of many pairs proves to be, of the largest

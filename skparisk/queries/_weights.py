@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from skparisk.mechanisms._moments import shrunk_moments
 
-__all__ = ["prediction_weights"]
-
 
 def prediction_weights(
     X: NDArray[np.float64], n_outputs: int, *, fit_intercept: bool

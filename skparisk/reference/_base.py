@@ -27,16 +27,6 @@ from skparisk.reference._records import (
 from skparisk.reference._rows import draw_subsets, listed
 from skparisk.reference._sketch import RecordSketch
 
-__all__ = [
-    "DrawnRecords",
-    "Form",
-    "RecordPool",
-    "RecordSource",
-    "Reference",
-    "Withheld",
-    "is_reference",
-]
-
 # How a query is given records: as they are, frames of numbers as arrays, or finite
 # numbers alone.
 Form: TypeAlias = Literal["given", "array", "numbers"]

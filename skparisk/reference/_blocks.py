@@ -20,8 +20,6 @@ from skparisk.reference._records import (
 )
 from skparisk.reference._sketch import RecordSketch
 
-__all__ = ["DrawnRows", "draw_from_blocks"]
-
 _X, _Y = "X of the reference", "y of the reference"
 
 

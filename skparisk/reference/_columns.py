@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from skparisk.reference._records import is_missing
 
-__all__ = ["Categories", "Column", "Interval", "clip_array", "holes_in"]
-
 _Repairs: TypeAlias = Iterator[tuple[NDArray[np.bool_], Any]]
 
 

@@ -27,8 +27,6 @@ from skparisk.reference._records import (
     kinds_in,
 )
 
-__all__ = ["Domain"]
-
 
 @dataclass(frozen=True)
 class Domain:

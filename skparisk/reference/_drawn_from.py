@@ -7,8 +7,6 @@ from collections import Counter
 
 from skparisk.reference._sketch import RecordSketch
 
-__all__ = ["enter", "leave"]
-
 # Tables that are known again; those that were drawn from longest ago are forgotten.
 _MOST_KNOWN = 256
 

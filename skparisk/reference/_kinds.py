@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["KINDS", "SAMPLINGS", "Kind"]
-
 
 @dataclass(frozen=True)
 class Kind:

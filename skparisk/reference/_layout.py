@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from skparisk.reference._records import column_names, is_frame
 from skparisk.reference._specs import Spec
 
-__all__ = ["columns_of_frame", "put_in", "read_layout"]
-
 _TOP = ("columns", "target", "container")
 
 

@@ -42,8 +42,6 @@ from skparisk.reference._synthesis import (
     learn_copula,
 )
 
-__all__ = ["LearnedReference", "refuse_learned_from"]
-
 # With it, one seed gives a split and noise that have nothing to do with the release.
 _LEARN = 0x1EA12
 

@@ -25,8 +25,6 @@ from skparisk.reference._records import (
 from skparisk.reference._schema import SchemaReference
 from skparisk.reference._synthesis import tells_something
 
-__all__ = ["Law", "LearnedRecords", "LearnedSplit"]
-
 _ROWS_OF_WHOLE = 2048
 
 Law = Callable[[int, np.random.Generator], Any]

@@ -26,8 +26,6 @@ from skparisk.reference._records import (
     n_rows,
 )
 
-__all__ = ["CallableReference", "DensityReference"]
-
 
 class CallableReference(Reference):
     """Records made by a function.

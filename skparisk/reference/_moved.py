@@ -17,8 +17,6 @@ from skparisk.reference._columns import (
 )
 from skparisk.reference._records import columns_of
 
-__all__ = ["clip_frame"]
-
 
 def clip_frame(frame: Any, columns: Sequence[Column]) -> Any:
     """Return a frame of pandas or polars whose columns are moved."""

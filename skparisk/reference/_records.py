@@ -23,27 +23,6 @@ from sklearn.utils import check_array
 from skparisk.exceptions import IncompatibleError
 from skparisk.reference._mapped import MappedNumbers
 
-__all__ = [
-    "Records",
-    "Schema",
-    "as_array",
-    "as_numbers",
-    "as_records",
-    "as_targets",
-    "column_names",
-    "columns_of",
-    "concatenate",
-    "container_of",
-    "copy_records",
-    "frame_like",
-    "is_frame",
-    "is_missing",
-    "is_numbers",
-    "kinds_in",
-    "n_rows",
-    "take_rows",
-]
-
 Records: TypeAlias = Any
 
 NUMBER, BOOLEAN, TEXT, MISSING = "number", "boolean", "text", "missing"

@@ -17,8 +17,6 @@ from skparisk.reference._rows import (
     draw_subsets,
 )
 
-__all__ = ["Bootstrap", "Disjoint", "LeaveOut", "Sampling", "Split"]
-
 
 @dataclass(frozen=True, eq=False)
 class Sampling(ABC):

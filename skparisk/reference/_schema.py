@@ -32,8 +32,6 @@ from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._specs import Spec
 from skparisk.reference._table import TableReference
 
-__all__ = ["SchemaReference"]
-
 _CONTAINERS = ("pandas", "polars", "array")
 # Shared records are drawn from so many times the records of a database, or as many as
 # this if these are fewer; never from fewer than twice as many.

@@ -22,8 +22,6 @@ from skparisk.reference._records import Records, as_records, n_rows, take_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._table import TableReference
 
-__all__ = ["SecretDraw", "SecretSample", "as_draw", "draw_ordered"]
-
 # With it, one seed gives a draw and noise that have nothing to do with each other.
 _DRAW = 0x5EC4E7
 

@@ -23,8 +23,6 @@ from skparisk.reference._records import (
     take_rows,
 )
 
-__all__ = ["RecordSketch"]
-
 # Rows whose hashes are kept: those that are smallest, whatever the table.
 _MOST_KEPT = 2**16
 _NUMBERS_PER_BLOCK, _ROWS_PER_BLOCK = 2**20, 2**18

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from skparisk.reference._columns import Categories, Column, Interval
 
-__all__ = ["Spec", "array_of"]
-
 _ALLOWED = (
     "a tuple (low, high), a range of whole numbers, a list of categories, a mapping of "
     "categories to weights, a frozen distribution of scipy.stats with finite ends, or "

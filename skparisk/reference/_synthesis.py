@@ -16,17 +16,6 @@ from skparisk.reference._columns import Categories, Interval, holes_in
 from skparisk.reference._records import is_missing
 from skparisk.reference._specs import array_of
 
-__all__ = [
-    "Axis",
-    "HistogramCopula",
-    "count_bins",
-    "histogram_sensitivity",
-    "learn_copula",
-    "share_levels",
-    "sign_sensitivity",
-    "tells_something",
-]
-
 # Bins of a column of numbers: one for so many times a record's part of the level, as
 # noise in more of them would outweigh what they tell; between these limits.
 _RECORDS_PER_BIN = 2.0

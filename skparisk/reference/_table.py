@@ -30,8 +30,6 @@ from skparisk.reference._records import Schema, as_records, as_targets, n_rows
 from skparisk.reference._samplings import Bootstrap, Disjoint, LeaveOut, Split
 from skparisk.reference._sketch import RecordSketch
 
-__all__ = ["TableReference"]
-
 # A table with fewer rows for each output does not show how they move together.
 _ROWS_PER_OUTPUT = 10
 

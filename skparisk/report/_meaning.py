@@ -14,8 +14,6 @@ from skparisk.cost import CostModel
 from skparisk.laws._names import LAWS
 from skparisk.mechanisms._noise import AdditiveNoise
 
-__all__ = ["cost_of", "noise_of"]
-
 
 def noise_of(source: Any, claim: Certificate) -> dict[str, float] | None:
     """Return standard deviations of the noise of outputs; None if they are not known.

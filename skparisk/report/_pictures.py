@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from skparisk.certificate import Certificate
 from skparisk.certificate._rounding import ceil_text, guesses_text
 
-__all__ = ["gain_picture", "risk_picture"]
-
 Floats = NDArray[np.float64]
 
 _WIDTH = 340

@@ -16,8 +16,6 @@ from skparisk.certificate import Certificate
 from skparisk.certificate._claim import PRIVATE_REFERENCE
 from skparisk.certificate._rounding import add_up, ceil_text
 
-__all__ = ["Check", "Policy"]
-
 
 @dataclass(frozen=True)
 class Check:

@@ -11,8 +11,6 @@ from skparisk.certificate import Certificate
 from skparisk.certificate import _words as words
 from skparisk.certificate._rounding import add_up, ceil_text, printable
 
-__all__ = ["acro_record", "registry_record"]
-
 # Whose results.json this is the shape of: ACRO reads that of its own version alone.
 _ACRO_VERSION = "1.0.2"
 _TODO = "TODO"

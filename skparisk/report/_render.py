@@ -11,8 +11,6 @@ from typing import Any
 from skparisk.certificate._rounding import printable
 from skparisk.report._sections import Section
 
-__all__ = ["as_markdown", "as_page"]
-
 # No script, no network: the page says so itself.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """

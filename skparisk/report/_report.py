@@ -32,8 +32,6 @@ from skparisk.report._render import as_markdown, as_page
 from skparisk.report._schema import check_document
 from skparisk.report._sections import sections_of
 
-__all__ = ["Report", "sha256_of"]
-
 SCHEMA = {"schema": "skparisk.report", "schema_version": 1}
 DECLARED = ("project", "data_set", "product", "use", "not_for")
 _DECISION = ("checker", "date", "decision", "reason")

@@ -10,8 +10,6 @@ from skparisk.certificate import Certificate
 from skparisk.certificate import _words as words
 from skparisk.report._pictures import gain_picture, risk_picture
 
-__all__ = ["Section", "sections_of"]
-
 Rows = tuple[tuple[str, str], ...]
 
 INSIDE = "inside the environment only: it was computed from private data without noise"

@@ -17,8 +17,6 @@ from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import Form
 from skparisk.reference._records import Schema, copy_records
 
-__all__ = ["MOST_ASKED", "check_repeatable"]
-
 # Databases that a query is asked about twice, until it has an answer.
 MOST_ASKED = 3
 # Of the largest number: more than what rounding in another order changes.

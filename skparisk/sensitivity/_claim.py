@@ -9,8 +9,6 @@ from skparisk.calibration import SampledPairs
 from skparisk.certificate import Certificate
 from skparisk.reference._base import Withheld
 
-__all__ = ["ClaimOfPairs"]
-
 
 class ClaimOfPairs:
     """A certificate and the pairs that it rests on.

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from skparisk.sensitivity._digest import digest
 
-__all__ = ["DamagedFileError", "pack", "unpack", "write_whole"]
-
 Arrays = Mapping[str, NDArray[Any]]
 
 _TEXT, _DIGEST = "document", "digest"

@@ -23,16 +23,6 @@ from skparisk.sensitivity._parallel import (
 )
 from skparisk.sensitivity._store import PairStore
 
-__all__ = [
-    "Draw",
-    "Seeds",
-    "describe_pairs",
-    "form_of",
-    "known_by",
-    "set_largest_move",
-    "shortcomings_of",
-]
-
 
 class Seeds(NamedTuple):
     """What everything random about pairs follows from.

@@ -37,8 +37,6 @@ from skparisk.sensitivity._written import (
     from_written,
 )
 
-__all__ = ["KeptPairsMixin"]
-
 _FORMAT = "skparisk.sampler"
 _ADDRESS = re.compile(" at 0x[0-9A-Fa-f]+")
 # What is asked of noise, and of pairs; not how they are drawn, or from what.

@@ -12,8 +12,6 @@ from skparisk.calibration._known import check_known
 from skparisk.laws import Law
 from skparisk.laws._names import NORMS, as_law
 
-__all__ = ["KnownSensitivity"]
-
 
 class KnownSensitivity(BaseEstimator):
     """A bound on how far answers on neighboring databases are apart, and the noise.

@@ -30,12 +30,6 @@ from skparisk.sensitivity._progress import Progress, Watched
 from skparisk.sensitivity._work import Block, Work
 from skparisk.sensitivity._workers import run
 
-__all__ = [
-    "check_neighbors",
-    "sample_differences",
-    "sample_pairs",
-]
-
 
 def sample_differences(
     query: Query,

@@ -10,8 +10,6 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Progress", "Watched"]
-
 _NAME = "sampling pairs"
 # Seconds between two looks at the quantile, and between two lines.
 _PAUSE = 1.0

@@ -48,8 +48,6 @@ from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity._claim import ClaimOfPairs
 from skparisk.sensitivity._store import forget_kept
 
-__all__ = ["ReleaseMixin", "check_given"]
-
 
 class PairsNotKeptError(IncompatibleError, AttributeError):
     """There are no pairs to look at, so that attributes of pairs are missing."""

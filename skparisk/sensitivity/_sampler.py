@@ -64,8 +64,6 @@ from skparisk.sensitivity._kept import KeptPairsMixin
 from skparisk.sensitivity._progress import Watched
 from skparisk.sensitivity._store import PairStore
 
-__all__ = ["SensitivitySampler", "claim_at_most"]
-
 _RANDOMNESS = ("implicit", "both")
 
 # How many pairs, and which, would tell about the records.

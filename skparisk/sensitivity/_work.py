@@ -24,8 +24,6 @@ from skparisk.reference import RecordSource
 from skparisk.reference._base import Form, RecordPool
 from skparisk.reference._records import Schema
 
-__all__ = ["Answered", "Block", "Desk", "Part", "Work", "cut"]
-
 # Seconds that a task takes at least, so that handing it over does not count.
 _TASK = 0.3
 # How much longer a task takes than what it has to prepare.

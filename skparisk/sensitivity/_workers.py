@@ -19,8 +19,6 @@ from skparisk.queries import PairDifferences
 from skparisk.sensitivity._progress import Progress
 from skparisk.sensitivity._work import Answered, Block, Desk, Part, Work
 
-__all__ = ["one_blas_thread", "run"]
-
 # Seconds that new workers take until they have imported what they need, and those that
 # wait for work, of which joblib ends those that waited for 300 s.
 _START_UP = 1.0

@@ -15,8 +15,6 @@ from skparisk.reference._columns import Column
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity._document import DamagedFileError
 
-__all__ = ["FORMAT_VERSION", "as_plain", "as_written", "from_written"]
-
 # What an older version cannot read, or would read as something else, raises it.
 FORMAT_VERSION = 1
 

@@ -11,12 +11,6 @@ from skparisk.queries import LinearSVCQuery
 from skparisk.queries._bounds import solved_linear_svc_bound
 from skparisk.queries._together import Floats
 
-__all__ = [
-    "bounded_linear_svc_problem",
-    "check_box",
-    "svm_sensitivity_bound",
-]
-
 
 def bounded_linear_svc_problem(
     query: LinearSVCQuery, X: Floats, x_norm: Any

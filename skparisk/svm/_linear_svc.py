@@ -10,8 +10,6 @@ from skparisk.queries._together import Floats
 from skparisk.sensitivity import KnownSensitivity
 from skparisk.svm._bounds import bounded_linear_svc_problem
 
-__all__ = ["PrivateLinearSVC"]
-
 
 class PrivateLinearSVC(PrivateLinearClassifier):
     """Linear support vector machine whose coefficients are private.

@@ -14,8 +14,6 @@ from sklearn.isotonic import isotonic_regression
 
 from skparisk.queries._together import Floats
 
-__all__ = ["as_counts", "deviations", "means", "quantile"]
-
 
 def deviations(confidence: float) -> float:
     """Return how many standard deviations noise is within, with a probability.

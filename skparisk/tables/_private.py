@@ -33,8 +33,6 @@ from skparisk.reference._records import is_frame
 from skparisk.tables._answers import as_counts, deviations, means, quantile
 from skparisk.tables._questions import Group, check_group, find_query
 
-__all__ = ["PrivateTable"]
-
 
 class _Marginal(NamedTuple):
     """What was released of some columns: sums over the cells of all others."""

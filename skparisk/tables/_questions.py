@@ -14,8 +14,6 @@ from skparisk.queries._cells import WEIGHT_BITS, Bins, CellsQuery, CellSums, Kin
 from skparisk.reference import SchemaReference
 from skparisk.reference._columns import Categories, Column, Interval
 
-__all__ = ["Group", "as_groups", "check_group", "find_query"]
-
 Group: TypeAlias = tuple[str, ...]
 
 _MOST_OUTPUTS = 2**20

@@ -12,13 +12,6 @@ from sklearn.utils import get_tags
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries._estimator import repeatable, takes_targets
 
-__all__ = [
-    "SEVERAL_LABELS",
-    "check_estimator",
-    "check_same_columns",
-    "refuse_fit_params",
-]
-
 SEVERAL_LABELS = (
     "{} is given several labels of each record, but a private classifier has one. "
     "Fit a PrivateEstimator to each of the labels: each is a release of its own."

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from skparisk.queries._estimator import Numbers
-
-__all__ = ["match_centers", "match_components"]
+from skparisk.queries._state import Numbers
 
 # Rows of these belong to a component or a center each.
 _BY_COMPONENT = ("explained_variance_", "explained_variance_ratio_", "singular_values_")

@@ -15,8 +15,9 @@ from skparisk._silence import silenced
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
 from skparisk.queries._addends import ClassAddend
-from skparisk.queries._estimator import Align, Numbers
+from skparisk.queries._estimator import Align
 from skparisk.queries._leaves import LeafQuery
+from skparisk.queries._state import Numbers
 from skparisk.reference import TableReference
 from skparisk.reference._records import (
     Records,
@@ -37,8 +38,6 @@ from skparisk.wrappers._ranges import find_ranges
 from skparisk.wrappers._recipes import find_recipe
 from skparisk.wrappers._served import serve
 from skparisk.wrappers._template import Template
-
-__all__ = ["ask_again", "make_query"]
 
 
 def make_query(

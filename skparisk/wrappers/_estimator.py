@@ -53,8 +53,6 @@ from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 from skparisk.wrappers._served import serve
 
-__all__ = ["PrivateEstimator"]
-
 PUBLIC_STEPS = (
     "Steps inside the estimator ({}) were fitted on the reference, which must be "
     "public, and not on these records."

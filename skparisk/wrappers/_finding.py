@@ -27,18 +27,6 @@ from skparisk.queries._state import (
 )
 from skparisk.wrappers._recipes import complete, find_recipe
 
-__all__ = [
-    "METHODS",
-    "answer_alike",
-    "check_answers",
-    "depends_on_whole_numbers",
-    "find_needed",
-    "find_released",
-    "main_methods",
-    "proven",
-    "put",
-]
-
 Answer: TypeAlias = NDArray[Any] | Exception
 
 # What answers about records, and so can be compared.

@@ -31,13 +31,6 @@ from skparisk.wrappers._leaf_values import below, class_shares, target_means, vo
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 
-__all__ = [
-    "LeafTemplate",
-    "find_trees",
-    "make_leaf_query",
-    "refuse_combined_trees",
-]
-
 _KINDS = {
     "sklearn.tree": (
         "DecisionTreeClassifier",

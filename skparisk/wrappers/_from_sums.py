@@ -15,8 +15,6 @@ from skparisk.queries._addends import TargetAddend
 from skparisk.reference import Reference, SchemaReference
 from skparisk.wrappers._public_steps import PublicSteps
 
-__all__ = ["SumsTemplate", "find_kind", "find_target_addend"]
-
 # Targets that vary by less, against the largest, do not vary: their units are that one.
 _LEAST_SPREAD = 2.0**-30
 

@@ -21,8 +21,6 @@ from skparisk.queries._together import Floats
 from skparisk.wrappers._from_sums import SumsTemplate, find_target_addend
 from skparisk.wrappers._public_records import PublicRecords
 
-__all__ = ["BinCells", "is_isotonic", "make_isotonic_query"]
-
 _FEWEST_BINS, _MOST_BINS = 2, 1024
 # Of a bin's weight: that of the ends, where values are repeated.
 _LITTLE = 2.0**-30

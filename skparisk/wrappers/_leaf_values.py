@@ -9,8 +9,6 @@ import numpy as np
 
 from skparisk.queries._together import Floats
 
-__all__ = ["below", "class_shares", "target_means", "votes"]
-
 # Records that a node weighs in the values of the leaves below it.
 _FROM_ABOVE = 1.0
 # Where nothing is known of targets: how far the means of leaves are apart, as a share

@@ -11,8 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from skparisk._private_data import validate_records
 from skparisk.reference._records import Schema, as_array
 
-__all__ = ["ServedMethods", "releases_predictions"]
-
 # What `release` may be besides names of attributes, and what is then served.
 _PREDICTIONS = {
     "predict": ("predict", "score"),

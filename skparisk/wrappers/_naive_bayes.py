@@ -28,8 +28,6 @@ from skparisk.wrappers._from_sums import SumsTemplate, find_kind
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 
-__all__ = ["find_naive_bayes", "make_bayes_query"]
-
 _KINDS = {
     "sklearn.naive_bayes": (
         "BernoulliNB",

@@ -32,8 +32,6 @@ from skparisk.reference._records import (
     take_rows,
 )
 
-__all__ = ["MOST_POINTS", "PublicRecords"]
-
 # Of the largest number: more than what rounding in another order changes.
 _SAME = 2.0**-20
 # How often another database is drawn if one lacks a class, or cannot be fitted to.

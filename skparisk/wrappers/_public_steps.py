@@ -30,8 +30,6 @@ from skparisk.wrappers._finding import (
 )
 from skparisk.wrappers._public_records import MOST_POINTS, PublicRecords
 
-__all__ = ["PublicSteps", "freeze_structure", "learns_structure"]
-
 _NAMES = ("feature_names_in_", "n_features_in_")
 _PERMUTATIONS, _MOST_PERMUTED = 4, 2**11
 

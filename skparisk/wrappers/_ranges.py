@@ -30,8 +30,6 @@ from skparisk.reference._records import (
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._served import as_probabilities
 
-__all__ = ["Ranges", "find_ranges"]
-
 _Bounds: TypeAlias = tuple[Floats, Floats]
 
 # The other unit: a power of two, which rounds nothing.

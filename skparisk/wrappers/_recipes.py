@@ -21,8 +21,6 @@ from skparisk.queries._estimator import Align
 from skparisk.queries._state import Numbers
 from skparisk.wrappers._alignment import match_centers, match_components
 
-__all__ = ["Recipe", "complete", "find_recipe"]
-
 Attributes: TypeAlias = dict[str, Any]
 
 # Of the largest: what a number that has to be above 0 becomes at least.

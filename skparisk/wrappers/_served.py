@@ -26,8 +26,6 @@ from skparisk.queries._state import Numbers
 from skparisk.reference._records import n_rows
 from skparisk.wrappers._template import Template
 
-__all__ = ["ReleasedClassifier", "ReleasedRegressor", "serve"]
-
 
 def _nearest_point() -> Any:
     """Return a regressor that answers with the value at the nearest point."""

@@ -22,8 +22,6 @@ from skparisk.wrappers._finding import (
 )
 from skparisk.wrappers._public_steps import PublicSteps, learns_structure
 
-__all__ = ["Template"]
-
 _AT_POINTS = "release its {} at public points, with release={!r} and X_public=..."
 
 
