@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from scipy.stats import norm
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from skparisk._validate import is_number
 from skparisk.calibration._spread import sampling_moments
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import LeafQuery
@@ -177,8 +177,7 @@ def _remedies(model: Any) -> list[str]:
     found = []
     for name, value in sorted(model.get_params().items()):
         last = name.rpartition("__")[2]
-        number = isinstance(value, Real) and not isinstance(value, bool)
-        if last in ("alpha", "C") and number:
+        if last in ("alpha", "C") and is_number(value):
             found.append(f"a {'larger' if last == 'alpha' else 'smaller'} {name}")
     sampler = model.sampler_
     noise = _noise_of(sampler)

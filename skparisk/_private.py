@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -46,6 +45,7 @@ from skparisk._validate import (
     check_positive,
     check_probability,
     check_verbose,
+    is_number,
 )
 from skparisk.calibration._known import find_known
 from skparisk.certificate import Certificate
@@ -162,7 +162,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
             )
         if isinstance(source, SensitivitySampler):
             return self._prepare(source)
-        if isinstance(source, Real) and not isinstance(source, bool):
+        if is_number(source):
             source = KnownSensitivity(check_positive(source, "sensitivity"))
         if isinstance(source, KnownSensitivity):
             source.check(self.epsilon, self.gamma)

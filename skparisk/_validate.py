@@ -13,27 +13,35 @@ import sklearn.utils
 _RELATIONS = ("replace-one", "add-remove")
 
 
-def _is_real(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Tell if it is a real number; truth values are none."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_epsilon(value: Any, name: str = "epsilon") -> float:
     """Return a privacy level in (0, inf]."""
-    if not _is_real(value) or not value > 0:
+    if not is_number(value) or not value > 0:
         raise ValueError(f"{name} must be a number in (0, inf], got {value!r}.")
+    return float(value)
+
+
+def check_share(value: Any, name: str) -> float:
+    """Return a share in [0, 1)."""
+    if not is_number(value) or not 0 <= value < 1:
+        raise ValueError(f"{name} must be a number in [0, 1), got {value!r}.")
     return float(value)
 
 
 def check_probability(value: Any, name: str) -> float:
     """Return a probability in (0, 1)."""
-    if not _is_real(value) or not 0 < value < 1:
+    if not is_number(value) or not 0 < value < 1:
         raise ValueError(f"{name} must be a number in (0, 1), got {value!r}.")
     return float(value)
 
 
 def check_positive(value: Any, name: str) -> float:
     """Return a finite number above 0."""
-    if not _is_real(value) or not 0 < value < math.inf:
+    if not is_number(value) or not 0 < value < math.inf:
         raise ValueError(f"{name} must be a finite number above 0, got {value!r}.")
     return float(value)
 

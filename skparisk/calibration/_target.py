@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Self
 
-from skparisk._validate import check_choice, check_epsilon, check_probability
+from skparisk._validate import (
+    check_choice,
+    check_epsilon,
+    check_probability,
+    check_share,
+    is_number,
+)
 from skparisk.certificate._claim import RANDOMNESS
 from skparisk.laws import Law
 
@@ -57,12 +62,11 @@ class Target:
 
     def __post_init__(self) -> None:
         check_choice(self.randomness, "randomness", RANDOMNESS)
-        none = self.randomness == "explicit" and _is_number(self.gamma)
+        none = self.randomness == "explicit" and is_number(self.gamma)
         gamma = self.gamma
         if not (none and gamma == 0):
             gamma = check_probability(gamma, "gamma")
-        if not _is_number(self.delta) or not 0 <= self.delta < 1:
-            raise ValueError(f"delta must be a number in [0, 1), got {self.delta!r}.")
+        delta = check_share(self.delta, "delta")
         # Plain numbers: those of NumPy may be short, and are rounded when calculated.
         if self.advantage is None:
             epsilon = check_epsilon(self.epsilon)
@@ -70,7 +74,7 @@ class Target:
             epsilon = self._check_advantage(self.advantage)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "gamma", float(gamma))
-        object.__setattr__(self, "delta", float(self.delta))
+        object.__setattr__(self, "delta", delta)
 
     @classmethod
     def of_advantage(cls, advantage: float, gamma: float = 0.05) -> Self:
@@ -150,7 +154,3 @@ class Target:
                 f" because the loss of {law.name} noise has no bound; got "
                 f"{self.delta!r}."
             )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)

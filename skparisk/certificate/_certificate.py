@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import check_epsilon, check_probability
+from skparisk._validate import check_epsilon, check_probability, is_number
 from skparisk.certificate import _document as document
 from skparisk.certificate import _words as words
 from skparisk.certificate._advantage import Advantage
@@ -391,7 +391,7 @@ def as_certificate(release: Any) -> Certificate:
     if hasattr(release, "as_certificate"):
         return _as_plain(release.as_certificate())
     numbers = release if isinstance(release, tuple | list) else (release,)
-    plain = all(isinstance(x, Real) and not isinstance(x, bool) for x in numbers)
+    plain = all(map(is_number, numbers))
     if not plain or not 1 <= len(numbers) <= 3:
         raise ValueError(
             "a release must be a certificate, a mechanism or up to three numbers "

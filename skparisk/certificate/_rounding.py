@@ -7,8 +7,10 @@ import sys
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from numbers import Rational, Real
+from numbers import Rational
 from typing import Any
+
+from skparisk._validate import is_number
 
 # Relative error of a few operations in double precision, with a margin of 2**8.
 ROUNDING = 2.0**-40
@@ -40,8 +42,7 @@ def round_up(value: Fraction) -> float:
 
 def check_range(value: Any, name: str, most: float = math.inf) -> float:
     """Return a number in [0, most] as a float, rounded up."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0 <= value <= most:
+    if not is_number(value) or not 0 <= value <= most:
         raise ValueError(f"{name} must be a number in [0, {most:g}], got {value!r}.")
     if isinstance(value, Rational):
         return round_up(Fraction(value))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from numbers import Real
 from typing import Any
 
-from skparisk._validate import check_choice, check_probability
+from skparisk._validate import check_choice, check_probability, check_share, is_number
 from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificates
 from skparisk.certificate._rounding import add_up, exact_sum, round_up
@@ -186,7 +185,7 @@ def compose_filter(
     5.2985
     """
     parts = as_certificates(releases)
-    total = check_total_delta(delta)
+    total = check_share(delta, "delta")
     spare = total / 2 if slack is None else _check_slack(slack, total)
     totals = Totals.of(parts)
     own = totals.deltas
@@ -210,14 +209,6 @@ def bound_sum(levels: Sequence[float], means: Sequence[float], delta: float) -> 
     if not any(levels):
         return 0.0
     return concentrated(_total(e * e for e in levels), _total(means), delta)
-
-
-def check_total_delta(value: Any) -> float:
-    """Return a delta in [0, 1)."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0 <= value < 1:
-        raise ValueError(f"delta must be a number in [0, 1), got {value!r}.")
-    return float(value)
 
 
 def textbook_mean(epsilon: float) -> float:
@@ -246,8 +237,7 @@ def _what_is_left(total: float, parts: Iterable[Certificate]) -> float:
 
 
 def _check_slack(value: Any, total: float) -> float:
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number or not 0 < value <= total:
+    if not is_number(value) or not 0 < value <= total:
         raise ValueError(f"slack must be None or in (0, {total!r}], got {value!r}.")
     return float(value)
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from numbers import Real
 from typing import Any
 
-from skparisk._validate import check_at_least
+from skparisk._validate import check_at_least, is_number
 from skparisk.certificate import Certificate, as_certificate
 from skparisk.certificate._rounding import ROUNDING, add_up, round_up
 from skparisk.exceptions import IncompatibleError
@@ -209,8 +208,7 @@ def transfer(release: Any, kl_divergence: float, n_records: int) -> Certificate:
     0.1
     """
     g = as_certificate(release)
-    number = isinstance(kl_divergence, Real) and not isinstance(kl_divergence, bool)
-    if not number or not kl_divergence >= 0:
+    if not is_number(kl_divergence) or not kl_divergence >= 0:
         raise ValueError(
             f"kl_divergence must be a number in [0, inf], got {kl_divergence!r}."
         )

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skparisk._validate import check_share
 from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificates
 from skparisk.certificate._rounding import add_up
-from skparisk.composition._advanced import check_total_delta
 from skparisk.composition._conversions import known_level
 from skparisk.composition._totals import Totals
 from skparisk.exceptions import CalibrationError
@@ -94,7 +94,7 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
     >>> round(compose_exact([0.1] * 100, delta=1e-5).epsilon, 4)
     4.3068
     """
-    total = check_total_delta(delta)
+    total = check_share(delta, "delta")
     parts = [known_level(g) for g in as_certificates(releases)]
     totals = Totals.of(parts)
     basic = totals.basic()

@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._validate import check_epsilon, check_probability
+from skparisk._validate import check_epsilon, check_probability, is_number
 from skparisk.cost._base import CostModel
 from skparisk.cost._laws import Floats
 from skparisk.exceptions import CalibrationError, IncompatibleError
@@ -144,8 +143,7 @@ class Frontier:
         ValueError
             If `max_error` is no number.
         """
-        number = isinstance(max_error, Real) and not isinstance(max_error, bool)
-        if not number or not math.isfinite(max_error):
+        if not is_number(max_error) or not math.isfinite(max_error):
             raise ValueError(f"max_error must be a finite number, got {max_error!r}.")
         tolerated = self.error <= max_error
         if not tolerated.any():

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skparisk._validate import check_at_least, check_positive
+from skparisk._validate import check_at_least, check_positive, is_number
 from skparisk.cost._base import CostModel
 from skparisk.cost._laws import Floats
 
@@ -74,8 +74,7 @@ class CompensationModel(CostModel):
 
     def __post_init__(self) -> None:
         least = self.minimum
-        number = isinstance(least, Real) and not isinstance(least, bool)
-        if not number or not 0 <= least < math.inf:
+        if not is_number(least) or not 0 <= least < math.inf:
             raise ValueError(f"minimum must be a finite number >= 0, got {least!r}.")
         plain: dict[str, Any] = {
             "compensation": check_positive(self.compensation, "compensation"),

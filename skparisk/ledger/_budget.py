@@ -6,13 +6,12 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from numbers import Real
 from operator import attrgetter
 from typing import Any
 
 from scipy.optimize import toms748
 
-from skparisk._validate import check_choice
+from skparisk._validate import check_choice, is_number
 from skparisk.certificate import Certificate
 from skparisk.certificate._rounding import exact_sum, round_up
 from skparisk.composition import compose_exact
@@ -188,8 +187,7 @@ def _check_limit(value: Any, name: str) -> float:
 
 
 def _round_down(value: Any) -> float:
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not number:
+    if not is_number(value):
         return math.nan
     try:
         nearest = float(value)

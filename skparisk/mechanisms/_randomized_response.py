@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk._secure_noise import noise_source, sample_uniform_integers
-from skparisk._validate import check_at_least, check_epsilon
+from skparisk._validate import check_at_least, check_epsilon, is_number
 from skparisk.certificate import Certificate
 from skparisk.ledger import spend
 from skparisk.mechanisms._charge import as_seeded
@@ -284,8 +283,7 @@ class RandomizedResponse:
 
 
 def _check_share(value: Any, name: str) -> float:
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    if not real or not 0 <= value <= 1:
+    if not is_number(value) or not 0 <= value <= 1:
         raise ValueError(f"{name} must be a number in [0, 1], got {value!r}.")
     return float(value)
 

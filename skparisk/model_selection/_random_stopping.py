@@ -7,7 +7,6 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.metrics import check_scoring
 
 from skparisk._secure_noise import noise_source, sample_uniform_integers
 from skparisk._silence import silenced
-from skparisk._validate import check_at_least, check_random_state
+from skparisk._validate import check_at_least, check_random_state, check_share
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import SEEDED
 from skparisk.certificate._rounding import add_up
@@ -132,9 +131,7 @@ class RandomStoppingSelection(HoldOutSelection):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        risk = isinstance(self.gamma, Real) and not isinstance(self.gamma, bool)
-        if not risk or not 0 <= self.gamma < 1:
-            raise ValueError(f"gamma must be a number in [0, 1), got {self.gamma!r}.")
+        check_share(self.gamma, "gamma")
         if self.n_runs is not None:
             check_at_least(self.n_runs, "n_runs", 1)
 

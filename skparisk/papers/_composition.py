@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from numbers import Real
 from typing import Any
 
-from skparisk._validate import check_choice, check_probability
+from skparisk._validate import check_choice, check_probability, is_number
 from skparisk.certificate import Certificate, as_certificate
 from skparisk.composition._advanced import bound_sum, textbook_mean
 from skparisk.composition._totals import Totals
@@ -110,7 +109,7 @@ def _as_triple(release: Any) -> tuple[float, float, float]:
     if hasattr(release, "noise_epsilon") and hasattr(release, "confidence"):
         return release.epsilon, release.confidence, release.noise_epsilon
     numbers = tuple(release) if isinstance(release, tuple | list) else ()
-    plain = all(isinstance(x, Real) and not isinstance(x, bool) for x in numbers)
+    plain = all(map(is_number, numbers))
     if len(numbers) != 3 or not plain:
         raise ValueError(
             "a release must be a certificate or three numbers (epsilon, risk, "

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Real
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
@@ -18,6 +17,7 @@ from skparisk._validate import (
     check_epsilon,
     check_positive,
     check_probability,
+    is_number,
 )
 from skparisk.calibration._rules import check_rank, check_target
 from skparisk.exceptions import CalibrationError
@@ -308,6 +308,6 @@ def bessel_joint_noise_epsilon(
 
 def _check_confidence(value: float, name: str) -> float:
     """Return a number in (0, 1]."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value <= 1:
+    if not is_number(value) or not 0 < value <= 1:
         raise ValueError(f"{name} must be a number in (0, 1], got {value!r}.")
     return float(value)

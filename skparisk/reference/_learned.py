@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from numbers import Real
 from typing import Any, Self
 from weakref import WeakKeyDictionary
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from skparisk._secure_noise import noise_source
 from skparisk._silence import hide_values, silenced
+from skparisk._validate import check_probability
 from skparisk.certificate._learning import Learning
 from skparisk.exceptions import warn_if_seeded
 from skparisk.ledger import spend, suspend_open
@@ -157,9 +157,7 @@ class LearnedReference(Reference):
                 "synthesizer must be None or a callable (X, y, schema, epsilon, "
                 f"delta), got {synthesizer!r}."
             )
-        real = isinstance(fraction, Real) and not isinstance(fraction, bool)
-        if not real or not 0 < fraction < 1:
-            raise ValueError(f"fraction must be a number in (0, 1), got {fraction!r}.")
+        check_probability(fraction, "fraction")
         rests_on = () if synthesizer is None else (_GIVEN,)
         self._learning = partial(Learning, epsilon, delta, rests_on=rests_on)
         self._learning(1)  # checked now

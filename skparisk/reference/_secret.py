@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from skparisk._secure_noise import ByteSource, noise_source
 from skparisk._silence import hide_values
 from skparisk._simulated import is_simulated
+from skparisk._validate import check_probability
 from skparisk.certificate._claim import SEEDED_DRAW
 from skparisk.exceptions import PrivacyLeakWarning, warn_caller
 from skparisk.reference._base import RecordSource, Withheld
@@ -73,10 +74,7 @@ class SecretSample:
     """
 
     def __init__(self, fraction: float = 0.5) -> None:
-        real = isinstance(fraction, Real) and not isinstance(fraction, bool)
-        if not real or not 0 < fraction < 1:
-            raise ValueError(f"fraction must be a number in (0, 1), got {fraction!r}.")
-        self._fraction = float(fraction)
+        self._fraction = check_probability(fraction, "fraction")
 
     @property
     def fraction(self) -> float:

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk._validate import check_share, is_number
 from skparisk.reference._columns import Categories, Column, Interval
 
 _ALLOWED = (
@@ -104,11 +105,7 @@ class Spec:
 
     def with_missing(self, share: Any, name: str) -> Self:
         """Return the column with a share of values that are missing."""
-        number = isinstance(share, Real) and not isinstance(share, bool)
-        if not number or not 0 <= share < 1:
-            raise ValueError(
-                f"missing[{name!r}] must be a number in [0, 1), got {share!r}."
-            )
+        check_share(share, f"missing[{name!r}]")
         if isinstance(self.domain, Categories) and self.domain.missing:
             raise ValueError(
                 f"missing[{name!r}] must not be given, because None is one of the "
@@ -207,8 +204,8 @@ def _called(
 
 
 def _shares(weights: Sequence[Any]) -> NDArray[np.float64]:
-    numbers = [isinstance(w, Real) and not isinstance(w, bool) for w in weights]
-    values = np.array(weights if all(numbers) else [math.nan], dtype=np.float64)
+    numbers = all(map(is_number, weights))
+    values = np.array(weights if numbers else [math.nan], dtype=np.float64)
     good = np.isfinite(values).all() and (values >= 0).all() and values.any()
     total = values.sum()
     if not good or not math.isfinite(total):

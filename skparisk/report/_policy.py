@@ -6,11 +6,10 @@ import math
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
-from skparisk._validate import check_flag, check_relation
+from skparisk._validate import check_flag, check_relation, is_number
 from skparisk.audit._claim_report import NOTHING
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import PRIVATE_REFERENCE
@@ -231,8 +230,7 @@ def _check_limit(value: Any, name: str, most: float) -> None:
     """Refuse what is no limit; none may be infinite, as that would be no rule."""
     if value is None:
         return
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    inside = number and 0 <= value <= most and math.isfinite(value)
+    inside = is_number(value) and 0 <= value <= most and math.isfinite(value)
     if not inside or (name == "epsilon" and value == 0):
         allowed = "(0, inf)" if name == "epsilon" else "[0, 1]"
         raise ValueError(f"{name} must be a number in {allowed}, got {value!r}.")
