@@ -107,11 +107,14 @@ class BesidePublicMixin:
         public: PublicFit | None,
         unpack: Callable[[Any, Floats], None],
         decode: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
+        scored_by: Any = None,
     ) -> None:
         """Set what predicts, from what was released and from public records.
 
         `unpack` sets the numbers of a model, and `decode` returns targets as they were
-        before they were numbers.
+        before they were numbers. `scored_by` says what a score follows from, besides
+        the kind of model, the query and the records, and is nothing private; None if
+        that may be the level or the noise, so that public scores are found each time.
         """
 
         def score(numbers: Floats, X: Any, y: Any) -> float:
@@ -126,11 +129,15 @@ class BesidePublicMixin:
         compared = hasattr(self, "score") and not is_simulated()
         if public is None or not (compared or self.combine is not None):
             return
-        alone = public.alone(score if hasattr(self, "score") else None)
+        assert self.sampler_ is not None
+        alone = public.alone_beside(
+            self.sampler_.pairs_,
+            score if hasattr(self, "score") else None,
+            None if scored_by is None else (type(self), scored_by),
+        )
         if compared:
             self.reference_comparison_ = public.compare(released, alone, score)
         if self.combine is not None:
-            assert self.sampler_ is not None
             assert alone.values is not None
             weighed = public.weigh_with(released, alone.values, self.sampler_)
             self.private_weight_, self.reference_shift_ = weighed.weight, weighed.shift

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from skparisk._silence import silenced
 from skparisk._training_data import TrainingData
 from skparisk._weighing import Weighed, weigh
+from skparisk.calibration import SampledPairs
 from skparisk.calibration._spread import sampling_moments
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import Query
@@ -23,6 +24,7 @@ from skparisk.reference._base import Form
 from skparisk.reference._comparison import ReferenceComparison
 from skparisk.reference._records import Schema, n_rows, take_rows
 from skparisk.sensitivity import SensitivitySampler
+from skparisk.sensitivity._store import kept_beside
 
 __all__ = ["Alone", "PublicFit", "Score"]
 
@@ -157,6 +159,32 @@ class PublicFit:
             weights=self.query.output_weights(self.X, len(answer)),
         )
 
+    def alone_beside(
+        self, pairs: SampledPairs, score: Score | None, about: Any
+    ) -> Alone:
+        """Return what `alone` does, found where pairs of the same records are kept.
+
+        `about` says what the score follows from, besides the query and the records;
+        None if it may follow from anything, so that it is not kept.
+        """
+        if about is None:
+            return self.alone(score)
+
+        def make() -> dict[str, Any]:
+            values, scores = self.alone(score)
+            return {
+                "values": None if values is None else values.tolist(),
+                "scores": None if scores is None else scores.tolist(),
+            }
+
+        known = ("alone", self.usual, self.n_records, about)
+        found = kept_beside(pairs, known, make)
+        values, scores = found["values"], found["scores"]
+        return Alone(
+            None if values is None else np.array(values),
+            None if scores is None else np.array(scores),
+        )
+
     def alone(self, score: Score | None) -> Alone:
         """Return what public records come to alone.
 
@@ -201,10 +229,11 @@ class PublicFit:
         """Return scores of fits on four fifths of the rows; None if any has none."""
         if score is None or self.y is None or self.n_public < 2 * _N_FOLDS:
             return None
-        order, folds = self._folds()
-        scores = []
+        folds, scores = self._folds()[1], []
         for held in folds:
-            answer = self.answer(np.setdiff1d(order, held))
+            others = np.ones(self.n_public, dtype=bool)
+            others[held] = False
+            answer = self.answer(np.flatnonzero(others))
             told = None if answer is None else self._told(score, answer, held)
             if told is None:
                 return None

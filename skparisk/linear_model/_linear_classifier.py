@@ -92,7 +92,11 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
             released = self._release(source, query, data)
         self.classes_ = labels.labels
         self._serve(
-            released, public, lambda model, each: model._unpack(each), labels.decode
+            released,
+            public,
+            lambda model, each: model._unpack(each),
+            labels.decode,
+            scored_by=(labels.labels, labels.numbers),
         )
         tell_classes(self, labels)
         return self

@@ -229,7 +229,12 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
             released = self._release(source, query, data)
         shape = targets.shape[1:]
         self.moments_: PrivateMoments | None = None
-        self._serve(released, public, lambda model, each: model._unpack(each, shape))
+        self._serve(
+            released,
+            public,
+            lambda model, each: model._unpack(each, shape),
+            scored_by=shape,
+        )
         return self
 
     def _fit_moments(

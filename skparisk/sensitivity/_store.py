@@ -9,6 +9,7 @@ pairs of another.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from numbers import Integral
 from pathlib import Path
@@ -22,7 +23,13 @@ from skparisk.calibration import SampledPairs
 from skparisk.exceptions import warn_caller
 from skparisk.queries import Query
 from skparisk.reference import Reference
-from skparisk.sensitivity._digest import NoDigestError, build, digest, versions
+from skparisk.sensitivity._digest import (
+    NoDigestError,
+    build,
+    digest,
+    digest_or_none,
+    versions,
+)
 from skparisk.sensitivity._document import (
     DamagedFileError,
     pack,
@@ -31,10 +38,10 @@ from skparisk.sensitivity._document import (
 )
 from skparisk.sensitivity._written import FORMAT_VERSION, as_written, from_written
 
-__all__ = ["PairStore", "forget_kept"]
+__all__ = ["PairStore", "forget_kept", "kept_beside"]
 
 _FOLDER = "skparisk-pairs"
-_FORMAT = "skparisk.pairs"
+_FORMAT, _BESIDE = "skparisk.pairs", "skparisk.beside_pairs"
 
 
 class Key(NamedTuple):
@@ -99,13 +106,9 @@ class PairStore:
                     "be found. What numpy, scipy, scikit-learn and skparisk define is "
                     "known again; or keep the fitted sampler, by sampler.save(path)."
                 ) from error
-        built = {**versions(), "build": build()}
         sketch = reference.sketch
         records = known["reference"] if sketch is None else digest(sketch.features)
-        # What estimators do depends on the settings as well.
-        return Key(
-            records, known["query"], known["reference"], about, built, _settings()
-        )
+        return Key(records, known["query"], known["reference"], about, *_made_by())
 
     def folder_of(self, key: Key) -> Path:
         """Return where all pairs of the records of a reference are."""
@@ -113,33 +116,70 @@ class PairStore:
 
     def find(self, key: Key) -> SampledPairs | None:
         """Return pairs that were kept, or None. Damaged ones are not trusted."""
-        path = self._path(key)
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            return None
-        try:
-            document, arrays = unpack(data, _FORMAT, FORMAT_VERSION)
-            if document["key"] != key.digest:
-                raise DamagedFileError("holds other pairs than its name says")
-            return from_written(document, arrays)
-        except DamagedFileError as error:
-            warn_caller(
-                f"The pairs in {path} are drawn again, because the file {error}.",
-                UserWarning,
-            )
-            return None
+        found: SampledPairs | None = _find(
+            self._path(key), _FORMAT, "The pairs in {} are drawn", from_written
+        )
+        return found
 
     def keep(self, key: Key, pairs: SampledPairs) -> None:
         """Write pairs, for others to find."""
-        document, arrays = as_written(pairs)
-        document["key"] = key.digest
-        path = self._path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, pack(_FORMAT, FORMAT_VERSION, document, arrays))
+        _keep(self._path(key), _FORMAT, *as_written(pairs))
 
     def _path(self, key: Key) -> Path:
         return self.folder_of(key) / f"{key.digest}.npz"
+
+
+def kept_beside(
+    pairs: SampledPairs, about: Any, make: Callable[[], dict[str, Any]]
+) -> dict[str, Any]:
+    """Return a document of what else follows from a reference: kept beside its pairs.
+
+    It is made of the reference, the query and `about`, of nothing else and of no
+    private record. Where pairs are not kept, or `about` is not known again, it is made
+    each time.
+    """
+    drawing, known = pairs.drawing, None
+    if drawing is not None and drawing.kept is not None:
+        known = digest_or_none([drawing.reference, drawing.query, about, _made_by()])
+    if known is None:
+        return make()
+    assert drawing is not None
+    assert drawing.kept is not None
+    path = drawing.kept / f"beside-{known}.npz"
+    found = _find(path, _BESIDE, "What is in {} is made", lambda document, _: document)
+    if found is None:
+        found = make()
+        _keep(path, _BESIDE, found, {})
+    return found
+
+
+def _find(
+    path: Path, kind: str, what: str, read: Callable[[Any, Any], Any]
+) -> Any | None:
+    """Return what was kept, or None. What is damaged is not trusted."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        document, arrays = unpack(data, kind, FORMAT_VERSION)
+        if document["key"] != path.stem:
+            raise DamagedFileError("holds other contents than its name says")
+        return read(document, arrays)
+    except DamagedFileError as error:
+        warn_caller(
+            f"{what.format(path)} again, because the file {error}.", UserWarning
+        )
+        return None
+
+
+def _keep(
+    path: Path, kind: str, document: dict[str, Any], arrays: dict[str, Any]
+) -> None:
+    """Write a file, for others to find."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    named = {**document, "key": path.stem}
+    write_whole(path, pack(kind, FORMAT_VERSION, named, arrays))
 
 
 def forget_kept(pairs: SampledPairs) -> None:
@@ -147,6 +187,11 @@ def forget_kept(pairs: SampledPairs) -> None:
     if pairs.drawing is not None and pairs.drawing.kept is not None:
         with suppress(FileNotFoundError):
             rmtree(pairs.drawing.kept)
+
+
+def _made_by() -> tuple[dict[str, str], dict[str, Any]]:
+    """Return versions, and settings, as what estimators do depends on them as well."""
+    return {**versions(), "build": build()}, _settings()
 
 
 def _settings() -> dict[str, Any]:
