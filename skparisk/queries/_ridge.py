@@ -263,6 +263,7 @@ class _RidgeOnPool:
         """
         removed, added = pairs.swaps
         first, second = np.empty((2, *removed.shape, *moment.shape[1:]))
+        rows = [self._Z[which] for which in (removed, added) if which is not None]
         trusted = np.ones(removed.shape, dtype=bool)
         direct = np.zeros(removed.shape, dtype=bool)
         for penalty, columns in self._systems:
@@ -270,22 +271,23 @@ class _RidgeOnPool:
             regular = _near_identity(system)
             system[~regular] = np.eye(len(penalty))
             inverse = np.linalg.inv(system)
-            theta = (inverse @ moment[:, :, columns])[:, None]
-            first[:, :, :, columns] = theta
-            X, y = self._Z[removed], self._targets[removed][:, :, None, columns]
+            theta = inverse @ moment[:, :, columns]
+            first[:, :, :, columns] = theta[:, None]
+            X, y = rows[0], self._targets[removed][:, :, columns]
             u = X @ inverse
-            left = 1 - np.einsum("mri,mri->mr", u, X)
+            left = 1 - _products_of(u, X)
             direct |= ~regular[:, None] | (left < _LEAST_LEFT)
-            safe = np.where(left < _LEAST_LEFT, 1.0, left)[:, :, None]
-            gone = (X[:, :, None] @ theta - y) / safe[..., None]
-            moved = theta + u[..., None] * gone
+            left[left < _LEAST_LEFT] = 1.0
+            gone = (X @ theta - y) / left[:, :, None]
+            moved = theta[:, None] + u[..., None] * gone[:, :, None]
             if added is not None:
-                X, y = self._Z[added], self._targets[added][:, :, None, columns]
+                X, y = rows[1], self._targets[added][:, :, columns]
+                across = _products_of(u, X)[:, :, None]
                 v = X @ inverse
-                v += u * (np.einsum("mri,mri->mr", u, X)[:, :, None] / safe)
-                more = 1 + np.einsum("mri,mri->mr", v, X)
-                coming = (y - X[:, :, None] @ moved) / more[:, :, None, None]
-                moved = moved + v[..., None] * coming
+                v += u * (across / left[:, :, None])
+                more = 1 + _products_of(v, X)[:, :, None]
+                coming = (y - X @ theta - across * gone) / more
+                moved += v[..., None] * coming[:, :, None]
             second[:, :, :, columns] = moved
         lines, numbers = np.nonzero(direct)
         if len(lines):
@@ -364,7 +366,10 @@ class _RidgeOnPool:
 
         The intercepts lack the mean of the pool's targets, which cancels.
         """
-        theta = np.ascontiguousarray(solutions.swapaxes(1, 2)) @ self._back
+        n, q, t = solutions.shape
+        # One product of two matrices: as many as there are solutions take longer.
+        theta = solutions.swapaxes(1, 2).reshape(n * t, q) @ self._back
+        theta = theta.reshape(n, t, q)
         coef = theta[:, :, : self._n_features]
         answers = coef.reshape(len(coef), -1)
         if not self._query.fit_intercept:
@@ -392,6 +397,11 @@ def _representative(pool: RecordPool, n_records: int) -> tuple[Floats, Floats]:
     X, y = pool.take(np.linspace(0, n_rows - 1, n_some).astype(np.intp))
     assert y is not None
     return X, y
+
+
+def _products_of(rows: Floats, others: Floats) -> Floats:
+    """Return the inner product of each row with the other one of its place."""
+    return np.asarray(np.einsum("mri,mri->mr", rows, others))
 
 
 def _well_conditioned(system: Floats) -> NDArray[np.bool_]:

@@ -24,6 +24,8 @@ Rows = NDArray[np.integer[Any]]
 _DENSE = 16
 # Rows that are stepped over one after the other.
 _FEW = 4
+# Rows of several lines that are listed together.
+_LISTED = 2**16
 _PLACES = 2**18
 # Of more rows no array has a place for each.
 _MOST_PLACES = 2**22
@@ -88,9 +90,14 @@ def step_over(rows: Rows, own: Rows, n_rows: int) -> Rows:
     `own`: rows that are uniform on the others, without a second draw.
     """
     if own.shape[1] > _FEW:  # one look at a list of all others is less work
-        every = np.arange(n_rows, dtype=rows.dtype)
-        for line, taken in zip(rows, own, strict=True):
-            np.take(np.delete(every, taken), line, out=line, mode="clip")
+        every, step = np.arange(n_rows, dtype=rows.dtype), max(1, _LISTED // n_rows)
+        for start in range(0, len(rows), step):
+            lines, taken = rows[start : start + step], own[start : start + step]
+            free = np.ones((len(lines), n_rows), dtype=bool)
+            np.put_along_axis(free, taken, False, axis=1)
+            others = np.broadcast_to(every, free.shape)[free]
+            lines += np.arange(0, others.size, n_rows - own.shape[1])[:, None]
+            np.take(others, lines, out=lines, mode="clip")
         return rows
     for taken in np.sort(own, axis=1).T.astype(rows.dtype):
         rows += rows >= taken[:, None]
