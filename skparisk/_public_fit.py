@@ -177,7 +177,7 @@ class PublicFit:
                 "scores": None if scores is None else scores.tolist(),
             }
 
-        known = ("alone", self.usual, self.n_records, about)
+        known = ("alone", self.query, self.usual, self.n_records, about)
         found = kept_beside(pairs, known, make)
         values, scores = found["values"], found["scores"]
         return Alone(

@@ -134,13 +134,12 @@ def kept_beside(
 ) -> dict[str, Any]:
     """Return a document of what else follows from a reference: kept beside its pairs.
 
-    It is made of the reference, the query and `about`, of nothing else and of no
-    private record. Where pairs are not kept, or `about` is not known again, it is made
-    each time.
+    It is made of the reference and `about`, of nothing else and of no private record.
+    Where pairs are not kept, or `about` is not known again, it is made each time.
     """
     drawing, known = pairs.drawing, None
     if drawing is not None and drawing.kept is not None:
-        known = digest_or_none([drawing.reference, drawing.query, about, _made_by()])
+        known = digest_or_none([drawing.reference, about, _made_by()])
     if known is None:
         return make()
     assert drawing is not None
