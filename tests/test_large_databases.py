@@ -149,9 +149,9 @@ class Asked(Query):
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_query_that_is_known_to_answer_alike_is_asked_once(known):
-    query = Asked(known)
-    SensitivitySampler(query, n_pairs=100, random_state=0).fit(np.arange(60.0)[:, None])
-    assert query.n_asked == 1 + (not known)
+    rows = np.arange(60.0)[:, None]
+    fitted = SensitivitySampler(Asked(known), n_pairs=100, random_state=0).fit(rows)
+    assert fitted.query_.n_asked == 1 + (not known)
 
 
 @pytest.mark.parametrize(
