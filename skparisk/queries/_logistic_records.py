@@ -59,6 +59,10 @@ class Records(ABC):
         """Return z and the class of one record for each database."""
 
     @abstractmethod
+    def some(self, which: NDArray[np.bool_]) -> Self:
+        """Return the records of some of the databases."""
+
+    @abstractmethod
     def minus_logits(self, v: Floats, rows: slice) -> Floats:
         """Return negated logits, of shape (m, n_logits, some rows)."""
 
@@ -73,11 +77,6 @@ class Records(ABC):
     def square_lengths(self) -> Floats:
         """Return the square of the length of each record."""
         return np.asarray(np.square(self.Z).sum(axis=-1))
-
-    def grams(self, weights: Floats) -> Floats:
-        """Return sums of z z' with weights of shape (m, n_rows), as matrices."""
-        every = np.broadcast_to(self.Z, (len(weights), *self.Z.shape[-2:]))
-        return np.stack([(Z.T * w) @ Z for Z, w in zip(every, weights, strict=True)])
 
     @cached_property
     def single(self) -> Self:
@@ -165,6 +164,9 @@ class SharedRecords(Records):
     def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
         return self.Z[columns], self.of_class[:, columns].T
 
+    def some(self, which: NDArray[np.bool_]) -> Self:
+        return self
+
     def minus_logits(self, v: Floats, rows: slice) -> Floats:
         flat = -v.reshape(-1, v.shape[2])
         return (flat @ self._Zt[:, rows]).reshape(*v.shape[:2], -1)
@@ -202,6 +204,14 @@ class OwnRecords(Records):
     def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
         each = np.arange(len(columns))
         return self.Z[each, columns], self.of_class[each, :, columns]
+
+    def some(self, which: NDArray[np.bool_]) -> Self:
+        return replace(
+            self,
+            Z=self.Z[which],
+            of_class=self.of_class[which],
+            residuals=self.residuals[which],
+        )
 
     def minus_logits(self, v: Floats, rows: slice) -> Floats:
         return -v @ self._Zt[:, :, rows]
