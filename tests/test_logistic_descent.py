@@ -89,7 +89,7 @@ def test_what_is_proven_is_that_close(n_steps, monkeypatch):
         gap(query, *next(pairs.databases(i)), answer) for i, answer in enumerate(first)
     ]
     assert (np.array(gaps)[proven] <= CLOSE).all()
-    assert proven.all() == (n_steps >= 4)
+    assert proven.all() == (n_steps >= 6)
     if n_steps <= 2:
         assert max(gaps) > CLOSE
         assert not proven.any()
@@ -107,10 +107,11 @@ def test_pairs_that_are_not_proven_are_answered_one_by_one(descent, monkeypatch)
     np.testing.assert_array_equal(block.values, plain)
 
 
-@pytest.mark.parametrize(("most", "solved"), [(1, False), (60, True)])
+@pytest.mark.parametrize(("most", "solved"), [((1, 8), False), ((60, 60), True)])
 def test_damped_steps_lead_to_solutions_that_are_far_away(most, solved, monkeypatch):
     """From that of the pool; what too few directions have left unsolved is noticed."""
-    monkeypatch.setattr(_logistic_descent, "_MOST_DIRECTIONS", most)
+    for name, number in zip(("_MOST_DIRECTIONS", "_MOST_STEPS"), most, strict=True):
+        monkeypatch.setattr(_logistic_descent, name, number)
     X, y = make_data(3, 60, overlapping)
     X[:3] *= 30.0
     average = AverageDatabase.of(
@@ -134,18 +135,15 @@ def test_damped_steps_lead_to_solutions_that_are_far_away(most, solved, monkeypa
 @pytest.fixture
 def grouped(descent, monkeypatch):
     """Take it, however few outputs there are."""
-    monkeypatch.setattr(PoolDescent, "_pays", lambda *_: True)
+    monkeypatch.setattr(_logistic_descent, "_pays", lambda *_: True)
 
 
 def test_curvature_pays_for_several_neighbors_of_many_records():
-    X, y = make_data(3, 120)
-    solver = PoolDescent(average_of(X, y, 120))
-    single = pairs_from(X, y, n_records=120, size=2)
-    several = groups_from(TableReference(X, y), size=2, n_records=120)
-    assert solver._pays(several)
-    solver._start = np.zeros((9, 62))
-    assert not solver._pays(single)
-    assert not solver._pays(several)  # too few records for so many outputs
+    assert _logistic_descent._pays(1797, 558, 16)
+    assert _logistic_descent._pays(1797, 558, 2)
+    assert not _logistic_descent._pays(1797, 558, 1)
+    assert not _logistic_descent._pays(50, 558, 16)
+    assert not _logistic_descent._pays(50, 100, 1)
 
 
 def average_of(X, y, n_records, fit_intercept=True):
@@ -194,7 +192,7 @@ def test_neighbors_are_as_close_as_is_proven(n_steps, fit_intercept, monkeypatch
     X, y = make_data(3, 150)
     pairs = groups_from(TableReference(X, y), size=2, n_records=150)
     solver = PoolDescent(average_of(X, y, 150, fit_intercept))
-    monkeypatch.setattr(PoolDescent, "_pays", lambda *_: True)
+    monkeypatch.setattr(_logistic_descent, "_pays", lambda *_: True)
     monkeypatch.setattr(_logistic_descent, "_MOST_STEPS", n_steps)
     _, second, proven = solver(pairs)
     query = make_query(3, fit_intercept=fit_intercept)
@@ -210,7 +208,7 @@ def test_neighbors_begin_where_swapped_records_lead(monkeypatch):
     """Nearer to the end than the database is, and corrections help."""
     X, y = make_data(3, 150)
     pairs = groups_from(TableReference(X, y), size=1, n_records=150)
-    monkeypatch.setattr(PoolDescent, "_pays", lambda *_: True)
+    monkeypatch.setattr(_logistic_descent, "_pays", lambda *_: True)
     begun = []
     of = InverseOfNeighbors.of
 
@@ -262,6 +260,25 @@ def test_a_wrong_start_is_noticed(grouped, monkeypatch):
     assert_contract(
         make_query(3), groups_from(TableReference(X, y), size=2, n_records=120)
     )
+
+
+@pytest.mark.parametrize("grouping", [True, False])
+def test_rows_of_a_large_pool_are_looked_up(
+    grouping,
+    descent,
+    monkeypatch,
+    refits,  # noqa: F811
+):
+    monkeypatch.setattr(_logistic_descent, "_pays", lambda *_: grouping)
+    monkeypatch.setattr(_logistic, "_MOST_TRANSFORMED", 0)
+    X, y = make_data(3, 2500)
+    for fit_intercept in (True, False):
+        query = make_query(3, fit_intercept=fit_intercept)
+        pairs = groups_from(TableReference(X, y), size=2, n_records=120)
+        refits.clear()
+        query.differences(pairs)
+        assert refits == [120]
+        assert_contract(query, pairs)
 
 
 def test_digits_are_solved_together(refits):  # noqa: F811

@@ -21,7 +21,7 @@ from skparisk.queries._logistic_neighbors import (
     inverse_curvature,
 )
 from skparisk.queries._logistic_records import (
-    OwnRecords,
+    PoolRecords,
     Records,
     SharedRecords,
     gathered,
@@ -35,9 +35,10 @@ _MOST_STEPS = 60
 _MOST_DIRECTIONS = 60
 # From where it may be proven, in units of the largest coefficient.
 _PROVABLE = 2.0**-40
-# Where curvature of a database is taken, in these units; and how many operations that
-# saves a neighbor, for each number of a pass over the records, as measured.
-_NEAR, _SAVED = 2.0**-6, 400
+# Where curvature of a database is taken, in these units. How many operations that saves
+# a neighbor, for each record and coefficient; and how many take as long as to solve a
+# database by itself does, beside its operations; as measured.
+_NEAR, _SAVED, _ALONE = 2.0**-6, 400, 3e7
 # Share of the largest curvature in intercepts from which the least is no rounding.
 _REGULAR = 2.0**-26
 # Shares of the slope that steps leave: the less, the nearer they are to the end.
@@ -59,34 +60,32 @@ class PoolDescent:
         theta, penalty = average.theta, average.penalty
         design, of_class = average.design, average.of_class
         self._center = average.center
-        n_rows, self._n_features = len(design), len(self._center)
+        self._n_features = len(self._center)
         self._start, self._C, self._penalty = theta, average.C, penalty
         self._shares = penalty_shares(len(of_class) + 1)
         self._roots = np.linalg.inv(np.linalg.cholesky(self._shares))
-        self._longest = float(
-            np.linalg.norm(design[:, : self._n_features], axis=1).max()
-        )
         self._rounding = 2.0**-50 * average.canceling
         curving = np.asarray(np.kron(self._shares, np.diag(penalty)), dtype=np.float64)
-        self.records: OwnRecords | SharedRecords
-        shared = SharedRecords(design, of_class, of_class, curving)
+        self.records: PoolRecords | SharedRecords
+        self.records = shared = SharedRecords(design, of_class, of_class, curving)
         counts = average.counts
         curvature = shared.derivatives(counts, np.zeros((1, theta.size)), theta[None])
         self._inverse = Inverse(np.linalg.inv(curvature[1][0]).astype(np.float32))
-        self.records, self._shared = shared, shared
-        if not counts_pay(n_rows, average.n_records):
-            own = of_class[None]
-            self.records = OwnRecords(design[None], own, own, curving)
+        looked_up = average.looked_up(np.eye(design.shape[1]))
+        self._n_rows = len(average.codes)
+        self._pool = PoolRecords(looked_up, average.codes, theta, curving)
+        if not counts_pay(self._n_rows, average.n_records):
+            self.records = self._pool
 
     def __call__(
         self, pairs: NeighborPairs
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Return the answers of both databases of each pair, and which are proven."""
         solved = []
-        if self._pays(pairs):
-            solved = [
-                self._solve_group(*group) for group in _groups(self._shared, pairs)
-            ]
+        if _pays(
+            min(pairs.n_records, self._n_rows), self._start.size, pairs.n_neighbors
+        ):
+            solved = [self._solve_group(*group) for group in _groups(self._pool, pairs)]
             first, second, proven = map(np.concatenate, zip(*solved, strict=True))
             return first, second, proven
         records, n_rows = self.records, pairs.n_records
@@ -95,7 +94,7 @@ class PoolDescent:
         step = max(1, _TOGETHER // (n_rows * len(self._start)))
         for start in range(0, pairs.n_databases, step):
             part = slice(start, start + step)
-            if isinstance(records, OwnRecords):
+            if isinstance(records, PoolRecords):
                 solved.append(self.solve(*gathered(records, pairs, part)))
                 continue
             removed, added = pairs.swaps
@@ -103,13 +102,6 @@ class PoolDescent:
             solved.append(self.solve(records, counts[part], removed[part], added))
         first, second, proven = map(np.concatenate, zip(*solved, strict=True))
         return first, second, proven
-
-    def _pays(self, pairs: NeighborPairs) -> bool:
-        """Tell if curvature of its own takes less than it saves, by operations."""
-        size = self._start.size
-        n_rows = min(pairs.n_records, len(self._shared.Z))
-        saved = pairs.n_neighbors * _SAVED * n_rows * size
-        return saved >= n_rows * size**2 + size**3
 
     def _solve_group(
         self,
@@ -290,7 +282,7 @@ class PoolDescent:
         of_intercepts = 1 / np.sqrt(least) + tilt / np.sqrt(penalty)
         factor = np.full(len(v), 2.0)
         for _ in range(2):
-            spread = self._longest * of_coefs + of_intercepts
+            spread = records.longest * of_coefs + of_intercepts
             spread = np.sqrt(2) * factor * length * spread
             factor = np.where(spread <= np.log(2), np.exp(spread.clip(max=1.0)), np.inf)
         moved = (1 + np.linalg.norm(self._center)) * of_coefs + of_intercepts
@@ -344,6 +336,15 @@ class PoolDescent:
         return released(theta, self._n_features)
 
 
+def _pays(n_rows: int, size: int, n_neighbors: int) -> bool:
+    """Tell if curvature of its own takes less than it saves, for so many coefficients.
+
+    To databases of so many different records.
+    """
+    taken = n_rows * size**2 + size**3 + _ALONE
+    return n_neighbors * _SAVED * n_rows * size >= taken
+
+
 def _others(
     counts: Floats, removed: NDArray[np.intp], added: NDArray[np.intp] | None
 ) -> Floats:
@@ -360,7 +361,7 @@ def _swapped(records: SharedRecords, columns: NDArray[np.intp]) -> Swapped:
 
 
 def _groups(
-    pool: SharedRecords, pairs: NeighborPairs
+    pool: PoolRecords, pairs: NeighborPairs
 ) -> Iterator[tuple[SharedRecords, Floats, NDArray[np.intp], NDArray[np.intp] | None]]:
     """Yield each database: its different records, and those of its neighbors.
 
@@ -377,7 +378,7 @@ def _groups(
         removed = places[n - pairs.n_neighbors : n]
         added = None if all_added is None else places[n:]
         counts = np.bincount(places[:n], minlength=len(rows)).astype(np.float64)
-        of_class = pool.of_class[:, rows]
+        of_class = pool.of_class(rows)
         yield (
             SharedRecords(pool.Z[rows], of_class, of_class, pool.penalty),
             counts,
