@@ -72,17 +72,24 @@ FAST = {"m": [64, 256], "n": [100, 400], "k": [1, 4], "d": [4, 8], "workers": [1
 MOST = {"m": (1.0, 1.0), "n": (1.0, 1.0), "k": (1.0, 1.0), "d": (2.0, 2.0)}
 
 
-def refit(X: Any, y: Any) -> Any:
-    """Fit scikit-learn's own, as any function would be answered."""
-    from sklearn.linear_model import Ridge
+def refits() -> FunctionQuery:
+    """Return scikit-learn's own, as any function would be answered.
 
-    return Ridge().fit(X, y).coef_
+    It is made here, so that workers of a process that was started are sent all of it.
+    """
+
+    def coefficients(X: Any, y: Any) -> Any:
+        from sklearn.linear_model import Ridge
+
+        return Ridge().fit(X, y).coef_
+
+    return FunctionQuery(coefficients)
 
 
 QUERIES: dict[str, Query] = {
     "ridge": RidgeQuery(),
     "logistic": LogisticRegressionQuery((0, 1)),
-    "refits": FunctionQuery(refit),
+    "refits": refits(),
 }
 
 
