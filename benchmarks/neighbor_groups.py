@@ -16,8 +16,9 @@ both sizes with 200 databases; with 100, 1/3.5 at n = 1 000 and a seventh at 23 
 1/1.8 for a function of one's own. The noise is compared with that of single pairs
 today: that of tables is larger by now, for a reason that neighbors have no part in.
 
-Also shown: logistic regressions of real tables, against as many fits of scikit-learn's
-`LogisticRegression` with its defaults.
+Logistic regressions of breast cancer, wine and digits, 64 databases with 16 neighbors
+each, take at most a tenth of the time of two fits of scikit-learn's
+`LogisticRegression` with its defaults for each pair; single pairs are shown as well.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from skparisk.sensitivity import sample_differences
 N_FEATURES = 10
 SINGLE = (1_000, 1)
 N_PAIRS = 64
+LEAST_LOGISTIC = 10.0
 
 
 class Problem(NamedTuple):
@@ -181,6 +183,7 @@ def compare_logistic(name: str, load: Any) -> None:
     X = StandardScaler().fit_transform(X[:, X.std(axis=0) > 0])
     classes = tuple(float(c) for c in np.unique(y))
     with one_blas_thread():
+        LogisticRegression().fit(X, y)  # what is done once
         start = time.process_time()
         for _ in range(4):
             LogisticRegression().fit(X, y)
@@ -202,6 +205,7 @@ def compare_logistic(name: str, load: Any) -> None:
             f"{1e3 * pair:>12.2f} {pair_of_fits / pair:>8.1f}",
             flush=True,
         )
+    return pair_of_fits / pair
 
 
 def main() -> int:
@@ -218,9 +222,9 @@ def main() -> int:
     held = [ok for problem in PROBLEMS for ok in compare(problem, before)]
     titles = ("table", "neighbors", "two fits, ms", "a pair, ms", "ratio")
     print("{:>14} {:>10} {:>12} {:>12} {:>8}".format(*titles))
-    compare_logistic("breast cancer", load_breast_cancer)
-    compare_logistic("wine", load_wine)
-    compare_logistic("digits", load_digits)
+    tables = {"breast cancer": load_breast_cancer, "wine": load_wine}
+    tables["digits"] = load_digits
+    held += [compare_logistic(*table) >= LEAST_LOGISTIC for table in tables.items()]
     return 0 if all(held) else 1
 
 

@@ -15,10 +15,12 @@ from skparisk.linear_model._bounds import bounded_logistic_problem
 from skparisk.neighbors import NeighborPairs, bind_pairs, draw_pairs
 from skparisk.queries import (
     LogisticRegressionQuery,
+    _logistic,
     _logistic_pool,
     _logistic_records,
     _logistic_solver,
 )
+from skparisk.queries._looked_up import representative
 from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
 
@@ -518,6 +520,67 @@ def test_the_contract_notices_a_neighbor_that_is_not_changed(relation, monkeypat
     X, y = make_data(2)
     with pytest.raises(AssertionError):
         assert_contract(make_query(2), pairs_from(X, y, n_records=200))
+
+
+@pytest.fixture
+def looked_up(monkeypatch):
+    """Look up the rows of each pool that is larger than its databases."""
+    monkeypatch.setattr(_logistic, "_MOST_TRANSFORMED", 0)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rows_of_a_large_pool_are_looked_up(
+    n_classes, fit_intercept, relation, refits, looked_up, monkeypatch
+):
+    """So that what is prepared does not grow with the pool."""
+    asked = []
+    of = _logistic.AverageDatabase.of
+
+    def recorded(X, codes, **words):
+        asked.append(words["part"])
+        return of(X, codes, **words)
+
+    monkeypatch.setattr(_logistic.AverageDatabase, "of", recorded)
+    X, y = make_data(n_classes, 3000, on_different_scales)
+    query = make_query(n_classes, 0.1, fit_intercept)
+    pairs = pairs_from(X, y, n_records=150, relation=relation)
+    query.differences(pairs)
+    assert len(asked[0]) == 600
+    assert refits == [150]
+    assert_contract(query, pairs)
+
+
+def test_records_that_the_looked_up_part_does_not_show(looked_up):
+    """Longer than all of these, which what is proven depends on."""
+    X, y = make_data(2, 3000)
+    X[1::2] *= 30.0
+    part = representative(RecordPool(X, y), 100, 0)
+    assert part is not None
+    X[part] /= 30.0
+    assert_differences(make_query(2), pairs_from(X, y, n_records=100))
+
+
+def test_all_rows_tell_of_classes_that_are_rare(looked_up, refits):
+    X, y = make_data(2, 2000)
+    part = representative(RecordPool(X, y), 100, 0)
+    assert part is not None
+    y[part] = 0.0
+    pairs = pairs_from(X, y, n_records=100)
+    make_query(2).differences(pairs)
+    assert refits == [100]
+    assert_contract(make_query(2), pairs)
+
+
+def test_rows_are_looked_up_only_if_they_are_many():
+    X, y = make_data(2, 2000)
+    pool = RecordPool(X, y)
+    assert representative(pool, 500, 0) is None  # counts of all rows
+    assert representative(pool, 100, X.size) is None
+    assert len(representative(pool, 100, X.size - 1)) == 400
+    assert len(representative(pool, 10, 0)) == 256  # for each column
+    assert representative(RecordPool(X[:200], y[:200]), 10, 0) is None
 
 
 def test_sampled_databases_need_all_classes():

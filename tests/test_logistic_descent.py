@@ -14,12 +14,20 @@ from test_logistic import (
     pairs_from,
     refits,  # noqa: F401
 )
+from test_neighbor_groups import groups_from
 
-from skparisk.queries import LogisticRegressionQuery, _logistic, _logistic_descent
+from skparisk.queries import (
+    LogisticRegressionQuery,
+    _logistic,
+    _logistic_descent,
+    _logistic_neighbors,
+)
 from skparisk.queries._logistic_descent import PoolDescent
+from skparisk.queries._logistic_neighbors import InverseOfNeighbors
 from skparisk.queries._logistic_pool import PoolSolver
 from skparisk.queries._logistic_solver import AverageDatabase
 from skparisk.queries._together import CLOSE
+from skparisk.reference import TableReference
 from skparisk.sensitivity._workers import one_blas_thread
 
 
@@ -81,7 +89,7 @@ def test_what_is_proven_is_that_close(n_steps, monkeypatch):
         gap(query, *next(pairs.databases(i)), answer) for i, answer in enumerate(first)
     ]
     assert (np.array(gaps)[proven] <= CLOSE).all()
-    assert proven.all() == (n_steps == 7)
+    assert proven.all() == (n_steps >= 6)
     if n_steps <= 2:
         assert max(gaps) > CLOSE
         assert not proven.any()
@@ -99,10 +107,11 @@ def test_pairs_that_are_not_proven_are_answered_one_by_one(descent, monkeypatch)
     np.testing.assert_array_equal(block.values, plain)
 
 
-@pytest.mark.parametrize(("most", "solved"), [(1, False), (60, True)])
+@pytest.mark.parametrize(("most", "solved"), [((1, 8), False), ((60, 60), True)])
 def test_damped_steps_lead_to_solutions_that_are_far_away(most, solved, monkeypatch):
     """From that of the pool; what too few directions have left unsolved is noticed."""
-    monkeypatch.setattr(_logistic_descent, "_MOST_DIRECTIONS", most)
+    for name, number in zip(("_MOST_DIRECTIONS", "_MOST_STEPS"), most, strict=True):
+        monkeypatch.setattr(_logistic_descent, name, number)
     X, y = make_data(3, 60, overlapping)
     X[:3] *= 30.0
     average = AverageDatabase.of(
@@ -115,8 +124,161 @@ def test_damped_steps_lead_to_solutions_that_are_far_away(most, solved, monkeypa
         gap(make_query(3), *each, answer)
         for each, answer in zip(databases, first, strict=True)
     ]
-    assert proven.tolist() == [solved] * 5
+    assert (np.array(gaps)[proven] <= CLOSE).all()
+    assert proven.all() == solved
     assert (max(gaps) <= CLOSE) == solved
+
+
+# Curvature of its own for a database with several neighbors
+
+
+@pytest.fixture
+def grouped(descent, monkeypatch):
+    """Take it, however few outputs there are."""
+    monkeypatch.setattr(_logistic_descent, "_pays", lambda *_: True)
+
+
+def test_curvature_pays_for_several_neighbors_of_many_records():
+    assert _logistic_descent._pays(1797, 558, 16)
+    assert _logistic_descent._pays(1797, 558, 2)
+    assert not _logistic_descent._pays(1797, 558, 1)
+    assert not _logistic_descent._pays(50, 558, 16)
+    assert not _logistic_descent._pays(50, 100, 1)
+
+
+def average_of(X, y, n_records, fit_intercept=True):
+    return AverageDatabase.of(
+        X,
+        (y / 2).astype(int),
+        n_classes=3,
+        C=1.0,
+        fit_intercept=fit_intercept,
+        n_records=n_records,
+    )
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("n_rows", [120, 1300])
+def test_neighbors_of_a_database_by_its_curvature(
+    n_rows,
+    n_classes,
+    fit_intercept,
+    relation,
+    grouped,
+    refits,  # noqa: F811
+):
+    X, y = make_data(n_classes, n_rows)
+    query = make_query(n_classes, 0.5, fit_intercept)
+    pairs = groups_from(TableReference(X, y), relation=relation, size=2, n_records=120)
+    assert query.differences(pairs).shape[0] == len(pairs)
+    assert refits == [120]  # none of the pairs
+    assert_contract(query, pairs)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1e3])
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+def test_neighbors_keep_the_contract_for_all_data(shape, C, grouped):
+    X, y = make_data(3, 120, shape)
+    pairs = groups_from(TableReference(X, y), size=2, n_records=120)
+    assert_differences(make_query(3, C), pairs)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_steps", range(1, 6))
+def test_neighbors_are_as_close_as_is_proven(n_steps, fit_intercept, monkeypatch):
+    """Wherever it stops: if it says that a point is close, it is."""
+    X, y = make_data(3, 150)
+    pairs = groups_from(TableReference(X, y), size=2, n_records=150)
+    solver = PoolDescent(average_of(X, y, 150, fit_intercept))
+    monkeypatch.setattr(_logistic_descent, "_pays", lambda *_: True)
+    monkeypatch.setattr(_logistic_descent, "_MOST_STEPS", n_steps)
+    _, second, proven = solver(pairs)
+    query = make_query(3, fit_intercept=fit_intercept)
+    gaps = np.array(
+        [gap(query, *pairs.second(i), answer) for i, answer in enumerate(second)]
+    )
+    assert (gaps[proven] <= CLOSE).all()
+    assert proven.all() == (n_steps >= 4)
+    assert (gaps.max() <= CLOSE) == (n_steps >= 4)
+
+
+def test_neighbors_begin_where_swapped_records_lead(monkeypatch):
+    """Nearer to the end than the database is, and corrections help."""
+    X, y = make_data(3, 150)
+    pairs = groups_from(TableReference(X, y), size=1, n_records=150)
+    monkeypatch.setattr(_logistic_descent, "_pays", lambda *_: True)
+    begun = []
+    of = InverseOfNeighbors.of
+
+    def recorded(whole, first, removed, added):
+        found = of(whole, first, removed, added)
+        begun.append((first, found[1]))
+        return found
+
+    monkeypatch.setattr(InverseOfNeighbors, "of", recorded)
+    solver = PoolDescent(average_of(X, y, 150))
+    _, second, proven = solver(pairs)
+    assert proven.all()
+    ((first, start),) = begun
+    ends = [
+        np.linalg.norm(solver._answers(place) - second, axis=-1)
+        for place in (first[None], start)
+    ]
+    assert (ends[1] < ends[0] / 5).all()
+
+
+def test_without_curvature_in_single_precision_that_of_the_pool_serves(
+    grouped,
+    monkeypatch,
+    refits,  # noqa: F811
+):
+    monkeypatch.setattr(_logistic_neighbors, "spotrf", lambda *_, **__: (None, 1))
+    X, y = make_data(3, 120)
+    for relation in ("replace-one", "add-remove"):
+        pairs = groups_from(
+            TableReference(X, y), relation=relation, size=2, n_records=120
+        )
+        refits.clear()
+        make_query(3).differences(pairs)
+        assert refits == [120]
+        assert_contract(make_query(3), pairs)
+
+
+def test_a_wrong_start_is_noticed(grouped, monkeypatch):
+    """Control: what is wrong of the curvature costs steps, and no digit."""
+    monkeypatch.setattr(
+        InverseOfNeighbors,
+        "of",
+        lambda whole, first, removed, added: (
+            whole,
+            np.tile(-first, (len(removed.Z), 1, 1)),
+        ),
+    )
+    X, y = make_data(3, 120)
+    assert_contract(
+        make_query(3), groups_from(TableReference(X, y), size=2, n_records=120)
+    )
+
+
+@pytest.mark.parametrize("grouping", [True, False])
+def test_rows_of_a_large_pool_are_looked_up(
+    grouping,
+    descent,
+    monkeypatch,
+    refits,  # noqa: F811
+):
+    monkeypatch.setattr(_logistic_descent, "_pays", lambda *_: grouping)
+    monkeypatch.setattr(_logistic, "_MOST_TRANSFORMED", 0)
+    X, y = make_data(3, 2500)
+    for fit_intercept in (True, False):
+        query = make_query(3, fit_intercept=fit_intercept)
+        pairs = groups_from(TableReference(X, y), size=2, n_records=120)
+        refits.clear()
+        query.differences(pairs)
+        assert refits == [120]
+        assert_contract(query, pairs)
 
 
 def test_digits_are_solved_together(refits):  # noqa: F811

@@ -21,12 +21,13 @@ from skparisk.queries._labels import (
 )
 from skparisk.queries._logistic_descent import PoolDescent
 from skparisk.queries._logistic_pool import PoolSolver
+from skparisk.queries._logistic_records import SharedRecords
 from skparisk.queries._logistic_solver import AverageDatabase, minimizer, released
+from skparisk.queries._looked_up import representative
 from skparisk.queries._together import CLOSE, outward_differences
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
-from skparisk.reference._mapped import loaded
 
 __all__ = ["LogisticRegressionQuery"]
 
@@ -162,20 +163,25 @@ class LogisticRegressionQuery(Query):
         self, pool: RecordPool, codes: NDArray[np.intp], n_records: int
     ) -> PoolSolver | PoolDescent | None:
         """Return what solves all pairs of a pool, or None where it is not exact."""
-        if len(np.unique(codes)) < len(self.classes):
+        n_classes = len(self.classes)
+        if not np.bincount(codes, minlength=n_classes).all():
             return None
+        part = representative(pool, n_records, _MOST_TRANSFORMED)
+        if part is not None and not np.bincount(codes[part], minlength=n_classes).all():
+            part = None  # a rare class takes all
         n_columns = pool.X.shape[1] + self.fit_intercept
         n_looked_at = min(n_records, pool.n_rows)
         cheapest = _cheapest(n_looked_at, len(self.classes) - 1, n_columns)
         try:
             with np.errstate(all="ignore"):
                 average = AverageDatabase.of(
-                    loaded(pool.X),
+                    pool.X,
                     codes,
-                    n_classes=len(self.classes),
+                    n_classes=n_classes,
                     C=self.C,
                     fit_intercept=self.fit_intercept,
                     n_records=n_records,
+                    part=part,
                 )
                 solver = cheapest(average)
         except np.linalg.LinAlgError:
@@ -198,21 +204,21 @@ class LogisticRegressionQuery(Query):
         with np.errstate(all="ignore"):
             if n_records > n_rows:
                 swap = np.zeros((1, 1), dtype=np.intp)  # with itself
-                own, _, proven = solver.solve(
-                    solver.records, average.counts, swap, swap
-                )
+                records = solver.records
+                assert isinstance(records, SharedRecords)  # of fewer than a database
+                own, _, proven = solver.solve(records, average.counts, swap, swap)
                 answer = average.answer
             else:
-                records = np.linspace(0, n_rows - 1, n_records).astype(np.intp)[None]
-                pair = NeighborPairs.of(
-                    pool, records, np.zeros(1, np.intp), records[:, 0]
-                )
+                rows = np.linspace(0, n_rows - 1, n_records).astype(np.intp)[None]
+                pair = NeighborPairs.of(pool, rows, np.zeros(1, np.intp), rows[:, 0])
                 own, _, proven = solver(pair)
                 answer = self(*next(pair.databases(0)))
         exact = np.abs(own[0] - answer).max() <= CLOSE * np.abs(own).max()
         return bool(exact and proven.all())
 
 
+# Numbers of a pool that are looked at, however few databases are drawn from it.
+_MOST_TRANSFORMED = 2**17
 # Evaluations of all second derivatives that a database takes, or else products with
 # the records, as measured.
 _EVALUATIONS, _PRODUCTS = 3, 80

@@ -7,12 +7,21 @@ and columns costs thousands.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Self
+
 import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.neighbors import NeighborPairs
+from skparisk.queries._logistic_neighbors import (
+    Inverse,
+    InverseOfNeighbors,
+    Swapped,
+    inverse_curvature,
+)
 from skparisk.queries._logistic_records import (
-    OwnRecords,
+    PoolRecords,
     Records,
     SharedRecords,
     gathered,
@@ -24,10 +33,16 @@ __all__ = ["PoolDescent"]
 
 _MOST_STEPS = 60
 _MOST_DIRECTIONS = 60
-# Where it stops, in units of the largest coefficient.
-_ENOUGH = 2.0**-46
+# From where it may be proven, in units of the largest coefficient.
+_PROVABLE = 2.0**-40
+# Where curvature of a database is taken, in these units. How many operations that saves
+# a neighbor, for each record and coefficient; and how many take as long as to solve a
+# database by itself does, beside its operations; as measured.
+_NEAR, _SAVED, _ALONE = 2.0**-6, 400, 3e7
+# Share of the largest curvature in intercepts from which the least is no rounding.
+_REGULAR = 2.0**-26
 # Shares of the slope that steps leave: the less, the nearer they are to the end.
-_LEFT, _MOST_LEFT = 1e-4, 0.1
+_LEFT, _MOST_LEFT = 1e-4, 0.2
 # Logits of databases that are solved together; the arrays fit the cache.
 _TOGETHER = 2**17
 
@@ -45,37 +60,41 @@ class PoolDescent:
         theta, penalty = average.theta, average.penalty
         design, of_class = average.design, average.of_class
         self._center = average.center
-        n_rows, self._n_features = len(design), len(self._center)
+        self._n_features = len(self._center)
         self._start, self._C, self._penalty = theta, average.C, penalty
         self._shares = penalty_shares(len(of_class) + 1)
         self._roots = np.linalg.inv(np.linalg.cholesky(self._shares))
-        self._longest = float(
-            np.linalg.norm(design[:, : self._n_features], axis=1).max()
-        )
         self._rounding = 2.0**-50 * average.canceling
         curving = np.asarray(np.kron(self._shares, np.diag(penalty)), dtype=np.float64)
-        self.records: OwnRecords | SharedRecords
-        shared = SharedRecords(design, of_class, of_class, curving)
+        self.records: PoolRecords | SharedRecords
+        self.records = shared = SharedRecords(design, of_class, of_class, curving)
         counts = average.counts
         curvature = shared.derivatives(counts, np.zeros((1, theta.size)), theta[None])
-        self._inverse = np.linalg.inv(curvature[1][0]).astype(np.float32)
-        self.records = shared
-        if not counts_pay(n_rows, average.n_records):
-            own = of_class[None]
-            self.records = OwnRecords(design[None], own, own, curving)
+        self._inverse = Inverse(np.linalg.inv(curvature[1][0]).astype(np.float32))
+        looked_up = average.looked_up(np.eye(design.shape[1]))
+        self._n_rows = len(average.codes)
+        self._pool = PoolRecords(looked_up, average.codes, theta, curving)
+        if not counts_pay(self._n_rows, average.n_records):
+            self.records = self._pool
 
     def __call__(
         self, pairs: NeighborPairs
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Return the answers of both databases of each pair, and which are proven."""
+        solved = []
+        if _pays(
+            min(pairs.n_records, self._n_rows), self._start.size, pairs.n_neighbors
+        ):
+            solved = [self._solve_group(*group) for group in _groups(self._pool, pairs)]
+            first, second, proven = map(np.concatenate, zip(*solved, strict=True))
+            return first, second, proven
         records, n_rows = self.records, pairs.n_records
         if isinstance(records, SharedRecords):
             counts, n_rows = pairs.counts, len(records.Z)
         step = max(1, _TOGETHER // (n_rows * len(self._start)))
-        solved = []
         for start in range(0, pairs.n_databases, step):
             part = slice(start, start + step)
-            if isinstance(records, OwnRecords):
+            if isinstance(records, PoolRecords):
                 solved.append(self.solve(*gathered(records, pairs, part)))
                 continue
             removed, added = pairs.swaps
@@ -83,6 +102,35 @@ class PoolDescent:
             solved.append(self.solve(records, counts[part], removed[part], added))
         first, second, proven = map(np.concatenate, zip(*solved, strict=True))
         return first, second, proven
+
+    def _solve_group(
+        self,
+        records: SharedRecords,
+        counts: Floats,
+        removed: NDArray[np.intp],
+        added: NDArray[np.intp] | None,
+    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Solve one database and its neighbors, by curvature of its own."""
+        near, _ = self._descend(
+            records, counts[None], self._start[None], self._inverse, _NEAR
+        )
+        r = len(removed)
+        try:
+            inverse = inverse_curvature(records, counts, near[0])
+            (first,), (proven,) = self._descend(records, counts[None], near, inverse)
+            theirs, start = InverseOfNeighbors.of(
+                inverse,
+                first,
+                _swapped(records, removed),
+                None if added is None else _swapped(records, added),
+            )
+        except np.linalg.LinAlgError:
+            joined = None if added is None else added[None]
+            return self.solve(records, counts[None], removed[None], joined)
+        others = _others(np.tile(counts, (r, 1)), removed, added)
+        second, also = self._descend(records, others, start, theirs)
+        firsts = np.tile(first, (r, 1, 1))
+        return self._answers(firsts), self._answers(second), also & proven
 
     def solve(
         self,
@@ -93,46 +141,74 @@ class PoolDescent:
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Solve databases of these counts, and their neighbors."""
         start = np.tile(self._start, (len(counts), 1, 1))
-        first, proven = self._descend(records, counts, start)
-        each = np.arange(len(counts))
+        first, proven = self._descend(records, counts, start, self._inverse)
         shape = (*removed.shape, *first.shape[1:])
         second, also = np.empty(shape), np.empty(shape[:2], dtype=bool)
         for number, left in enumerate(removed.T):
-            others = counts.copy()
-            others[each, left] -= 1
-            if added is not None:
-                others[each, added[:, number]] += 1
-            second[:, number], also[:, number] = self._descend(records, others, first)
+            joined = None if added is None else added[:, number]
+            others = _others(counts.copy(), left, joined)
+            second[:, number], also[:, number] = self._descend(
+                records, others, first, self._inverse
+            )
         also &= proven[:, None]
         firsts = np.repeat(first, removed.shape[1], axis=0)
         second = second.reshape(firsts.shape)
         return self._answers(firsts), self._answers(second), also.ravel()
 
     def _descend(
-        self, records: Records, counts: Floats, v: Floats
+        self,
+        records: Records,
+        counts: Floats,
+        v: Floats,
+        inverse: Inverse | InverseOfNeighbors,
+        near: float = 0.0,
     ) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return minimizers, and which of them are proven to be close."""
-        every, last = slice(None), np.full(len(v), np.inf)
+        """Return minimizers, and which of them are proven to be close.
+
+        Those that are `near`, if that is given.
+        """
+        every, which = slice(None), np.arange(len(v))
+        found, proven = np.empty_like(v), np.zeros(len(v), dtype=bool)
+        last = np.full(len(v), np.inf)
+        before, steps, lengths = v, v, last
         for _ in range(_MOST_STEPS):
-            odds = _Odds(records.minus_logits(v, every), records.of_class)
+            odds = _Odds.of(records.minus_logits(v, every), records.of_class)
             residuals = odds.residuals * counts[:, None]
             slopes = records.weighted_sums(residuals, every) + self._penalized(v)
-            # About how far it is, and as good as it gets if that no longer falls.
-            left = np.abs(self._preconditioned(slopes)).max(axis=(1, 2))
+            # About how far it is.
+            left = np.abs(inverse.times(slopes)).max(axis=(1, 2))
             left /= np.abs(v).max(axis=(1, 2))
-            if ((left < _ENOUGH) | ((left < CLOSE) & (left > last / 4))).all():
+            found[which], done = v, left < near
+            ready = left < _PROVABLE
+            if ready.any():
+                some = records.some(ready)
+                done[ready] = self._prove(
+                    some, v[ready], odds.some(ready), slopes[ready], counts[ready]
+                )
+                proven[which] = done & ready
+                # It is as good as it gets.
+                done |= ready & (left > last / 4)
+            if done.all():
                 break
-            last = left
-            share = left.clip(_LEFT, _MOST_LEFT)
-            steps = self._directions(records, odds.p, counts, slopes, share)
-            # Curvature along the step grows by at most exp(move t): that far the
+            if done.any():
+                go = ~done
+                which, v, counts, slopes = which[go], v[go], counts[go], slopes[go]
+                left, last, before = left[go], last[go], before[go]
+                steps, lengths, odds = steps[go], lengths[go], odds.some(go)
+                records, inverse = records.some(go), inverse.some(go)
+            # Curvature along a step grows by at most exp(move t): that far the
             # objective is sure to fall, as in `minimizer`.
-            scores = records.minus_logits(steps, every)
+            back = before - lengths[:, None, None] * steps
+            far = left > last
+            before, last = v, np.where(far, np.inf, left)
+            share = left.clip(_LEFT, _MOST_LEFT)
+            steps = self._directions(records, odds.p, counts, slopes, share, inverse)
+            scores = records.single.minus_logits(steps.astype(np.float32), every)
             spread = scores.max(axis=1).clip(min=0) - scores.min(axis=1).clip(max=0)
-            move = spread.max(axis=1, where=counts > 0, initial=1e-300)
+            move = spread.max(axis=1, where=counts > 0, initial=1e-30).astype(float)
             lengths = np.where(move < 1, 1.0, np.log1p(move) / move)
-            v = v - lengths[:, None, None] * steps
-        return v, self._prove(records, v, odds, slopes, counts)
+            v = np.where(far[:, None, None], back, v - steps)
+        return found, proven
 
     def _penalized(self, v: Floats) -> Floats:
         shares = self._shares.astype(v.dtype, copy=False)
@@ -145,6 +221,7 @@ class PoolDescent:
         counts: Floats,
         slopes: Floats,
         left: Floats,
+        inverse: Inverse | InverseOfNeighbors,
     ) -> Floats:
         """Return steps that lower the slopes to about a share of what they are.
 
@@ -154,7 +231,7 @@ class PoolDescent:
         p = p.astype(np.float32)
         expected = p * counts[:, None].astype(np.float32)
         slopes = slopes.astype(np.float32)
-        steps, better = np.zeros_like(slopes), self._preconditioned(slopes)
+        steps, better = np.zeros_like(slopes), inverse.times(slopes)
         direction, size = better, _inner(slopes, better)
         enough = left**2 * size
         for _ in range(_MOST_DIRECTIONS):
@@ -165,67 +242,85 @@ class PoolDescent:
             length = _ratio(size, _inner(direction, product))
             steps = steps + length * direction
             slopes = slopes - length * product
-            better = self._preconditioned(slopes)
+            better = inverse.times(slopes)
             last, size = size, _inner(slopes, better)
             if (size <= enough).all():
                 break
             direction = better + _ratio(size, last) * direction
         return steps.astype(np.float64)
 
-    def _preconditioned(self, slopes: Floats) -> Floats:
-        return (slopes.reshape(len(slopes), -1) @ self._inverse).reshape(slopes.shape)
-
     def _prove(
         self, records: Records, v: Floats, odds: _Odds, slopes: Floats, counts: Floats
     ) -> NDArray[np.bool_]:
         """Return which points are proven to be close to the minimizer.
 
-        With e the distance to the minimizer, H the mean curvature in between and g the
-        slope, Q = e'He <= e'g. Q is at least |W|^2/C for the coefficients W, and the
-        losses' curvature in them and in the intercepts is within factors of 2 of what
-        it is here, while scores differ by less than log 2. (If the minimizer is further
-        away, all of this holds of the point on the way to it where they do, where the
-        slope still points away.) Once it is known how little they differ, the factors
-        are closer to 1.
+        With e the distance to the minimizer, H the curvature here and g the slope,
+        e'He <= factor e'g, as curvature in between is within that factor of H: 2 while
+        scores differ by less than log 2. (If the minimizer is further away, all of this
+        holds of the point on the way to it where they do, where the slope still points
+        away.) So the length of e is at most factor times that of g, in the norm of H
+        and its dual. Once it is known how little scores differ, the factor is closer
+        to 1.
         """
         n_coef, penalty = self._n_features, 1 / self._C
-        squares = records.square_lengths() - (v.shape[2] > n_coef)
+        has_intercept = v.shape[2] > n_coef
+        squares = records.square_lengths() - has_intercept
         errors = 2.0**-50 * np.abs(odds.residuals).sum(axis=1) * counts
         coef = self._dual_norm(slopes[:, :, :n_coef])
         coef += (errors * np.sqrt(squares.clip(min=0))).sum(axis=1)
-        intercept = self._dual_norm(slopes[:, :, n_coef:]) + errors.sum(axis=1)
-        least, most = np.ones(len(v)), np.zeros(len(v))
-        if v.shape[2] > n_coef:
-            least, most = self._curvatures(records, odds, counts)
-        else:
-            intercept = np.zeros(len(v))
+        # With intercepts b eliminated, the curvature in coefficients W is at least
+        # their penalty: e'He >= |b + tilt W|^2 least + |W|^2 penalty.
+        least, tilt = np.full(len(v), np.inf), np.zeros(len(v))
+        intercept = np.zeros(len(v))
+        if has_intercept:
+            least, tilt = self._intercepts(records, odds, counts)
+            intercept = self._dual_norm(slopes[:, :, n_coef:]) + errors.sum(axis=1)
+        length = np.hypot(
+            intercept / np.sqrt(least), (coef + tilt * intercept) / np.sqrt(penalty)
+        )
+        of_coefs = 1 / np.sqrt(penalty)
+        of_intercepts = 1 / np.sqrt(least) + tilt / np.sqrt(penalty)
         factor = np.full(len(v), 2.0)
         for _ in range(2):
-            # Of the scores that coefficients give, and those that intercepts do, the
-            # second are no longer than all of them and the first.
-            reach = (1 + np.sqrt(factor * most / penalty)) * np.sqrt(factor / least)
-            root = coef / np.sqrt(penalty) + intercept * reach
-            coefs = root / np.sqrt(penalty)
-            intercepts = root * reach * (v.shape[2] > n_coef)
-            spread = np.sqrt(2) * (coefs * self._longest + intercepts)
+            spread = records.longest * of_coefs + of_intercepts
+            spread = np.sqrt(2) * factor * length * spread
             factor = np.where(spread <= np.log(2), np.exp(spread.clip(max=1.0)), np.inf)
-        moved = coefs * (1 + np.linalg.norm(self._center)) + intercepts
+        moved = (1 + np.linalg.norm(self._center)) * of_coefs + of_intercepts
         size = np.abs(self._answers(v)).max(axis=-1)
-        return np.asarray(moved + self._rounding <= CLOSE * size)
+        return np.asarray(factor * length * moved + self._rounding <= CLOSE * size)
 
-    def _curvatures(
+    def _intercepts(
         self, records: Records, odds: _Odds, counts: Floats
     ) -> tuple[Floats, Floats]:
-        """Return the least curvature in intercepts, and the most in coefficients."""
+        """Return the least curvature in intercepts, and how much they tilt at most.
+
+        That is how much the best intercepts move with coefficients.
+        """
         p = odds.p
-        matrix = -np.einsum("man,mbn,mn->mab", p, p, counts, optimize=True)
-        each = np.arange(p.shape[1])
-        matrix[:, each, each] += (p * counts[:, None]).sum(axis=2)
-        least = np.linalg.eigvalsh(self._roots @ matrix @ self._roots.T)[:, 0]
-        # That of a record's loss is at most twice 1 less its largest probability.
-        grams = records.grams(2 * odds.doubt * counts)[:, : self._n_features]
-        most = np.linalg.eigvalsh(grams[:, :, : self._n_features])[:, -1]
-        return least.clip(min=1e-300), most.clip(min=0)
+        m, k, n_rows = p.shape
+        expected = p * counts[:, None]
+        matrix, each = -expected @ p.swapaxes(1, 2), np.arange(k)
+        matrix[:, each, each] += expected.sum(axis=2)
+        values, vectors = np.linalg.eigh(self._roots @ matrix @ self._roots.T)
+        # Less of the largest may be rounding, of which nothing is known.
+        least = np.where(values[:, 0] > _REGULAR * values[:, -1], values[:, 0], 1e-300)
+        # Of intercepts and coefficients together; rounding in sums that are as large.
+        single = records.single
+        mixed = np.empty((m, k, k, single.Z.shape[-1]), dtype=np.float32)
+        p, expected = p.astype(np.float32), expected.astype(np.float32)
+        for a in range(k):
+            weights = -expected[:, a, None] * p[:, : a + 1]
+            weights[:, a] += expected[:, a]
+            found = single.weighted_sums(weights, slice(None))
+            mixed[:, a, : a + 1] = mixed[:, : a + 1, a] = found
+        mixed = mixed[:, :, :, :-1].astype(np.float64)
+        mixed = self._roots @ mixed.swapaxes(1, 2).reshape(m, k, -1)
+        mixed = self._roots @ mixed.reshape(m, k, k, -1)
+        sizes = (expected * (1 - p)).sum(axis=1) * np.sqrt(records.square_lengths())
+        rounding = 2.0**-24 * (n_rows + 8) * sizes.sum(axis=1) * (k + 1)
+        tilts = vectors.swapaxes(1, 2) @ mixed.reshape(m, k, -1)
+        tilts /= values.clip(min=least[:, None])[:, :, None]
+        return least, np.linalg.norm(tilts, axis=(1, 2)) + rounding / least
 
     def _dual_norm(self, slopes: Floats) -> Floats:
         """Return lengths of slopes over all classes, the first one as well."""
@@ -239,6 +334,57 @@ class PoolDescent:
         if v.shape[2] > self._n_features:
             theta[:, :, -1] -= v[:, :, :-1] @ self._center
         return released(theta, self._n_features)
+
+
+def _pays(n_rows: int, size: int, n_neighbors: int) -> bool:
+    """Tell if curvature of its own takes less than it saves, for so many coefficients.
+
+    To databases of so many different records.
+    """
+    taken = n_rows * size**2 + size**3 + _ALONE
+    return n_neighbors * _SAVED * n_rows * size >= taken
+
+
+def _others(
+    counts: Floats, removed: NDArray[np.intp], added: NDArray[np.intp] | None
+) -> Floats:
+    """Change counts of databases, a line each, to those of a neighbor of each."""
+    each = np.arange(len(counts))
+    counts[each, removed] -= 1
+    if added is not None:
+        counts[each, added] += 1
+    return counts
+
+
+def _swapped(records: SharedRecords, columns: NDArray[np.intp]) -> Swapped:
+    return Swapped(records.Z[columns], records.of_class[:, columns].T)
+
+
+def _groups(
+    pool: PoolRecords, pairs: NeighborPairs
+) -> Iterator[tuple[SharedRecords, Floats, NDArray[np.intp], NDArray[np.intp] | None]]:
+    """Yield each database: its different records, and those of its neighbors.
+
+    With their counts, and what is removed and added.
+    """
+    n = pairs.n_records
+    _, all_added = pairs.swaps
+    for database, members in enumerate(pairs.members):
+        rows = members
+        if all_added is not None:
+            rows = np.concatenate([members, all_added[database]])
+        rows, places = np.unique(rows, return_inverse=True)
+        # Records that are removed are the last of the members.
+        removed = places[n - pairs.n_neighbors : n]
+        added = None if all_added is None else places[n:]
+        counts = np.bincount(places[:n], minlength=len(rows)).astype(np.float64)
+        of_class = pool.of_class(rows)
+        yield (
+            SharedRecords(pool.Z[rows], of_class, of_class, pool.penalty),
+            counts,
+            removed,
+            added,
+        )
 
 
 def _inner(one: Floats, other: Floats) -> Floats:
@@ -257,16 +403,24 @@ class _Odds:
     Nothing cancels where a probability is close to 1.
     """
 
-    def __init__(self, minus: Floats, of_class: Floats) -> None:
+    def __init__(self, p: Floats, residuals: Floats) -> None:
+        self.p, self.residuals = p, residuals
+
+    def some(self, which: NDArray[np.bool_]) -> Self:
+        """Return those of some of the databases."""
+        return type(self)(self.p[which], self.residuals[which])
+
+    @classmethod
+    def of(cls, minus: Floats, of_class: Floats) -> Self:
+        """Return them from negated logits, which are overwritten."""
         top = minus.min(axis=1, keepdims=True).clip(max=0)
         odds = np.exp(np.subtract(top, minus, out=minus), out=minus)
         first = np.exp(top)
-        total = odds.sum(axis=1, keepdims=True) + first
+        share = 1 / (odds.sum(axis=1, keepdims=True) + first)
         own = np.max(of_class, axis=-2, keepdims=True)  # 0 for the first class
-        others = odds * (1 - of_class)
-        others_sum = others.sum(axis=1, keepdims=True) + first * own
-        self.p = odds / total
-        self.residuals = (others - of_class * others_sum) / total
-        # The probability that it is another class than its own, or than the likeliest.
-        likeliest = np.maximum(odds.max(axis=1, keepdims=True), first)
-        self.doubt = np.minimum(others_sum, total - likeliest)[:, 0] / total[:, 0]
+        residuals = odds * (1 - of_class)
+        others = residuals.sum(axis=1, keepdims=True) + first * own
+        np.copyto(residuals, -others, where=of_class > 0)
+        residuals *= share
+        odds *= share
+        return cls(odds, residuals)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._logistic_records import (
-    OwnRecords,
+    PoolRecords,
     Records,
     SharedRecords,
     expected_counts,
@@ -46,7 +46,7 @@ class PoolSolver:
     def __init__(self, average: AverageDatabase) -> None:
         theta, penalty = average.theta, average.penalty
         design, center, of_class = average.design, average.center, average.of_class
-        n_rows, self._n_features = len(design), len(center)
+        self._n_features = len(center)
         p = expected_counts(theta @ -design.T, 1.0)
         weights = average.share * (p * (1 - p)).mean(axis=0)
         factor = np.linalg.cholesky((design.T * weights) @ design + np.diag(penalty))
@@ -63,7 +63,6 @@ class PoolSolver:
         # A coefficient is an inner product with a column: by Cauchy-Schwarz it moves no
         # more than its length times the move of the solution.
         self._gain = np.linalg.norm(self._to_theta, axis=0).max()
-        lengths = np.linalg.norm(Z, axis=1)
         # Columns that are nearly the same cancel in Z: it has the digits of the terms.
         terms = np.linalg.norm(np.abs(design) @ np.abs(back).T, axis=1)
         self._rounding = 2.0**-50 * (
@@ -71,23 +70,23 @@ class PoolSolver:
         )
         if not self._rounding < CLOSE * self._sizes(self._start):
             raise np.linalg.LinAlgError("the rounding of answers")
-        # A step of length 1 spreads the scores of a record by no more than that: of two
-        # classes by |v z|, of more by |(v_a - v_b) z|, where |v_a - v_b| <= sqrt(2).
-        self._reach = lengths.max() * np.sqrt(min(2, len(of_class)))
+        # A step of length 1 spreads scores by no more than that for each unit of the
+        # record's length: of two classes by |v z|, of more by |(v_a - v_b) z|, where
+        # |v_a - v_b| <= sqrt(2).
+        self._reach = np.sqrt(min(2, len(of_class)))
         residuals = p - of_class
         shares = penalty_shares(len(of_class) + 1)
         curving = np.asarray(
             np.kron(shares, (back * penalty) @ back.T), dtype=np.float64
         )
-        self.records: OwnRecords | SharedRecords
-        if counts_pay(n_rows, average.n_records):
-            self.records = SharedRecords(Z, of_class, residuals, curving)
-        else:
-            own = Z[None], of_class[None], residuals[None]
-            self.records = OwnRecords(*own, curving)
+        shared = SharedRecords(Z, of_class, residuals, curving)
         counts = average.counts
         moments = np.zeros((1, self._start.size))
-        derivatives = self.records.derivatives(counts, moments, self._start[None])
+        derivatives = shared.derivatives(counts, moments, self._start[None])
+        self.records: PoolRecords | SharedRecords = shared
+        if not counts_pay(len(average.codes), average.n_records):
+            looked_up = average.looked_up(back)
+            self.records = PoolRecords(looked_up, average.codes, self._start, curving)
         self._curvature = derivatives[1]
 
     def __call__(
@@ -178,9 +177,10 @@ class PoolSolver:
         minimizer is within twice the step, and after the step within twice the
         change times the step (in the norm of the curvature).
         """
+        reach = self._reach * records.longest
         for _ in range(_MOST_EVALUATIONS):
             moved = np.linalg.norm(v - curvature.at, axis=(1, 2))
-            if self._reach * moved.max() <= _FAR:
+            if reach * moved.max() <= _FAR:
                 slopes = records.slopes(counts, moments, v)
             else:
                 slopes, matrix = records.derivatives(counts, moments, v)
@@ -189,7 +189,7 @@ class PoolSolver:
             decrement = (steps.reshape(slopes.shape) * slopes).sum(axis=1)
             # From the norm of the curvature, which the proof is in, to the Euclidean.
             length = np.sqrt(curvature.largest_inverse * decrement.clip(min=0))
-            change = np.expm1(self._reach * (moved + 2 * length))
+            change = np.expm1(reach * (moved + 2 * length))
             change += _SINGLE * curvature.largest_inverse
             v = v - steps
             errors = self._gain * 2 * change * length + self._rounding

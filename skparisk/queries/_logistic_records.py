@@ -15,10 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.neighbors import NeighborPairs
+from skparisk.queries._looked_up import LookedUp
 from skparisk.queries._products import Products
 from skparisk.queries._together import Floats, symmetric
 
-__all__ = ["OwnRecords", "Records", "SharedRecords", "expected_counts", "gathered"]
+__all__ = [
+    "OwnRecords",
+    "PoolRecords",
+    "Records",
+    "SharedRecords",
+    "expected_counts",
+    "gathered",
+]
 
 # Logits of a stretch of rows; the arrays made from them are read again at once.
 _IN_CACHE = 2**16
@@ -59,6 +67,10 @@ class Records(ABC):
         """Return z and the class of one record for each database."""
 
     @abstractmethod
+    def some(self, which: NDArray[np.bool_]) -> Self:
+        """Return the records of some of the databases."""
+
+    @abstractmethod
     def minus_logits(self, v: Floats, rows: slice) -> Floats:
         """Return negated logits, of shape (m, n_logits, some rows)."""
 
@@ -74,10 +86,10 @@ class Records(ABC):
         """Return the square of the length of each record."""
         return np.asarray(np.square(self.Z).sum(axis=-1))
 
-    def grams(self, weights: Floats) -> Floats:
-        """Return sums of z z' with weights of shape (m, n_rows), as matrices."""
-        every = np.broadcast_to(self.Z, (len(weights), *self.Z.shape[-2:]))
-        return np.stack([(Z.T * w) @ Z for Z, w in zip(every, weights, strict=True)])
+    @cached_property
+    def longest(self) -> float:
+        """Length of the longest record."""
+        return float(np.sqrt(self.square_lengths().max()))
 
     @cached_property
     def single(self) -> Self:
@@ -165,6 +177,9 @@ class SharedRecords(Records):
     def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
         return self.Z[columns], self.of_class[:, columns].T
 
+    def some(self, which: NDArray[np.bool_]) -> Self:
+        return self
+
     def minus_logits(self, v: Floats, rows: slice) -> Floats:
         flat = -v.reshape(-1, v.shape[2])
         return (flat @ self._Zt[:, rows]).reshape(*v.shape[:2], -1)
@@ -184,24 +199,17 @@ class OwnRecords(Records):
     def _Zt(self) -> Floats:
         return self.Z.swapaxes(1, 2).copy()
 
-    @cached_property
-    def _joined(self) -> Floats:
-        """What is known of each record of the first database, side by side."""
-        return np.column_stack([self.Z[0], self.of_class[0].T, self.residuals[0].T])
-
-    def take(self, rows: NDArray[np.intp]) -> OwnRecords:
-        """Return rows of the first database, for databases of (m, n) rows."""
-        q, n_logits = self.Z.shape[2], self.of_class.shape[1]
-        Z, of_class, residuals = np.split(
-            self._joined.take(rows, axis=0), [q, q + n_logits], axis=2
-        )
-        return OwnRecords(
-            Z, of_class.swapaxes(1, 2), residuals.swapaxes(1, 2), self.penalty
-        )
-
     def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
         each = np.arange(len(columns))
         return self.Z[each, columns], self.of_class[each, :, columns]
+
+    def some(self, which: NDArray[np.bool_]) -> Self:
+        return replace(
+            self,
+            Z=self.Z[which],
+            of_class=self.of_class[which],
+            residuals=self.residuals[which],
+        )
 
     def minus_logits(self, v: Floats, rows: slice) -> Floats:
         return -v @ self._Zt[:, :, rows]
@@ -215,8 +223,45 @@ class OwnRecords(Records):
         return squares[:, i, j]
 
 
+@dataclass(frozen=True, eq=False)
+class PoolRecords:
+    """The records of a pool, and what is looked up of them where they are drawn.
+
+    Parameters
+    ----------
+    Z : ndarray or LookedUp of shape (n_rows, q)
+        The records.
+
+    codes : ndarray of shape (n_rows,)
+        Their classes.
+
+    start : ndarray of shape (n_logits, q)
+        The point at which residuals are.
+
+    penalty : ndarray
+        That of `Records`.
+    """
+
+    Z: Floats | LookedUp
+    codes: NDArray[np.intp]
+    start: Floats
+    penalty: Floats
+
+    def take(self, rows: NDArray[np.intp]) -> OwnRecords:
+        """Return those of databases of (m, n) rows."""
+        Z = self.Z[rows]
+        of_class = self.of_class(rows)
+        p = expected_counts(-self.start @ Z.swapaxes(1, 2), 1.0)
+        return OwnRecords(Z, of_class, p - of_class, self.penalty)
+
+    def of_class(self, rows: NDArray[np.intp]) -> Floats:
+        """Return whether some are of each class but the first."""
+        classes = np.arange(1, len(self.start) + 1)[:, None]
+        return (self.codes[rows][..., None, :] == classes).astype(np.float64)
+
+
 def gathered(
-    pool: OwnRecords, pairs: NeighborPairs, part: slice
+    pool: PoolRecords, pairs: NeighborPairs, part: slice
 ) -> tuple[OwnRecords, Floats, NDArray[np.intp], NDArray[np.intp] | None]:
     """Return records of some databases, their counts, and what to remove and add."""
     rows, added = pairs.members[part], pairs.swaps[1]

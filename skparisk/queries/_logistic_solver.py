@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpocon, dpotrf, dpotrs
 
+from skparisk.queries._looked_up import LookedUp
 from skparisk.queries._together import Floats
+from skparisk.reference._mapped import loaded
 
 __all__ = ["AverageDatabase", "minimizer", "penalty_shares", "released"]
 
@@ -81,19 +83,30 @@ class AverageDatabase(NamedTuple):
     of_class: Floats
     n_records: int
     C: float
+    # Records that databases are drawn from, and their classes.
+    X: Any
+    codes: NDArray[np.intp]
 
     @classmethod
     def of(
         cls,
-        X: Floats,
+        X: Any,
         codes: NDArray[np.intp],
         *,
         n_classes: int,
         C: float,
         fit_intercept: bool,
         n_records: int,
+        part: NDArray[np.intp] | None = None,
     ) -> Self:
-        """Return that of a pool from which databases of `n_records` are drawn."""
+        """Return that of a pool from which databases of `n_records` are drawn.
+
+        Or of a part of it: of these rows.
+        """
+        pool, of_pool = X, codes
+        X = loaded(X) if part is None else X
+        if part is not None:
+            X, codes = pool[part], codes[part]
         n_rows, n_features = X.shape
         theta = minimizer(
             X,
@@ -110,7 +123,15 @@ class AverageDatabase(NamedTuple):
             theta[:, -1] += theta[:, :-1] @ center
             penalty = np.append(penalty, 0.0)
         of_class = (codes == np.arange(1, n_classes)[:, None]).astype(np.float64)
-        return cls(theta, design, center, penalty, of_class, n_records, C)
+        return cls(
+            theta, design, center, penalty, of_class, n_records, C, pool, of_pool
+        )
+
+    def looked_up(self, matrix: Floats) -> Floats | LookedUp:
+        """Return records of the pool less the center, times the matrix."""
+        if len(self.design) == len(self.codes):
+            return self.design @ matrix.T
+        return LookedUp(self.X, self.center, matrix)
 
     @property
     def share(self) -> float:

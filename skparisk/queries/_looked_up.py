@@ -7,9 +7,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.queries._together import Floats
+from skparisk.queries._together import Floats, counts_pay
+from skparisk.reference._base import RecordPool
 
-__all__ = ["LookedUp"]
+__all__ = ["LookedUp", "representative"]
+
+# Records that give a transformation of all, for each column.
+_ROWS_PER_COLUMN = 64
+
+
+def representative(
+    pool: RecordPool, n_records: int, most: int
+) -> NDArray[np.intp] | None:
+    """Return rows of a pool that tell what databases have in common; None for all.
+
+    All of them, or if they are far more than those of a database, and more numbers than
+    `most`, some from all over the pool (whose records may be sorted): others are
+    transformed when they are drawn.
+    """
+    n_rows, n_features = pool.X.shape
+    if counts_pay(n_rows, n_records) or n_rows * n_features <= most:
+        return None
+    n_some = max(4 * n_records, _ROWS_PER_COLUMN * n_features)
+    if n_some >= n_rows:
+        return None
+    return np.linspace(0, n_rows - 1, n_some).astype(np.intp)
 
 
 class LookedUp:

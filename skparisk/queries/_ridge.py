@@ -19,7 +19,7 @@ from skparisk.calibration._moves import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._bounds import longest_row, solved_ridge_bounds
-from skparisk.queries._looked_up import LookedUp
+from skparisk.queries._looked_up import LookedUp, representative
 from skparisk.queries._products import Products
 from skparisk.queries._together import (
     Floats,
@@ -173,9 +173,8 @@ _POOL_CONDITION = 3e3
 # A record may leave by a change of rank one if this much of its direction is left:
 # that costs four bits.
 _LEAST_LEFT = 2.0**-4
-# Numbers that are transformed once, whatever a database takes of them; and how many
-# records, of more, give the transformation.
-_MOST_TRANSFORMED, _ROWS_PER_COLUMN = 2**20, 64
+# Numbers that are transformed once, whatever a database takes of them.
+_MOST_TRANSFORMED = 2**20
 # Numbers that are gathered together.
 _CHUNK = 2**22
 
@@ -385,16 +384,11 @@ class _RidgeOnPool:
 
 
 def _representative(pool: RecordPool, n_records: int) -> tuple[Floats, Floats]:
-    """Return the records of a pool that databases are transformed by.
-
-    All of them, or if they are far more than those of a database, some from all over
-    the pool (whose records may be sorted): others are transformed when they are drawn.
-    """
-    n_rows, n_features = pool.X.shape
-    if counts_pay(n_rows, n_records) or n_rows * n_features <= _MOST_TRANSFORMED:
+    """Return the records of a pool that databases are transformed by."""
+    rows = representative(pool, n_records, _MOST_TRANSFORMED)
+    if rows is None:
         return loaded(pool.X), loaded(pool.y)
-    n_some = min(n_rows, max(4 * n_records, _ROWS_PER_COLUMN * n_features))
-    X, y = pool.take(np.linspace(0, n_rows - 1, n_some).astype(np.intp))
+    X, y = pool.take(rows)
     assert y is not None
     return X, y
 

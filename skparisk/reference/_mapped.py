@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MappedNumbers", "loaded", "map_numbers"]
+__all__ = ["MappedNumbers", "loaded", "map_numbers", "stretches"]
 
 Floats = NDArray[np.float64]
 
@@ -54,8 +54,8 @@ class MappedNumbers:
         """Return the numbers of a file, in which there must be no infinity."""
         width = array.shape[1] if array.ndim == 2 else 1
         low, high, has_nan = np.full(width, np.inf), np.full(width, -np.inf), False
-        for block in _stretches(array):
-            columns = block.reshape(len(block), -1)
+        for block in stretches(array):
+            columns = np.asarray(block, dtype=np.float64).reshape(len(block), -1)
             if np.isinf(columns).any():
                 raise ValueError(f"Input {name} contains infinity.")
             has_nan |= bool(np.isnan(columns).any())
@@ -139,12 +139,13 @@ def loaded(records: Any) -> Any:
     return np.asarray(records) if isinstance(records, MappedNumbers) else records
 
 
-def _stretches(array: NDArray[Any]) -> Iterator[Floats]:
-    """Yield all rows in blocks."""
+def stretches(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """Yield all rows in blocks; the pages of a file are given back."""
     step = max(1, _NUMBERS_AT_ONCE * len(array) // max(array.size, 1))
     for start in range(0, len(array), step):
-        yield np.asarray(array[start : start + step], dtype=np.float64)
-        _give_back(array)
+        yield np.asarray(array[start : start + step])
+        if isinstance(array, np.memmap) and array.mode in _SHARED:
+            _give_back(array)
 
 
 def _give_back(array: NDArray[Any]) -> None:

@@ -29,6 +29,7 @@ from scipy import sparse
 
 from skparisk._version import __version__
 from skparisk.reference import CallableReference, DensityReference, TableReference
+from skparisk.reference._mapped import stretches
 from skparisk.reference._records import columns_of, is_frame
 
 __all__ = ["NoDigestError", "build", "digest", "digest_or_none", "versions"]
@@ -157,15 +158,18 @@ class _Feed:
         # In which order it is in memory decides how sums of it are rounded.
         by_columns = array.flags.f_contiguous and not array.flags.c_contiguous
         order = "F" if by_columns else "C" if array.flags.c_contiguous else "other"
-        whole = array.T if by_columns else np.ascontiguousarray(array)
-        # Not `tobytes`, which would copy it.
-        numbers = np.asarray(whole).reshape(-1).view(np.uint8)
         name = array.dtype.str if array.dtype.names is None else repr(array.dtype)
-        self._write(f"array {name} {array.shape} {order}", numbers)
+        self._write_head(f"array {name} {array.shape} {order}", array.nbytes)
+        # A stretch at a time: neither `tobytes` nor a contiguous array, which copy all.
+        for rows in stretches(np.atleast_1d(array.T if by_columns else array)):
+            self._update(np.ascontiguousarray(rows).reshape(-1).view(np.uint8))
 
     def _write(self, tag: str, data: Any) -> None:
-        self._update(f"{len(tag)}:{len(data)}:{tag}".encode(errors="surrogatepass"))
+        self._write_head(tag, len(data))
         self._update(data)
+
+    def _write_head(self, tag: str, size: int) -> None:
+        self._update(f"{len(tag)}:{size}:{tag}".encode(errors="surrogatepass"))
 
 
 def _parts(value: Any) -> tuple[str, Iterable[Any]]:
