@@ -19,8 +19,6 @@ from skparisk.reference import Reference
 from skparisk.reference._comparison import ReferenceComparison
 from skparisk.sensitivity import SensitivitySampler
 
-__all__ = ["BesidePublicMixin"]
-
 Floats = NDArray[np.float64]
 
 

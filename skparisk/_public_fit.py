@@ -26,8 +26,6 @@ from skparisk.reference._records import Schema, n_rows, take_rows
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._store import kept_beside
 
-__all__ = ["Alone", "PublicFit", "Score"]
-
 Floats = NDArray[np.float64]
 # Score of the model that an answer makes, on records and targets as queries have them.
 Score = Callable[[Floats, Any, Any], float]

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Weighed", "weigh"]
-
 Floats = NDArray[np.float64]
 
 # Of a variance of 1: what is singular but for rounding can be solved for.

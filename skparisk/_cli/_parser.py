@@ -10,20 +10,6 @@ from pathlib import Path
 from tomllib import TOMLDecodeError
 from typing import Any, NoReturn
 
-__all__ = [
-    "Commands",
-    "Parser",
-    "UntilClosed",
-    "add_cost",
-    "add_declared",
-    "check_new_file",
-    "checked",
-    "cost_in",
-    "import_skops",
-    "print_json",
-    "read_toml",
-]
-
 Commands = Any  # argparse has no public name for what `add_subparsers` returns
 
 

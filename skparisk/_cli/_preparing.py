@@ -18,8 +18,6 @@ from skparisk._cli._tables import (
     holds_numbers,
 )
 
-__all__ = ["ESTIMATORS", "Prepared", "prepare"]
-
 ESTIMATORS = {
     "ridge": ("sklearn.linear_model", "Ridge"),
     "logistic": ("sklearn.linear_model", "LogisticRegression"),

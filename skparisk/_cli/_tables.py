@@ -10,16 +10,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "MISSING",
-    "Reading",
-    "as_table",
-    "as_target",
-    "check_words",
-    "holds_numbers",
-    "separator_of",
-]
-
 MISSING = "missing"
 # Between the names of a first line; whichever of them gives one that is asked for.
 _SEPARATORS = (",", ";", "\t", "|")

@@ -22,8 +22,6 @@ from skparisk.queries._together import Floats
 from skparisk.queries._units import penalty_of
 from skparisk.reference import Reference, TableReference
 
-__all__ = ["PrivateLinearClassifier"]
-
 # Rows that were scaled to a norm are off by this much at most.
 _NORM_ROUNDING = 2.0**-40
 

@@ -32,8 +32,6 @@ from skparisk.queries._together import Floats
 from skparisk.queries._units import penalty_of
 from skparisk.sensitivity import KnownSensitivity
 
-__all__ = ["PrivateRidge"]
-
 _SOLVERS = ("auto", "coefficients", "moments")
 
 

@@ -22,21 +22,6 @@ from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import copy_records
 
-__all__ = [
-    "Differences",
-    "FunctionQuery",
-    "MeanQuery",
-    "PairDifferences",
-    "Query",
-    "RecordQuery",
-    "answer_private",
-    "check_answer",
-    "is_one_by_one",
-    "one_by_one",
-    "same_but_for",
-]
-
-
 # Answers that differ by a smaller share of the largest differ by rounding, if at all.
 _ROUNDING = 2.0**-40
 

@@ -40,8 +40,6 @@ from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 from skparisk.reference._mapped import loaded
 
-__all__ = ["LOSSES", "LinearSVCQuery"]
-
 LOSSES = ("hinge", "squared_hinge")
 
 

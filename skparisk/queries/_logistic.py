@@ -29,8 +29,6 @@ from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 
-__all__ = ["LogisticRegressionQuery"]
-
 # Two answers are each off by CLOSE, and what is released for them as well.
 _OUTWARD = 4 * CLOSE
 

@@ -29,8 +29,6 @@ from skparisk.queries._logistic_records import (
 from skparisk.queries._logistic_solver import AverageDatabase, penalty_shares, released
 from skparisk.queries._together import CLOSE, Floats, counts_pay
 
-__all__ = ["PoolDescent"]
-
 _MOST_STEPS = 60
 _MOST_DIRECTIONS = 60
 # From where it may be proven, in units of the largest coefficient.
@@ -302,8 +300,11 @@ class PoolDescent:
         matrix, each = -expected @ p.swapaxes(1, 2), np.arange(k)
         matrix[:, each, each] += expected.sum(axis=2)
         values, vectors = np.linalg.eigh(self._roots @ matrix @ self._roots.T)
-        # Less of the largest may be rounding, of which nothing is known.
-        least = np.where(values[:, 0] > _REGULAR * values[:, -1], values[:, 0], 1e-300)
+        # Less may be rounding, of which nothing is known: sums cancel where a class is
+        # sure.
+        sums = 2.0**-38 * n_rows * expected.sum(axis=(1, 2))
+        sure = values[:, 0] > np.maximum(_REGULAR * values[:, -1], sums)
+        least = np.where(sure, values[:, 0], 1e-300)
         # Of intercepts and coefficients together; rounding in sums that are as large.
         single = records.single
         mixed = np.empty((m, k, k, single.Z.shape[-1]), dtype=np.float32)
@@ -316,8 +317,10 @@ class PoolDescent:
         mixed = mixed[:, :, :, :-1].astype(np.float64)
         mixed = self._roots @ mixed.swapaxes(1, 2).reshape(m, k, -1)
         mixed = self._roots @ mixed.reshape(m, k, k, -1)
-        sizes = (expected * (1 - p)).sum(axis=1) * np.sqrt(records.square_lengths())
-        rounding = 2.0**-24 * (n_rows + 8) * sizes.sum(axis=1) * (k + 1)
+        # A weight is rounded as the count that is expected, however small it is.
+        sizes = (expected * ((1 - p) * (n_rows + 8) + 4)).sum(axis=1)
+        sizes *= np.sqrt(records.square_lengths())
+        rounding = 2.0**-24 * sizes.sum(axis=1) * (k + 1)
         tilts = vectors.swapaxes(1, 2) @ mixed.reshape(m, k, -1)
         tilts /= values.clip(min=least[:, None])[:, :, None]
         return least, np.linalg.norm(tilts, axis=(1, 2)) + rounding / least

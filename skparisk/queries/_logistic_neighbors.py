@@ -18,8 +18,6 @@ from scipy.linalg.lapack import spotrf, spotri
 from skparisk.queries._logistic_records import SharedRecords, expected_counts
 from skparisk.queries._together import Floats
 
-__all__ = ["Inverse", "InverseOfNeighbors", "Swapped", "inverse_curvature"]
-
 Singles = NDArray[np.float32]
 
 # Steps to where a record that is added leads, and how far each moves its scores.

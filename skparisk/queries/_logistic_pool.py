@@ -19,8 +19,6 @@ from skparisk.queries._logistic_records import (
 from skparisk.queries._logistic_solver import AverageDatabase, penalty_shares, released
 from skparisk.queries._together import CLOSE, Floats, counts_pay
 
-__all__ = ["PoolSolver"]
-
 _POOL_CONDITION = 1e3
 _MOST_EVALUATIONS = 8
 # Curvature is taken anew where that of a record may have changed by more: up to there

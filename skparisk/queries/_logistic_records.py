@@ -19,15 +19,6 @@ from skparisk.queries._looked_up import LookedUp
 from skparisk.queries._products import Products
 from skparisk.queries._together import Floats, symmetric
 
-__all__ = [
-    "OwnRecords",
-    "PoolRecords",
-    "Records",
-    "SharedRecords",
-    "expected_counts",
-    "gathered",
-]
-
 # Logits of a stretch of rows; the arrays made from them are read again at once.
 _IN_CACHE = 2**16
 

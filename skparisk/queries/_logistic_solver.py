@@ -19,8 +19,6 @@ from skparisk.queries._looked_up import LookedUp
 from skparisk.queries._together import Floats
 from skparisk.reference._mapped import loaded
 
-__all__ = ["AverageDatabase", "minimizer", "penalty_shares", "released"]
-
 _MOST_STEPS = 500
 _MOST_EXPONENT = 1000
 # Of so many records one is taken to begin with, if that is enough, also of each class.

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from skparisk.queries._together import Floats, counts_pay
 from skparisk.reference._base import RecordPool
 
-__all__ = ["LookedUp", "representative"]
-
 # Records that give a transformation of all, for each column.
 _ROWS_PER_COLUMN = 64
 

@@ -32,8 +32,6 @@ from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 from skparisk.reference._mapped import loaded
 
-__all__ = ["RidgeQuery"]
-
 
 @dataclass(frozen=True)
 class RidgeQuery(Query):

@@ -19,8 +19,6 @@ from skparisk.reference._columns import Interval
 from skparisk.reference._domain import Domain
 from skparisk.reference._mapped import MappedNumbers
 
-__all__ = ["LinearQuery", "UnitsQuery", "in_units", "units_of"]
-
 LinearQuery = RidgeQuery | LogisticRegressionQuery | LinearSVCQuery
 
 

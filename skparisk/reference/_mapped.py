@@ -10,8 +10,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MappedNumbers", "loaded", "map_numbers", "stretches"]
-
 Floats = NDArray[np.float64]
 
 # Smaller files are read: that takes no more memory than what is made of them.

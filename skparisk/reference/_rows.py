@@ -10,14 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "draw_few_distinct",
-    "draw_rows",
-    "draw_shared_rows",
-    "draw_subsets",
-    "listed",
-]
-
 Rows = NDArray[np.integer[Any]]
 
 # A coin for each row is faster than drawing rows one by one, if so many are drawn.

@@ -32,8 +32,6 @@ from skparisk.reference import CallableReference, DensityReference, TableReferen
 from skparisk.reference._mapped import stretches
 from skparisk.reference._records import columns_of, is_frame
 
-__all__ = ["NoDigestError", "build", "digest", "digest_or_none", "versions"]
-
 # What these define is known by its name.
 _PACKAGES = frozenset({"skparisk", "numpy", "scipy", "sklearn"})
 _OF_PYTHON = frozenset({"builtins", "copyreg", "functools", "math", "operator"})

@@ -38,8 +38,6 @@ from skparisk.sensitivity._document import (
 )
 from skparisk.sensitivity._written import FORMAT_VERSION, as_written, from_written
 
-__all__ = ["PairStore", "forget_kept", "kept_beside"]
-
 _FOLDER = "skparisk-pairs"
 _FORMAT, _BESIDE = "skparisk.pairs", "skparisk.beside_pairs"
 
