@@ -7,9 +7,10 @@ of the features d; and so does the most memory that is taken. Exponents are fitt
 the larger half of the sizes, and may be off by a tenth.
 
 Each measurement is a process of its own: the processor time of the work, imports
-excepted (with several workers the time on the clock, all of them excluded that are
-started), and the most memory that is resident, Python and its packages included. The
-picture is written to `docs/gallery/pictures/scaling.svg` with `--write`.
+excepted, and the most memory that is resident, Python and its packages included. For
+workers, which are started anew, it is the time on the clock of eight times as many
+pairs, so that the machine must be idle. The picture is written to
+`docs/gallery/pictures/scaling.svg` with `--write`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib.externals.loky import get_reusable_executor
 
 from skparisk import ReferenceWarning
 from skparisk.queries import FunctionQuery, LogisticRegressionQuery, Query, RidgeQuery
@@ -102,6 +104,8 @@ def sizes(grid: dict[str, list[int]]) -> list[tuple[str, Size]]:
             size = base._replace(**{name: value})
             if name == "k":  # 64 databases, or a few
                 size = size._replace(m=min(64, base.m) * value)
+            if name == "workers":  # long enough for them
+                size = size._replace(m=8 * base.m)
             found.append((name, size))
     return found
 
@@ -125,11 +129,14 @@ def sample(query: Query, size: Size) -> None:
     )
 
 
-def measure(name: str, size: Size) -> Measured:
-    """Return what one size takes here, once all is imported."""
+def measure(name: str, size: Size, *, elapsed: bool = False) -> Measured:
+    """Return what one size takes here, once all is imported.
+
+    Processor time, or what elapsed on the clock.
+    """
     warnings.simplefilter("ignore", ReferenceWarning)
     query = QUERIES[name]
-    clock = time.process_time if size.workers == 1 else time.perf_counter
+    clock = time.perf_counter if elapsed else time.process_time
     with one_blas_thread():
         sample(query, Size(m=size.k * 2, n=100, k=size.k, d=4))
         start = clock()
@@ -141,15 +148,19 @@ def measure(name: str, size: Size) -> Measured:
     return Measured(taken, peak * unit)
 
 
-def child(name: str, size: Size, found: Any) -> None:
-    found.put(measure(name, size))
+def child(name: str, size: Size, elapsed: bool, found: Any) -> None:
+    """Measure, and end the workers: a process that was started waits for them."""
+    try:
+        found.put(measure(name, size, elapsed=elapsed))
+    finally:
+        get_reusable_executor().shutdown(wait=True)
 
 
-def measure_apart(name: str, size: Size) -> Measured:
+def measure_apart(name: str, size: Size, elapsed: bool) -> Measured:
     """Return what one size takes, in a process of its own."""
     context = multiprocessing.get_context("spawn")
     found = context.Queue()
-    process = context.Process(target=child, args=(name, size, found))
+    process = context.Process(target=child, args=(name, size, elapsed, found))
     process.start()
     process.join()
     return Measured(*found.get(timeout=1))
@@ -196,9 +207,8 @@ def curves(grid: dict[str, list[int]]) -> list[Curve]:
     for query in QUERIES:
         for name, values in grid.items():
             some = [size for varied, size in sizes(grid) if varied == name]
-            curve = Curve(
-                query, name, values, [measure_apart(query, size) for size in some]
-            )
+            measured = [measure_apart(query, size, name == "workers") for size in some]
+            curve = Curve(query, name, values, measured)
             found.append(curve)
             slopes = curve.exponents or (np.nan, np.nan)
             ends = [

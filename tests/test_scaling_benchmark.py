@@ -65,7 +65,7 @@ def test_a_size_is_measured(query):
 def test_the_rows_and_the_picture(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(
-        scaling, "measure_apart", lambda query, size: Measured(1e-3 * size.m, 2**27)
+        scaling, "measure_apart", lambda query, size, _: Measured(1e-3 * size.m, 2**27)
     )
     file = tmp_path / "scaling.svg"
     assert scaling.main(["--fast", "--write", "--to", str(file)]) == 0
@@ -79,7 +79,15 @@ def test_the_rows_and_the_picture(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.slow
-def test_a_process_of_its_own_tells_what_it_took():
-    found = scaling.measure_apart("ridge", Size(m=4, n=60, d=3))
+@pytest.mark.parametrize(
+    ("query", "size"),
+    [
+        ("ridge", Size(m=4, n=60, d=3)),
+        # So many that they reach workers, which must not outlive the process.
+        ("refits", Size(m=600, workers=2)),
+    ],
+)
+def test_a_process_of_its_own_tells_what_it_took(query, size):
+    found = scaling.measure_apart(query, size, elapsed=size.workers > 1)
     assert found.seconds > 0
     assert found.peak > 2**24
