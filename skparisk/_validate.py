@@ -18,32 +18,47 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def as_float(value: Any) -> float:
+    """Return the float that a number counts as, for a check; NaN where it is none.
+
+    A fraction may be within a range whose end it is rounded to.
+    """
+    try:
+        return float(value) if is_number(value) else math.nan
+    except OverflowError:
+        return math.nan
+
+
 def check_epsilon(value: Any, name: str = "epsilon") -> float:
     """Return a privacy level in (0, inf]."""
-    if not is_number(value) or not value > 0:
+    number = as_float(value)
+    if not number > 0:
         raise ValueError(f"{name} must be a number in (0, inf], got {value!r}.")
-    return float(value)
+    return number
 
 
 def check_share(value: Any, name: str) -> float:
     """Return a share in [0, 1)."""
-    if not is_number(value) or not 0 <= value < 1:
+    number = as_float(value)
+    if not 0 <= number < 1:
         raise ValueError(f"{name} must be a number in [0, 1), got {value!r}.")
-    return float(value)
+    return number
 
 
 def check_probability(value: Any, name: str) -> float:
     """Return a probability in (0, 1)."""
-    if not is_number(value) or not 0 < value < 1:
+    number = as_float(value)
+    if not 0 < number < 1:
         raise ValueError(f"{name} must be a number in (0, 1), got {value!r}.")
-    return float(value)
+    return number
 
 
 def check_positive(value: Any, name: str) -> float:
     """Return a finite number above 0."""
-    if not is_number(value) or not 0 < value < math.inf:
+    number = as_float(value)
+    if not 0 < number < math.inf:
         raise ValueError(f"{name} must be a finite number above 0, got {value!r}.")
-    return float(value)
+    return number
 
 
 def check_at_least(value: Any, name: str, least: int) -> int:

@@ -3,6 +3,7 @@
 import functools
 import json
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -38,6 +39,7 @@ from skparisk.certificate import MeasuredRisk
 from skparisk.composition import compose_basic, compose_parallel
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries import MeanQuery, Query
+from skparisk.queries._given import is_asked_again
 from skparisk.reference import CallableReference, SchemaReference, TableReference
 from skparisk.reference._base import RecordPool, Withheld
 
@@ -765,6 +767,22 @@ def test_another_query_than_that_of_the_fit_is_refused():
     assert sampler.certificate_.evidence.audit is not None
     with pytest.raises(IncompatibleError, match="they were set after the fit"):
         audit_reference(sampler.set_params(query=MeanQuery()), X, **asked)
+
+
+@dataclass
+class Weighted(Query):
+    """Means, times what has no plain equality."""
+
+    weights: object
+
+    def answer(self, X, y=None):
+        return X.mean(axis=0) * self.weights
+
+
+def test_queries_that_hold_arrays_are_compared_by_these():
+    fitted = Weighted(np.array([1.0, 2.0]))
+    assert is_asked_again(Weighted(np.array([1.0, 2.0])), fitted)
+    assert not is_asked_again(Weighted(np.array([1.0, 3.0])), fitted)
 
 
 def test_pairs_from_private_data_cannot_be_audited():

@@ -226,24 +226,48 @@ def test_a_table_gives_names_alone(capsys):
     assert '[columns."job"]' in printed
 
 
+@pytest.mark.parametrize("record", [b"40,M\xfcller,2", b'"' + b"x" * 200_000])
+def test_names_do_not_depend_on_the_records_below(record, folder, capsys):
+    """Whatever bytes these are, and however long; numbers of rows are no column."""
+    (folder / "odd.csv").write_bytes(b",age,wage\n" + record + b"\n")
+    assert main(["schema", "odd.csv", "--names-only", "--target", "wage"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("[columns.") == printed.count("TODO =") == 2
+
+
+@pytest.mark.parametrize("head", [b'wage,"job', b"wage,M\xfcller"])
+def test_a_name_does_not_go_on_in_the_records(head, folder, capsys):
+    (folder / "odd.csv").write_bytes(head + b'\n1,Maria Huber"\n')
+    argv = ["schema", "odd.csv", "--names-only", "--target", "wage"]
+    assert "must be in its first line, in UTF-8, and" in refused(argv, capsys)
+    assert "Huber" not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a,b\n", "must have the columns name, kind"),
         ("name,kind\nx,words\n", "--target must be a name in 'bad.csv', got 'wage'"),
         ("name,kind\nwage,price\n", "kind of 'wage' must be one of"),
-        ("name,kind,low\nwage,whole,few\n", "low of 'wage' must be a number"),
+        ("name,kind,low\nwage,whole,few\n", "low of 'wage' must be a finite number"),
+        ("name,kind,low\nwage,whole,nan\n", "low of 'wage' must be a finite number"),
+        ("name,kind\nwage,words\nwage,whole\n", "have another name for each column"),
+        ("name,kind\n,words\nwage,whole\n", "each line of 'bad.csv' must have a name"),
+        ("name,kind\nwage,words,Stra\udcdfe\n", "'bad.csv' must be in UTF-8"),
     ],
 )
 def test_bad_dictionaries_are_refused(text, message, folder, capsys):
-    (folder / "bad.csv").write_text(text)
+    (folder / "bad.csv").write_text(text, "utf-8", errors="surrogateescape")
     assert message in refused(["schema", "bad.csv", "--target", "wage"], capsys)
 
 
 def test_words_without_values_are_left_to_do(folder, capsys):
-    (folder / "words.csv").write_text("name,kind\nwage,words\n")
+    """Lines without anything are left out, and blanks around words do not count."""
+    (folder / "words.csv").write_text("name,kind\n wage , words\n\n,\n")
     assert main(["schema", "words.csv", "--target", "wage"]) == 0
-    assert "categories = [TODO]" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert printed.endswith('\n[columns."wage"]\ncategories = [TODO]\n')
+    assert printed.count("[columns.") == 1
 
 
 def test_verify_passes_what_was_written(capsys):
@@ -557,6 +581,12 @@ def test_an_open_quote_would_swallow_people(folder, capsys):
     argv = fit_argv("open")
     argv[1] = "open.csv"
     assert "must close each quote that it opens" in refused(argv, capsys)
+
+
+def test_a_target_has_a_name(capsys):
+    argv = fit_argv("nameless")
+    argv[argv.index("wage")] = ""
+    assert "--target must be a name" in refused(argv, capsys)
 
 
 def test_a_reference_must_be_text_that_is_read_as_the_private_one(folder, capsys):

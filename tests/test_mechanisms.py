@@ -12,10 +12,14 @@ from laws import FALSE_ALARM, assert_law, rejects_law
 from scipy.stats import chi2_contingency, laplace, norm
 
 from skparisk.certificate import DominatingLoss
+from skparisk.ledger import PrivacyLedger
 from skparisk.mechanisms import GaussianMechanism, LaplaceMechanism
 from skparisk.mechanisms._noise import round_to_grid, to_float
 from skparisk.mechanisms._shapes import to_dyadic
 from skparisk.privacy_loss import gaussian_delta, gaussian_shift
+
+# Within every open range, and as a float at its end.
+TINY = Fraction(1, 10**400)
 
 positive = st.floats(min_value=1e-100, max_value=1e100)
 levels = st.floats(min_value=1e-8, max_value=1e100)
@@ -162,6 +166,17 @@ def test_noise_differs_each_time_and_repeats_only_with_a_seed():
     assert first[0] != first[1]
 
 
+def test_each_row_is_charged_whatever_a_table_says_of_its_size():
+    """As of tensors, whose `size` is a method, and of what stores zeros as nothing."""
+
+    class Table(list):
+        size = 1
+
+    with PrivacyLedger(10.0) as ledger:
+        LaplaceMechanism(1.0, 1.0).release(Table([[0.0], [0.0], [0.0]]))
+    assert ledger.spent.epsilon == 3
+
+
 def test_is_a_frozen_value():
     mechanism = LaplaceMechanism(1.0, 0.5)
     assert mechanism == pickle.loads(pickle.dumps(mechanism))
@@ -178,6 +193,13 @@ def test_is_a_frozen_value():
         ((-1.0, math.inf), r"sensitivity must be a finite number at least 0"),
         ((math.nan, 1.0), "sensitivity must be a finite number above 0, got nan"),
         ((math.inf, 1.0), "sensitivity must be a finite number above 0, got inf"),
+        ((True, 1.0), "sensitivity must be a finite number above 0, got True"),
+        ((None, 1.0), "sensitivity must be a finite number above 0, got None"),
+        ((np.ones(1), 1.0), "sensitivity must be a finite number above 0, got array"),
+        ((10**400, 1.0), "sensitivity must be a finite number above 0, got 1000"),
+        ((TINY, 1.0), "sensitivity must be a finite number above 0, got Fraction"),
+        ((1.0, TINY), r"epsilon must be a number in \(0, inf\], got Fraction"),
+        ((1.0, 10**400), r"epsilon must be a number in \(0, inf\], got 1000"),
         ((1.0, 0.0), r"epsilon must be a number in \(0, inf\], got 0\.0"),
         ((1.0, math.nan), r"epsilon must be a number in \(0, inf\], got nan"),
         ((1.0, 1.0, 0), "n_outputs must be a whole number >= 1, got 0"),
@@ -378,6 +400,7 @@ def test_gaussian_mechanism_is_a_frozen_value():
         ({"delta": 0.0}, r"delta must be a number in \(0, 1\), got 0\.0"),
         ({"delta": 1.0}, r"delta must be a number in \(0, 1\), got 1\.0"),
         ({"delta": None}, r"delta must be a number in \(0, 1\), got None"),
+        ({"delta": 1 - TINY}, r"delta must be a number in \(0, 1\), got Fraction"),
         (
             {"delta": 0.0, "epsilon": math.inf},
             r"delta must be a number in \(0, 1\), got 0\.0",

@@ -25,6 +25,7 @@ _END = "the end of a table"
 
 def separator_of(line: str, name: str) -> str:
     """Return what is between the names of a first line, by one that it must have."""
+    csv.field_size_limit(2**31 - 1)  # no field is too long to be read
     for separator in _SEPARATORS:
         names = next(csv.reader([line], delimiter=separator), [])
         if name in [each.strip() for each in names]:
@@ -43,6 +44,8 @@ class Reading:
     def __init__(self, target: str, drop: list[str], decimal_comma: bool) -> None:
         self.target, self.drop = target, drop
         self._comma = decimal_comma
+        if not target.strip():
+            raise ValueError("--target must be a name.")
         if target in drop:
             raise ValueError(f"--drop must not be the target, {target!r}.")
 
@@ -50,7 +53,6 @@ class Reading:
         """Return a CSV as texts, with nothing where there is none."""
         import pandas
 
-        csv.field_size_limit(2**31 - 1)  # no field is too long to be read
         # Bytes that are no text would be told of by an error.
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
             separator = separator_of(lines.readline(), self.target)

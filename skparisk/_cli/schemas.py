@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -49,29 +50,17 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
 
 def run(options: argparse.Namespace) -> int:
     """Write a template."""
-    with options.dictionary.open(encoding="utf-8-sig", newline="") as lines:
-        wanted = options.target if options.names_only else "name"
-        separator = separator_of(lines.readline(), wanted)
-        lines.seek(0)
-        reader = csv.reader(lines, delimiter=separator)
-        head = [name.strip() for name in next(reader, [])]
-        if options.names_only:
-            columns = [dict.fromkeys(_KEYS, "") | {"name": name} for name in head]
-        elif {*_KEYS[:2]} <= {*head}:
-            empty = dict.fromkeys(_KEYS, "")
-            columns = [empty | dict(zip(head, row, strict=False)) for row in reader]
-        else:
-            raise ValueError(
-                f"'{options.dictionary}' must have the columns {', '.join(_KEYS)}; if "
-                "it is a table, use --names-only. What it begins with is not shown, as "
-                "it may be a record."
-            )
+    columns = (_names_in if options.names_only else _dictionary_in)(options)
     names = [column["name"] for column in columns]
     if options.target not in names:
         raise ValueError(
             f"--target must be a name in '{options.dictionary}', got "
             f"{options.target!r}. What it has is not shown, as it may be a record of "
             "a table without a head."
+        )
+    if len({*names}) < len(names):
+        raise ValueError(
+            f"'{options.dictionary}' must have another name for each column."
         )
     texts = [_HEAD, f"target = {json.dumps(options.target)}\n"]
     texts += map(_column, columns)
@@ -84,6 +73,52 @@ def run(options: argparse.Namespace) -> int:
         n_open = text.count("TODO") - _HEAD.count("TODO")
         print(f"Written: {options.output}, with {n_open} places marked TODO to fill in")
     return 0
+
+
+def _names_in(options: argparse.Namespace) -> list[dict[str, str]]:
+    """Return columns of which nothing is known but the names in a first line.
+
+    What follows may be private: it is neither told if it is no text, nor taken into a
+    name whose quote is open.
+    """
+    path = options.dictionary
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
+        first = lines.readline()
+    head = next(csv.reader([first], delimiter=separator_of(first, options.target)), [])
+    if any(sign in name for name in head for sign in "\r\n\ufffd"):
+        raise ValueError(
+            f"the names in '{path}' must be in its first line, in UTF-8, and each "
+            "quote must be closed there."
+        )
+    # A column without a name has the numbers of rows.
+    names = [name.strip() for name in head if name.strip()]
+    return [dict.fromkeys(_KEYS, "") | {"name": name} for name in names]
+
+
+def _dictionary_in(options: argparse.Namespace) -> list[dict[str, str]]:
+    """Return columns with what a data dictionary says of them."""
+    path = options.dictionary
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
+        separator = separator_of(lines.readline(), "name")
+        lines.seek(0)
+        rows = [
+            [cell.strip() for cell in row]
+            for row in csv.reader(lines, delimiter=separator)
+        ]
+    head = rows[0] if rows else []
+    if not {*_KEYS[:2]} <= {*head}:
+        raise ValueError(
+            f"'{path}' must have the columns {', '.join(_KEYS)}; if it is a table, use "
+            "--names-only. What it begins with is not shown, as it may be a record."
+        )
+    if any("\ufffd" in cell for row in rows for cell in row):
+        raise ValueError(f"'{path}' must be in UTF-8.")
+    empty = dict.fromkeys(_KEYS, "")
+    columns = [empty | dict(zip(head, row, strict=False)) for row in rows[1:]]
+    columns = [column for column in columns if any(column.values())]
+    if not all(column["name"] for column in columns):
+        raise ValueError(f"each line of '{path}' must have a name.")
+    return columns
 
 
 def _column(column: Mapping[str, str]) -> str:
@@ -107,13 +142,16 @@ def _column(column: Mapping[str, str]) -> str:
 
 def _end(column: Mapping[str, str], name: str) -> str:
     """Return an end of a range as a number of TOML."""
-    text = column[name].strip()
+    text = column[name]
     if not text:
         return "TODO"
     try:
         value = float(text)
     except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
         raise ValueError(
-            f"{name} of {column['name']!r} must be a number, got {text!r}."
-        ) from None
+            f"{name} of {column['name']!r} must be a finite number, written as 1234.5, "
+            f"got {text!r}."
+        )
     return repr(int(value)) if value.is_integer() else repr(value)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk._secure_noise import noise_source
-from skparisk._validate import check_at_least, check_epsilon, check_positive
+from skparisk._validate import as_float, check_at_least, check_epsilon, check_positive
 from skparisk.certificate import Certificate
 from skparisk.laws import Law
 from skparisk.laws._grid import MOST_STEPS, USUAL_STEPS
@@ -322,7 +322,9 @@ class KnownMechanism(ABC):
         BudgetExceededError
             If a ledger is open and refuses; each row is charged.
         """
-        n_rows = np.size(values) // self.noise.n_outputs
+        # What counts are numbers: a `size` of the caller's may be anything.
+        values = np.asarray(values, dtype=np.float64)
+        n_rows = values.size // self.noise.n_outputs
         return self.noise.release(
             values,
             charges=[self.as_certificate()] * n_rows,
@@ -334,7 +336,8 @@ class KnownMechanism(ABC):
 def check_sensitivity(sensitivity: float, epsilon: float) -> None:
     """Refuse a sensitivity that gives no noise, or no finite one."""
     allowed = "at least" if math.isinf(epsilon) else "above"
-    if not 0 <= sensitivity < math.inf or (sensitivity == 0 and math.isfinite(epsilon)):
+    value = as_float(sensitivity)
+    if not 0 <= value < math.inf or (value == 0 and math.isfinite(epsilon)):
         raise ValueError(
             f"sensitivity must be a finite number {allowed} 0, got {sensitivity!r}."
         )

@@ -117,8 +117,8 @@ class SensitivitySampler(KeptPairsMixin, BaseEstimator):
         one; returns a number or a vector; see
         :class:`~skparisk.queries.FunctionQuery`. None: each record by itself (the
         local model), see `transform`. `fit` copies it, as what is changed in it later,
-        such as a list in a partial, was not sampled; what a function reads of globals
-        or of a closure cannot be copied, and must stay as it is.
+        such as a list in a partial, was not sampled; what a function reads of globals,
+        of a closure or of its defaults cannot be copied, and must stay as it is.
 
     epsilon : float, default=1.0
         Privacy level, in (0, inf]. Unitless. Infinite: no noise.
