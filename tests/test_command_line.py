@@ -407,7 +407,9 @@ BAD = {
     "--test private.csv --score accuracy --score-epsilon 1": (
         "must be one of mean_absolute_error, mean_squared_error with --estimator ridge"
     ),
-    f"--test private.csv {' '.join(SCORE)}": "y_bounds must be two finite numbers",
+    f"--test private.csv {' '.join(SCORE)}": "--target-bounds: y_bounds must be two",
+    "--secret-sample 2": "argument --secret-sample: fraction must be a number",
+    "--secret-sample half": "fraction must be a number in (0, 1), got 'half'",
     f"--test none.csv {' '.join(SCORE)} --target-bounds 0 9": (
         "'none.csv' must be a CSV that begins with a line of the names of its columns"
     ),
@@ -552,6 +554,9 @@ def test_columns_are_left_out(folder, capsys):
     frame = table(1).drop(columns="high").assign(id=[f"C{i}" for i in range(N)])
     frame.to_csv("with_id.csv", index=False)
     reference = ("--reference", "with_id.csv")
+    dropped = [f"--drop={name}" for name in frame if name != "wage"]
+    argv = fit_argv("none", *dropped, reference=reference)
+    assert "must have another column than the target" in refused(argv, capsys)
     argv = fit_argv("no_id", "--drop", "id", "--drop", "hours", reference=reference)
     assert main(argv) == 0
     model = load_model(folder / "no_id.skops")
@@ -612,6 +617,39 @@ def test_what_columns_hold_must_be_said(folder, capsys):
     (folder / "no_target.toml").write_text('[columns."age"]\nrange = [1, 2]\n')
     argv = fit_argv("bad", reference=("--schema", "no_target.toml"))
     assert "the schema must declare a target" in refused(argv, capsys)
+
+
+OF_WAGES = """target = "wage"
+columns.age.whole = [18, 90]
+columns.job.categories = ["nurse", "clerk"]
+columns.wage.range = [0, 2000]
+"""
+CLASSES = 'columns.wage.categories = ["low", "high"]'
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "message"),
+    [
+        (OF_WAGES, ["--target", "age"], 'target = "age", and has another one'),
+        (OF_WAGES, ["--target", "hours"], 'target = "hours", and has another one'),
+        (OF_WAGES, ["--drop", "job"], "--drop must not be a column of the schema, got"),
+        (
+            OF_WAGES,
+            ["--estimator", "logistic"],
+            "by categories that are texts in quotes",
+        ),
+        (
+            OF_WAGES.replace("columns.wage.range = [0, 2000]", CLASSES),
+            [],
+            "by a range of numbers with --estimator ridge",
+        ),
+    ],
+)
+def test_a_schema_is_about_the_target_that_is_asked_for(text, more, message, capsys):
+    """Else pairs would be drawn of another target than the noise is added for."""
+    Path("about.toml").write_text(text)
+    argv = fit_argv("bad", *more, reference=("--schema", "about.toml"))
+    assert message in refused(argv, capsys)
 
 
 def test_a_dictionary_that_is_a_table_without_a_head_is_not_shown(folder, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -53,6 +54,8 @@ class _Public:
         target = reading.target
         texts = reading.texts(path, public=True).dropna(subset=[target])
         features = texts.drop(columns=target)
+        if not len(features.columns):
+            raise ValueError(f"'{path}' must have another column than the target.")
         kinds = {name: holds_numbers(features[name]) for name in features}
         check_words(features[[name for name in kinds if not kinds[name]]], path)
         y = as_target(texts[target], classes)
@@ -66,7 +69,9 @@ class _Public:
         X[numbers] = X[numbers].clip(known.min(), known.max(), axis=1)
 
     @classmethod
-    def of_schema(cls, schema: Any, gap: str | None) -> _Public:
+    def of_schema(
+        cls, schema: Any, reading: Reading, classes: bool, gap: str | None
+    ) -> _Public:
         import numpy as np
 
         drawn = schema.sample(_N_OF_SCHEMA, np.random.default_rng(0))
@@ -74,6 +79,27 @@ class _Public:
             raise ValueError('the schema must declare a target: target = "a column".')
         X, y = drawn
         kinds = {str(name): X[name].dtype.kind in "iufb" for name in X}
+        # One that is declared by itself has no name.
+        targets = [name for name in schema.declared if name not in kinds]
+        if reading.target in kinds or targets not in ([], [reading.target]):
+            raise ValueError(
+                f"the schema must declare the target that is asked for, target = "
+                f"{json.dumps(reading.target)}, and has another one."
+            )
+        unused = [name for name in reading.drop if name in kinds]
+        if unused:
+            raise ValueError(
+                f"--drop must not be a column of the schema, got {unused[0]!r}: leave "
+                "it out of the schema."
+            )
+        if classes == (y.dtype.kind in "biuf"):
+            wanted = "a range of numbers with --estimator ridge"
+            if classes:
+                wanted = (
+                    "categories that are texts in quotes, as labels of a file are, "
+                    "with --estimator logistic or linear-svc"
+                )
+            raise ValueError(f"the target of the schema must be declared by {wanted}.")
         return cls(X, y, kinds, gap)
 
 
@@ -97,7 +123,9 @@ def prepare(options: argparse.Namespace) -> Prepared:
     reference: Any = None
     if options.schema is not None:
         reference = read_toml(SchemaReference.from_toml, options.schema)
-        public = _Public.of_schema(reference, None if secret is None else MISSING)
+        public = _Public.of_schema(
+            reference, reading, classes, None if secret is None else MISSING
+        )
     else:
         public = _Public.of_table(options.reference, reading, classes)
     beside = options.schema is None or secret is not None
@@ -119,13 +147,12 @@ def prepare(options: argparse.Namespace) -> Prepared:
         if beside:  # a schema has ranges of its own
             public.clip(X)
         # A fit refuses what is missing, or no class, which would tell of it. A score
-        # has no use for the latter, a schema says what they are taken for, and numbers
-        # that one declares as classes are refused, as labels of a file are texts.
+        # has no use for the latter, and a schema says what they are taken for.
         if not classes:
             y = np.where(np.isnan(y), np.median(public.y), y)
             if beside and fitted:
                 y = np.clip(y, public.y.min(), public.y.max())
-        elif beside and fitted and public.y.dtype.kind not in "biuf":
+        elif beside and fitted:
             labels, counts = np.unique(public.y, return_counts=True)
             y = np.where(np.isin(y, labels), y, labels[counts.argmax()])
         return {"X": X, "y": y}

@@ -92,7 +92,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     )
     parser.add_argument(
         "--secret-sample",
-        type=float,
+        type=checked(float, lambda value: check_probability(value, "fraction")),
         metavar="SHARE",
         help="use a secret share of the records, in (0, 1), and protect which; a "
         "reference or a schema then says what the columns hold, and no more",
@@ -333,7 +333,10 @@ def check_score(options: argparse.Namespace) -> None:
             f"--score must be one of {', '.join(possible)} with "
             f"--estimator {options.estimator}, got {options.score}."
         )
-    check_bounds(options.target_bounds, options.score)
+    try:
+        check_bounds(options.target_bounds, options.score)
+    except ValueError as error:  # in words of Python
+        raise ValueError(f"--target-bounds: {error}") from None
     check_noise(options.score, options.score_epsilon)
 
 
