@@ -247,6 +247,10 @@ def draw(found: list[Curve], file: Path) -> None:
                 axis.loglog(curve.values, numbers, marker="o", label=label)
                 axis.legend(title="exponent", fontsize=7)
             axes[1, column].set_xlabel(NAMES[curve.varied])
+            axes[1, column].set_xticks(curve.values, [f"{v:,}" for v in curve.values])
+            axes[1, column].minorticks_off()
+        peaks = [each.peak / 2**20 for curve in found for each in curve.measured]
+        axes[1, 0].set_ylim(min(peaks) / 2, max(peaks) * 2)
         axes[0, 0].set_ylabel("seconds")
         axes[1, 0].set_ylabel("most memory, MiB")
         metadata = {"Date": None} if file.suffix == ".svg" else None
