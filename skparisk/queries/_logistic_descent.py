@@ -2,7 +2,8 @@
 
 Newton's method with steps from conjugate gradients, which the curvature of the pool
 preconditions: it costs a few products with the records, where the matrix of all logits
-and columns costs thousands.
+and columns costs thousands. Steps and the proof that they have arrived are of the same
+curvature, and are read together.
 """
 
 from __future__ import annotations
