@@ -277,6 +277,7 @@ def test_guarantee_of_a_known_sensitivity():
         "For any two databases that differ in one record (900 records): the release "
         "is 1-differentially private."
     )
+    assert "(1 record):" in known(n_records=1).guarantee
     declared = CASES["declared"].guarantee
     assert declared.endswith("provided that the declared sensitivity is a true bound.")
 

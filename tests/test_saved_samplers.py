@@ -170,11 +170,21 @@ CHANGED = {
     "object": Quantile,
     "method": lambda shares: Quantile(shares).of,
     "query": OwnQuantile,
+    "cell of a column": lambda shares: partial(
+        quantile_of_cell, cells=pd.Series([shares, "more"], dtype=object)
+    ),
+    "cell of a table": lambda shares: partial(
+        quantile_of_cell, cells=pd.DataFrame({"rank": [1.0], "shares": [shares]})
+    ),
 }
 
 
 def own_quantile(X, shares):
     return np.quantile(X, shares)
+
+
+def quantile_of_cell(X, cells):
+    return np.quantile(X, np.ravel(cells)[0 if cells.ndim == 1 else 1])
 
 
 @pytest.mark.parametrize("kind", CHANGED)

@@ -274,6 +274,11 @@ class TooFar(Largest):
         return n_pairs + 1
 
 
+class Truth(Largest):
+    def order_index(self, n_pairs, gamma):
+        return True
+
+
 class Unproven(Largest):
     void_reasons = "Not proven."
 
@@ -295,9 +300,10 @@ def never(X):
         (named(Largest, "bound"), "must not be a rule of your own named 'bound'"),
         (named(Largest, "pac"), "must not be a rule of your own named 'pac'"),
         (TooFar(), "must choose one of 400 sampled pairs, and 'largest' chose number"),
+        (Truth(), "and 'largest' chose number True"),
         (Unproven(), "void_reasons must be a tuple of sentences"),
     ],
-    ids=range(6),
+    ids=range(7),
 )
 def test_rules_that_are_none_are_refused_before_anything_is_sampled(rule, message):
     sampler = SensitivitySampler(never, calibration=rule, n_pairs=400)

@@ -98,6 +98,13 @@ def read_toml(read: Callable[[Path], Any], path: Path) -> Any:
     )
 
 
+def read_policy(path: Path | None) -> Any:
+    """Return the policy of a file; None without one."""
+    from skparisk.report import Policy
+
+    return None if path is None else read_toml(Policy.from_toml, path)
+
+
 def check_new_file(path: Path) -> None:
     """Refuse what cannot be written, or is there; leave everything as it was."""
     try:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import difflib
 import re
 import shlex
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 MISSING = "missing"
 # Between the names of a first line; whichever of them gives one that is asked for.
@@ -23,8 +25,18 @@ _MOSTLY = 0.9
 _END = "the end of a table"
 
 
-def separator_of(line: str, name: str) -> str:
-    """Return what is between the names of a first line, by one that it must have."""
+@contextlib.contextmanager
+def open_csv(path: Path, name: str) -> Iterator[tuple[TextIO, str]]:
+    """Open a CSV, and find what separates its columns, by a name that it must have."""
+    # Bytes that are no text would be told of by an error.
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
+        separator = _separator_of(lines.readline(), name)
+        lines.seek(0)
+        yield lines, separator
+
+
+def _separator_of(line: str, name: str) -> str:
+    """Return what is between the names of a first line."""
     csv.field_size_limit(2**31 - 1)  # no field is too long to be read
     for separator in _SEPARATORS:
         names = next(csv.reader([line], delimiter=separator), [])
@@ -53,10 +65,7 @@ class Reading:
         """Return a CSV as texts, with nothing where there is none."""
         import pandas
 
-        # Bytes that are no text would be told of by an error.
-        with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
-            separator = separator_of(lines.readline(), self.target)
-            lines.seek(0)
+        with open_csv(path, self.target) as (lines, separator):
             rows = csv.reader(chain(lines, [_END]), delimiter=separator)
             head = [name.strip() for name in next(rows, [])]
             records = [row for row in rows if row]

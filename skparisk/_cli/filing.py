@@ -19,7 +19,7 @@ from skparisk._cli._parser import (
     cost_in,
     import_skops,
     print_json,
-    read_toml,
+    read_policy,
 )
 
 __all__ = ["add_to", "check_ending", "declared_in"]
@@ -125,7 +125,7 @@ def check_ending(path: Path, epsilon: float = 0.0) -> None:
 def run_report(options: argparse.Namespace) -> int:
     """Write a report."""
     from skparisk.ledger import PrivacyLedger
-    from skparisk.report import Policy, Report
+    from skparisk.report import Report
 
     check_ending(options.output)
     path, declared, cost = options.source, declared_in(options), cost_in(options)
@@ -144,9 +144,7 @@ def run_report(options: argparse.Namespace) -> int:
         return 0
     Report(
         source,
-        policy=None
-        if options.policy is None
-        else read_toml(Policy.from_toml, options.policy),
+        policy=read_policy(options.policy),
         ledger=None if options.ledger is None else PrivacyLedger.open(options.ledger),
         files=[path] if path.suffix == ".skops" else [],
         cost=cost,
@@ -157,9 +155,9 @@ def run_report(options: argparse.Namespace) -> int:
 
 def run_check(options: argparse.Namespace) -> int:
     """Check a policy: one line a rule."""
-    from skparisk.report import Policy, Report
+    from skparisk.report import Report
 
-    policy = read_toml(Policy.from_toml, options.policy)
+    policy = read_policy(options.policy)
     source = read_claim(options.report)
     is_report = isinstance(source, Report)
     checks = source.check(policy) if is_report else policy.check(source)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from skparisk._cli._parser import Commands
-from skparisk._cli._tables import separator_of
+from skparisk._cli._tables import open_csv
 
 __all__ = ["add_to"]
 
@@ -82,9 +82,8 @@ def _names_in(options: argparse.Namespace) -> list[dict[str, str]]:
     name whose quote is open.
     """
     path = options.dictionary
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
-        first = lines.readline()
-    head = next(csv.reader([first], delimiter=separator_of(first, options.target)), [])
+    with open_csv(path, options.target) as (lines, separator):
+        head = next(csv.reader([lines.readline()], delimiter=separator), [])
     if any(sign in name for name in head for sign in "\r\n\ufffd"):
         raise ValueError(
             f"the names in '{path}' must be in its first line, in UTF-8, and each "
@@ -98,9 +97,7 @@ def _names_in(options: argparse.Namespace) -> list[dict[str, str]]:
 def _dictionary_in(options: argparse.Namespace) -> list[dict[str, str]]:
     """Return columns with what a data dictionary says of them."""
     path = options.dictionary
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
-        separator = separator_of(lines.readline(), "name")
-        lines.seek(0)
+    with open_csv(path, "name") as (lines, separator):
         rows = [
             [cell.strip() for cell in row]
             for row in csv.reader(lines, delimiter=separator)

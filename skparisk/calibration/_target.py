@@ -108,7 +108,7 @@ class Target:
         return cls(0.0, gamma, randomness="both", advantage=advantage)
 
     def _check_advantage(self, advantage: Any) -> float:
-        asked = float(check_probability(advantage, "advantage"))
+        asked = check_probability(advantage, "advantage")
         if (self.epsilon, self.delta, self.randomness) != (0, 0, "both"):
             raise ValueError(
                 "epsilon and delta must be 0, and randomness 'both', with an "

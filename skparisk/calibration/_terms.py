@@ -252,7 +252,8 @@ def _order_index(n_pairs: int, target: Target, rule: Rule, draws: int | None) ->
         check_risk_control(n_pairs, target.gamma)
     index = rule.order_index(n_pairs, target.gamma)
     most = n_pairs * (rule.n_draws if isinstance(rule, Exchangeable) else 1)
-    if not (isinstance(index, Integral) and 1 <= index <= most):
+    whole = isinstance(index, Integral) and not isinstance(index, bool)
+    if not (whole and 1 <= index <= most):
         raise _NoPairError(
             f"calibration must choose one of {n_pairs} sampled pairs, and "
             f"{rule.name!r} chose number {index!r}."

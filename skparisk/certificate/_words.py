@@ -149,7 +149,9 @@ def _whom(claim: Claim, any_: str = "") -> str:
     if PRIVATE_CLASSES in claim.leaks:  # others differ in what has no noise
         neighbors += " and have the same classes"
     if claim.evidence is not None:
-        found = [f"{claim.evidence.n_records} records", claim.evidence.reference]
+        n_records = claim.evidence.n_records
+        count = "1 record" if n_records == 1 else f"{n_records} records"
+        found = [count, claim.evidence.reference]
         neighbors += f" ({', '.join(text for text in found if text)})"
     return f"For {any_}{neighbors}:"
 

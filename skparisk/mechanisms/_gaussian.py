@@ -81,8 +81,7 @@ class GaussianMechanism(KnownMechanism):
 
     def __post_init__(self) -> None:
         self._check()
-        delta = float(check_probability(self.delta, "delta"))
-        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "delta", check_probability(self.delta, "delta"))
         epsilon, k, law = self.epsilon, self.n_outputs, Gaussian(self.calibration)
         if math.isinf(epsilon):
             noise = AdditiveNoise(law, 0, 0, k)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from typing import Any
 
 import joblib
@@ -30,7 +31,8 @@ def own_query(query: Any) -> Query:
     """
     given = as_query(query)
     try:
-        return copy.deepcopy(given)
+        copied: Query = _copied(given)
+        return copied
     except Exception as error:
         kept = f"copy.deepcopy failed with {type(error).__name__}: {error}"
     raise ValueError(
@@ -38,6 +40,22 @@ def own_query(query: Any) -> Query:
         f"were sampled of, whatever is changed later; {given} cannot ({kept}). Give a "
         "function that makes or imports what it needs."
     )
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy with nothing in common; pandas leaves what is in cells as it is."""
+    copies: dict[int, Any] = {}
+    copied = copy.deepcopy(value, copies)
+    pandas: Any = sys.modules.get("pandas")
+    for table in [*copies.values()] if pandas else []:
+        if isinstance(table, pandas.Series) and table.dtype == object:
+            table.iloc[:] = _copied(table.to_numpy())
+        elif isinstance(table, pandas.DataFrame):
+            for column in range(table.shape[1]):
+                cells = table.iloc[:, column]
+                if cells.dtype == object:
+                    table.isetitem(column, _copied(cells.to_numpy()))
+    return copied
 
 
 def is_asked_again(query: Any, fitted: Query) -> bool:
