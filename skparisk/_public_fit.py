@@ -88,7 +88,7 @@ class PublicFit:
         y = pool.y if query.needs_y else None
         return cls(query, pool.X, y, n_records, usual)
 
-    @property
+    @cached_property
     def n_public(self) -> int:
         return n_rows(self.X)
 
@@ -205,10 +205,11 @@ class PublicFit:
         """Compare a release with public records alone; None without any score."""
         if alone.scores is None:
             return None
-        private = self._told(score, released, self._folds()[0])
+        order, folds = self._folds
+        private = self._told(score, released, order)
         if private is None:
             return None
-        sizes = [len(held) for held in self._folds()[1]]
+        sizes = [len(held) for held in folds]
         return ReferenceComparison(
             private,
             float(np.average(alone.scores, weights=sizes)),
@@ -216,6 +217,7 @@ class PublicFit:
             self.n_records,
         )
 
+    @cached_property
     def _folds(self) -> tuple[NDArray[np.intp], list[NDArray[np.intp]]]:
         """Return all rows, in the order of targets, and five parts with all classes."""
         mixed = np.random.default_rng(self.n_public).permutation(self.n_public)
@@ -227,8 +229,8 @@ class PublicFit:
         """Return scores of fits on four fifths of the rows; None if any has none."""
         if score is None or self.y is None or self.n_public < 2 * _N_FOLDS:
             return None
-        folds, scores = self._folds()[1], []
-        for held in folds:
+        scores = []
+        for held in self._folds[1]:
             others = np.ones(self.n_public, dtype=bool)
             others[held] = False
             answer = self.answer(np.flatnonzero(others))

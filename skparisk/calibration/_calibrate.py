@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk._validate import check_random_state, check_relation
 from skparisk.calibration._attackers import measure_advantage
-from skparisk.calibration._moves import largest_loss
+from skparisk.calibration._moves import LargestMove, largest_loss
 from skparisk.calibration._pairs import SampledPairs, norms_of_pairs
 from skparisk.calibration._rules import Rule, rule_proviso
-from skparisk.calibration._scale import find_scale
+from skparisk.calibration._scale import Found, find_scale
 from skparisk.calibration._target import Target
 from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate, DominatingLoss, Evidence
@@ -153,9 +153,8 @@ default="isotropic"
         n_draws=n_draws,
         n_neighbors=pairs.n_neighbors,
     )
-    return find_noise(
-        pairs,
-        terms,
+    found = find_noise(pairs, terms)
+    certificate = found.certify(
         n_records=n_records,
         relation=check_relation(relation),
         reference=reference,
@@ -163,29 +162,91 @@ default="isotropic"
         provisos=(_GIVEN_DIFFERENCES, *provisos),
         seeded=seeded,
     )
+    return found.noise, certificate
 
 
-def find_noise(
-    pairs: SampledPairs,
-    terms: Terms,
-    *,
-    n_records: int,
-    relation: str,
-    reference: str | None,
-    for_new_people: str | None,
-    provisos: tuple[str, ...],
-    seeded: bool,
-) -> tuple[Noise, Certificate]:
-    """Do what `calibrate` does, on terms that have been agreed."""
+class CalibratedNoise(NamedTuple):
+    """Noise for sampled pairs, and what its certificate is read off."""
+
+    noise: Noise
+    terms: Terms
+    # Those that calibrate, and how far apart they are in the coordinates of the noise.
+    pairs: SampledPairs
+    distances: NDArray[np.float64]
+    sensitivity: float
+    shape: NoiseShape
+    found: Found
+    move: LargestMove | None
+
+    def certify(
+        self,
+        *,
+        n_records: int,
+        relation: str,
+        reference: str | None,
+        for_new_people: str | None,
+        provisos: tuple[str, ...],
+        seeded: bool,
+    ) -> Certificate:
+        """Return what the noise guarantees; the parameters are those of `calibrate`."""
+        pairs, terms, found, shape = self.pairs, self.terms, self.found, self.shape
+        target, law, rule = terms.target, terms.law, terms.rule
+        noise_scale = self.noise.noise_scale
+        evidence = Evidence(
+            gamma=target.gamma,
+            sensitivity=self.sensitivity,
+            noise_scale=noise_scale,
+            n_records=n_records,
+            n_outputs=pairs.n_outputs,
+            calibration=rule.name,
+            law=law.name,
+            norm=NORMS[law.norm],
+            n_pairs=len(pairs),
+            order_index=found.order_index,
+            n_draws=terms.n_draws,
+            n_neighbors=pairs.n_neighbors,
+            n_unanswered=int(np.count_nonzero(~pairs.answered)),
+            noise_shape=shape.name,
+            n_shape_pairs=terms.n_shape_pairs or None,
+            reference=reference,
+            for_new_people=for_new_people,
+            advantage=measure_advantage(
+                self.distances,
+                self.sensitivity,
+                noise_scale,
+                found=found,
+                terms=terms,
+                n_outputs=pairs.n_outputs,
+            ),
+            worst_loss=largest_loss(self.move, law, shape, noise_scale, target.epsilon),
+            curve=found.curve,
+        )
+        reasons = (*([SEEDED] if seeded else []), *rule.void_reasons)
+        ours = isinstance(terms.shape, str) or type(shape) is IsotropicShape
+        given_shape = () if ours else (_GIVEN_SHAPE,)
+        return Certificate(
+            target.epsilon,
+            0.0 if target.randomness == "both" else target.delta,
+            found.risk,
+            rule.failure_prob,
+            randomness=target.randomness,
+            relation=relation,
+            loss=None if reasons else dominating_loss(target, law, evidence),
+            post_processed=target.advantage is not None,  # nothing raises it any more
+            void_reasons=reasons,
+            provisos=(*rule_proviso(rule), *given_shape, *provisos),
+            evidence=evidence,
+        )
+
+
+def find_noise(pairs: SampledPairs, terms: Terms) -> CalibratedNoise:
+    """Calibrate noise to sampled pairs, on terms that have been agreed."""
     terms = terms.settled(pairs.n_outputs).for_rows(pairs.n_independent)
-    target, law, rule = terms.target, terms.law, terms.rule
     if not isinstance(terms.shape, str):
         check_n_outputs(terms.shape, pairs.n_outputs)
-    ours = isinstance(terms.shape, str) or type(terms.shape) is IsotropicShape
-    given_shape = () if ours else (_GIVEN_SHAPE,)
     shape = _fit_shape(terms, pairs)
     move, pairs = pairs.largest_move, pairs.after(terms.n_shape)
-    distances = norms_of_pairs(pairs, shape, law)
+    distances = norms_of_pairs(pairs, shape, terms.law)
     sensitivity = float(
         np.partition(distances, terms.order_index - 1)[terms.order_index - 1]
     )
@@ -199,51 +260,10 @@ def find_noise(
             target=error.target,
             best=error.best,
         ) from error
-    noise = _make_noise(law, found.scale, found.steps, pairs.n_outputs, shape)
-    evidence = Evidence(
-        gamma=target.gamma,
-        sensitivity=sensitivity,
-        noise_scale=noise.noise_scale,
-        n_records=n_records,
-        n_outputs=pairs.n_outputs,
-        calibration=rule.name,
-        law=law.name,
-        norm=NORMS[law.norm],
-        n_pairs=len(pairs),
-        order_index=found.order_index,
-        n_draws=terms.n_draws,
-        n_neighbors=pairs.n_neighbors,
-        n_unanswered=int(np.count_nonzero(~pairs.answered)),
-        noise_shape=shape.name,
-        n_shape_pairs=terms.n_shape_pairs or None,
-        reference=reference,
-        for_new_people=for_new_people,
-        advantage=measure_advantage(
-            distances,
-            sensitivity,
-            noise.noise_scale,
-            found=found,
-            terms=terms,
-            n_outputs=pairs.n_outputs,
-        ),
-        worst_loss=largest_loss(move, law, shape, noise.noise_scale, target.epsilon),
-        curve=found.curve,
+    noise = _make_noise(terms.law, found.scale, found.steps, pairs.n_outputs, shape)
+    return CalibratedNoise(
+        noise, terms, pairs, distances, sensitivity, shape, found, move
     )
-    reasons = (*([SEEDED] if seeded else []), *rule.void_reasons)
-    certificate = Certificate(
-        target.epsilon,
-        0.0 if target.randomness == "both" else target.delta,
-        found.risk,
-        rule.failure_prob,
-        randomness=target.randomness,
-        relation=relation,
-        loss=None if reasons else dominating_loss(target, law, evidence),
-        post_processed=target.advantage is not None,  # nothing raises it any more
-        void_reasons=reasons,
-        provisos=(*rule_proviso(rule), *given_shape, *provisos),
-        evidence=evidence,
-    )
-    return noise, certificate
 
 
 def _make_noise(

@@ -99,8 +99,8 @@ class Terms(NamedTuple):
         for risk in (wanted, 1 / m, float(self.rule.certify_risk(m, largest))):
             if 0 < risk < asked:
                 stricter = replace(self.target, gamma=risk)
-                if _certifies(m, stricter, self.rule, self.n_draws):
-                    index = _order_index(m, stricter, self.rule, self.n_draws)
+                index = _index_if_any(m, stricter, self.rule, self.n_draws)
+                if index is not None:
                     index = max(index, self.order_index)
                     return self._replace(risk=risk, order_index=index)
         if self.order_index == largest:  # as of all rules of this package, by then
@@ -120,8 +120,8 @@ class Terms(NamedTuple):
         n_shape = _for_shape(self.n_databases, self.n_neighbors)
         while n_shape * self.n_neighbors >= _FEWEST_SHAPE_PAIRS and n_shape:
             n_left = self.n_databases - n_shape
-            if _certifies(n_left, self.target, self.rule, self.n_draws):
-                index = _order_index(n_left, self.target, self.rule, self.n_draws)
+            index = _index_if_any(n_left, self.target, self.rule, self.n_draws)
+            if index is not None:
                 yield self._replace(n_shape=n_shape, order_index=index)
                 return
             n_shape //= 2
@@ -261,13 +261,14 @@ def _order_index(n_pairs: int, target: Target, rule: Rule, draws: int | None) ->
     return int(index)
 
 
-def _certifies(n_pairs: int, target: Target, rule: Rule, draws: int | None) -> bool:
-    """Tell if so many pairs are enough for the target."""
+def _index_if_any(
+    n_pairs: int, target: Target, rule: Rule, draws: int | None
+) -> int | None:
+    """Return which distance counts, or None if so many pairs are not enough."""
     try:
-        _order_index(n_pairs, target, rule, draws)
+        return _order_index(n_pairs, target, rule, draws)
     except (CalibrationError, _NoPairError):
-        return False
-    return True
+        return None
 
 
 def _enough_databases(
@@ -287,7 +288,7 @@ def _enough_databases(
 def _fewest_pairs(target: Target, rule: Rule, draws: int | None) -> int:
     """Return the fewest pairs that are enough for the target."""
     low, high = 0, 1
-    while not _certifies(high, target, rule, draws):
+    while _index_if_any(high, target, rule, draws) is None:
         low, high = high, 2 * high
         if high > _MOST_FEWEST:
             raise CalibrationError(
@@ -299,10 +300,10 @@ def _fewest_pairs(target: Target, rule: Rule, draws: int | None) -> int:
             )
     while high - low > 1:
         middle = (low + high) // 2
-        if _certifies(middle, target, rule, draws):
-            high = middle
-        else:
+        if _index_if_any(middle, target, rule, draws) is None:
             low = middle
+        else:
+            high = middle
     return high
 
 

@@ -217,18 +217,18 @@ class PenaltyChooser:
         covariance = found.covariance() * self._excess**2
         size = math.sqrt(np.trace(covariance) / len(covariance))
         draws = None if self._classes is None else self._draws(found)
+        query = with_penalty(self._query, penalty)
         scores = [
-            fold.score(self._answer(penalty, fold), covariance, draws, self._classes)
+            fold.score(self._answer(query, fold), covariance, draws, self._classes)
             for fold in self._folds
         ]
         score = float(np.mean(scores))
         return (score if math.isfinite(score) else -math.inf), size
 
-    def _answer(self, penalty: float, fold: _Fold) -> Floats:
+    def _answer(self, query: LinearQuery, fold: _Fold) -> Floats:
         # With the penalty for each record that it will have.
         assert self._n_records is not None
-        share = len(fold.X) / self._n_records
-        sized = with_penalty(self._query, penalty).resized(share)
+        sized = query.resized(len(fold.X) / self._n_records)
         if isinstance(sized, RidgeQuery):
             return fold.solve(sized, np.array(self._units))
         asked = in_units(sized, self._units)
@@ -263,16 +263,7 @@ class PenaltyChooser:
                 weights=query.output_weights(self._folds[0].X, pairs.n_outputs),
                 n_independent=self._reference.n_independent(n_own(source.relation)),
             )
-            noise, _ = find_noise(
-                twice,
-                self._terms,
-                n_records=self._n_records,
-                relation=source.relation,
-                reference=None,
-                for_new_people=None,
-                provisos=(),
-                seeded=False,
-            )
+            noise = find_noise(twice, self._terms).noise
         except CalibrationError:
             return None  # it would be refused, so it is not chosen
         assert isinstance(noise, AdditiveNoise)

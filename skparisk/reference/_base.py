@@ -71,7 +71,7 @@ class RecordPool:
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         return type(self), (self.X, self.y)
 
-    @property
+    @cached_property
     def n_rows(self) -> int:
         """Number of records."""
         return n_rows(self.X)

@@ -557,9 +557,9 @@ default="auto"
         """Set everything that follows from what was sampled."""
         if pairs.learning is not None:
             self._check_learning(pairs.learning, terms)
-        self.mechanism_, certificate = find_noise(
-            pairs,
-            terms,
+        found = find_noise(pairs, terms)
+        self.mechanism_ = found.noise
+        certificate = found.certify(
             provisos=pairs.provisos,
             seeded=self.noise_random_state is not None,
             **about,
