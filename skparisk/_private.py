@@ -59,6 +59,7 @@ from skparisk.exceptions import (
 )
 from skparisk.laws._names import as_law
 from skparisk.ledger import spend, suspend_open
+from skparisk.mechanisms._charge import as_seeded
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query
 from skparisk.queries._base import answer_private
@@ -305,13 +306,8 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
                 f"{source.relation!r}."
             )
         source._check_learning(learning, source._terms)
-        claim = claim_at_most(
-            source,
-            self.epsilon,
-            self.gamma,
-            seeded=source.noise_random_state is not None,
-        )
-        charged = learning.cover(claim)
+        claim = claim_at_most(source, self.epsilon, self.gamma)
+        charged = learning.cover(as_seeded(claim, source.noise_random_state))
         spend(charged, note=f"{type(self).__name__} with {recipe!r}")
         split = recipe._learn_paid(features, targets, source.noise_random_state)
         # A law that is learned anew each time is never found again.
@@ -340,7 +336,6 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
             n_records=n_rows(X),
             relation="replace-one",
             proven=proven,
-            seeded=self.noise_random_state is not None,
         )
         if known.rule is not None and known.rule.void_reasons:
             warn_caller(" ".join(known.rule.void_reasons), HeuristicGuaranteeWarning)
@@ -355,6 +350,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
     ) -> NDArray[np.float64]:
         """Return an answer with noise for a known sensitivity; keep the claim."""
         warn_if_seeded(self.noise_random_state)
+        certificate = as_seeded(certificate, self.noise_random_state)
         released = noise.release(
             answer,
             charges=[certificate],

@@ -304,7 +304,7 @@ def test_mechanisms_say_what_they_guarantee():
         ({}, "laplace"),
         ({"law": "gaussian", "delta": 1e-5}, "gaussian"),
         ({"randomness": "both"}, None),
-        ({"noise_random_state": 0}, None),
+        ({"noise_random_state": 0}, "laplace"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::skparisk.PrivacyLeakWarning")

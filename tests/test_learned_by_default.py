@@ -128,12 +128,12 @@ def test_too_few_pairs_are_told_how_many_it_takes():
 def test_what_is_paid_beforehand_is_the_most_that_may_be_claimed():
     """By a rule that certifies another risk for the pairs that a shape leaves."""
     sampler = SensitivitySampler(calibration=OnlySome(), n_pairs=101)
-    claim = claim_at_most(sampler, 1.0, 0.01, seeded=False)
+    claim = claim_at_most(sampler, 1.0, 0.01)
     assert claim.risk == pytest.approx(1 / 52)
     sampler.set_params(query=RidgeQuery(), gamma=0.01)
     assert sampler.fit(X, Y).risk_ == pytest.approx(1 / 52)
     plain = sampler.set_params(noise_shape="isotropic")
-    assert claim_at_most(plain, 1.0, 0.001, seeded=False).risk < 1 / 101
+    assert claim_at_most(plain, 1.0, 0.001).risk < 1 / 101
 
 
 @pytest.fixture(scope="module")

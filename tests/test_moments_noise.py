@@ -94,7 +94,7 @@ def test_what_is_released_is_on_a_grid():
     deviations = np.sqrt(np.diag(noise.covariance()))
     assert (grids < deviations * 2.0**-28).all()
     values = np.linspace(-3, 1e6, 9)
-    release = {"charges": [noise.certificate(5, seeded=True)], "note": ""}
+    release = {"charges": [noise.certificate(5)], "note": ""}
     first, again = (
         noise.release(values, **release, noise_random_state=seed) for seed in (1, 1)
     )
@@ -102,7 +102,7 @@ def test_what_is_released_is_on_a_grid():
     np.testing.assert_array_equal(first % grids, 0)
     assert (np.abs(first - values) < 20 * deviations).all()
     exact = MatrixNoise(2, 1, 2.0, math.inf)
-    release["charges"] = [exact.certificate(5, seeded=False)]
+    release["charges"] = [exact.certificate(5)]
     assert release["charges"][0].delta == 0
     released = exact.release(values, **release, noise_random_state=None)
     np.testing.assert_array_equal(released, values)
@@ -139,7 +139,7 @@ def test_mixing_pays_for_tails(n_features):
 def test_each_outcome_is_possible(monkeypatch):
     """What is released is mixed with uniform numbers, so that there is no delta."""
     noise = MatrixNoise(1, 0, 1.0, 1.0)
-    release = {"charges": [noise.certificate(5, seeded=True)], "note": ""}
+    release = {"charges": [noise.certificate(5)], "note": ""}
     seen = []
 
     def mix(values, source):

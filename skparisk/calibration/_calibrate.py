@@ -16,7 +16,6 @@ from skparisk.calibration._scale import Found, find_scale
 from skparisk.calibration._target import Target
 from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate, DominatingLoss, Evidence
-from skparisk.certificate._claim import SEEDED
 from skparisk.exceptions import CalibrationError
 from skparisk.laws import Law
 from skparisk.laws._names import NORMS, is_ours
@@ -61,7 +60,6 @@ def calibrate(
     reference: str | None = _GIVEN,
     for_new_people: str | None = None,
     provisos: tuple[str, ...] = (),
-    seeded: bool = False,
     random_state: Any = None,
 ) -> tuple[Noise, Certificate]:
     """Return noise that is calibrated to sampled differences, and its certificate.
@@ -104,9 +102,6 @@ default="isotropic"
 
     provisos : tuple of str
         What the guarantee rests on besides, and besides the differences.
-
-    seeded : bool, default=False
-        Whether the noise will be drawn from a seed: the certificate is then void.
 
     random_state : int, RandomState, Generator or None, default=None
         Seeds the draws of the noise that pairs are tried with; not those of
@@ -160,7 +155,6 @@ default="isotropic"
         reference=reference,
         for_new_people=for_new_people,
         provisos=(_GIVEN_DIFFERENCES, *provisos),
-        seeded=seeded,
     )
     return found.noise, certificate
 
@@ -186,7 +180,6 @@ class CalibratedNoise(NamedTuple):
         reference: str | None,
         for_new_people: str | None,
         provisos: tuple[str, ...],
-        seeded: bool,
     ) -> Certificate:
         """Return what the noise guarantees; the parameters are those of `calibrate`."""
         pairs, terms, found, shape = self.pairs, self.terms, self.found, self.shape
@@ -221,7 +214,6 @@ class CalibratedNoise(NamedTuple):
             worst_loss=largest_loss(self.move, law, shape, noise_scale, target.epsilon),
             curve=found.curve,
         )
-        reasons = (*([SEEDED] if seeded else []), *rule.void_reasons)
         ours = isinstance(terms.shape, str) or type(shape) is IsotropicShape
         given_shape = () if ours else (_GIVEN_SHAPE,)
         return Certificate(
@@ -231,9 +223,9 @@ class CalibratedNoise(NamedTuple):
             rule.failure_prob,
             randomness=target.randomness,
             relation=relation,
-            loss=None if reasons else dominating_loss(target, law, evidence),
+            loss=None if rule.void_reasons else dominating_loss(target, law, evidence),
             post_processed=target.advantage is not None,  # nothing raises it any more
-            void_reasons=reasons,
+            void_reasons=tuple(rule.void_reasons),
             provisos=(*rule_proviso(rule), *given_shape, *provisos),
             evidence=evidence,
         )

@@ -11,7 +11,7 @@ from skparisk.calibration._order import as_curve
 from skparisk.calibration._rules import check_name, rule_proviso
 from skparisk.calibration._target import Target
 from skparisk.certificate import Certificate, Evidence
-from skparisk.certificate._claim import SEEDED, check_sentences
+from skparisk.certificate._claim import check_sentences
 from skparisk.laws import Laplace, Law
 from skparisk.laws._names import NORMS, as_law
 from skparisk.mechanisms import AdditiveNoise, LaplaceMechanism
@@ -70,7 +70,6 @@ def calibrate_known(
     n_outputs: int = 1,
     n_records: int = 1,
     relation: str = "replace-one",
-    seeded: bool = False,
 ) -> tuple[AdditiveNoise, Certificate]:
     """Return noise for a known sensitivity, and its certificate.
 
@@ -98,9 +97,6 @@ def calibrate_known(
 
     relation : {"replace-one", "add-remove"}, default="replace-one"
         How neighbors differ.
-
-    seeded : bool, default=False
-        Whether the noise will be drawn from a seed: the certificate is then void.
 
     Returns
     -------
@@ -141,7 +137,6 @@ def calibrate_known(
         n_records=n_records,
         relation=relation,
         proven=False,
-        seeded=seeded,
     )
 
 
@@ -155,7 +150,6 @@ def find_known(
     n_records: int,
     relation: str,
     proven: bool,
-    seeded: bool,
 ) -> tuple[AdditiveNoise, Certificate]:
     """Do what `calibrate_known` does; a sensitivity may also be proven."""
     sensitivity = check_positive(sensitivity, "sensitivity")
@@ -198,7 +192,6 @@ def find_known(
         norm=NORMS[law.norm],
         curve=None if curve is None else as_curve(*curve),
     )
-    reasons = (*([SEEDED] if seeded else []), *void)
     if loss is None:
         loss = dominating_loss(target, law, evidence)
     certificate = Certificate(
@@ -208,7 +201,7 @@ def find_known(
         randomness="explicit",
         relation=check_relation(relation),
         loss=None if void else loss,
-        void_reasons=reasons,
+        void_reasons=void,
         provisos=() if rule is None else rule_proviso(rule),
         evidence=evidence,
     )

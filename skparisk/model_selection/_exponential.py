@@ -7,11 +7,11 @@ import math
 from collections.abc import Sequence
 
 from skparisk.certificate import Certificate, DominatingLoss
-from skparisk.certificate._claim import SEEDED
 from skparisk.composition import compose_basic, compose_parallel, post_process
 from skparisk.exceptions import warn_if_seeded
 from skparisk.ledger._open import check_room
 from skparisk.mechanisms import ExponentialMechanism
+from skparisk.mechanisms._charge import as_seeded
 from skparisk.model_selection._hold_out import HoldOutSelection, RecordScore
 from skparisk.model_selection._recorded import (
     Choice,
@@ -88,11 +88,8 @@ class ExponentialSelection(HoldOutSelection):
         training, score, provisos = self._hold_out(task, task.seeds)
         seed = task.noise_random_state
         warn_if_seeded(seed)
-        choice = Certificate(
-            self.epsilon,
-            relation="replace-one",
-            void_reasons=() if seed is None else (SEEDED,),
-            provisos=provisos,
+        choice = as_seeded(
+            Certificate(self.epsilon, relation="replace-one", provisos=provisos), seed
         )
         known = [level for c in task.candidates if (level := c.level) is not None]
         # Relations that do not go together are refused before anything is released.

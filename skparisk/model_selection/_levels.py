@@ -23,10 +23,11 @@ from skparisk._private import PrivateMixin
 from skparisk._training_data import samples_training_data
 from skparisk.calibration._rules import rule_proviso
 from skparisk.certificate import Certificate
-from skparisk.certificate._claim import DECLARED, SEEDED, law_proviso
+from skparisk.certificate._claim import DECLARED, law_proviso
 from skparisk.composition import compose_basic
 from skparisk.exceptions import IncompatibleError
 from skparisk.laws import Laplace
+from skparisk.mechanisms._charge import as_seeded
 from skparisk.model_selection._candidates import (
     configure,
     has_pairs,
@@ -288,30 +289,24 @@ def _is_elementwise(func: Any) -> bool:
 
 def _declared(part: Any) -> Certificate:
     """Return what a private estimator will spend at most."""
-    if isinstance(part, RandomizedResponseTransformer):
-        return Certificate(
-            part.epsilon, relation="replace-one", void_reasons=_void_reasons(part)
-        )
     source = part if isinstance(part, SensitivitySampler) else own_sampler(part)
+    claim = as_seeded(_claimed(part, source), part.noise_random_state)
+    return claim if source is None else as_seeded(claim, source.noise_random_state)
+
+
+def _claimed(part: Any, source: SensitivitySampler | None) -> Certificate:
+    """Return what it will spend with noise that is not seeded."""
+    if isinstance(part, RandomizedResponseTransformer):
+        return Certificate(part.epsilon, relation="replace-one")
     if isinstance(part, PrivateMixin) and source is None:
         if isinstance(part.sensitivity, str):
-            return Certificate(
-                part.epsilon,
-                relation="replace-one",
-                void_reasons=_void_reasons(part),
-            )
+            return Certificate(part.epsilon, relation="replace-one")
         if isinstance(part.sensitivity, Real):
             return _declared_known(part, KnownSensitivity(float(part.sensitivity)))
         if isinstance(part.sensitivity, KnownSensitivity):
             return _declared_known(part, part.sensitivity)
     sampler = SensitivitySampler() if source is None else source
-    seeded = part.noise_random_state is not None
-    return claim_at_most(
-        sampler,
-        part.epsilon,
-        part.gamma,
-        seeded=seeded or sampler.noise_random_state is not None,
-    )
+    return claim_at_most(sampler, part.epsilon, part.gamma)
 
 
 def _declared_known(part: Any, known: KnownSensitivity) -> Certificate:
@@ -328,10 +323,7 @@ def _declared_known(part: Any, known: KnownSensitivity) -> Certificate:
         0.0 if exact else target.gamma,
         randomness="explicit",
         relation="replace-one",
-        void_reasons=(
-            *_void_reasons(part),
-            *(() if rule is None else rule.void_reasons),
-        ),
+        void_reasons=() if rule is None else tuple(rule.void_reasons),
         provisos=(
             DECLARED,
             *(() if rule is None else rule_proviso(rule)),
@@ -348,11 +340,3 @@ def _needs_reference(part: Any) -> bool:
     wants_labels = is_classifier(part) and getattr(part, "classes", None) is None
     from_pairs = isinstance(part, PrivateMixin) and part.sensitivity is None
     return from_pairs or (wants_labels and not knows_labels)
-
-
-def _void_reasons(*parts: Any) -> tuple[str, ...]:
-    """Return why nothing is guaranteed, but for an infinite level."""
-    seeded = any(part.noise_random_state is not None for part in parts)
-    rules = [getattr(part, "calibration", None) for part in parts]
-    void = [text for rule in rules for text in getattr(rule, "void_reasons", ())]
-    return (*([SEEDED] if seeded else []), *void)

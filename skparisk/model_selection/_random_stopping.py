@@ -16,7 +16,6 @@ from skparisk._secure_noise import noise_source, sample_uniform_integers
 from skparisk._silence import silenced
 from skparisk._validate import check_at_least, check_random_state, check_share
 from skparisk.certificate import Certificate
-from skparisk.certificate._claim import SEEDED
 from skparisk.certificate._rounding import add_up
 from skparisk.composition import compose_basic
 from skparisk.exceptions import (
@@ -28,6 +27,7 @@ from skparisk.exceptions import (
 from skparisk.ledger import spend, suspend_open
 from skparisk.ledger._open import count_recorded
 from skparisk.mechanisms import LaplaceMechanism
+from skparisk.mechanisms._charge import as_seeded
 from skparisk.model_selection._candidates import Records, with_seeds
 from skparisk.model_selection._hold_out import HoldOutSelection, RecordScore
 from skparisk.model_selection._levels import (
@@ -148,9 +148,10 @@ class RandomStoppingSelection(HoldOutSelection):
         training, score, provisos = self._score_runs(task, split, noise)
         known = [seed for candidate in task.candidates for seed in candidate.seeds]
         known += [] if noise is None else [task.noise_random_state]
-        risks, total = self._plan(task, provisos, seeded=bool(known))
+        risks, total = self._plan(task, provisos)
         for seed in known[:1]:  # runs do not warn: how often they did would tell
             warn_if_seeded(seed)
+            total = as_seeded(total, seed)
         seeds = nested.spawn(len(task.candidates))
         estimators = [
             _silent(
@@ -193,7 +194,7 @@ class RandomStoppingSelection(HoldOutSelection):
         return training, noisy, provisos
 
     def _plan(
-        self, task: Task, provisos: Sequence[str], *, seeded: bool
+        self, task: Task, provisos: Sequence[str]
     ) -> tuple[list[float], Certificate]:
         """Check what is known before of the candidates, and add it up.
 
@@ -223,7 +224,6 @@ class RandomStoppingSelection(HoldOutSelection):
             randomness="implicit",
             relation=together.relation,
             method="random-stopping",
-            void_reasons=(SEEDED,) if seeded else (),
             provisos=tuple(sorted({*provisos, *together.provisos})),
         )
         return risks, total

@@ -25,7 +25,6 @@ from skparisk._secure_noise import (
     sample_uniform_integers,
 )
 from skparisk.certificate import Certificate, Evidence
-from skparisk.certificate._claim import SEEDED
 from skparisk.mechanisms._charge import charge
 from skparisk.mechanisms._noise import floor_log2, round_to_grid, to_float
 from skparisk.moments._sums import Columns, Floats
@@ -116,7 +115,7 @@ class MatrixNoise:
         variances = self.noise_scale**2 / 2 * (self.n_rows + 1) * (1.0 + (i == j))
         return np.diag(variances / (self.stretches[i] * self.stretches[j]) ** 2)
 
-    def certificate(self, n_records: int, *, seeded: bool) -> Certificate:
+    def certificate(self, n_records: int) -> Certificate:
         """Return what a release of the sums of so many records guarantees."""
         evidence = Evidence(
             gamma=0.0,
@@ -133,7 +132,6 @@ class MatrixNoise:
             self.epsilon,
             randomness="explicit",
             relation="replace-one",
-            void_reasons=(SEEDED,) if seeded else (),
             evidence=evidence,
         )
 

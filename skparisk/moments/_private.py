@@ -282,10 +282,8 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
         if query.radius is not None:
             squared = min(squared, query.radius**2)
         noise = MatrixNoise(n_features, query.n_targets, squared, float(self.epsilon))
-        certificate = noise.certificate(
-            len(features), seeded=self.noise_random_state is not None
-        )
         answer = answer_private(query, features, targets)
+        certificate = noise.certificate(len(features))
         self.sums_ = self._add_known_noise(query, answer, noise, certificate)
         self.noise_covariance_ = noise.covariance()
 

@@ -30,7 +30,7 @@ from skparisk.calibration._calibrate import find_noise
 from skparisk.calibration._rules import as_rule, rule_proviso
 from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate
-from skparisk.certificate._claim import SEEDED, law_proviso
+from skparisk.certificate._claim import law_proviso
 from skparisk.certificate._learning import Learning
 from skparisk.exceptions import (
     CalibrationError,
@@ -41,6 +41,7 @@ from skparisk.exceptions import (
 from skparisk.laws import Law
 from skparisk.laws._names import as_law
 from skparisk.mechanisms import NoiseShape
+from skparisk.mechanisms._charge import as_seeded
 from skparisk.queries import Query, RecordQuery
 from skparisk.queries._given import own_query
 from skparisk.reference import (
@@ -75,7 +76,7 @@ _PRIVATE_FAILURE = (
 
 
 def claim_at_most(
-    sampler: SensitivitySampler, epsilon: float, gamma: float, *, seeded: bool
+    sampler: SensitivitySampler, epsilon: float, gamma: float
 ) -> Certificate:
     """Return what a release will claim at most, by the parameters alone.
 
@@ -97,7 +98,7 @@ def claim_at_most(
         randomness=over,
         relation=sampler.relation,
         post_processed=sampler.advantage is not None,
-        void_reasons=(*([SEEDED] if seeded else []), *rule.void_reasons),
+        void_reasons=tuple(rule.void_reasons),
         provisos=(*rule_proviso(rule), *law_proviso(as_law(sampler.law).name)),
     )
 
@@ -559,10 +560,8 @@ default="auto"
             self._check_learning(pairs.learning, terms)
         found = find_noise(pairs, terms)
         self.mechanism_ = found.noise
-        certificate = found.certify(
-            provisos=pairs.provisos,
-            seeded=self.noise_random_state is not None,
-            **about,
+        certificate = as_seeded(
+            found.certify(provisos=pairs.provisos, **about), self.noise_random_state
         )
         self.claim_ = ClaimOfPairs(certificate, pairs)
         if terms.rule.void_reasons:

@@ -26,6 +26,7 @@ from skparisk.calibration import Target
 from skparisk.calibration._known import find_known
 from skparisk.certificate import Certificate
 from skparisk.exceptions import IncompatibleError, warn_if_seeded
+from skparisk.mechanisms._charge import as_seeded
 from skparisk.queries._base import answer_private
 from skparisk.queries._cells import CellsQuery, CellSums, half_of
 from skparisk.queries._together import Floats
@@ -196,7 +197,6 @@ class PrivateTable(BaseEstimator):
             raise ValueError(
                 "X must have at least one row with relation='replace-one', got none."
             )
-        seeded = self.noise_random_state is not None
         noise, certificate = find_known(
             query.bound(relation),
             target,
@@ -206,7 +206,6 @@ class PrivateTable(BaseEstimator):
             n_records=max(n_records, 1),
             relation=relation,
             proven=True,
-            seeded=seeded,
         )
         if not public:  # the evidence would tell how many records there are
             certificate = Certificate(
@@ -214,10 +213,10 @@ class PrivateTable(BaseEstimator):
                 randomness="explicit",
                 relation=relation,
                 loss=certificate.loss,
-                void_reasons=certificate.void_reasons,
             )
         answer = answer_private(query, X[query.columns] if query.columns else X, None)
         warn_if_seeded(self.noise_random_state)
+        certificate = as_seeded(certificate, self.noise_random_state)
         self.released_ = noise.release(
             answer,
             charges=[certificate],
