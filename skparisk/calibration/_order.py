@@ -94,7 +94,7 @@ def order_curve(
         return None
     kept = np.sort(levels(below))
     most = len(kept)
-    counts = np.unique(np.linspace(most, 1, min(most, _ORDER_POINTS)).astype(int))
+    counts = np.linspace(most, 1, min(most, _ORDER_POINTS))[::-1].astype(int)
     return as_curve(kept[counts - 1], rule.certify_risk(n_databases, counts))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
+from sklearn import config_context
 from sklearn.linear_model import Ridge
 
 from skparisk._silence import silenced
@@ -139,7 +140,9 @@ class RidgeQuery(Query):
         """Return ``coef_`` and ``intercept_`` as scikit-learn's `Ridge` has them."""
         alpha = np.asarray(self.alpha) if isinstance(self.alpha, tuple) else self.alpha
         ridge = Ridge(alpha=alpha, fit_intercept=self.fit_intercept)
-        with silenced():  # that a database is ill conditioned would be a release
+        # Numbers and penalties have been checked, which takes as long as to solve.
+        checked = config_context(assume_finite=True, skip_parameter_validation=True)
+        with checked, silenced():  # that it is ill conditioned would be a release
             ridge.fit(X, y)
         return ridge.coef_, ridge.intercept_
 
@@ -245,8 +248,7 @@ class _RidgeOnPool:
             first, second, both = self._solve_neighbors(gram, moment, pairs)
         answers, others = self._answers(first), self._answers(second)
         # Rounding goes with what is released, so intercepts count in full size here.
-        sizes = [np.abs(self._released(a)).max(axis=1) for a in (answers, others)]
-        outward = _OUTWARD * np.maximum(*sizes)[:, None]
+        outward = _OUTWARD * np.maximum(self._sizes(answers), self._sizes(others))
         return outward_differences(self._query, pairs, answers, others, outward, both)
 
     def _solve_neighbors(
@@ -379,6 +381,12 @@ class _RidgeOnPool:
         n_intercepts = len(self._target_means)
         coefs, intercepts = np.split(answers, [answers.shape[1] - n_intercepts], axis=1)
         return np.hstack([coefs, intercepts + self._target_means])
+
+    def _sizes(self, answers: Floats) -> Floats:
+        """Return the largest number of each answer that is released, as a column."""
+        released = self._released(answers)
+        largest = released.max(axis=1, keepdims=True)
+        return np.maximum(largest, -released.min(axis=1, keepdims=True))
 
 
 def _representative(pool: RecordPool, n_records: int) -> tuple[Floats, Floats]:
