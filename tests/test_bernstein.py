@@ -288,6 +288,13 @@ def test_the_noise_is_for_the_sup_norm_times_the_nodes_rounded_up(
     assert least <= mechanism.noise_scale <= least * (1 + Fraction(1, 2**24))
 
 
+def test_numbers_of_the_mechanism_are_floats_of_what_was_given():
+    mechanism = BernsteinMechanism(np.float32(0.5), np.int64(2), lattice_size=3)
+    for number, value in ((mechanism.sensitivity, 0.5), (mechanism.epsilon, 2.0)):
+        assert type(number) is float
+        assert number == value
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_released_values_have_the_noise_that_is_paid_for(seed):
     mechanism = BernsteinMechanism(2e-5, 1.0, lattice_size=223, n_dims=2)

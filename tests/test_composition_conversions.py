@@ -4,6 +4,7 @@ import itertools
 import math
 from dataclasses import replace
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -153,6 +154,22 @@ def test_another_population_has_its_total_variation_more_risk(n):
     assert risk - 0.05 == pytest.approx(math.sqrt((n + 1) * divergence / 2), rel=1e-9)
 
 
+def test_what_conversions_round_is_rounded_up():
+    """Above the number in many digits, by less than a millionth of a millionth."""
+    most, digits = 1 + mpmath.mpf(10) ** -12, mpmath.workdps(40)
+    with digits:
+        for n in range(1, 200):
+            release = Certificate(0.5, risk=2.0**-60, randomness="implicit")
+            moved = transfer(release, 1e-4, n_records=n).risk - 2.0**-60
+            exact = mpmath.sqrt((n + 1) * mpmath.mpf(1e-4) / 2)
+            assert exact <= moved <= exact * most
+        for step in range(1, 100):
+            epsilon, size = step / 64, 2 + step % 5
+            terms = (mpmath.exp(j * mpmath.mpf(epsilon)) for j in range(size))
+            exact = mpmath.mpf(1e-9) * mpmath.fsum(terms)
+            assert exact <= group_privacy((epsilon, 1e-9), size).delta <= exact * most
+
+
 def test_transfer_is_about_risks_over_pairs():
     release = Certificate(0.5, risk=0.05, failure_prob=0.01)
     moved = transfer(release, 1e-6, n_records=99)
@@ -168,6 +185,11 @@ def test_transfer_is_about_risks_over_pairs():
 def test_a_divergence_that_is_none_is_refused(divergence):
     with pytest.raises(ValueError, match="kl_divergence must be"):
         transfer((0.5, 0, 0.05), divergence, n_records=10)
+
+
+def test_a_number_of_records_that_is_none_is_refused():
+    with pytest.raises(ValueError, match="^n_records must be a whole number >= 1"):
+        transfer((0.5, 0, 0.05), 0.1, n_records=0)
 
 
 def test_conditions_are_kept_when_results_are_composed_or_converted():

@@ -126,6 +126,28 @@ def test_exact_level_of_numbers_alone_is_that_of_randomized_response(
     assert delta_of(found * (1 - 1e-5)) > delta
 
 
+def test_deltas_of_numbers_alone_are_kept():
+    """Two (1, 0.1) releases, by all that can come out of the worst of that level."""
+    odds, found = math.e, compose_exact([(1.0, 0.1)] * 2, delta=0.25).epsilon
+    surely = 0.1, 0.9 * odds / (1 + odds), 0.9 / (1 + odds), 0.0  # of one database
+    other = surely[::-1]
+
+    def delta_of(epsilon):
+        first, second = np.outer(surely, surely), np.outer(other, other)
+        return np.maximum(first - math.exp(epsilon) * second, 0).sum()
+
+    assert delta_of(found) <= 0.25
+    assert delta_of(found * (1 - 1e-5)) > 0.25
+
+
+def test_rounding_of_each_release_takes_a_part_of_delta():
+    """2**-48 of each of ten, so that a delta of five times that is out of reach."""
+    releases = [gaussian(0.2)] * 10
+    with pytest.raises(CalibrationError):
+        compose_exact(releases, delta=5 * 2.0**-48)
+    assert compose_exact(releases, delta=20 * 2.0**-48).epsilon < 10
+
+
 def test_exact_level_of_different_releases():
     laws = [(laplace_cdf(0.5), 12), (gaussian_cdf(0.3), 9), (two_point_cdf(0.25), 7)]
     releases = [laplace(0.5)] * 12 + [gaussian(0.3)] * 9 + [0.25] * 7

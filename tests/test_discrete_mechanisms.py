@@ -65,6 +65,12 @@ def test_the_released_law_is_the_nearest_of_whole_numbers(given):
     for row, law in zip(weights, matrix.tolist(), strict=True):
         assert sum(row) == 2**62
         total = sum(Fraction(p) for p in law)
+        exact = [Fraction(p) / total * 2**62 for p in law]
+        left = [share % 1 for share in exact]
+        extra = [weight > share for weight, share in zip(row, exact, strict=True)]
+        taken = [r for r, more in zip(left, extra, strict=True) if more]
+        others = [r for r, more in zip(left, extra, strict=True) if not more]
+        assert min(taken, default=1) >= max(others, default=0)  # largest remainders
         for weight, p in zip(row, law, strict=True):
             assert abs(weight - Fraction(p) / total * 2**62) < 1
             assert p > 0 or weight == 0
@@ -116,6 +122,13 @@ def test_an_output_of_some_inputs_only_is_no_privacy():
     assert set(mechanism.sample([0] * 100)) == {0, 1}
 
 
+def test_probabilities_of_any_kind_of_number():
+    fractions = [[Fraction(1, 4), Fraction(3, 4)], [Fraction(1, 2), Fraction(1, 2)]]
+    mechanism = DiscreteMechanism(fractions)
+    assert mechanism.epsilon == DiscreteMechanism([[0.25, 0.75], [0.5, 0.5]]).epsilon
+    assert mechanism.matrix.tolist() == [[0.25, 0.75], [0.5, 0.5]]
+
+
 def test_one_input_tells_nothing():
     assert DiscreteMechanism([[0.25, 0.75, 0.0]]).epsilon == 0
     assert DiscreteMechanism([[1.0], [1.0]]).epsilon == 0
@@ -139,7 +152,9 @@ def test_a_probability_that_becomes_zero_is_not_silently_infinite():
         (np.zeros((2, 0)), "matrix must have the shape"),
         ([[1.5, -0.5]], "matrix must hold numbers in"),
         ([[math.nan, 1.0]], "matrix must hold numbers in"),
+        ([[1.5, 0.5]], "matrix must hold numbers in"),
         ([[0.5, 0.5], [0.5, 0.4]], "sum of 0.9"),
+        ([[0.5, 0.5], [1.0, 1.0]], "sum of 2"),
         ([[0.5, 0.5 + 2e-9]], "matrix must have rows that sum to 1"),
     ],
 )

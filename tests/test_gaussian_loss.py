@@ -405,6 +405,15 @@ def test_epsilon_ends():
             assert gaussian_delta(epsilon, shift) <= delta
 
 
+@pytest.mark.parametrize("shift", [1e-18, 1e-12, 1e-6])
+def test_epsilon_of_tiny_shifts_is_tight(shift):
+    """It is of the size of the shift then, not of the bracket it is looked for in."""
+    delta = 0.01 * gaussian_delta(0.0, shift)
+    epsilon = gaussian_delta_epsilon(delta, shift)
+    assert gaussian_delta(epsilon, shift) <= delta
+    assert gaussian_delta(0.999 * epsilon, shift) > delta
+
+
 # What goes in, what comes out
 
 
@@ -467,7 +476,10 @@ def test_inverses_return_floats():
         (lambda: gaussian_classical_shift(1, 1), r"delta must be .*\(0, 1\), got 1"),
         (lambda: gaussian_delta_epsilon(0, 1), r"delta must be in \(0, 1\), got 0"),
         (lambda: gaussian_delta_epsilon([0.1, 1], 1), r"delta must be in \(0, 1\)"),
-        (lambda: gaussian_delta_epsilon(0.1, -1), r"shift must be in .*got -1"),
+        (
+            lambda: gaussian_delta_epsilon(0.1, -1),
+            r"shift must be in \[0, inf\], got -1",
+        ),
     ],
 )
 def test_bad_input_is_refused_with_name_value_and_range(call, message):

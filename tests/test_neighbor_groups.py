@@ -91,6 +91,22 @@ def test_neighbors_of_a_database_differ_from_it_in_another_record_each(
             assert set(moved.tolist()) <= {pairs.changed[i]}
 
 
+@pytest.mark.parametrize("n_records", [R, R + 1, 2 * R - 1])
+def test_small_databases_have_the_same_records_in_another_order(n_records):
+    """Where records that neighbors change stand at the end of the database as well."""
+    table = TableReference(np.arange(60.0)[:, None])
+    pairs = groups_from(table, n_records=n_records, size=200)
+    last = pairs.changed.reshape(-1, R) >= n_records - R
+    assert last.any(axis=1).all()
+    assert n_records == R or not last.all()
+    np.testing.assert_array_equal(
+        np.sort(pairs.members, axis=1), np.sort(pairs.records, axis=1)
+    )
+    np.testing.assert_array_equal(
+        pairs.records[pairs.database, pairs.changed], pairs.removed
+    )
+
+
 def test_with_leave_out_no_differing_record_is_among_the_others():
     pairs = groups_from(TableReference(np.zeros((60, 1))), size=50)
     for d in range(50):

@@ -16,6 +16,7 @@ from skparisk.neighbors import (
     bind_pairs,
     block_size,
     check_n_records,
+    count_rows,
     draw_pairs,
     n_own,
     sample_database,
@@ -295,6 +296,17 @@ def test_records_of_one_database_only_are_two_if_one_is_replaced():
     """The replacement is drawn as well."""
     assert n_own("replace-one") == 2
     assert n_own("add-remove") == 1
+
+
+def test_rows_are_counted_line_by_line_also_of_a_long_table():
+    """Of which not all lines are counted at once."""
+    rng = np.random.default_rng(0)
+    for n_rows in (3, 2**15, 2**15 + 1, 2**17):
+        lines = rng.integers(n_rows, size=(7, 50))
+        counts = count_rows(lines, n_rows)
+        assert counts.shape == (7, n_rows)
+        for line, count in zip(lines, counts, strict=True):
+            assert (count == np.bincount(line, minlength=n_rows)).all()
 
 
 def test_databases_of_another_size_are_refused():

@@ -117,6 +117,12 @@ def test_laplace_loss_exceedance_is_the_complement(shift):
     np.testing.assert_allclose(total, 1, rtol=1e-15)
 
 
+def test_laplace_loss_without_a_shift_or_far_from_it():
+    """No shift has no loss, and losses beyond the shift do not overflow."""
+    assert laplace_loss_cdf([-1e-300, 0.0], 0).tolist() == [0, 1]
+    assert laplace_loss_cdf([-1e300, -1e5, 1e5, 1e300], 1.0).tolist() == [0, 0, 1, 1]
+
+
 def test_laplace_loss_exceedance_is_at_least_one_half_and_then_zero():
     """Noise alone cannot bring the risk of a known pair under one half."""
     assert laplace_loss_exceedance(1 - 1e-12, 1.0) >= 0.5

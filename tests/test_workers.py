@@ -76,6 +76,7 @@ def test_a_part_of_a_block_has_its_databases(relation, n_neighbors):
     )
     part = whole.part(2, 5)
     assert (len(part), part.n_databases) == (3 * n_neighbors, 3)
+    assert part.database.tolist() == np.repeat([0, 1, 2], n_neighbors).tolist()
     for pair in range(len(part)):
         of_part = part.databases(pair)
         of_whole = whole.databases(pair + 2 * n_neighbors)
