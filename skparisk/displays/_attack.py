@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from skparisk._validate import check_choice
 from skparisk.certificate import Advantage, Certificate, Success
 from skparisk.certificate._rounding import people_text
-from skparisk.displays._steps import NOT_FITTED, caveat_of, new_axes
+from skparisk.displays._steps import CertificateDisplay, caveat_of, new_axes
 
 _KINDS = ("success", "trade-off")
 _POINTS = 257
 
 
-class AttackDisplay:
+class AttackDisplay(CertificateDisplay):
     """How often an attacker guesses right, or tests find a person, at most.
 
     Make it with `from_estimator` or `from_certificate`. The attacker knows all but
@@ -70,40 +69,6 @@ class AttackDisplay:
         self.advantage = advantage
         self.caveat = caveat
         self.estimator_name = estimator_name
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        *,
-        kind: str = "success",
-        ax: Any = None,
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Draw what an attacker of a fitted estimator gains.
-
-        Parameters
-        ----------
-        estimator : estimator
-            With a `certificate_`, such as a :class:`~skparisk.PrivateRidge`.
-
-        kind, ax, name, **kwargs
-            As in `plot`; without a name it is the class of the estimator.
-
-        Returns
-        -------
-        display : AttackDisplay
-
-        Raises
-        ------
-        NotFittedError
-            If there is no `certificate_`.
-        """
-        check_is_fitted(estimator, "certificate_", msg=NOT_FITTED)
-        name = type(estimator).__name__ if name is None else name
-        certificate = estimator.certificate_
-        return cls.from_certificate(certificate, kind=kind, ax=ax, name=name, **kwargs)
 
     @classmethod
     def from_certificate(

@@ -7,12 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from skparisk.certificate import Certificate
 from skparisk.certificate._rounding import ceil_text, check_range
 from skparisk.displays._steps import (
-    NOT_FITTED,
+    CertificateDisplay,
     Floats,
     StepDisplay,
     caveat_of,
@@ -21,7 +20,7 @@ from skparisk.displays._steps import (
 )
 
 
-class RiskCurveDisplay(StepDisplay):
+class RiskCurveDisplay(CertificateDisplay, StepDisplay):
     """Risk that is certified at the released noise, for each privacy level.
 
     Make it with `from_estimator` or `from_certificate`. The curve is a step function:
@@ -107,33 +106,6 @@ class RiskCurveDisplay(StepDisplay):
             )
         self.caveat = caveat
         self.estimator_name = estimator_name
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, ax: Any = None, name: str | None = None, **kwargs: Any
-    ) -> Self:
-        """Draw the curve of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : estimator
-            With a `certificate_`, such as a :class:`~skparisk.SensitivitySampler`.
-
-        ax, name, **kwargs
-            As in `plot`; without a name it is the class of the estimator.
-
-        Returns
-        -------
-        display : RiskCurveDisplay
-
-        Raises
-        ------
-        NotFittedError
-            If there is no `certificate_`.
-        """
-        check_is_fitted(estimator, "certificate_", msg=NOT_FITTED)
-        name = type(estimator).__name__ if name is None else name
-        return cls.from_certificate(estimator.certificate_, ax=ax, name=name, **kwargs)
 
     @classmethod
     def from_certificate(

@@ -1,4 +1,4 @@
-"""What the displays share: a step function that falls from 1, and its axes."""
+"""What displays share: certificates, a step function that falls from 1, and axes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from skparisk.certificate import Certificate
 
@@ -20,6 +21,49 @@ NOT_FITTED = (
 # Where a logarithmic axis starts: a few pairs of nearly equal databases would
 # stretch it by decades.
 _FIRST_SHOWN = 0.99
+
+
+class CertificateDisplay(ABC):
+    """What a certificate says, of a release or of an estimator that has one."""
+
+    @classmethod
+    @abstractmethod
+    def from_certificate(
+        cls,
+        certificate: Certificate,
+        *,
+        ax: Any = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw what a certificate says."""
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, ax: Any = None, name: str | None = None, **kwargs: Any
+    ) -> Self:
+        """Draw what the certificate of a fitted estimator says.
+
+        Parameters
+        ----------
+        estimator : estimator
+            With a `certificate_`, such as a :class:`~skparisk.SensitivitySampler`.
+
+        ax, name, **kwargs
+            As in `from_certificate`; without a name it is the class of the estimator.
+
+        Returns
+        -------
+        display : RiskCurveDisplay or AttackDisplay
+
+        Raises
+        ------
+        NotFittedError
+            If there is no `certificate_`.
+        """
+        check_is_fitted(estimator, "certificate_", msg=NOT_FITTED)
+        name = type(estimator).__name__ if name is None else name
+        return cls.from_certificate(estimator.certificate_, ax=ax, name=name, **kwargs)
 
 
 class StepDisplay(ABC):
