@@ -68,9 +68,7 @@ class MarginAddend:
 
     classes: tuple[float, ...]
 
-    @property
-    def n_columns(self) -> int:
-        return 1
+    n_columns = 1
 
     def __call__(self, y: Any) -> Floats:
         return np.asarray(2.0 * label_codes(y, self.classes)[:, None] - 1.0)

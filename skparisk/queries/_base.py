@@ -244,10 +244,7 @@ class FunctionQuery(Query):
 
     function: Callable[..., Any]
 
-    @property
-    def any_table(self) -> bool:
-        """Any function does."""
-        return True
+    any_table = True  # any function does
 
     @cached_property
     def needs_y(self) -> bool:

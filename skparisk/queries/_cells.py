@@ -167,15 +167,8 @@ class CellsQuery(Query):
 
     questions: Sequence[CellSums]
 
-    @property
-    def any_table(self) -> bool:
-        """A data frame."""
-        return True
-
-    @property
-    def is_sum(self) -> bool:
-        """It is one."""
-        return True
+    any_table = True
+    is_sum = True
 
     @property
     def columns(self) -> list[str]:

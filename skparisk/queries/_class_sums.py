@@ -33,9 +33,7 @@ class ClassCells:
     def n_cells(self) -> int:
         return len(self.classes)
 
-    @property
-    def n_trees(self) -> int:
-        return 1
+    n_trees = 1
 
     def of(self, y: Any) -> NDArray[np.intp]:
         """Return the cell of each record, by its label, (n_records, 1)."""

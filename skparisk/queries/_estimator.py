@@ -124,10 +124,7 @@ class EstimatorQuery(Query):
     def needs_y(self) -> bool:
         return takes_targets(self.estimator)
 
-    @property
-    def any_table(self) -> bool:
-        """Whatever the estimator takes."""
-        return True
+    any_table = True  # whatever the estimator takes
 
     @property
     def n_outputs(self) -> int:

@@ -171,19 +171,9 @@ class LeafQuery(Query):
     labels: NDArray[Any] | None = None
     template: Any = None
 
-    @property
-    def needs_y(self) -> bool:
-        return True
-
-    @property
-    def any_table(self) -> bool:
-        """Whatever the estimator takes."""
-        return True
-
-    @property
-    def is_sum(self) -> bool:
-        """Neighbors differ by what one record adds to its cells."""
-        return True
+    needs_y = True
+    any_table = True  # whatever the estimator takes
+    is_sum = True  # neighbors differ by what one record adds to its cells
 
     @property
     def classes(self) -> tuple[float, ...] | None:

@@ -109,13 +109,8 @@ class LinearSVCQuery(Query):
         scaling = check_positive(self.intercept_scaling, "intercept_scaling")
         object.__setattr__(self, "intercept_scaling", scaling)
 
-    @property
-    def is_repeatable(self) -> bool:
-        return True
-
-    @property
-    def needs_y(self) -> bool:
-        return True
+    is_repeatable = True
+    needs_y = True
 
     @property
     def n_problems(self) -> int:

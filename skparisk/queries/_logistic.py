@@ -90,13 +90,8 @@ class LogisticRegressionQuery(Query):
         object.__setattr__(self, "C", check_positive(self.C, "C"))
         check_flag(self.fit_intercept, "fit_intercept")
 
-    @property
-    def is_repeatable(self) -> bool:
-        return True
-
-    @property
-    def needs_y(self) -> bool:
-        return True
+    is_repeatable = True
+    needs_y = True
 
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         X, codes = np.asarray(X, dtype=np.float64), label_codes(y, self.classes)

@@ -185,19 +185,13 @@ class MomentsQuery(Query):
         if n_records > _LARGEST_SUM:
             raise ValueError(f"n_records must be at most 2**53, got {n_records!r}.")
 
-    @property
-    def is_repeatable(self) -> bool:
-        return True
+    is_repeatable = True
+    is_sum = True
 
     @property
     def needs_y(self) -> bool:
         """Whether there are targets."""
         return self.n_targets > 0
-
-    @property
-    def is_sum(self) -> bool:
-        """It is one."""
-        return True
 
     @property
     def n_columns(self) -> int:

@@ -70,13 +70,8 @@ class RidgeQuery(Query):
     alpha: float | tuple[float, ...] = 1.0
     fit_intercept: bool = True
 
-    @property
-    def is_repeatable(self) -> bool:
-        return True
-
-    @property
-    def needs_y(self) -> bool:
-        return True
+    is_repeatable = True
+    needs_y = True
 
     def __post_init__(self) -> None:
         if isinstance(self.alpha, (list, tuple, np.ndarray)) and np.ndim(self.alpha):

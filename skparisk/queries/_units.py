@@ -54,14 +54,8 @@ class UnitsQuery(Query):
         if not len(self.units) or (mantissas != 0.5).any():
             raise ValueError(f"units must be powers of 2, got {self.units!r}.")
 
-    @property
-    def is_repeatable(self) -> bool:
-        return True
-
-    @property
-    def needs_y(self) -> bool:
-        """As the model."""
-        return True
+    is_repeatable = True
+    needs_y = True
 
     @property
     def penalty(self) -> Any:

@@ -60,10 +60,7 @@ class CallableReference(Reference):
     def description(self) -> str:
         return self._description
 
-    @property
-    def draws_in_order(self) -> bool:
-        """Whether more pairs begin with those of fewer: each is drawn by itself."""
-        return True
+    draws_in_order = True  # each is drawn by itself
 
     def bind(
         self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence

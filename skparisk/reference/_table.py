@@ -290,10 +290,7 @@ class TableReference(Reference):
         """Return how many pairs have rows of their own."""
         return self.n_rows // n_own
 
-    @property
-    def draws_in_order(self) -> bool:
-        """Whether more pairs begin with those of fewer: as long as there are rows."""
-        return True
+    draws_in_order = True  # as long as there are rows
 
     def _with(self, pool: RecordPool, schema: Schema | None = None) -> Self:
         other = copy.copy(self)

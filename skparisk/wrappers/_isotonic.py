@@ -40,9 +40,7 @@ class BinCells:
     high: float
     n_cells: int
 
-    @property
-    def n_trees(self) -> int:
-        return 1
+    n_trees = 1
 
     @property
     def centers(self) -> Floats:
