@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._validate import is_number
-from skparisk.calibration._spread import sampling_moments
+from skparisk.calibration._pairs import sampling_moments
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler

@@ -16,7 +16,7 @@ from skparisk._silence import silenced
 from skparisk._training_data import TrainingData
 from skparisk._weighing import Weighed, weigh
 from skparisk.calibration import SampledPairs
-from skparisk.calibration._spread import sampling_moments
+from skparisk.calibration._pairs import sampling_moments
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import Query
 from skparisk.reference import TableReference

@@ -1,4 +1,4 @@
-"""What was sampled: differences of a query on pairs, and how they may be used."""
+"""What was sampled: differences of a query on pairs, and what they tell."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from skparisk.certificate._learning import Learning
 from skparisk.laws import Law
 from skparisk.laws._rows import row_norms
 from skparisk.mechanisms import IsotropicShape, NoiseShape
+from skparisk.mechanisms._moments import Moments, second_moments
 from skparisk.reference._base import Withheld
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema
@@ -215,3 +216,16 @@ def norms_of_pairs(
             off = shape.whiten_errors(pairs.errors[some])
             norms[some] += row_norms(off, law.norm)
     return norms
+
+
+def sampling_moments(pairs: SampledPairs, n_records: int, relation: str) -> Moments:
+    """Return the covariance of an answer on `n_records` people drawn by chance.
+
+    By the jackknife: one record that is replaced moves the answer by the difference of
+    two influences, each the share 1/n of what makes up its error, and one that comes or
+    goes by one of them. At the number of records that the pairs were sampled with.
+    """
+    answered = np.flatnonzero(pairs.answered)
+    moments = second_moments(pairs.differences[answered], pairs.floor(answered))
+    changed = 2 if relation == "replace-one" else 1
+    return moments._replace(scales=moments.scales * np.sqrt(n_records / changed))

@@ -6,20 +6,8 @@ from collections.abc import Iterable
 from numbers import Integral
 from typing import Any
 
+from sklearn import model_selection
 from sklearn.base import is_classifier
-from sklearn.model_selection import (
-    GroupKFold,
-    GroupShuffleSplit,
-    KFold,
-    LeaveOneGroupOut,
-    LeaveOneOut,
-    LeavePGroupsOut,
-    LeavePOut,
-    PredefinedSplit,
-    RepeatedKFold,
-    ShuffleSplit,
-    TimeSeriesSplit,
-)
 
 SPLITS_BY_VALUES = (
     "The records were split by their values, as in stratified folds: changing one "
@@ -27,17 +15,17 @@ SPLITS_BY_VALUES = (
     "the level of all of them together. Use KFold or ShuffleSplit."
 )
 _BY_POSITION = (
-    GroupKFold,
-    GroupShuffleSplit,
-    KFold,
-    LeaveOneGroupOut,
-    LeaveOneOut,
-    LeavePGroupsOut,
-    LeavePOut,
-    PredefinedSplit,
-    RepeatedKFold,
-    ShuffleSplit,
-    TimeSeriesSplit,
+    model_selection.GroupKFold,
+    model_selection.GroupShuffleSplit,
+    model_selection.KFold,
+    model_selection.LeaveOneGroupOut,
+    model_selection.LeaveOneOut,
+    model_selection.LeavePGroupsOut,
+    model_selection.LeavePOut,
+    model_selection.PredefinedSplit,
+    model_selection.RepeatedKFold,
+    model_selection.ShuffleSplit,
+    model_selection.TimeSeriesSplit,
 )
 
 
