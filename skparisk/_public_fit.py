@@ -48,27 +48,14 @@ class Alone(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PublicFit:
-    """A query that is asked about public records, as it is about private ones.
+    """A query that is asked about public records, as it is about private ones."""
 
-    Parameters
-    ----------
-    query : Query
-        That of the release.
-
-    X, y : array-like
-        The public records, and their targets or None.
-
-    n_records : int
-        Of how many records the query is to be released.
-
-    usual : Query or None
-        What one would ask if there were no noise, where that is another query.
-    """
-
+    # That of the release, of so many records.
     query: Query
     X: Any
     y: Any
     n_records: int
+    # What one would ask if there were no noise, where that is another query.
     usual: Query | None = None
 
     @classmethod

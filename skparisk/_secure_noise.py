@@ -31,16 +31,8 @@ def noise_source(
 ) -> ByteSource:
     """Return where the noise takes its bytes: the operating system, unless seeded.
 
-    Parameters
-    ----------
-    noise_random_state : int, RandomState, Generator or None, default=None
-        None: the operating system's cryptographic source, the only one that gives
-        privacy. Anything else is for tests, and the caller must warn.
-
-    Returns
-    -------
-    source : callable
-        ``source(n)`` returns `n` random bytes.
+    Its cryptographic source is the only one that gives privacy. A seed is for tests,
+    and the caller must warn.
     """
     if noise_random_state is None:
         return os.urandom

@@ -20,23 +20,13 @@ _LOG_ODDS = np.linspace(-12.0, 60.0, 721)
 
 @dataclass(frozen=True, eq=False)
 class Weighed:
-    """What a release tells of how far a public fit is off.
+    """What a release tells of how far a public fit is off, for each output."""
 
-    Parameters
-    ----------
-    correction : ndarray of shape (n_outputs,)
-        What is to be added to the public fit.
-
-    weight : float
-        Mean weight of the release among the outputs, in [0, 1].
-
-    shift : ndarray of shape (n_outputs,)
-        Standard deviations of what public and private people differ in, in units of the
-        outputs: the median of what it may be.
-    """
-
+    # What is to be added to the public fit.
     correction: Floats
+    # Of the release, the mean among the outputs, in [0, 1].
     weight: float
+    # Standard deviations of what public and private people differ in: medians.
     shift: Floats
 
 

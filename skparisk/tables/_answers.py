@@ -40,27 +40,10 @@ def means(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return means, their standard errors, and the ends of intervals (Fieller 1954).
 
-    Parameters
-    ----------
-    sums : ndarray
-        Noisy sums of values in [-1, 1].
-
-    present : ndarray of the same shape
-        Noisy numbers of what was summed.
-
-    variance : float
-        Of the noise in a sum, and in each count.
-
-    n_noises : int
-        Counts that `present` is computed from.
-
-    quantile : float
-        Standard deviations to the end of an interval.
-
-    Returns
-    -------
-    mean, error, low, high : ndarray of the same shape
-        In the same units; NaN, NaN, -1 and 1 where there may be nothing.
+    `sums` are noisy sums of values in [-1, 1], and `present` how many there are, each
+    computed from `n_noises` counts; the noise in a sum, and in a count, has a
+    `variance`. An interval ends `quantile` standard deviations off. Where there may be
+    nothing, these are NaN, NaN, -1 and 1.
     """
     spread = quantile**2 * variance
     leading = present**2 - n_noises * spread
@@ -83,22 +66,8 @@ def quantile(
 ) -> tuple[float, float, float]:
     """Return the value below which a share is, and the ends of its interval.
 
-    Parameters
-    ----------
-    counts : ndarray of shape (n_bins,)
-        Noisy counts.
-
-    edges : ndarray of shape (n_bins + 1,)
-        Ends of the bins.
-
-    share : float
-        In [0, 1].
-
-    variance : float
-        Of the noise of each count.
-
-    quantile : float
-        Standard deviations to the end of an interval.
+    Of bins with noisy counts, whose noise has a `variance`, and one more edges. The
+    interval ends `quantile` standard deviations off.
     """
     total = float(counts.sum())
     below = np.concatenate([[0.0], np.cumsum(counts)])
