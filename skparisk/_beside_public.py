@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skparisk._public_fit import PublicFit
 from skparisk._simulated import is_simulated
+from skparisk._weighing import Weighed
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import Query
@@ -20,6 +21,16 @@ from skparisk.reference._comparison import ReferenceComparison
 from skparisk.sensitivity import SensitivitySampler
 
 Floats = NDArray[np.float64]
+
+
+class Start(Protocol):
+    """A public fit that corrections were released to."""
+
+    numbers: Floats
+
+    def weigh_with(self, released: Floats, sampler: SensitivitySampler) -> Weighed:
+        """Return how much of what was released to add to it."""
+        ...
 
 
 class BesidePublicMixin:
@@ -106,10 +117,11 @@ class BesidePublicMixin:
         unpack: Callable[[Any, Floats], None],
         decode: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
         scored_by: Any = None,
+        start: Start | None = None,
     ) -> None:
         """Set what predicts, from what was released and from public records.
 
-        `unpack` sets the numbers of a model, and `decode` returns targets as they were
+        With a `start`, what was released is a correction to that. `unpack` sets the numbers of a model, and `decode` returns targets as they were
         before they were numbers. `scored_by` says what a score follows from, besides
         the kind of model, the query and the records, and is nothing private; None if
         that may be the level or the noise, so that public scores are found each time.
@@ -120,7 +132,8 @@ class BesidePublicMixin:
             unpack(other, numbers)
             return float(other.score(X, decode(y)))
 
-        unpack(self, released)
+        served = released if start is None else start.numbers + released
+        unpack(self, served)
         self.released_ = released
         self.private_weight_, self.reference_shift_ = 1.0, None
         self.reference_comparison_ = None
@@ -134,9 +147,15 @@ class BesidePublicMixin:
             None if scored_by is None else (type(self), scored_by),
         )
         if compared:
-            self.reference_comparison_ = public.compare(released, alone, score)
-        if self.combine is not None:
+            self.reference_comparison_ = public.compare(served, alone, score)
+        if self.combine is None:
+            return
+        if start is None:
             assert alone.values is not None
+            corrected = alone.values
             weighed = public.weigh_with(released, alone.values, self.sampler_)
-            self.private_weight_, self.reference_shift_ = weighed.weight, weighed.shift
-            unpack(self, alone.values + weighed.correction)
+        else:
+            corrected = start.numbers
+            weighed = start.weigh_with(released, self.sampler_)
+        self.private_weight_, self.reference_shift_ = weighed.weight, weighed.shift
+        unpack(self, corrected + weighed.correction)

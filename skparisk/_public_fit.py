@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from skparisk._silence import silenced
 from skparisk._training_data import TrainingData
-from skparisk._weighing import Weighed, weigh
+from skparisk._weighing import Weighed, shape_of, units_of, weigh
 from skparisk.calibration import SampledPairs
 from skparisk.calibration._pairs import sampling_moments
 from skparisk.mechanisms import AdditiveNoise
@@ -135,13 +135,17 @@ class PublicFit:
         variances = alike.variances(answer) if 2 * ratio > 1 else None
         if variances is not None:
             moments = moments._replace(scales=np.sqrt(variances / ratio))
+        noise, private = sampler.mechanism_.covariance(), moments.matrix()
+        weights = self.query.output_weights(self.X, len(answer))
+        units = units_of(noise + private * (1 + ratio))
         return weigh(
             released - answer,
+            noise=noise,
+            private=private,
+            public=ratio * private,
+            # Without weights people differ by as much as they vary.
+            shape=private if weights is None else shape_of(weights, units),
             surplus=alone - answer,
-            noise=sampler.mechanism_.covariance(),
-            private=moments.matrix(),
-            ratio=ratio,
-            weights=self.query.output_weights(self.X, len(answer)),
         )
 
     def alone_beside(

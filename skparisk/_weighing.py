@@ -33,39 +33,35 @@ class Weighed:
 def weigh(
     distance: Floats,
     *,
-    surplus: Floats,
     noise: Floats,
     private: Floats,
-    ratio: float,
-    weights: Floats | None,
+    public: Floats,
+    shape: Floats,
+    surplus: Floats | None = None,
 ) -> Weighed:
     """Return the correction of least expected error to a public fit.
 
-    `distance` is a release less the public fit that is alike, and `surplus` what the
-    one to be corrected has beyond that: what a penalty took from the release, and so
-    from the distance. The less alike people are, the less of it is kept.
+    `distance` is what a release says of it: with noise of the covariance `noise`, with
+    `private`, that of the private fit over people drawn by chance, and less the error
+    of the public fit, of the covariance `public`. What the populations differ in is as
+    likely in any direction that costs as much by the inverse of `shape`.
 
-    `noise` is the covariance of the noise, `private` that of the private fit over
-    people drawn by chance, and that of the public fit is `ratio` times the latter. What
-    the populations differ in is as likely in any direction that costs as much by
-    `weights`, or, without these, that varies as much between people.
+    `surplus` is what the fit to be corrected has beyond the one that was taken from the
+    release: what a penalty took from both, and so from the distance. The less alike
+    people are, the less of it is kept.
     """
     n_outputs = len(distance)
-    units, noise, private = _in_units(noise, private, ratio)
-    distance, surplus = distance / units, surplus / units
-    of_release = noise + private
-    if weights is None:
-        shape = private
-    else:
-        weights = weights * np.outer(units, units)
-        lifted = _lifted(weights, _LEAST_WEIGHT)
-        shape = np.asarray(np.linalg.inv(lifted), dtype=np.float64)
+    units = units_of(noise + private + public)
+    scales = np.outer(units, units)
+    of_release, shape = (noise + private) / scales, shape / scales
+    distance, public = distance / units, public / scales
+    surplus = np.zeros(n_outputs) if surplus is None else surplus / units
     # Along directions in which chance is independent, and shifts are alike.
     turn = np.linalg.inv(np.linalg.cholesky(_lifted(shape, _RIDGE)))
-    chance = of_release + ratio * private + _RIDGE * np.eye(n_outputs)
+    chance = of_release + public + _RIDGE * np.eye(n_outputs)
     variances, axes = np.linalg.eigh(turn @ chance @ turn.T)
     turn = axes.T @ turn
-    usual = ratio * np.trace(turn @ private @ turn.T) / n_outputs
+    usual = np.trace(turn @ public @ turn.T) / n_outputs
     shifts = usual * np.exp(_LOG_ODDS)
     chances = _posterior((turn @ distance) ** 2, variances + shifts[:, None])
     inverse = chances @ (1 / (variances + shifts[:, None]))
@@ -81,14 +77,20 @@ def weigh(
     )
 
 
-def _in_units(
-    noise: Floats, private: Floats, ratio: float
-) -> tuple[Floats, Floats, Floats]:
-    """Return units of the outputs, and covariances in these: no variance is above 1."""
-    largest = np.sqrt(np.diag(noise + private * (1 + ratio)))
-    units = np.where(largest > 0, largest, 1.0)
-    scales = np.outer(units, units)
-    return units, noise / scales, private / scales
+def units_of(covariance: Floats) -> Floats:
+    """Return units in which no output has a variance above 1."""
+    largest = np.sqrt(np.diag(covariance))
+    return np.where(largest > 0, largest, 1.0)
+
+
+def shape_of(weights: Floats, units: Floats | None = None) -> Floats:
+    """Return a covariance that costs as much in any direction, by weights of outputs.
+
+    But for directions of little weight, in these units.
+    """
+    scales = 1.0 if units is None else np.outer(units, units)
+    inverse = np.linalg.inv(_lifted(weights * scales, _LEAST_WEIGHT))
+    return np.asarray(inverse * scales, dtype=np.float64)
 
 
 def _lifted(matrix: Floats, share: float) -> Floats:

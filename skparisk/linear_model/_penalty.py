@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from skparisk._training_data import SensitivitySource, TrainingData
+from skparisk.linear_model._correction import CorrectionChooser, PublicStart
 from skparisk.linear_model._penalty_choice import (
     USUAL_PENALTY,
     PenaltyChoice,
     PenaltyChooser,
 )
+from skparisk.queries import RidgeQuery
 from skparisk.queries._units import LinearQuery, UnitsQuery, in_units, with_penalty
 from skparisk.reference import (
     LearnedReference,
@@ -79,15 +81,21 @@ class AskedPenalty:
         return cls(name, getattr(query, name, USUAL_PENALTY))
 
     def settle(
-        self, query: LinearQuery, source: SensitivitySource, data: TrainingData
+        self,
+        query: LinearQuery,
+        source: SensitivitySource,
+        data: TrainingData,
+        start: PublicStart | None = None,
     ) -> tuple[Any, PenaltyChoice | None]:
         """Return the query with its penalty, and what was compared, if anything was.
 
         A penalty that is chosen is for columns in units of their size in the reference.
+        With a `start` it is one of corrections to that.
         """
         if not self.chosen or (data.reference_is_private and self.optional):
             self._check_width(data.features.shape[1])
-            return in_units(query, self.units), None
+            asked = in_units(query, self.units)
+            return asked if start is None else start.query(asked), None
         if data.reference_is_private:
             raise ValueError(
                 f"{self.name} must be a number or None, got 'auto', which is chosen on "
@@ -97,9 +105,16 @@ class AskedPenalty:
         assert isinstance(source, SensitivitySampler)
         # The number of records is all that is known of the private ones.
         given = source.reference if data.table is None else data.table
-        chooser = PenaltyChooser(source, as_reference(given), data.n_records, query)
+        chooser: PenaltyChooser
+        if start is None:
+            chooser = PenaltyChooser(source, as_reference(given), data.n_records, query)
+        else:
+            assert isinstance(query, RidgeQuery)
+            chooser = CorrectionChooser(source, start, data.n_records, query)
         choice = chooser.choose()
-        return query if choice is None else chooser.query(choice.chosen), choice
+        if choice is None:
+            return query if start is None else start.query(query), None
+        return chooser.query(choice.chosen), choice
 
     def usual(self, query: Any) -> Any:
         """Return the query with the usual penalty; None where one was given."""

@@ -18,11 +18,10 @@ from skparisk.exceptions import CalibrationError
 from skparisk.linear_model._penalty_climb import climb
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.neighbors import n_own, sample_database
-from skparisk.queries import RidgeQuery
+from skparisk.queries import Query, RidgeQuery
 from skparisk.queries._together import Floats
 from skparisk.queries._units import (
     LinearQuery,
-    UnitsQuery,
     in_units,
     units_of,
     with_penalty,
@@ -133,7 +132,7 @@ class PenaltyChooser:
         self._rng = np.random.default_rng(seeds[2])
         self._database_seed = seeds[3]
 
-    def query(self, penalty: float) -> LinearQuery | UnitsQuery:
+    def query(self, penalty: float) -> Query:
         """Return the query with a penalty, for columns in units of their size."""
         return in_units(with_penalty(self._query, penalty), self._units)
 
@@ -216,14 +215,20 @@ class PenaltyChooser:
             return -math.inf, math.inf
         covariance = found.covariance() * self._excess**2
         size = math.sqrt(np.trace(covariance) / len(covariance))
-        draws = None if self._classes is None else self._draws(found)
+        score = self._expected(penalty, found, covariance)
+        return (score if math.isfinite(score) else -math.inf), size
+
+    def _expected(
+        self, penalty: float, noise: AdditiveNoise, covariance: Floats
+    ) -> float:
+        """Return the expected score of a release with noise of that covariance."""
+        draws = None if self._classes is None else self._draws(noise)
         query = with_penalty(self._query, penalty)
         scores = [
             fold.score(self._answer(query, fold), covariance, draws, self._classes)
             for fold in self._folds
         ]
-        score = float(np.mean(scores))
-        return (score if math.isfinite(score) else -math.inf), size
+        return float(np.mean(scores))
 
     def _answer(self, query: LinearQuery, fold: _Fold) -> Floats:
         # With the penalty for each record that it will have.
@@ -234,7 +239,7 @@ class PenaltyChooser:
         asked = in_units(sized, self._units)
         return np.asarray(asked(fold.X, fold.y), dtype=np.float64)
 
-    def _noise(self, query: LinearQuery | UnitsQuery) -> AdditiveNoise | None:
+    def _noise(self, query: Query) -> AdditiveNoise | None:
         """Return the noise that few pairs ask for, and these; None if infinite."""
         source = self._source
         assert self._n_records is not None

@@ -14,7 +14,12 @@ from skparisk._linear_predictions import LinearPredictions
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._silence import hide_values
-from skparisk._training_data import SensitivitySource, reference_table
+from skparisk._training_data import (
+    SensitivitySource,
+    TrainingData,
+    public_table,
+    reference_table,
+)
 from skparisk._validate import check_choice, check_flag, check_positive
 from skparisk.exceptions import IncompatibleError
 from skparisk.linear_model._bounds import (
@@ -23,6 +28,7 @@ from skparisk.linear_model._bounds import (
     split_intercepts,
 )
 from skparisk.linear_model._penalty import AskedPenalty
+from skparisk.linear_model._correction import PublicStart
 from skparisk.linear_model._penalty_choice import PenaltyChoice
 from skparisk.linear_model._ridge_moments import BoundedRidge
 from skparisk.moments import PrivateMoments
@@ -30,7 +36,8 @@ from skparisk.moments._units import Units
 from skparisk.queries import RidgeQuery
 from skparisk.queries._together import Floats
 from skparisk.queries._units import penalty_of
-from skparisk.sensitivity import KnownSensitivity
+from skparisk.reference import TableReference
+from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 
 _SOLVERS = ("auto", "coefficients", "moments")
 
@@ -218,13 +225,20 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
             if np.ndim(query.alpha) == 0 and problem.moments_are_better:
                 return self._fit_moments(source, X, y, given)
         data = self._recognize(source, X, features, targets, table)
-        query, self.penalty_choice_ = asked.settle(query, source, data)
-        self.alpha_ = penalty_of(query)
-        public = self._find_public_fit(source, query, data, asked.usual(query))
-        if isinstance(source, str):
-            released = self._release_bounded(query, features, targets)
+        alone, start = asked.usual(query), None
+        if self.combine is not None:
+            start = self._find_start(source, alone or query, data)
+        asks, self.penalty_choice_ = asked.settle(query, source, data, start)
+        self.alpha_ = penalty_of(asks if start is None else asks.query)
+        if start is None:
+            public = self._find_public_fit(source, asks, data, alone)
         else:
-            released = self._release(source, query, data)
+            public = self._find_public_fit(source, alone or query, data)
+            data = start.used_in(source, data)
+        if isinstance(source, str):
+            released = self._release_bounded(asks, features, targets)
+        else:
+            released = self._release(source, asks, data)
         shape = targets.shape[1:]
         self.moments_: PrivateMoments | None = None
         self._serve(
@@ -232,8 +246,32 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
             public,
             lambda model, each: model._unpack(each, shape),
             scored_by=shape,
+            start=start,
         )
         return self
+
+    def _find_start(
+        self, source: SensitivitySource, query: RidgeQuery, data: TrainingData
+    ) -> PublicStart:
+        """Return the fit of public records that private ones are to correct."""
+        table = public_table(source, data.table)
+        assert isinstance(source, SensitivitySampler)
+        assert isinstance(table, TableReference)
+        if table.sampling == "disjoint":
+            raise ValueError(
+                "combine must be None with sampling='disjoint', whose rows are all in "
+                "pairs: residuals of rows that were fitted are too small to calibrate "
+                "noise to, and those under other fits are no exact pairs of the "
+                "population. Use sampling='leave-out' or 'split'; got "
+                f"{self.combine!r}."
+            )
+        known = source.n_records
+        n_records = data.n_records if known is None else int(known)
+        start = PublicStart.of(table, query, data, n_records)
+        if start is None:
+            self._refuse_combine(f"{query} has no answer on all of them together")
+        assert start is not None
+        return start
 
     def _fit_moments(
         self, source: SensitivitySource, X: Any, y: Any, given: dict[str, Any]

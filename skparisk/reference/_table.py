@@ -32,6 +32,10 @@ from skparisk.reference._sketch import RecordSketch
 
 # A table with fewer rows for each output does not show how they move together.
 _ROWS_PER_OUTPUT = 10
+_CROSS_FITTED = (
+    "; what is released corrects a fit to public records, and residuals of the table "
+    "are under fits to its other rows"
+)
 
 
 class TableReference(Reference):
@@ -151,6 +155,7 @@ class TableReference(Reference):
         self._schema = Schema.of(records)
         self._sketch: RecordSketch | None = None
         self._note = ""
+        self._fits = False
 
     @classmethod
     def of_blocks(
@@ -250,7 +255,7 @@ class TableReference(Reference):
         """
         other = self._with(RecordPool(self.pool.X, _check_targets(y, self.n_rows)))
         other.__dict__.pop("domain", None)
-        other._sketch, other._note = None, ""
+        other._sketch, other._note, other._fits = None, "", False
         return other
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
@@ -307,6 +312,14 @@ class TableReference(Reference):
         other._sketch = self.sketch
         return other
 
+    def _cross_fitted(self, y: NDArray[np.float64]) -> Self:
+        """Return the same records with targets as they are under fits to others."""
+        other = self._with(RecordPool(self.pool.X, y))
+        other.__dict__.pop("domain", None)
+        # By their own targets they are known again.
+        other._sketch, other._fits = self.sketch, True
+        return other
+
     def _declare(self, domain: Domain, sketch: RecordSketch, note: str) -> None:
         """Let another domain hold, in which the rows are, and that they come from."""
         self.domain, self._sketch, self._note = domain, sketch, note
@@ -332,6 +345,8 @@ class TableReference(Reference):
     @property
     def description(self) -> str:
         words = self._kind.description.format(self.n_rows) + self._note
+        if self._fits:
+            words += _CROSS_FITTED
         if self.domain is not None and not self._note:
             of = "that half" if self.sampling == "split" else "the table"
             words += f"; private records are clipped to the range of {of}"

@@ -1,0 +1,247 @@
+"""A ridge regression that is penalized toward a fit of public records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from skparisk._public_fit import PublicFit
+from skparisk._training_data import TrainingData
+from skparisk._weighing import Weighed, shape_of, weigh
+from skparisk.linear_model._penalty_choice import PenaltyChooser
+from skparisk.mechanisms import AdditiveNoise
+from skparisk.queries import RidgeQuery, UnitsQuery
+from skparisk.queries._correction import CorrectionQuery, predict_linear
+from skparisk.queries._together import Floats
+from skparisk.queries._units import units_of
+from skparisk.queries._weights import prediction_weights
+from skparisk.reference import TableReference
+from skparisk.sensitivity import SensitivitySampler
+
+_N_FOLDS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class PublicStart:
+    """A ridge regression of public records, which private ones are to correct.
+
+    Everything here is public. What is not in the units of the data is of columns that
+    are centered and of size one, and of residuals of size one: coefficients and the
+    level of one target after the other.
+
+    Parameters
+    ----------
+    table : TableReference
+        The public records, with targets whose residuals under the fit are those of fits
+        to other rows: what pairs are drawn from.
+
+    numbers : ndarray of shape (n_outputs,)
+        Coefficients and intercepts of the fit, in the units of the data.
+
+    public : ndarray of shape (n_outputs, n_outputs)
+        How far it is off by chance: a covariance.
+
+    products : ndarray of shape (n_targets, n_targets, size, size)
+        Mean over rows of products of residuals of two targets and of two columns.
+
+    weights : ndarray of shape (size, size)
+        Mean square of what errors do to predictions of a target.
+
+    units : ndarray of shape (n_features,)
+        Sizes of the columns.
+
+    shares : ndarray of shape (n_targets,)
+        Mean squares of residuals, over variances of targets.
+
+    to_outputs : ndarray of shape (n_outputs, n_outputs)
+        Returns numbers as they are released.
+
+    n_records : int
+        Of how many records a correction is released.
+    """
+
+    table: TableReference
+    numbers: Floats
+    public: Floats
+    products: Floats
+    weights: Floats
+    units: Floats
+    shares: Floats
+    to_outputs: Floats
+    n_records: int
+
+    @classmethod
+    def of(
+        cls, table: TableReference, usual: RidgeQuery, data: TrainingData, n_records: int
+    ) -> Self | None:
+        """Return the fit on a table; None if there is none that is finite.
+
+        With "split" it is one of the rows that all databases share: those that pairs
+        differ in are then people of whom it has seen nothing, as new ones are.
+        """
+        table = table._part()
+        fit = PublicFit.of(table, usual, data, n_records, None)
+        rows = np.arange(fit.n_public)
+        if table.sampling == "split":
+            rows = table._halves()[1]
+        y = np.array(fit.y, dtype=np.float64)
+        targets = y.reshape(len(y), -1)
+        numbers, n_targets = fit.answer(rows), targets.shape[1]
+        if numbers is None:
+            return None
+        mixed = np.random.default_rng(len(rows)).permutation(rows)
+        for fold in range(min(_N_FOLDS, len(rows))):
+            held = mixed[fold::_N_FOLDS]
+            other = fit.answer(np.setdiff1d(rows, held))
+            if other is None:
+                return None
+            X = fit.X[held]
+            targets[held] += predict_linear(numbers, X, n_targets)
+            targets[held] -= predict_linear(other, X, n_targets)
+        residuals = (targets - predict_linear(numbers, fit.X, n_targets))[rows]
+        X, n_rows, intercept = fit.X[rows], len(rows), usual.fit_intercept
+        n_features = X.shape[1]
+        units = np.array(units_of(X, fit_intercept=intercept))
+        center = X.mean(axis=0) if intercept else np.zeros(n_features)
+        with np.errstate(all="ignore"):
+            design = (X - center) / units
+            size = n_features + intercept
+            weights = prediction_weights(design, size, fit_intercept=intercept)
+            squares = np.mean(np.square(residuals), axis=0)
+        if weights is None or not np.isfinite(squares).all():
+            return None
+        scales = np.sqrt(np.where(squares > 0, squares, 1.0))
+        if intercept:
+            design = np.column_stack([design, np.ones(n_rows)])
+        moved = (residuals / scales).T[:, :, None] * design
+        products = np.einsum("tni,unj->tuij", moved, moved, optimize=True) / n_rows
+        each = np.eye(size)
+        each[:n_features, :n_features] = np.diag(1 / units)
+        each[n_features:, :n_features] = -center / units
+        places = np.arange(n_targets * size).reshape(n_targets, size)
+        order = [*places[:, :n_features].ravel(), *places[:, n_features:].ravel()]
+        solved = _solved(weights, usual, units, n_targets, n_rows)
+        variances = np.maximum(targets.var(axis=0), 2.0**-1000)
+        return cls(
+            table._cross_fitted(y),
+            numbers,
+            _covariance(solved, products) / n_rows,
+            products,
+            weights,
+            units,
+            squares / variances,
+            np.kron(np.diag(scales), each)[order],
+            n_records,
+        )
+
+    def query(self, query: RidgeQuery | UnitsQuery) -> CorrectionQuery:
+        """Return the query of corrections to this fit."""
+        return CorrectionQuery(query, tuple(self.numbers.tolist()))
+
+    def used_in(self, source: SensitivitySampler, data: TrainingData) -> TrainingData:
+        """Let pairs be drawn from the table, wherever the reference was given."""
+        if data.table is not None:
+            return replace(data, table=self.table)
+        source.set_params(reference=self.table)
+        return data
+
+    def score(self, query: CorrectionQuery, noise: Floats) -> float:
+        """Return the expected R2 of a release that is added to the fit as it is.
+
+        For people who differ from the public ones by as much as the fit is off by
+        chance: what they differ by is what a strong penalty loses.
+        """
+        response, private = self._of_release(query)
+        n_outputs, n_targets = len(response), len(self.shares)
+        shape = self._shape
+        usual = np.vdot(np.linalg.inv(shape), self.public) / n_outputs
+        lost = response - np.eye(n_outputs)
+        back = np.linalg.inv(self.to_outputs)
+        error = lost @ (self.public + usual * shape) @ lost.T
+        error += private + back @ noise @ back.T
+        costs = np.kron(np.diag(self.shares), self.weights) / n_targets
+        return float(1 - self.shares.mean() - np.vdot(costs, error))
+
+    def weigh_with(self, released: Floats, sampler: SensitivitySampler) -> Weighed:
+        """Return how much of a correction that was released to add to the fit."""
+        query = sampler.query_
+        assert isinstance(query, CorrectionQuery)
+        assert isinstance(sampler.mechanism_, AdditiveNoise)
+        response, private = self._of_release(query)
+        seen = self.to_outputs @ response
+        return weigh(
+            released,
+            noise=sampler.mechanism_.covariance(),
+            private=self.to_outputs @ private @ self.to_outputs.T,
+            public=seen @ self.public @ seen.T,
+            shape=seen @ self._shape @ seen.T,
+        )
+
+    @property
+    def _shape(self) -> Floats:
+        """What people may differ in: alike in all that predictions show."""
+        return np.kron(np.eye(len(self.shares)), shape_of(self.weights))
+
+    def _of_release(self, query: CorrectionQuery) -> tuple[Floats, Floats]:
+        """Return what a release shows of a shift, and its covariance over people."""
+        n, n_targets = self.n_records, len(self.shares)
+        solved = _solved(self.weights, query.query, self.units, n_targets, n)
+        return _blocks(solved @ self.weights), _covariance(solved, self.products) / n
+
+
+class CorrectionChooser(PenaltyChooser):
+    """Chooses the penalty of corrections to a public fit."""
+
+    def __init__(
+        self,
+        source: SensitivitySampler,
+        start: PublicStart,
+        n_private: int,
+        query: RidgeQuery,
+    ) -> None:
+        super().__init__(source, start.table, n_private, query)
+        self._start = start
+
+    def query(self, penalty: float) -> CorrectionQuery:
+        return self._start.query(super().query(penalty))
+
+    def _expected(
+        self, penalty: float, noise: AdditiveNoise, covariance: Floats
+    ) -> float:
+        return self._start.score(self.query(penalty), covariance)
+
+
+def _solved(
+    weights: Floats,
+    query: RidgeQuery | UnitsQuery,
+    units: Floats,
+    n_targets: int,
+    n_records: int,
+) -> Floats:
+    """Return what solves the normal equations of a record, for each target."""
+    ridge, own = query, np.ones(len(units))
+    if isinstance(query, UnitsQuery):
+        ridge, own = query.query, np.array(query.units)
+    assert isinstance(ridge, RidgeQuery)
+    penalties = np.zeros((n_targets, len(weights)))
+    alphas = np.broadcast_to(np.asarray(ridge.alpha, dtype=np.float64), n_targets)
+    penalties[:, : len(units)] = np.outer(alphas, (own / units) ** 2) / n_records
+    systems = weights + penalties[:, :, None] * np.eye(len(weights))
+    return np.asarray(np.linalg.pinv(systems, hermitian=True))
+
+
+def _covariance(solved: Floats, products: Floats) -> Floats:
+    """Return the covariance of the answer on one record, target after target."""
+    blocks = np.einsum("tij,tujk,ukl->tiul", solved, products, solved, optimize=True)
+    size = solved.shape[0] * solved.shape[1]
+    return blocks.reshape(size, size)
+
+
+def _blocks(each: Floats) -> Floats:
+    """Return a matrix that has others on its diagonal."""
+    n, size = each.shape[:2]
+    matrix = np.zeros((n, size, n, size))
+    matrix[np.arange(n), :, np.arange(n)] = each
+    return matrix.reshape(n * size, n * size)
