@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skparisk._public_fit import PublicFit
 from skparisk._simulated import is_simulated
-from skparisk._weighing import Weighed
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
+from skparisk._weighing import Weighed
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import Query
 from skparisk.reference import Reference
@@ -26,7 +26,10 @@ Floats = NDArray[np.float64]
 class Start(Protocol):
     """A public fit that corrections were released to."""
 
-    numbers: Floats
+    @property
+    def numbers(self) -> Floats:
+        """What it answers."""
+        ...
 
     def weigh_with(self, released: Floats, sampler: SensitivitySampler) -> Weighed:
         """Return how much of what was released to add to it."""
@@ -121,10 +124,11 @@ class BesidePublicMixin:
     ) -> None:
         """Set what predicts, from what was released and from public records.
 
-        With a `start`, what was released is a correction to that. `unpack` sets the numbers of a model, and `decode` returns targets as they were
-        before they were numbers. `scored_by` says what a score follows from, besides
-        the kind of model, the query and the records, and is nothing private; None if
-        that may be the level or the noise, so that public scores are found each time.
+        With a `start`, what was released is a correction to that. `unpack` sets the
+        numbers of a model, and `decode` returns targets as they were before they were
+        numbers. `scored_by` says what a score follows from, besides the kind of model,
+        the query and the records, and is nothing private; None if that may be the level
+        or the noise, so that public scores are found each time.
         """
 
         def score(numbers: Floats, X: Any, y: Any) -> float:

@@ -21,13 +21,16 @@ from skparisk.certificate import Certificate
 from skparisk.certificate._audit import check_same_calibration, refuse_second_audit
 from skparisk.exceptions import IncompatibleError
 from skparisk.ledger import suspend_open
+from skparisk.linear_model._correction import cross_fitted
 from skparisk.neighbors import Database, sample_database
 from skparisk.queries import RecordQuery
+from skparisk.queries._correction import CorrectionQuery
 from skparisk.queries._given import as_query, is_asked_again
 from skparisk.reference import (
     LearnedRecords,
     LearnedReference,
     Reference,
+    TableReference,
     as_reference,
 )
 from skparisk.reference._base import Form
@@ -191,6 +194,11 @@ class Audited:
         if classes is not None:
             reference = reference.encoded(partial(classes.encode, name="y_reference"))
             y = classes.encode(y, "y_reference")
+        if isinstance(query, CorrectionQuery):
+            assert isinstance(reference, TableReference)
+            fitted = cross_fitted(reference, query.usual)
+            assert fitted is not None  # it was, for the release
+            reference = fitted.table
         sampler = clone(sampler)
         sampler.set_params(query=query, reference=reference, n_records=n_records)
         return Calibrated(sampler.fit(X, y), classes)

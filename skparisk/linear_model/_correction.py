@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skparisk._public_fit import PublicFit
 from skparisk._training_data import TrainingData
@@ -15,12 +17,42 @@ from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import RidgeQuery, UnitsQuery
 from skparisk.queries._correction import CorrectionQuery, predict_linear
 from skparisk.queries._together import Floats
-from skparisk.queries._units import units_of
+from skparisk.queries._units import (
+    in_units,
+    penalty_of,
+    units_of,
+    with_penalty,
+)
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference import TableReference
+from skparisk.reference._records import take_rows
 from skparisk.sensitivity import SensitivitySampler
 
 _N_FOLDS = 10
+# Powers of 10 for each record, and columns of size 1: of other penalties of a public fit.
+_PLACES = (-1.0, -0.5, 0.0, 0.5, 1.0)
+
+
+class CrossFitted(NamedTuple):
+    """A fit of some rows of a table, and a table to draw pairs from.
+
+    Its targets of these rows are such that their residuals under the fit are those of
+    fits to other rows.
+    """
+
+    table: TableReference
+    numbers: Floats
+    rows: NDArray[np.intp]
+
+    @property
+    def residuals(self) -> Floats:
+        """Residuals of the rows, of shape (n_rows, n_targets)."""
+        X, y = self.table.pool.take(self.rows)
+        targets = np.asarray(y, dtype=np.float64).reshape(len(self.rows), -1)
+        return np.asarray(
+            targets - predict_linear(self.numbers, X, targets.shape[1]),
+            dtype=np.float64,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +66,10 @@ class PublicStart:
     Parameters
     ----------
     table : TableReference
-        The public records, with targets whose residuals under the fit are those of fits
-        to other rows: what pairs are drawn from.
+        What pairs are drawn from.
+
+    usual : RidgeQuery or UnitsQuery
+        What the fit answers.
 
     numbers : ndarray of shape (n_outputs,)
         Coefficients and intercepts of the fit, in the units of the data.
@@ -63,6 +97,7 @@ class PublicStart:
     """
 
     table: TableReference
+    usual: RidgeQuery | UnitsQuery
     numbers: Floats
     public: Floats
     products: Floats
@@ -74,36 +109,24 @@ class PublicStart:
 
     @classmethod
     def of(
-        cls, table: TableReference, usual: RidgeQuery, data: TrainingData, n_records: int
+        cls, table: TableReference, usual: RidgeQuery, n_records: int, *, chosen: bool
     ) -> Self | None:
         """Return the fit on a table; None if there is none that is finite.
 
-        With "split" it is one of the rows that all databases share: those that pairs
-        differ in are then people of whom it has seen nothing, as new ones are.
+        Its penalty is the usual one; if it is to be chosen, another that is better.
         """
-        table = table._part()
-        fit = PublicFit.of(table, usual, data, n_records, None)
-        rows = np.arange(fit.n_public)
-        if table.sampling == "split":
-            rows = table._halves()[1]
-        y = np.array(fit.y, dtype=np.float64)
-        targets = y.reshape(len(y), -1)
-        numbers, n_targets = fit.answer(rows), targets.shape[1]
-        if numbers is None:
+        fitted = cross_fitted(table, usual)
+        if fitted is None:
             return None
-        mixed = np.random.default_rng(len(rows)).permutation(rows)
-        for fold in range(min(_N_FOLDS, len(rows))):
-            held = mixed[fold::_N_FOLDS]
-            other = fit.answer(np.setdiff1d(rows, held))
-            if other is None:
-                return None
-            X = fit.X[held]
-            targets[held] += predict_linear(numbers, X, n_targets)
-            targets[held] -= predict_linear(other, X, n_targets)
-        residuals = (targets - predict_linear(numbers, fit.X, n_targets))[rows]
-        X, n_rows, intercept = fit.X[rows], len(rows), usual.fit_intercept
-        n_features = X.shape[1]
-        units = np.array(units_of(X, fit_intercept=intercept))
+        asked: RidgeQuery | UnitsQuery = usual
+        X, y = (np.asarray(each) for each in fitted.table.pool.take(fitted.rows))
+        intercept = usual.fit_intercept
+        known_units = units_of(X, fit_intercept=intercept)
+        if chosen:
+            asked, fitted = _better(table, usual, known_units, fitted)
+        residuals = fitted.residuals
+        units, n_targets = np.array(known_units), residuals.shape[1]
+        n_rows, n_features = X.shape
         center = X.mean(axis=0) if intercept else np.zeros(n_features)
         with np.errstate(all="ignore"):
             design = (X - center) / units
@@ -122,11 +145,12 @@ class PublicStart:
         each[n_features:, :n_features] = -center / units
         places = np.arange(n_targets * size).reshape(n_targets, size)
         order = [*places[:, :n_features].ravel(), *places[:, n_features:].ravel()]
-        solved = _solved(weights, usual, units, n_targets, n_rows)
-        variances = np.maximum(targets.var(axis=0), 2.0**-1000)
+        solved = _solved(weights, asked, units, n_targets, n_rows)
+        variances = np.maximum(y.reshape(n_rows, -1).var(axis=0), 2.0**-1000)
         return cls(
-            table._cross_fitted(y),
-            numbers,
+            fitted.table,
+            asked,
+            fitted.numbers,
             _covariance(solved, products) / n_rows,
             products,
             weights,
@@ -138,7 +162,7 @@ class PublicStart:
 
     def query(self, query: RidgeQuery | UnitsQuery) -> CorrectionQuery:
         """Return the query of corrections to this fit."""
-        return CorrectionQuery(query, tuple(self.numbers.tolist()))
+        return CorrectionQuery(query, tuple(self.numbers.tolist()), self.usual)
 
     def used_in(self, source: SensitivitySampler, data: TrainingData) -> TrainingData:
         """Let pairs be drawn from the table, wherever the reference was given."""
@@ -205,12 +229,78 @@ class CorrectionChooser(PenaltyChooser):
         self._start = start
 
     def query(self, penalty: float) -> CorrectionQuery:
-        return self._start.query(super().query(penalty))
+        """Return the query of corrections with a penalty."""
+        asked = in_units(with_penalty(self._query, penalty), self._units)
+        return self._start.query(asked)
 
     def _expected(
         self, penalty: float, noise: AdditiveNoise, covariance: Floats
     ) -> float:
         return self._start.score(self.query(penalty), covariance)
+
+
+def cross_fitted(
+    table: TableReference, usual: RidgeQuery | UnitsQuery
+) -> CrossFitted | None:
+    """Return a fit on a table whose residuals are those of fits to other rows.
+
+    Its own residuals are smaller than those of new people, and so would be the noise.
+    With "split" the fit is one of the rows that all databases share: of those that
+    pairs differ in it has seen nothing, as of new people. None if a fit has no answer,
+    or none that is finite.
+    """
+    table = table.numbers._part()
+    pool, rows = table.pool, np.arange(table.n_rows)
+    if table.sampling == "split":
+        rows = table._halves()[1]
+    y = np.array(pool.y, dtype=np.float64)
+    fit, targets = PublicFit(usual, pool.X, y, table.n_rows), y.reshape(len(y), -1)
+    mixed = np.random.default_rng(len(rows)).permutation(rows)
+    folds = [mixed[fold::_N_FOLDS] for fold in range(min(_N_FOLDS, len(rows)))]
+    others = [fit.answer(np.setdiff1d(rows, held)) for held in folds]
+    numbers = fit.answer(rows)
+    if numbers is None:
+        return None
+    for held, other in zip(folds, others, strict=True):
+        if other is None:
+            return None
+        for sign, each in ((1.0, numbers), (-1.0, other)):
+            moved = predict_linear(each, take_rows(pool.X, held), targets.shape[1])
+            targets[held] += sign * moved
+    return CrossFitted(table._cross_fitted(y), numbers, rows)
+
+
+def _better(
+    table: TableReference,
+    usual: RidgeQuery,
+    units: tuple[float, ...],
+    fitted: CrossFitted,
+) -> tuple[RidgeQuery | UnitsQuery, CrossFitted]:
+    """Return the fit whose penalty predicts other rows best.
+
+    But the usual one, unless that is worse by more than a standard error: the more
+    coefficients are shrunk, the worse they may do for other people.
+    """
+    errors = _squares(fitted)
+    best: tuple[RidgeQuery | UnitsQuery, CrossFitted] = usual, fitted
+    least = errors.mean()
+    for place in _PLACES:
+        penalty = float(f"{10**place * len(fitted.rows):.3g}")
+        query = in_units(with_penalty(usual, penalty), units)
+        other = cross_fitted(table, query)
+        if other is None:
+            continue
+        found = _squares(other)
+        gains = errors - found
+        beyond_chance = gains.mean() > gains.std(ddof=1) / math.sqrt(len(gains))
+        if found.mean() < least and beyond_chance:
+            best, least = (query, other), found.mean()
+    return best
+
+
+def _squares(fitted: CrossFitted) -> Floats:
+    """Return mean squares of what is left of the targets of each row."""
+    return np.asarray(np.mean(np.square(fitted.residuals), axis=1))
 
 
 def _solved(
@@ -221,13 +311,13 @@ def _solved(
     n_records: int,
 ) -> Floats:
     """Return what solves the normal equations of a record, for each target."""
-    ridge, own = query, np.ones(len(units))
-    if isinstance(query, UnitsQuery):
-        ridge, own = query.query, np.array(query.units)
-    assert isinstance(ridge, RidgeQuery)
+    own = (
+        np.array(query.units) if isinstance(query, UnitsQuery) else np.ones(len(units))
+    )
+    alphas = np.asarray(penalty_of(query), dtype=np.float64)
     penalties = np.zeros((n_targets, len(weights)))
-    alphas = np.broadcast_to(np.asarray(ridge.alpha, dtype=np.float64), n_targets)
-    penalties[:, : len(units)] = np.outer(alphas, (own / units) ** 2) / n_records
+    strengths = np.broadcast_to(alphas, n_targets) / n_records
+    penalties[:, : len(units)] = np.outer(strengths, (own / units) ** 2)
     systems = weights + penalties[:, :, None] * np.eye(len(weights))
     return np.asarray(np.linalg.pinv(systems, hermitian=True))
 

@@ -92,6 +92,7 @@ class AskedPenalty:
         A penalty that is chosen is for columns in units of their size in the reference.
         With a `start` it is one of corrections to that.
         """
+        assert start is None or isinstance(query, RidgeQuery)
         if not self.chosen or (data.reference_is_private and self.optional):
             self._check_width(data.features.shape[1])
             asked = in_units(query, self.units)
@@ -109,7 +110,6 @@ class AskedPenalty:
         if start is None:
             chooser = PenaltyChooser(source, as_reference(given), data.n_records, query)
         else:
-            assert isinstance(query, RidgeQuery)
             chooser = CorrectionChooser(source, start, data.n_records, query)
         choice = chooser.choose()
         if choice is None:

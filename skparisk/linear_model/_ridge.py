@@ -27,8 +27,8 @@ from skparisk.linear_model._bounds import (
     check_y_bounds,
     split_intercepts,
 )
-from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.linear_model._correction import PublicStart
+from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.linear_model._penalty_choice import PenaltyChoice
 from skparisk.linear_model._ridge_moments import BoundedRidge
 from skparisk.moments import PrivateMoments
@@ -227,13 +227,14 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
         data = self._recognize(source, X, features, targets, table)
         alone, start = asked.usual(query), None
         if self.combine is not None:
-            start = self._find_start(source, alone or query, data)
+            start = self._find_start(source, query, alone, data)
         asks, self.penalty_choice_ = asked.settle(query, source, data, start)
         self.alpha_ = penalty_of(asks if start is None else asks.query)
         if start is None:
             public = self._find_public_fit(source, asks, data, alone)
         else:
-            public = self._find_public_fit(source, alone or query, data)
+            public = self._find_public_fit(source, start.usual, data)
+            assert isinstance(source, SensitivitySampler)
             data = start.used_in(source, data)
         if isinstance(source, str):
             released = self._release_bounded(asks, features, targets)
@@ -251,7 +252,11 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
         return self
 
     def _find_start(
-        self, source: SensitivitySource, query: RidgeQuery, data: TrainingData
+        self,
+        source: SensitivitySource,
+        query: RidgeQuery,
+        usual: RidgeQuery | None,
+        data: TrainingData,
     ) -> PublicStart:
         """Return the fit of public records that private ones are to correct."""
         table = public_table(source, data.table)
@@ -267,7 +272,9 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
             )
         known = source.n_records
         n_records = data.n_records if known is None else int(known)
-        start = PublicStart.of(table, query, data, n_records)
+        start = PublicStart.of(
+            table, usual or query, n_records, chosen=usual is not None
+        )
         if start is None:
             self._refuse_combine(f"{query} has no answer on all of them together")
         assert start is not None

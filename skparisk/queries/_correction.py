@@ -33,10 +33,14 @@ class CorrectionQuery(Query):
 
     start : tuple of float
         Coefficients and then intercepts of the public fit, as `query` has them.
+
+    usual : RidgeQuery or UnitsQuery
+        What the public records answered it to.
     """
 
     query: RidgeQuery | UnitsQuery
     start: tuple[float, ...]
+    usual: RidgeQuery | UnitsQuery
 
     @property
     def is_repeatable(self) -> bool:
