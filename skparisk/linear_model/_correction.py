@@ -29,7 +29,7 @@ from skparisk.reference._records import take_rows
 from skparisk.sensitivity import SensitivitySampler
 
 _N_FOLDS = 10
-# Powers of 10 for each record, and columns of size 1: of other penalties of a public fit.
+# Other penalties of a public fit: powers of 10 for each record, and columns of size 1.
 _PLACES = (-1.0, -0.5, 0.0, 0.5, 1.0)
 
 
@@ -206,7 +206,8 @@ class PublicStart:
     @property
     def _shape(self) -> Floats:
         """What people may differ in: alike in all that predictions show."""
-        return np.kron(np.eye(len(self.shares)), shape_of(self.weights))
+        shape = np.kron(np.eye(len(self.shares)), shape_of(self.weights))
+        return np.asarray(shape, dtype=np.float64)
 
     def _of_release(self, query: CorrectionQuery) -> tuple[Floats, Floats]:
         """Return what a release shows of a shift, and its covariance over people."""
@@ -228,15 +229,14 @@ class CorrectionChooser(PenaltyChooser):
         super().__init__(source, start.table, n_private, query)
         self._start = start
 
-    def query(self, penalty: float) -> CorrectionQuery:
-        """Return the query of corrections with a penalty."""
+    def _released(self, penalty: float) -> CorrectionQuery:
         asked = in_units(with_penalty(self._query, penalty), self._units)
         return self._start.query(asked)
 
     def _expected(
         self, penalty: float, noise: AdditiveNoise, covariance: Floats
     ) -> float:
-        return self._start.score(self.query(penalty), covariance)
+        return self._start.score(self._released(penalty), covariance)
 
 
 def cross_fitted(
@@ -311,9 +311,9 @@ def _solved(
     n_records: int,
 ) -> Floats:
     """Return what solves the normal equations of a record, for each target."""
-    own = (
-        np.array(query.units) if isinstance(query, UnitsQuery) else np.ones(len(units))
-    )
+    own = np.ones(len(units))
+    if isinstance(query, UnitsQuery):
+        own = np.array(query.units)
     alphas = np.asarray(penalty_of(query), dtype=np.float64)
     penalties = np.zeros((n_targets, len(weights)))
     strengths = np.broadcast_to(alphas, n_targets) / n_records

@@ -92,11 +92,9 @@ class AskedPenalty:
         A penalty that is chosen is for columns in units of their size in the reference.
         With a `start` it is one of corrections to that.
         """
-        assert start is None or isinstance(query, RidgeQuery)
         if not self.chosen or (data.reference_is_private and self.optional):
             self._check_width(data.features.shape[1])
-            asked = in_units(query, self.units)
-            return asked if start is None else start.query(asked), None
+            return in_units(query, self.units), None
         if data.reference_is_private:
             raise ValueError(
                 f"{self.name} must be a number or None, got 'auto', which is chosen on "
@@ -110,11 +108,10 @@ class AskedPenalty:
         if start is None:
             chooser = PenaltyChooser(source, as_reference(given), data.n_records, query)
         else:
+            assert isinstance(query, RidgeQuery)
             chooser = CorrectionChooser(source, start, data.n_records, query)
         choice = chooser.choose()
-        if choice is None:
-            return query if start is None else start.query(query), None
-        return chooser.query(choice.chosen), choice
+        return query if choice is None else chooser.query(choice.chosen), choice
 
     def usual(self, query: Any) -> Any:
         """Return the query with the usual penalty; None where one was given."""

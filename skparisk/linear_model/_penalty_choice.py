@@ -22,6 +22,7 @@ from skparisk.queries import Query, RidgeQuery
 from skparisk.queries._together import Floats
 from skparisk.queries._units import (
     LinearQuery,
+    UnitsQuery,
     in_units,
     units_of,
     with_penalty,
@@ -132,7 +133,7 @@ class PenaltyChooser:
         self._rng = np.random.default_rng(seeds[2])
         self._database_seed = seeds[3]
 
-    def query(self, penalty: float) -> Query:
+    def query(self, penalty: float) -> LinearQuery | UnitsQuery:
         """Return the query with a penalty, for columns in units of their size."""
         return in_units(with_penalty(self._query, penalty), self._units)
 
@@ -210,13 +211,17 @@ class PenaltyChooser:
 
     def _score(self, penalty: float) -> tuple[float, float]:
         """Return the expected score of a release, and the size of its noise."""
-        found = self._noise(self.query(penalty))
+        found = self._noise(self._released(penalty))
         if found is None:
             return -math.inf, math.inf
         covariance = found.covariance() * self._excess**2
         size = math.sqrt(np.trace(covariance) / len(covariance))
         score = self._expected(penalty, found, covariance)
         return (score if math.isfinite(score) else -math.inf), size
+
+    def _released(self, penalty: float) -> Query:
+        """Return what is released with a penalty."""
+        return self.query(penalty)
 
     def _expected(
         self, penalty: float, noise: AdditiveNoise, covariance: Floats

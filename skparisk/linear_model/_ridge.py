@@ -34,6 +34,7 @@ from skparisk.linear_model._ridge_moments import BoundedRidge
 from skparisk.moments import PrivateMoments
 from skparisk.moments._units import Units
 from skparisk.queries import RidgeQuery
+from skparisk.queries._correction import CorrectionQuery
 from skparisk.queries._together import Floats
 from skparisk.queries._units import penalty_of
 from skparisk.reference import TableReference
@@ -228,16 +229,18 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
         alone, start = asked.usual(query), None
         if self.combine is not None:
             start = self._find_start(source, query, alone, data)
-        asks, self.penalty_choice_ = asked.settle(query, source, data, start)
-        self.alpha_ = penalty_of(asks if start is None else asks.query)
+        query, self.penalty_choice_ = asked.settle(query, source, data, start)
+        self.alpha_ = penalty_of(query)
+        asks: RidgeQuery | CorrectionQuery = query
         if start is None:
-            public = self._find_public_fit(source, asks, data, alone)
+            public = self._find_public_fit(source, query, data, alone)
         else:
             public = self._find_public_fit(source, start.usual, data)
+            asks = start.query(query)
             assert isinstance(source, SensitivitySampler)
             data = start.used_in(source, data)
         if isinstance(source, str):
-            released = self._release_bounded(asks, features, targets)
+            released = self._release_bounded(query, features, targets)
         else:
             released = self._release(source, asks, data)
         shape = targets.shape[1:]
