@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from skparisk._weighing import weigh
+from skparisk._weighing import shape_of, units_of, weigh
 
 K = 6
 ROOT = np.random.default_rng(0).normal(size=(K, K)) * [1.0, 1.0, 1.0, 10.0, 0.1, 1.0]
@@ -27,10 +27,18 @@ def mean_square(off):
     return np.einsum("ni,ij,nj->n", off, WEIGHTS, off).mean()
 
 
+def given(noise, private, ratio, weights):
+    """Return the covariances of a public fit to a table of other size."""
+    public = ratio * private
+    shape = private
+    if weights is not None:
+        shape = shape_of(weights, units_of(noise + private + public))
+    return {"noise": noise, "private": private, "public": public, "shape": shape}
+
+
 def weighed(distances, *, ratio, noise=NOISE, weights=WEIGHTS, surplus=None):
-    given = {"noise": noise, "private": SPREAD, "ratio": ratio, "weights": weights}
-    given["surplus"] = np.zeros(K) if surplus is None else surplus
-    return [weigh(distance, **given) for distance in distances]
+    known = given(noise, SPREAD, ratio, weights)
+    return [weigh(distance, surplus=surplus, **known) for distance in distances]
 
 
 @pytest.mark.parametrize("ratio", [0.2, 1.0, 5.0])
@@ -72,10 +80,7 @@ def test_the_weight_is_averaged_over_how_far_people_differ():
     found = weigh(
         np.array([distance]),
         surplus=np.array([surplus]),
-        noise=square[0],
-        private=square[1],
-        ratio=ratio,
-        weights=square[2],
+        **given(square[0], square[1], ratio, square[2]),
     )
     assert found.weight == pytest.approx(known, rel=1e-3)
     expected = known * distance - (1 - alike) * surplus
@@ -142,14 +147,7 @@ def test_a_shift_is_alike_in_what_it_costs():
     noise = spread = np.eye(2)
     distance = np.full(2, 3.0)
     alike, unlike = (
-        weigh(
-            distance,
-            surplus=np.zeros(2),
-            noise=noise,
-            private=spread,
-            ratio=1.0,
-            weights=weights,
-        )
+        weigh(distance, **given(noise, spread, 1.0, weights))
         for weights in (np.eye(2), np.diag([1.0, 0.01]))
     )
     assert alike.correction[0] == pytest.approx(alike.correction[1])
@@ -167,10 +165,12 @@ def test_the_estimate_does_not_depend_on_units(weights):
     scaled = weigh(
         distance * units,
         surplus=surplus * units,
-        noise=NOISE * scales,
-        private=SPREAD * scales,
-        ratio=0.2,
-        weights=None if weights is None else weights / scales,
+        **given(
+            NOISE * scales,
+            SPREAD * scales,
+            0.2,
+            None if weights is None else weights / scales,
+        ),
     )
     np.testing.assert_allclose(scaled.correction, plain.correction * units, rtol=1e-6)
     np.testing.assert_allclose(scaled.shift, plain.shift * units, rtol=1e-6)
@@ -192,11 +192,7 @@ def test_outputs_that_do_not_vary(weights):
     """The release stands where it differs from the public value, and has no noise."""
     found = weigh(
         np.array([0.2, 0.0, 1.0]),
-        surplus=np.zeros(3),
-        noise=np.zeros((3, 3)),
-        private=np.diag([1.0, 0.0, 0.0]),
-        ratio=1.0,
-        weights=weights,
+        **given(np.zeros((3, 3)), np.diag([1.0, 0.0, 0.0]), 1.0, weights),
     )
     assert 0.0 < found.correction[0] <= 0.2
     np.testing.assert_allclose(found.correction[1:], [0.0, 1.0], atol=1e-3)
@@ -206,11 +202,7 @@ def test_nothing_at_all_is_no_correction():
     nothing = np.zeros((2, 2))
     found = weigh(
         np.zeros(2),
-        surplus=np.zeros(2),
-        noise=nothing,
-        private=nothing,
-        ratio=1.0,
-        weights=nothing,
+        **given(nothing, nothing, 1.0, nothing),
     )
     np.testing.assert_array_equal(found.correction, 0.0)
     np.testing.assert_array_equal(found.shift, 0.0)

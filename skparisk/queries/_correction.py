@@ -91,4 +91,5 @@ def predict_linear(numbers: Floats, X: Any, n_targets: int) -> NDArray[np.float6
     predicted = np.zeros((n_rows, n_targets))
     for column, weights in zip(X.T, coef.T, strict=True):
         predicted += column[:, None] * weights
-    return predicted + numbers[n_features * n_targets :]
+    intercepts = numbers[n_features * n_targets :]
+    return predicted + intercepts if len(intercepts) else predicted

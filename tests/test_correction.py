@@ -1,0 +1,408 @@
+"""Ridge regressions that are penalized toward a fit of public records."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import LinearRegression, Ridge
+
+from skparisk import PrivateRidge, SensitivitySampler, audit_reference
+from skparisk._public_fit import PublicFit
+from skparisk.audit._at_size import Audited
+from skparisk.exceptions import IncompatibleError
+from skparisk.linear_model._correction import PublicStart, cross_fitted
+from skparisk.queries import FunctionQuery, RidgeQuery, UnitsQuery
+from skparisk.queries._correction import CorrectionQuery, predict_linear
+from skparisk.reference import TableReference
+from skparisk.sensitivity import sample_differences
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 3)) * [1.0, 8.0, 0.1] + [0.0, 100.0, 5.0]
+Y = X @ [1.0, -0.2, 6.0] + RNG.normal(size=300)
+TARGETS = np.column_stack([Y, 50.0 * X[:, 0] + 9.0 * RNG.normal(size=300)])
+PUBLIC, OURS = slice(0, 100), slice(100, 300)
+UNITS = (1.0, 8.0, 0.125)
+QUERIES = {
+    "ridge": (RidgeQuery(50.0), Y),
+    "without intercept": (RidgeQuery(50.0, fit_intercept=False), Y),
+    "units": (UnitsQuery(RidgeQuery(50.0), UNITS), Y),
+    "penalties": (RidgeQuery((50.0, 5.0)), TARGETS),
+}
+pytestmark = pytest.mark.filterwarnings("ignore::skparisk.ReferenceWarning")
+
+
+def start_of(query, y=Y, **options):
+    """Return a fit on the public rows, and the query of corrections to it."""
+    ridge = getattr(query, "query", query)
+    usual = RidgeQuery(1.0, fit_intercept=ridge.fit_intercept)
+    table = TableReference(X[PUBLIC], y[PUBLIC], **options)
+    start = PublicStart.of(table, usual, 200, chosen=False)
+    return start, start.query(query)
+
+
+def model_of(**parameters):
+    given = {"gamma": 0.2, "random_state": 0, "combine": "reference"} | parameters
+    given.setdefault("sensitivity", SensitivitySampler(n_pairs=60))
+    return PrivateRidge(**given)
+
+
+GIVEN = {"X_reference": X[PUBLIC], "y_reference": Y[PUBLIC]}
+
+
+def test_coefficients_are_penalized_toward_those_of_the_public_fit():
+    """As least squares with a row more for each coefficient."""
+    _, query = start_of(RidgeQuery(50.0))
+    served = query.start + query(X[OURS], Y[OURS])
+    design = np.column_stack([X[OURS], np.ones(200)])
+    rows = math.sqrt(50.0) * np.eye(3, 4)
+    right = np.append(Y[OURS], rows[:, :3] @ query.start[:3])
+    least = np.linalg.lstsq(np.vstack([design, rows]), right)[0]
+    np.testing.assert_allclose(served, least, rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_pairs_are_answered_as_one_by_one(name):
+    query, y = QUERIES[name]
+    start, asked = start_of(query, y)
+    found = sample_differences(
+        asked, start.table, n_pairs=30, n_records=40, n_features=3, random_state=0
+    )
+    plain = sample_differences(
+        FunctionQuery(lambda X, y: asked(X, y)),
+        start.table,
+        n_pairs=30,
+        n_records=40,
+        n_features=3,
+        random_state=0,
+    )
+    assert np.abs(plain).max() > 0
+    np.testing.assert_allclose(found, plain, rtol=1e-6, atol=1e-8)
+
+
+def test_a_record_is_mapped_by_itself():
+    """To the last bit: else all others would tell of one that is replaced."""
+    _, query = start_of(RidgeQuery(50.0))
+    whole = query.residuals(X, Y)
+    for rows in (slice(5, 6), slice(3, 50), [7, 2, 290]):
+        np.testing.assert_array_equal(query.residuals(X[rows], Y[rows]), whole[rows])
+    np.testing.assert_allclose(
+        predict_linear(np.array(query.start), X, 1)[:, 0],
+        X @ query.start[:3] + query.start[3],
+    )
+
+
+def test_what_a_query_says():
+    _, query = start_of(RidgeQuery(50.0))
+    assert query.is_repeatable
+    assert query.needs_y
+    assert str(query) == (
+        "RidgeQuery(alpha=50.0, fit_intercept=True) of residuals under a public fit"
+    )
+    assert query.resized(2.0).query == RidgeQuery((100.0,))
+    assert query.resized(2.0).start == query.start
+    np.testing.assert_array_equal(
+        query.output_weights(X, 4), query.query.output_weights(X, 4)
+    )
+    with pytest.raises(ValueError, match="takes targets"):
+        sample_differences(
+            query, TableReference(X), n_pairs=5, n_records=40, n_features=3
+        )
+
+
+@pytest.mark.parametrize("n_rows", [6, 100])
+def test_residuals_are_of_fits_to_other_rows(n_rows):
+    """Each row is left out with a tenth of them, or alone where there are few."""
+    rows = slice(0, n_rows)
+    fitted = cross_fitted(TableReference(X[rows], Y[rows]), RidgeQuery(1.0))
+    known = np.empty(n_rows)
+    mixed = np.random.default_rng(n_rows).permutation(n_rows)
+    for fold in range(min(10, n_rows)):
+        held = mixed[fold::10]
+        others = np.setdiff1d(np.arange(n_rows), held)
+        fit = Ridge(1.0).fit(X[others], Y[others])
+        known[held] = Y[held] - fit.predict(X[held])
+    np.testing.assert_allclose(fitted.residuals[:, 0], known, rtol=1e-6, atol=1e-9)
+    own = Y[rows] - Ridge(1.0).fit(X[rows], Y[rows]).predict(X[rows])
+    assert np.mean(known**2) > 1.05 * np.mean(own**2)
+
+
+def test_of_a_split_table_only_the_shared_half_is_fitted():
+    """Of rows that pairs differ in nothing is known before, as of new people."""
+    table = TableReference(X[PUBLIC], Y[PUBLIC], sampling="split")
+    own, shared = table._halves()
+    fitted = cross_fitted(table, RidgeQuery(1.0))
+    np.testing.assert_array_equal(fitted.rows, shared)
+    np.testing.assert_array_equal(fitted.table.targets[own], Y[PUBLIC][own])
+    changed = Y[PUBLIC].copy()
+    changed[own] += 7.0
+    again = cross_fitted(
+        TableReference(X[PUBLIC], changed, sampling="split"), RidgeQuery(1.0)
+    )
+    np.testing.assert_array_equal(again.numbers, fitted.numbers)
+    np.testing.assert_array_equal(
+        again.table.targets[shared], fitted.table.targets[shared]
+    )
+    np.testing.assert_array_equal(
+        fitted.numbers, RidgeQuery(1.0)(X[PUBLIC][shared], Y[PUBLIC][shared])
+    )
+
+
+N_FEATURES = 15
+MIX = np.random.default_rng(1).normal(size=N_FEATURES)
+
+
+def people(rng, n):
+    features = rng.normal(size=(n, N_FEATURES))
+    return features, features @ MIX + rng.normal(size=n)
+
+
+def share_beyond(n_rows, n_records, *, sampling="leave-out", in_sample=False):
+    """Return the mean share of real pairs beyond a sensitivity for a risk of 0.2."""
+    shares = []
+    for repeat in range(40):
+        rng = np.random.default_rng([repeat, n_rows])
+        table = TableReference(*people(rng, n_rows), sampling)
+        fitted = cross_fitted(table, RidgeQuery(1.0))
+        query = CorrectionQuery(
+            RidgeQuery(100.0 * n_records), tuple(fitted.numbers), RidgeQuery(1.0)
+        )
+        sampler = SensitivitySampler(
+            query,
+            gamma=0.2,
+            n_records=n_records,
+            n_pairs=n_rows // 4 if sampling == "split" else 200,
+            noise_shape="isotropic",
+            reference=table if in_sample else fitted.table,
+            random_state=repeat,
+        )
+        sampler.fit(table.pool.X, table.pool.y)
+        real = sample_differences(
+            query,
+            TableReference(*people(rng, 2000), "subsample"),
+            n_pairs=200,
+            n_records=n_records,
+            n_features=N_FEATURES,
+            random_state=repeat,
+        )
+        shares.append(np.mean(np.abs(real).sum(axis=1) > sampler.sensitivity_))
+    error = np.std(shares, ddof=1) / math.sqrt(len(shares))
+    return np.mean(shares), error
+
+
+@pytest.mark.parametrize("n_rows", [30, 60])
+def test_noise_is_enough_for_new_people(n_rows):
+    """And that of residuals of the public fit itself is not."""
+    share, error = share_beyond(n_rows, 50)
+    assert share < 0.2 + 3 * error
+    share, error = share_beyond(n_rows, 50, in_sample=True)
+    assert share > 0.2 + 5 * error
+
+
+def test_noise_of_a_split_table_is_exact():
+    share, error = share_beyond(120, 50, sampling="split")
+    assert share < 0.2 + 3 * error
+    # No more than it must be: the risk of 30 pairs is 6/31.
+    assert share > 0.15 - 3 * error
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_errors_are_those_of_fits_to_other_people(name):
+    """What a penalty leaves of a shift, and both covariances, against simulations."""
+    query, y = QUERIES[name]
+    many = 4000
+    rng = np.random.default_rng(2)
+    start, asked = start_of(query, y)
+    rows = rng.integers(100, size=(many, 200))
+    base = cross_fitted(TableReference(X[PUBLIC], y[PUBLIC]), start.usual)
+    pool_X, pool_y = X[PUBLIC], base.table.targets
+    response, private = start._of_release(asked)
+    seen = start.to_outputs @ private @ start.to_outputs.T
+    found = [asked(pool_X[each], pool_y[each]) for each in rows[:600]]
+    simulated = np.cov(np.transpose(found))
+    # In the noise's own coordinates, as units differ.
+    root = np.linalg.inv(np.linalg.cholesky(seen))
+    ratios = np.linalg.eigvalsh(root @ simulated @ root.T)
+    assert 0.5 < ratios.min() < ratios.max() < 2.0
+    sized = asked.resized(100 / 200)  # as strong for each record
+    n_targets = 1 if y.ndim == 1 else y.shape[1]
+    for own in np.eye(len(response)):
+        shift = start.to_outputs @ own
+        moved = predict_linear(shift, pool_X, n_targets).reshape(pool_y.shape)
+        found = sized(pool_X, pool_y + moved) - sized(pool_X, pool_y)
+        expected = start.to_outputs @ response @ own
+        off, size = (
+            np.square(predict_linear(each, pool_X, n_targets)).sum()
+            for each in (found - expected, shift)
+        )
+        assert off < 0.2**2 * size
+
+
+def test_the_error_of_the_public_fit_is_that_of_least_squares():
+    query = RidgeQuery(1e-9)
+    table = TableReference(X[PUBLIC], Y[PUBLIC])
+    start = PublicStart.of(table, query, 200, chosen=False)
+    residual = Y[PUBLIC] - LinearRegression().fit(X[PUBLIC], Y[PUBLIC]).predict(
+        X[PUBLIC]
+    )
+    design = np.column_stack([X[PUBLIC], np.ones(100)])
+    known = np.linalg.inv(design.T @ design) * residual.var()
+    found = start.to_outputs @ start.public @ start.to_outputs.T
+    root = np.linalg.inv(np.linalg.cholesky(known))
+    ratios = np.linalg.eigvalsh(root @ found @ root.T)
+    assert 0.4 < ratios.min() < ratios.max() < 2.5
+    assert np.trace(root @ found @ root.T) == pytest.approx(4, rel=0.3)
+
+
+def test_a_public_fit_has_the_usual_penalty_unless_another_is_better():
+    """By more than a standard error."""
+    start = PublicStart.of(
+        TableReference(X[PUBLIC], Y[PUBLIC]), RidgeQuery(1.0), 200, chosen=True
+    )
+    assert start.usual == RidgeQuery(1.0)
+    few = people(np.random.default_rng(3), 16)[0]
+    noise = np.random.default_rng(4).normal(size=16)  # features tell nothing
+    table = TableReference(few, noise)
+    start = PublicStart.of(table, RidgeQuery(1.0), 200, chosen=True)
+    assert np.max(getattr(start.usual, "query", start.usual).alpha) > 1.0
+    again = cross_fitted(table, start.usual)
+    np.testing.assert_array_equal(start.numbers, again.numbers)
+    np.testing.assert_array_equal(start.table.targets, again.table.targets)
+    asked = start.query(RidgeQuery(1.0))
+    assert asked.usual == start.usual
+
+
+def test_fits_that_fail_are_no_start(monkeypatch):
+    """One on all rows, one on some of them, and another penalty."""
+    table = TableReference(X[PUBLIC], Y[PUBLIC])
+    answer = PublicFit.answer
+    fails = {"whole": lambda fit, rows: len(rows) == 100}
+    fails["fold"] = lambda fit, rows: len(rows) < 100
+    for failing in fails.values():
+
+        def refuse(fit, rows, failing=failing):
+            return None if failing(fit, rows) else answer(fit, rows)
+
+        monkeypatch.setattr(PublicFit, "answer", refuse)
+        assert PublicStart.of(table, RidgeQuery(1.0), 9, chosen=True) is None
+    monkeypatch.setattr(
+        PublicFit,
+        "answer",
+        lambda fit, rows: answer(fit, rows) if fit.query == RidgeQuery(1.0) else None,
+    )
+    start = PublicStart.of(table, RidgeQuery(1.0), 9, chosen=True)
+    assert start.usual == RidgeQuery(1.0)
+
+
+def test_squares_that_overflow_are_no_start():
+    table = TableReference(1e200 * X[PUBLIC], Y[PUBLIC])
+    assert PublicStart.of(table, RidgeQuery(1.0), 9, chosen=False) is None
+    table = TableReference(X[PUBLIC], 1e200 * Y[PUBLIC])
+    assert PublicStart.of(table, RidgeQuery(1.0), 9, chosen=False) is None
+    with pytest.raises(ValueError, match="no answer on all of them together"):
+        model_of(alpha=1.0).fit(
+            X[OURS], Y[OURS], X_reference=1e200 * X[PUBLIC], y_reference=Y[PUBLIC]
+        )
+
+
+@pytest.mark.parametrize("sampling", ["subsample", "bootstrap", "split"])
+def test_tables_may_be_sampled_in_any_way_but_one(sampling):
+    table = TableReference(X[:200], Y[:200], sampling)
+    given = {"n_pairs": 40, "n_records": 40}
+    model = model_of(alpha=5.0, sensitivity=SensitivitySampler(**given))
+    model.fit(X[200:240], Y[200:240], X_reference=table)
+    assert model.sampler_.query_.query == RidgeQuery(5.0)
+    words = model.certificate_.require_evidence().reference
+    assert words.endswith("residuals of the table are under fits to its other rows")
+    assert model.score(X[240:], Y[240:]) > 0.5
+    table = TableReference(X[:200], Y[:200], "disjoint")
+    with pytest.raises(ValueError, match="combine must be None with sampling='disj"):
+        model.fit(X[200:240], Y[200:240], X_reference=table)
+
+
+def test_the_table_of_a_sampler_stays_as_it_is():
+    """That of the fitted one is the one that pairs were drawn from."""
+    table = TableReference(X[PUBLIC], Y[PUBLIC])
+    own = SensitivitySampler(n_pairs=60, reference=table, n_records=200)
+    model = model_of(alpha=5.0, sensitivity=own).fit(X[OURS], Y[OURS])
+    assert own.reference is table
+    more = model.sampler_.extend(80)
+    assert len(more.differences_) == 80
+    given = model_of(alpha=5.0, sensitivity=SensitivitySampler(n_pairs=60))
+    given.fit(X[OURS], Y[OURS], **GIVEN)
+    np.testing.assert_array_equal(
+        given.sampler_.differences_, model.sampler_.differences_
+    )
+    assert given.sampler_.reference is None
+    # More pairs are of the same table, which others can make again.
+    fitted = cross_fitted(table, model.sampler_.query_.usual)
+    again = given.sampler_.extend(80, *fitted.table.pool.take(np.arange(100)))
+    np.testing.assert_array_equal(again.differences_, more.differences_)
+
+
+def test_a_fit_is_kept_and_made_again():
+    model = model_of(epsilon=math.inf).fit(X[OURS], Y[OURS], **GIVEN)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    twin = clone(model).fit(X[OURS], Y[OURS], **GIVEN)
+    np.testing.assert_array_equal(twin.coef_, model.coef_)
+    assert twin.sampler_.query_ == model.sampler_.query_
+    # A sampler for corrections is none for a ridge regression alone.
+    with pytest.raises(IncompatibleError, match="of residuals under a public fit"):
+        PrivateRidge(sensitivity=model.sampler_).fit(X[OURS], Y[OURS])
+
+
+def test_an_audit_is_of_corrections():
+    """At another size too, where pairs are drawn again."""
+    model = model_of(alpha=5.0, gamma=0.2).fit(X[OURS], Y[OURS], **GIVEN)
+    found = Audited.of(model, *GIVEN.values()).calibrate(
+        20, X[OURS], None, np.random.SeedSequence(0)
+    )
+    query = found.sampler.query_
+    assert query.query == RidgeQuery((0.5,))
+    assert query.start == model.sampler_.query_.start
+    words = found.sampler.certificate_.require_evidence().reference
+    assert "under fits to its other rows" in words
+    rng = np.random.default_rng(5)
+    new = rng.normal(size=(1100, 3)) * [1.0, 8.0, 0.1] + [0.0, 100.0, 5.0]
+    targets = new @ [1.0, -0.2, 6.0] + rng.normal(size=1100)
+    asked = {"epsilon": 4.0, "n_blocks": 50, "random_state": 0}
+    report = audit_reference(model, new, targets, **asked, **GIVEN)
+    assert report.n_records == 21
+    assert report.upper < 0.5
+
+
+DIABETES = load_diabetes(return_X_y=True)
+
+
+def scores(public, ours, *, moved=0.0, epsilon=0.3):
+    """Return R2 of public records alone, of the release alone, and of both."""
+    features, targets = DIABETES[0] * 20, (DIABETES[1] - 150) / 77
+    given = {"X_reference": features[public], "y_reference": targets[public]}
+    models = [
+        model_of(epsilon=epsilon, combine=combine, sensitivity=None).fit(
+            features[ours], targets[ours] + moved, **given
+        )
+        for combine in (None, "reference")
+    ]
+    alone = Ridge(1.0).fit(features[public], targets[public])
+    test = np.setdiff1d(np.arange(442), np.concatenate([public, ours]))
+    return [m.score(features[test], targets[test] + moved) for m in (alone, *models)]
+
+
+@pytest.mark.slow
+def test_other_features_are_told_from_other_targets():
+    """Public records of low body mass are right; people with other targets are not."""
+    order = np.argsort(DIABETES[0][:, 2], kind="stable")
+    shifted, moved = [], []
+    for repeat in range(6):
+        rng = np.random.default_rng(repeat)
+        shifted.append(scores(order[:147], rng.permutation(order[147:])[:147]))
+        rows = rng.permutation(442)
+        moved.append(scores(rows[:147], rows[147:294], moved=2.0))
+    alone, _, both = np.median(shifted, axis=0)
+    assert both > alone - 0.02
+    alone, release, both = np.median(moved, axis=0)
+    assert both > 0.3 > max(alone, release)
