@@ -86,8 +86,8 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
         and the bounds count.
 
     combine : "reference" or None, default=None
-        "reference": what was released is weighed with a fit on the public records, at
-        no cost: :ref:`private-parameters`.
+        "reference": what is released is a correction to a ridge regression of the
+        public records, and is weighed with that: :ref:`private-parameters`.
 
     n_jobs, random_state, noise_random_state, verbose
         Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
@@ -110,7 +110,8 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
         What was compared to choose it, if it was chosen.
 
     released_, private_weight_, reference_shift_, reference_comparison_ : objects
-        What was released, and public records beside it: :ref:`private-attributes`.
+        What was released, and public records beside it: :ref:`private-attributes`. With
+        `combine`, `released_` is to be added to what public records come to.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
@@ -131,6 +132,9 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
     >>> model = model.fit(X[:9000], y[:9000], **public)
     >>> model.coef_.shape, model.risk_ <= 0.05
     ((8,), True)
+    >>> both = model.set_params(combine="reference").fit(X[:9000], y[:9000], **public)
+    >>> 0 < both.private_weight_ <= 1
+    True
     """
 
     def __init__(

@@ -36,6 +36,16 @@ class CorrectionQuery(Query):
 
     usual : RidgeQuery or UnitsQuery
         What the public records answered it to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skparisk.queries import RidgeQuery
+    >>> from skparisk.queries._correction import CorrectionQuery
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 3.0, 5.0])
+    >>> query = CorrectionQuery(RidgeQuery(alpha=1e6), (2.0, 0.0), RidgeQuery())
+    >>> query(X, y).round(3)  # the slope is right, and the level is not
+    array([0., 1.])
     """
 
     query: RidgeQuery | UnitsQuery

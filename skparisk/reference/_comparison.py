@@ -13,8 +13,8 @@ class ReferenceComparison:
     ----------
     private : float
         Score, on all public records, of what was released: before it is weighed with
-        anything public. As `score` of the estimator: the coefficient of determination
-        or the accuracy, say.
+        anything public, but a correction to a public fit is added to that. As `score`
+        of the estimator: the coefficient of determination or the accuracy, say.
 
     public_only : float
         Score of the fit on public records alone, without noise, cross-validated: each
