@@ -228,8 +228,9 @@ def half_table(X, y):
 def test_a_query_without_an_answer_on_all_public_records(monkeypatch):
     monkeypatch.setattr(PublicFit, "answer", lambda self, rows: None)
     assert fitted(PrivateRidge()).reference_comparison_ is None
-    with pytest.raises(ValueError, match="no answer on all of them together"):
-        fitted(PrivateRidge(), combine="reference")
+    for shell, y in ((PrivateRidge(), Y), (PrivateLogisticRegression(1.0), LABELS)):
+        with pytest.raises(ValueError, match="no answer on all of them together"):
+            fitted(shell, y, combine="reference")
 
 
 def test_a_public_fit_that_fails_is_no_answer():
