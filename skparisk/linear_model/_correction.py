@@ -62,49 +62,28 @@ class PublicStart:
     Everything here is public. What is not in the units of the data is of columns that
     are centered and of size one, and of residuals of size one: coefficients and the
     level of one target after the other.
-
-    Parameters
-    ----------
-    table : TableReference
-        What pairs are drawn from.
-
-    usual : RidgeQuery or UnitsQuery
-        What the fit answers.
-
-    numbers : ndarray of shape (n_outputs,)
-        Coefficients and intercepts of the fit, in the units of the data.
-
-    public : ndarray of shape (n_outputs, n_outputs)
-        How far it is off by chance: a covariance.
-
-    products : ndarray of shape (n_targets, n_targets, size, size)
-        Mean over rows of products of residuals of two targets and of two columns.
-
-    weights : ndarray of shape (size, size)
-        Mean square of what errors do to predictions of a target.
-
-    units : ndarray of shape (n_features,)
-        Sizes of the columns.
-
-    shares : ndarray of shape (n_targets,)
-        Mean squares of residuals, over variances of targets.
-
-    to_outputs : ndarray of shape (n_outputs, n_outputs)
-        Returns numbers as they are released.
-
-    n_records : int
-        Of how many records a correction is released.
     """
 
+    # What pairs are drawn from.
     table: TableReference
+    # What the fit answers.
     usual: RidgeQuery | UnitsQuery
+    # Coefficients and intercepts of the fit, in the units of the data.
     numbers: Floats
+    # Covariance of what the fit is off by, by chance.
     public: Floats
+    # Mean over rows of products of two residuals and of two columns, of shape
+    # (n_targets, n_targets, size, size).
     products: Floats
+    # Mean square of what errors do to predictions of a target, of shape (size, size).
     weights: Floats
+    # Sizes of the columns.
     units: Floats
+    # Mean squares of residuals, over variances of targets.
     shares: Floats
+    # A matrix that returns numbers as they are released.
     to_outputs: Floats
+    # Of how many records a correction is released.
     n_records: int
 
     @classmethod

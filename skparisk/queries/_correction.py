@@ -52,13 +52,8 @@ class CorrectionQuery(Query):
     start: tuple[float, ...]
     usual: RidgeQuery | UnitsQuery
 
-    @property
-    def is_repeatable(self) -> bool:
-        return True
-
-    @property
-    def needs_y(self) -> bool:
-        return True
+    is_repeatable = True
+    needs_y = True
 
     def __call__(self, X: Any, y: Any = None) -> Floats:
         return self.query(X, self.residuals(X, y))
