@@ -115,8 +115,8 @@ PIPELINE = make_pipeline(
 PROBLEMS = {
     "ridge, census": Problem(census, RidgeQuery(1.0), 300, (30, 60, 100, 200)),
     "ridge, diabetes": Problem(diabetes, RidgeQuery(1.0), 150, (30, 60, 100, 200)),
-    # The shape and the penalty are of the same table, as is the fit that a ridge corrects:
-    # its own residuals there would be too small.
+    # The shape and the penalty are of the same table, as is the fit that a ridge
+    # corrects: the residuals of that fit there would be too small.
     "all defaults, census": Problem(
         census, PrivateRidge(combine="reference"), 300, (30, 60, 100, 200)
     ),
