@@ -196,11 +196,10 @@ class PublicFit:
         """Compare a release with public records alone; None without any score."""
         if alone.scores is None:
             return None
-        order, folds = self._folds
-        private = self._told(score, released, order)
+        private = self._told(score, released, slice(None))
         if private is None:
             return None
-        sizes = [len(held) for held in folds]
+        sizes = [len(range(self.n_public)[fold::_N_FOLDS]) for fold in range(_N_FOLDS)]
         return ReferenceComparison(
             private,
             float(np.average(alone.scores, weights=sizes)),
@@ -209,19 +208,19 @@ class PublicFit:
         )
 
     @cached_property
-    def _folds(self) -> tuple[NDArray[np.intp], list[NDArray[np.intp]]]:
-        """Return all rows, in the order of targets, and five parts with all classes."""
+    def _folds(self) -> list[NDArray[np.intp]]:
+        """Return five parts of the rows, each of which has all classes."""
         mixed = np.random.default_rng(self.n_public).permutation(self.n_public)
         keys = np.asarray(self.y).reshape(self.n_public, -1)[mixed, 0]
         order = mixed[np.argsort(keys, kind="stable")]
-        return order, [order[fold::_N_FOLDS] for fold in range(_N_FOLDS)]
+        return [order[fold::_N_FOLDS] for fold in range(_N_FOLDS)]
 
     def _scores(self, score: Score | None) -> Floats | None:
         """Return scores of fits on four fifths of the rows; None if any has none."""
         if score is None or self.y is None or self.n_public < 2 * _N_FOLDS:
             return None
-        scores = []
-        for held in self._folds[1]:
+        scores: list[float] = []
+        for held in self._folds:
             others = np.ones(self.n_public, dtype=bool)
             others[held] = False
             answer = self.answer(np.flatnonzero(others))
@@ -232,7 +231,7 @@ class PublicFit:
         return np.array(scores)
 
     def _told(
-        self, score: Score, answer: Floats, rows: NDArray[np.intp]
+        self, score: Score, answer: Floats, rows: NDArray[np.intp] | slice
     ) -> float | None:
         """Return the score of an answer on some rows, or None where there is none."""
         told: Any = None

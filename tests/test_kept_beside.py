@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from kept import PRIVATE, PUBLIC, TARGETS, files_in, sampler_of
 from sklearn.base import clone
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.neighbors import NearestCentroid
 
 from skparisk import (
     PrivacyLeakWarning,
@@ -64,8 +65,10 @@ def fitted(model, folder, X=PUBLIC, y=TARGETS, given=GIVEN, **parameters):
         (PrivateRidge(1.0, combine="reference"), TARGETS, GIVEN),
         (PrivateLogisticRegression(1.0), LABELS, GIVEN > 0),
         (PrivateLinearSVC(1.0), np.where(LABELS, "b", "a"), np.where(GIVEN > 0, *"ba")),
+        (PrivateEstimator(LinearRegression()), TARGETS, GIVEN),
+        (PrivateEstimator(LogisticRegression()), LABELS, GIVEN > 0),
     ],
-    ids=["ridge", "column", "combined", "logistic", "texts"],
+    ids=["ridge", "column", "combined", "logistic", "texts", "wrapped", "wrapped too"],
 )
 def test_a_grid_scores_public_records_once(tmp_path, scored, model, y, given):
     """And has what it has without a memory."""
@@ -75,7 +78,7 @@ def test_a_grid_scores_public_records_once(tmp_path, scored, model, y, given):
     plain = fitted(model, None, y=y, given=given, epsilon=2.0)
     assert len(scored) == 2
     assert kept.reference_comparison_ == plain.reference_comparison_
-    np.testing.assert_array_equal(kept.coef_, plain.coef_)
+    np.testing.assert_array_equal(kept.released_, plain.released_)
 
 
 def changed_targets():
@@ -105,6 +108,17 @@ def test_what_scores_follow_from_is_known_by(tmp_path, scored, change):
     assert found.reference_comparison_ == plain.reference_comparison_
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_whether_what_is_released_is_clipped_is_known_by(tmp_path, scored, wrapped):
+    """As it is for noise, of a wrapped estimator."""
+    model = PrivateEstimator(LinearRegression()) if wrapped else PrivateRidge(1.0)
+    for epsilon in (1.0, np.inf):
+        found = fitted(model, tmp_path, epsilon=epsilon)
+        plain = fitted(model, None, epsilon=epsilon)
+        assert found.reference_comparison_ == plain.reference_comparison_
+    assert len(scored) == (4 if wrapped else 3)
+
+
 def test_labels_are_known_by(tmp_path, scored):
     """Beside the pairs that they have in common, as queries know numbers alone."""
     model = PrivateLogisticRegression(1.0)
@@ -126,13 +140,18 @@ def test_another_version_scores_anew(tmp_path, scored, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "model",
-    [OwnRidge(1.0), PrivateEstimator(LinearRegression())],
-    ids=["a class of one's own", "ranges that noise widens"],
+    ("model", "y", "given"),
+    [
+        (OwnRidge(1.0), TARGETS, GIVEN),
+        (PrivateEstimator(NearestCentroid()), LABELS, GIVEN > 0),
+    ],
+    ids=["a class of one's own", "means that noise has a say in"],
 )
-def test_scores_that_may_follow_from_the_level_are_not_kept(tmp_path, scored, model):
+def test_scores_that_may_follow_from_the_level_are_not_kept(
+    tmp_path, scored, model, y, given
+):
     for epsilon in (1.0, 2.0):
-        found = fitted(model, tmp_path, epsilon=epsilon)
+        found = fitted(model, tmp_path, y=y, given=given, epsilon=epsilon)
         if isinstance(model, OwnRidge):
             assert found.reference_comparison_.public_only == epsilon
     assert len(scored) == 2

@@ -117,13 +117,16 @@ def _share_singles(
     limits = [int(kept[-1]) for kept in (one, two) if len(kept) == _MOST_KEPT]
     if limits:
         one, two = (kept[kept <= min(limits)] for kept in (one, two))
+    least = max(_LEAST_COMMON, _LEAST_SHARE * min(len(one), len(two)))
+    first, last = (np.searchsorted(two, one, side) for side in ("left", "right"))
+    if np.count_nonzero(first < last) < least:  # whether single or not
+        return False
     (singles, n_twice), (others, n_others_twice) = map(_repeats, (one, two))
     n_common = len(np.intersect1d(singles, others, assume_unique=True))
     by_chance = min(
         2 * n_two / max(n_one - 1, 1) * _most_expected(n_twice),
         2 * n_one / max(n_two - 1, 1) * _most_expected(n_others_twice),
     )
-    least = max(_LEAST_COMMON, _LEAST_SHARE * min(len(one), len(two)))
     return n_common >= least and n_common > by_chance + 2 * math.sqrt(by_chance)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from skparisk.reference import Reference
 from skparisk.reference._base import Form
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema
+from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity._asking import check_repeatable
 from skparisk.sensitivity._digest import digest_or_none, versions
 from skparisk.sensitivity._parallel import (
@@ -54,6 +56,11 @@ class Draw:
     relation: str
     seeds: Seeds
 
+    @cached_property
+    def sketch(self) -> RecordSketch | None:
+        """By what the records of the reference are known again, as they are now."""
+        return self.reference.sketch
+
     @property
     def n_drawn(self) -> int:
         """Records of a database that are drawn."""
@@ -85,7 +92,7 @@ class Draw:
         )
         if store is None or private:
             return self._drawn(schema, private=private, **how)
-        key = store.key_of(self.query, self.reference, self.about)
+        key = store.key_of(self.query, self.reference, self.sketch, self.about)
         pairs = store.find(key)
         if pairs is None:
             pairs = self._drawn(schema, private=private, **how)
@@ -147,7 +154,7 @@ def describe_pairs(pairs: SampledPairs, draw: Draw, schema: Schema) -> None:
     `schema` is that of the records that the query will be asked about.
     """
     reference, query = draw.reference, draw.query
-    pairs.sketch, pairs.domain = reference.sketch, reference.domain
+    pairs.sketch, pairs.domain = draw.sketch, reference.domain
     pairs.learning = reference.learning
     pairs.n_independent = reference.n_independent(n_own(draw.relation))
     set_largest_move(pairs, query, schema.n_columns, draw.n_records, draw.relation)

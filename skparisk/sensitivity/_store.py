@@ -23,6 +23,7 @@ from skparisk.calibration import SampledPairs
 from skparisk.exceptions import warn_caller
 from skparisk.queries import Query
 from skparisk.reference import Reference
+from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity._digest import (
     NoDigestError,
     build,
@@ -91,7 +92,13 @@ class PairStore:
             )
         return cls(Path(os.fspath(location)).absolute() / _FOLDER)
 
-    def key_of(self, query: Query, reference: Reference, about: dict[str, Any]) -> Key:
+    def key_of(
+        self,
+        query: Query,
+        reference: Reference,
+        sketch: RecordSketch | None,
+        about: dict[str, Any],
+    ) -> Key:
         """Return by what pairs are known again, or refuse what is not."""
         known = {}
         for name, part in (("query", query), ("reference", reference)):
@@ -104,7 +111,6 @@ class PairStore:
                     "be found. What numpy, scipy, scikit-learn and skparisk define is "
                     "known again; or keep the fitted sampler, by sampler.save(path)."
                 ) from error
-        sketch = reference.sketch
         records = known["reference"] if sketch is None else digest(sketch.features)
         return Key(records, known["query"], known["reference"], about, *_made_by())
 

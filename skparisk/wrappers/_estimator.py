@@ -322,8 +322,17 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
                 served = serve(model, asked.reader, numbers, asked.template, labels)
             model.estimator_ = served
 
+        scored_by: Any = None
+        # The noise has a say in means alone, and surrogates are no part of the query.
+        if asked.template is not None and not (asked.ranges and asked.ranges.means):
+            named = None if labels is None else (labels.labels, labels.numbers)
+            scored_by = named, self.schema_, math.isfinite(self.epsilon)
         self._serve(
-            released, public, unpack, *(() if labels is None else (labels.decode,))
+            released,
+            public,
+            unpack,
+            *(() if labels is None else (labels.decode,)),
+            scored_by=scored_by,
         )
         self._tell_public_steps()
         if labels is not None:

@@ -54,6 +54,9 @@ class PublicRecords:
     reference: Reference | None
     # Records of a private database.
     n_records: int
+    # What they were drawn for, and its fits to each of the databases.
+    drawn_for: Any = None
+    drawn_fits: Sequence[Any] = ()
 
     @property
     def points(self) -> Records:
@@ -101,11 +104,13 @@ class PublicRecords:
         table = reference if isinstance(reference, TableReference) else None
         sparing = table is not None and table.sampling in ("subsample", "disjoint")
         most = table.n_rows if table is not None and sparing else None
-        databases = [
+        drawn = [
             _draw_one(estimator, reference, size, form, seeds, labels)
             for size, seeds in zip(_sizes(n_records, most), root.spawn(3), strict=True)
         ]
-        return cls(databases, whole or databases[0], reference, n_records)
+        databases, fits = zip(*drawn, strict=True)
+        whole = whole or databases[0]
+        return cls(databases, whole, reference, n_records, estimator, fits)
 
     @classmethod
     def make_up(
@@ -151,7 +156,10 @@ class PublicRecords:
         return cls(databases, databases[0], None, n_records)
 
     def fits(self, estimator: Any) -> Iterator[Any]:
-        """Yield fits of an estimator to each of the databases."""
+        """Yield fits of an estimator to each of the databases, to be left as they are."""
+        if estimator is self.drawn_for:
+            yield from self.drawn_fits
+            return
         for database in self.databases:
             yield self.fit(estimator, database)
 
@@ -200,18 +208,18 @@ def _draw_one(
     form: Form,
     root: np.random.SeedSequence,
     labels: PublicClasses | None,
-) -> Database:
-    """Return a database with all classes, that an estimator can be fitted to."""
+) -> tuple[Database, Any]:
+    """Return a database with all classes, and the fit of an estimator to it."""
     failure: Exception | None = None
     for seed in root.spawn(_MOST_DRAWN):
         try:
             drawn = sample_database(reference, n_records, seed, form)
             database = _with_labels(drawn, labels)
-            _fit(estimator, database, "the reference")
+            fitted = _fit(estimator, database, "the reference")
         except Exception as error:  # raised below, if it is not by chance
             failure = error
         else:
-            return database
+            return database, fitted
     assert failure is not None
     raise failure
 
