@@ -167,11 +167,28 @@ def test_what_has_no_score_is_kept_as_well(tmp_path, scored, monkeypatch):
 
 
 def test_scores_of_a_reference_that_turns_out_private_are_removed(tmp_path):
-    model = fitted(PrivateRidge(1.0), tmp_path)
+    """From memory as well."""
+    for _ in range(2):
+        model = fitted(PrivateRidge(1.0), tmp_path)
     assert len(files_in(tmp_path)) == 2
+    assert _store._contents.cache_info().currsize > 0
     with pytest.warns(PrivacyLeakWarning):
         model.sampler_.release(PUBLIC, TARGETS)
     assert not files_in(tmp_path)
+    assert _store._contents.cache_info().currsize == 0
+
+
+@pytest.mark.parametrize("small", [2**20, 0], ids=["small", "large"])
+def test_the_contents_of_small_files_stay_in_memory(tmp_path, monkeypatch, small):
+    """And cannot be changed there; a fit has the same from others."""
+    _store._contents.cache_clear()
+    monkeypatch.setattr(_store, "_SMALL", small)
+    fits = [fitted(PrivateRidge(1.0), tmp_path) for _ in range(3)]
+    assert _store._contents.cache_info().hits == (2 if small else 0)
+    assert {tuple(fit.released_) for fit in fits} == {tuple(fits[0].released_)}
+    assert len({str(fit.reference_comparison_) for fit in fits}) == 1
+    with pytest.raises(ValueError, match="read-only"):
+        fits[2].sampler_.pairs_.differences[:] = 0.0
 
 
 def test_nothing_is_kept_beside_pairs_of_private_records(tmp_path, scored):

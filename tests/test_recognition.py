@@ -137,6 +137,17 @@ def test_zeros_have_no_sign_and_rows_no_neighbors():
     assert len(np.intersect1d(swapped, hashed)) < 8
 
 
+def test_a_few_records_of_which_no_hash_is_among_those_kept_are_no_others(monkeypatch):
+    """A large table has kept none that is as large as theirs."""
+    monkeypatch.setattr(sketches, "_MOST_KEPT", 50)
+    rng = np.random.default_rng(0)
+    large = RecordSketch.of(rng.normal(size=(5_000, 2)))
+    few = RecordSketch.of(rng.normal(size=(3, 2)))
+    assert few.features[0] > large.features[-1]
+    assert not few.overlaps(large)
+    assert not large.overlaps(few)
+
+
 def test_large_tables_are_known_by_a_part_of_their_hashes(monkeypatch):
     monkeypatch.setattr(sketches, "_MOST_KEPT", 64)
     table = np.random.default_rng(0).normal(size=(5000, 2))

@@ -30,15 +30,13 @@ class Moments(NamedTuple):
         return self.scales[:, None] * self.correlations * self.scales
 
 
-def second_moments(
-    differences: NDArray[np.float64],
-    errors: NDArray[np.float64] | None = None,
-    n_independent: int | None = None,
-) -> Moments:
-    """Estimate second moments, not centered, shrunk by the rule of Ledoit and Wolf.
+def root_mean_squares(
+    differences: NDArray[np.float64], errors: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Return the root mean square of each output; 0 for one that does not move.
 
-    An output that differs by no more than `errors`, than 2**-50 of the one that moves
-    most, or than 2**-960, does not move.
+    That is one that differs by no more than `errors`, than 2**-50 of the one that moves
+    most, or than 2**-960.
     """
     sizes = np.abs(differences)
     largest = sizes.max(axis=0)
@@ -47,9 +45,19 @@ def second_moments(
     standard = differences[:, moves] / largest[moves]  # no overflow in squares
     scales = np.zeros(len(largest))
     scales[moves] = np.sqrt(np.mean(standard**2, axis=0)) * largest[moves]
-    if len(differences) < len(largest):
+    return scales
+
+
+def second_moments(
+    differences: NDArray[np.float64],
+    errors: NDArray[np.float64] | None = None,
+    n_independent: int | None = None,
+) -> Moments:
+    """Estimate second moments, not centered, shrunk by the rule of Ledoit and Wolf."""
+    scales = root_mean_squares(differences, errors)
+    if len(differences) < len(scales):
         return Moments(scales, None)
-    correlations = np.eye(len(largest))
+    correlations, moves = np.eye(len(scales)), scales > 0
     if moves.any():
         shrunk = shrunk_moments(differences[:, moves] / scales[moves], n_independent)
         correlations[np.ix_(moves, moves)] = shrunk

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from skparisk._validate import check_choice
 from skparisk.laws._names import is_named, is_ours
-from skparisk.mechanisms._moments import second_moments, shrunk_moments
+from skparisk.mechanisms._moments import root_mean_squares, shrunk_moments
 
 NOISE_SHAPES = ("isotropic", "diagonal", "whitened")
 
@@ -233,19 +233,20 @@ def fit_noise_shape(
     check_choice(name, "noise_shape", NOISE_SHAPES)
     if name == "isotropic":
         return IsotropicShape()
-    moments = second_moments(differences, errors, n_independent)
-    moves = moments.scales > 0
+    sizes = root_mean_squares(differences, errors)
+    moves = sizes > 0
     if not moves.any():
         return DiagonalShape(np.ones(len(moves)))
     # What has no scale gets one of the size of the others'.
-    scales = np.where(moves, moments.scales, np.median(moments.scales[moves]))
+    scales = np.where(moves, sizes, np.median(sizes[moves]))
     scales = np.minimum(scales, _LARGEST_SCALE)
-    if name == "diagonal" or moments.correlations is None:
+    if name == "diagonal" or len(differences) < len(scales):
         return DiagonalShape(scales)
     chosen = np.ix_(moves, moves)
     costs = None if weights is None else _standardized(weights, scales)[chosen]
     if costs is None or not np.trace(costs) > 0:
-        values, vectors = _eigen(moments.correlations[chosen], _CONDITION)
+        standard = differences[:, moves] / sizes[moves]
+        values, vectors = _eigen(shrunk_moments(standard, n_independent), _CONDITION)
         part = vectors * np.sqrt(values)
     else:
         standard = differences[:, moves] / scales[moves]

@@ -29,6 +29,7 @@ from skparisk.queries._linear_svc_solver import (
     minimize_squared_hinge,
     solve_squared_hinge,
 )
+from skparisk.queries._looked_up import representative
 from skparisk.queries._together import (
     Floats,
     counts_pay,
@@ -38,7 +39,7 @@ from skparisk.queries._together import (
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
-from skparisk.reference._mapped import loaded
+from skparisk.reference._mapped import MappedNumbers, loaded
 
 LOSSES = ("hinge", "squared_hinge")
 
@@ -185,14 +186,21 @@ class LinearSVCQuery(Query):
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         codes = pool_codes(pool, self.classes)
-        design = self._design(loaded(pool.X))
         batched: Differences = self._plain_differences
-        largest = self.C * n_records * np.square(design).sum(axis=1).max()
-        if largest <= _LARGEST:
-            batched = _LinearSVCOnPool(self, design, codes, n_records)
-
-        n_outputs = self.n_problems * design.shape[1]
+        if self._is_far_from_largest(pool, self.C * n_records):
+            batched = _LinearSVCOnPool(self, pool, codes, n_records)
+        n_outputs = self.n_problems * (pool.X.shape[1] + self.fit_intercept)
         return where_classes_present(batched, codes, self.classes, n_outputs)
+
+    def _is_far_from_largest(self, pool: RecordPool, weight: float) -> bool:
+        """Tell if normal equations of records of such a weight lose no digits."""
+        constant = self.intercept_scaling**2 * self.fit_intercept
+        with np.errstate(over="ignore"):
+            corner = np.square(pool.extent).max(axis=0).sum() + constant
+            if weight * corner <= _LARGEST:  # no record is longer
+                return True
+            longest = np.square(loaded(pool.X)).sum(axis=1).max() + constant
+            return bool(weight * longest <= _LARGEST)
 
 
 # Largest entries of normal equations in which the identity is not lost: 20 bits of the
@@ -203,6 +211,8 @@ _LARGEST_SQUARES = 2.0**500
 _LEAST_SPREAD = 2.0**-12
 # Share of the largest coefficient that differences are moved away from zero by.
 _OUTWARD = 2.0**-29
+# Numbers of a pool that are sorted, however few databases are drawn from it.
+_MOST_SORTED = 2**17
 # Numbers that are worked on together.
 _CHUNK = 2**18
 # The start is the minimizer for about that many times the records of a database.
@@ -221,6 +231,21 @@ class _Task(NamedTuple):
     added: NDArray[np.intp] | None
 
 
+class _Distinct(NamedTuple):
+    """Records, each once and sorted, with the signs of each problem; and who has them.
+
+    `numbers` says which of them each row is.
+    """
+
+    signed: list[Floats]
+    numbers: NDArray[np.intp]
+
+    def some(self, numbers: NDArray[np.intp]) -> _Distinct:
+        """Return the records of these numbers alone."""
+        kept, places = np.unique(numbers, return_inverse=True)
+        return _Distinct([Z[kept] for Z in self.signed], places)
+
+
 class _Pairs(NamedTuple):
     """Minimizers of one problem, how far they may be off, and who has not moved."""
 
@@ -236,24 +261,51 @@ class _LinearSVCOnPool:
     def __init__(
         self,
         query: LinearSVCQuery,
-        design: Floats,
+        pool: RecordPool,
         codes: NDArray[np.intp],
         n_records: int,
     ) -> None:
-        self._query = query
-        kept, self._numbers = distinct_rows(np.column_stack([design, codes]))
-        self._signed = query.problems(design[kept], codes[kept])
-        n_rows, q = len(kept), design.shape[1]
+        self._query, self._X, self._codes = query, pool.X, codes
+        # All records, each once; or None until it takes less time to sort them than
+        # those of each database, which are the same in the same order.
+        self._all: _Distinct | None = None
+        self._n_sorted = 0
+        part = representative(pool, n_records, _MOST_SORTED)
+        some = None if part is None else self._distinct(part)
+        if some is None or part is None or 2 * len(some.signed[0]) <= len(part):
+            self._all = self._distinct(None)
+            step = max(1, pool.n_rows // (_ROWS_FOR_START * n_records))
+            some = self._all.some(self._all.numbers[::step])
+        counts = np.bincount(some.numbers)
+        weights = counts * (n_records / counts.sum())
+        self._starts = [self._find_start(Z, weights) for Z in some.signed]
         self._shared = None
+        if self._all is None:
+            return
+        n_rows, q = self._all.signed[0].shape
         n_bytes = 8 * n_rows * q * (q + 1) // 2
         if counts_pay(n_rows, n_records) and fits(n_bytes):
-            products = Rows.products(design[kept])
-            self._shared = [Rows(Z, products) for Z in self._signed]
-        step = max(1, len(design) // (_ROWS_FOR_START * n_records))
-        counts = np.bincount(self._numbers[::step], minlength=n_rows)
-        some = np.flatnonzero(counts)
-        weights = counts[some] * (n_records / counts.sum())
-        self._starts = [self._find_start(Z[some], weights) for Z in self._signed]
+            products = Rows.products(self._all.signed[0])  # of which signs cancel
+            self._shared = [Rows(Z, products) for Z in self._all.signed]
+
+    def _distinct(self, rows: NDArray[np.intp] | None) -> _Distinct:
+        """Return some rows of the pool, or all; each record once, sorted."""
+        X = loaded(self._X) if rows is None else self._X[rows]
+        codes = self._codes if rows is None else self._codes[rows]
+        design = self._query._design(X)
+        kept, numbers = distinct_rows(np.column_stack([design, codes]))
+        return _Distinct(self._query.problems(design[kept], codes[kept]), numbers)
+
+    def _look_up(self, rows: NDArray[np.intp]) -> _Distinct:
+        """Do the same for the records of a database, and find out what is faster."""
+        if self._all is None:
+            places, numbers = np.unique(rows, return_inverse=True)
+            self._n_sorted += len(places)
+            if self._n_sorted <= len(self._X) or isinstance(self._X, MappedNumbers):
+                found = self._distinct(places)
+                return _Distinct(found.signed, found.numbers[numbers])
+            self._all = self._distinct(None)
+        return self._all.some(self._all.numbers[rows])
 
     def _find_start(self, Z: Floats, counts: Floats) -> Start:
         """Minimize for the pool; the minimizer of half of it moves as a resample's.
@@ -268,7 +320,7 @@ class _LinearSVCOnPool:
 
     def __call__(self, pairs: NeighborPairs) -> PairDifferences:
         query = self._query
-        shape = (len(pairs), query.n_problems, self._signed[0].shape[1])
+        shape = (len(pairs), query.n_problems, len(self._starts[0].w))
         first, second = np.empty(shape), np.empty(shape)
         off, still = np.empty(shape[:2]), np.empty(shape[:2], dtype=bool)
         for task in self._tasks(pairs):
@@ -290,12 +342,11 @@ class _LinearSVCOnPool:
         return outward_differences(query, pairs, answers, others, outward, trusted)
 
     def _tasks(self, pairs: NeighborPairs) -> Iterator[_Task]:
-        r = pairs.n_neighbors
-        members, (removed, added) = self._numbers[pairs.members], pairs.swaps
-        removed = self._numbers[removed]
-        added = None if added is None else self._numbers[added]
+        r, (removed, added) = pairs.n_neighbors, pairs.swaps
         if self._shared is not None:
-            n_rows = len(self._signed[0])
+            assert self._all is not None
+            numbers, n_rows = self._all.numbers, len(self._shared[0].Z)
+            members = numbers[pairs.members]
             step = max(1, _CHUNK // (n_rows * r))
             for start in range(0, len(members), step):
                 part = slice(start, start + step)
@@ -303,19 +354,20 @@ class _LinearSVCOnPool:
                     slice(start * r, (start + step) * r),
                     self._shared,
                     count_rows(members[part], n_rows),
-                    removed[part],
-                    None if added is None else added[part],
+                    numbers[removed[part]],
+                    None if added is None else numbers[added[part]],
                 )
             return
-        for i, record in enumerate(members):
+        n = pairs.n_records
+        for i, record in enumerate(pairs.members):  # the last of which are removed
             used = record if added is None else np.append(record, added[i])
-            rows, numbers = np.unique(used, return_inverse=True)
+            found = self._look_up(used)
             yield _Task(
                 slice(i * r, (i + 1) * r),
-                [Rows(Z[rows]) for Z in self._signed],
-                count_rows(numbers[None, : len(record)], len(rows)),
-                np.searchsorted(rows, removed[i : i + 1]),
-                None if added is None else numbers[None, -r:],
+                [Rows(Z) for Z in found.signed],
+                count_rows(found.numbers[None, :n], len(found.signed[0])),
+                found.numbers[None, n - r : n],
+                None if added is None else found.numbers[None, n:],
             )
 
     def _solve(self, task: _Task, rows: Rows, start: Start) -> _Pairs:

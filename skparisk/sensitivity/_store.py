@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from numbers import Integral
 from pathlib import Path
 from shutil import rmtree
@@ -41,6 +42,9 @@ from skparisk.sensitivity._written import FORMAT_VERSION, as_written, from_writt
 
 _FOLDER = "skparisk-pairs"
 _FORMAT, _BESIDE = "skparisk.pairs", "skparisk.beside_pairs"
+# Bytes of files of which the contents of the last few stay in memory: a grid reads the
+# same ones in each of its fits.
+_SMALL = 2**20
 
 
 class Key(NamedTuple):
@@ -165,7 +169,8 @@ def _find(
     except FileNotFoundError:
         return None
     try:
-        document, arrays = unpack(data, kind, FORMAT_VERSION)
+        read_in = _contents if len(data) <= _SMALL else _contents.__wrapped__
+        document, arrays = read_in(data, kind)
         if document["key"] != path.stem:
             raise DamagedFileError("holds other contents than its name says")
         return read(document, arrays)
@@ -174,6 +179,18 @@ def _find(
             f"{what.format(path)} again, because the file {error}.", UserWarning
         )
         return None
+
+
+@lru_cache(maxsize=8)
+def _contents(data: bytes, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what was packed, which nobody may change: it is the same for each fit.
+
+    Its bytes are all that it follows from.
+    """
+    document, arrays = unpack(data, kind, FORMAT_VERSION)
+    for array in arrays.values():
+        array.flags.writeable = False
+    return document, arrays
 
 
 def _keep(
@@ -188,6 +205,7 @@ def _keep(
 def forget_kept(pairs: SampledPairs) -> None:
     """Remove all that is kept of the reference of pairs, which is private after all."""
     if pairs.drawing is not None and pairs.drawing.kept is not None:
+        _contents.cache_clear()
         with suppress(FileNotFoundError):
             rmtree(pairs.drawing.kept)
 

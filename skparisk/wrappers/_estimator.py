@@ -331,8 +331,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             released,
             public,
             unpack,
-            *(() if labels is None else (labels.decode,)),
-            scored_by=scored_by,
+            np.asarray if labels is None else labels.decode,
+            scored_by,
         )
         self._tell_public_steps()
         if labels is not None:

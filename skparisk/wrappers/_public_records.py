@@ -156,7 +156,7 @@ class PublicRecords:
         return cls(databases, databases[0], None, n_records)
 
     def fits(self, estimator: Any) -> Iterator[Any]:
-        """Yield fits of an estimator to each of the databases, to be left as they are."""
+        """Yield fits of an estimator to all databases, which stay as they are."""
         if estimator is self.drawn_for:
             yield from self.drawn_fits
             return
