@@ -22,7 +22,7 @@ from skparisk.queries import (
     _together,
 )
 from skparisk.queries import _linear_svc as module
-from skparisk.reference import TableReference, as_reference
+from skparisk.reference import TableReference, _mapped, as_reference
 from skparisk.svm import linear_svc_sensitivity_bound, svm_sensitivity_bound
 from skparisk.svm._bounds import bounded_linear_svc_problem
 
@@ -595,6 +595,71 @@ def test_large_pools_are_solved_in_parts(monkeypatch):
     np.testing.assert_allclose(query.differences(pairs), expected, atol=1e-8)
     monkeypatch.setattr(_together, "_MOST_BYTES", 80)
     np.testing.assert_allclose(query.differences(pairs), expected, atol=1e-8)
+
+
+def counting_sorts(monkeypatch):
+    """Count the rows of a pool that are sorted: all at once, or of one database."""
+    sizes = []
+    distinct_rows = module.distinct_rows
+
+    def spy(rows):
+        sizes.append(len(rows))
+        return distinct_rows(rows)
+
+    monkeypatch.setattr(module, "distinct_rows", spy)
+    return sizes
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("in_file", [False, True], ids=["memory", "file"])
+def test_records_of_a_far_larger_pool_are_looked_up(
+    monkeypatch, tmp_path, loss, relation, in_file
+):
+    """Until that takes longer than to sort them all, with the same answers."""
+    monkeypatch.setattr(module, "_MOST_SORTED", 0)
+    monkeypatch.setattr(_mapped, "_LEAST_BYTES", 0)
+    X, y = classification(3000, 4)
+    X[::7] = X[0]  # some are the same
+    if in_file:
+        np.save(tmp_path / "X.npy", X)
+        np.save(tmp_path / "y.npy", y)
+        X, y = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in "Xy")
+    pairs = pairs_from(TableReference(X, y), 150, relation)
+    query, sizes = LinearSVCQuery((0, 1), loss=loss), counting_sorts(monkeypatch)
+    evaluate = query.on_pool(pairs.pool, 150)
+    first = evaluate(pairs).values
+    assert sizes[0] == 600  # where all start from
+    assert max(sizes[1:20]) <= 151
+    assert (3000 in sizes) == (not in_file)
+    np.testing.assert_array_equal(evaluate(pairs).values, first)
+    np.testing.assert_array_equal(
+        query.on_pool(pairs.pool, 150)(pairs.part(7, 24)).values, first[7:]
+    )
+    assert_block_is_right(query, pairs)
+
+
+def test_all_records_of_a_large_pool_are_sorted_where_many_are_the_same(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_SORTED", 0)
+    X, y = classification(3000, 2)
+    pairs = pairs_from(TableReference(X.round(0), y), 150, "replace-one")
+    sizes = counting_sorts(monkeypatch)
+    query = LinearSVCQuery((0, 1))
+    query.differences(pairs)
+    assert sizes == [600, 3000]
+    assert_block_is_right(query, pairs)
+
+
+def test_records_may_be_shorter_than_the_corner_of_their_box(monkeypatch):
+    """Where that is too long to be solved together, they are measured."""
+    X, y = classification(60, 3)
+    pairs = pairs_from(TableReference(X, y), 60, "replace-one", size=4)
+    longest = 60 * (np.square(X).sum(axis=1).max() + 1)
+    counter = Counter(monkeypatch)
+    for largest, n_answers in ((1.001 * longest, 0), (0.999 * longest, 8)):
+        monkeypatch.setattr(module, "_LARGEST", largest)
+        LinearSVCQuery((0, 1)).differences(pairs)
+        assert counter.n_answers == n_answers
 
 
 def test_a_reference_without_labels_or_a_sample_without_a_class_is_refused():

@@ -272,7 +272,8 @@ class _LinearSVCOnPool:
         self._n_sorted = 0
         part = representative(pool, n_records, _MOST_SORTED)
         some = None if part is None else self._distinct(part)
-        if some is None or part is None or 2 * len(some.signed[0]) <= len(part):
+        # Where many are the same, all of them are few.
+        if some is None or 2 * len(some.signed[0]) <= len(some.numbers):
             self._all = self._distinct(None)
             step = max(1, pool.n_rows // (_ROWS_FOR_START * n_records))
             some = self._all.some(self._all.numbers[::step])
