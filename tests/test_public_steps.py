@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import StackingRegressor
 from sklearn.linear_model import Ridge
@@ -16,7 +17,8 @@ from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScale
 from wrapped import private
 
 from skparisk import PrivateEstimator
-from skparisk.wrappers._public_records import MOST_POINTS
+from skparisk.reference import TableReference
+from skparisk.wrappers._public_records import MOST_POINTS, PublicRecords
 from skparisk.wrappers._public_steps import _Watched
 
 N_RECORDS, N_ROWS = 40, 600
@@ -130,3 +132,22 @@ def test_what_nothing_is_fitted_to_is_not_as_long_as_the_table(monkeypatch):
     )
     fit(make_pipeline(dropped, Ridge()))
     assert ("onehotencoder", N_ROWS) in lengths
+
+
+def test_fits_that_try_what_is_drawn_are_not_made_again():
+    """But for another estimator, such as one of which steps were frozen."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    ridge, seeds = Ridge(), np.random.SeedSequence(0)
+    public = PublicRecords.draw(
+        ridge, TableReference(X, X.sum(axis=1)), 20, "array", seeds, None
+    )
+    first, again = list(public.fits(ridge)), list(public.fits(ridge))
+    others = list(public.fits(clone(ridge)))
+    assert len(first) == 3
+    for fitted, same, other, database in zip(
+        first, again, others, public.databases, strict=True
+    ):
+        assert fitted is same is not other
+        np.testing.assert_array_equal(fitted.coef_, other.coef_)
+        np.testing.assert_array_equal(fitted.coef_, Ridge().fit(*database).coef_)
