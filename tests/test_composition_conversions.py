@@ -188,7 +188,7 @@ def test_a_divergence_that_is_none_is_refused(divergence):
 
 
 def test_a_number_of_records_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="^n_records must be a whole number >= 1"):
+    with pytest.raises(ValueError, match=r"^n_records must be a whole number >= 1"):
         transfer((0.5, 0, 0.05), 0.1, n_records=0)
 
 
