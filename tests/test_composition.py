@@ -121,6 +121,7 @@ def test_no_release_has_level_zero(name):
     assert nothing.epsilon == nothing.risk == nothing.n_releases == 0
     assert nothing.method == NAMES.get(name, name)
     assert nothing.method in METHODS
+    assert nothing.group_size == 1
 
 
 @pytest.mark.parametrize("name", RULES)
@@ -129,6 +130,13 @@ def test_what_is_void_stays_void(name):
     together = RULES[name]([laplace(0.2), voided])
     assert together.void_reasons == ("It was seeded.",)
     assert not together.private
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_what_releases_rest_on_and_give_away_stays(name):
+    told = laplace(0.1, leaks=("A leak.",), provisos=("If.",))
+    together = RULES[name]([told, laplace(0.2)])
+    assert (together.leaks, together.provisos) == (("A leak.",), ("If.",))
 
 
 @pytest.mark.parametrize("name", sorted(set(RULES) - {"laplace"}))
@@ -255,10 +263,12 @@ def test_formulas_are_never_rounded_down(shifts, delta):
             assert least <= together.epsilon <= exact[name] * (1 + 1e-11)
 
 
-@pytest.mark.parametrize("rule", [compose_advanced, compose_laplace, compose_exact])
+@pytest.mark.parametrize(
+    "rule", [compose_advanced, compose_laplace, compose_exact, compose_filter]
+)
 @pytest.mark.parametrize("delta", [-0.1, 1, 1.5, math.nan, "0.1", True, None])
 def test_delta_out_of_range_is_refused(rule, delta):
-    with pytest.raises(ValueError, match="delta must be a number in"):
+    with pytest.raises(ValueError, match="^delta must be a number in"):
         rule([laplace(0.1)], delta=delta)
 
 

@@ -107,6 +107,42 @@ def test_a_delta_is_claimed_only_where_it_is_used():
         assert certificate.delta == claimed
 
 
+def test_what_is_said_of_pairs_and_noise_is_on_the_certificate():
+    """Noise from a seed is no guarantee, and neighbors differ as the caller says."""
+    differences = np.random.default_rng(0).laplace(size=(99, 2))
+    target, given = Target(0.5, 0.1), {"n_records": 10}
+    _, plain = calibrate(differences, target, **given)
+    _, told = calibrate(
+        differences,
+        target,
+        relation="add-remove",
+        reference="a census",
+        for_new_people="It is one.",
+        seeded=True,
+        **given,
+    )
+    assert (plain.void, plain.relation) == (False, "replace-one")
+    assert (told.void, told.relation) == (True, "add-remove")
+    assert (plain.loss is None, told.loss is None) == (False, True)
+    assert told.evidence.reference == "a census" != plain.evidence.reference
+    assert told.evidence.for_new_people == "It is one."
+    with pytest.raises(ValueError, match="relation must be"):
+        calibrate(differences, target, relation="other", **given)
+
+
+def test_the_seed_is_that_of_the_noise_pairs_are_tried_with():
+    differences = np.random.default_rng(0).laplace(size=(99, 3))
+    scales = [
+        calibrate(
+            differences, Target(0.5, 0.1, randomness="both"), n_records=10, **seed
+        )[0].noise_scale
+        for seed in [{"random_state": 1}] * 2 + [{"random_state": 2}]
+    ]
+    assert scales[0] == scales[1] != scales[2]
+    with pytest.raises(ValueError, match="^random_state must be"):
+        calibrate(differences, Target(0.5, 0.1), n_records=10, random_state="1")
+
+
 def test_our_rules_are_no_proviso():
     for rule in (Exchangeable(), PAC(0.01), DKW()):
         assert rule_proviso(rule) == ()

@@ -177,6 +177,33 @@ def test_seeded_noise_voids_it():
     assert model.certificate_.void
 
 
+@pytest.mark.parametrize(
+    ("target", "law"),
+    [
+        (Target(0.5, gamma=0.0, randomness="explicit"), "laplace"),
+        (Target(0.5, gamma=0.0, delta=1e-6, randomness="explicit"), "gaussian"),
+        (Target(0.5, gamma=0.05, randomness="explicit"), "gaussian"),
+    ],
+)
+def test_noise_for_a_number_says_what_it_rests_on(target, law):
+    noise, plain = calibrate_known(2.0, target, law=law)
+    _, told = calibrate_known(
+        2.0, target, law=law, n_records=7, relation="add-remove", seeded=True
+    )
+    assert (plain.void, plain.relation) == (False, "replace-one")
+    assert (told.void, told.relation) == (True, "add-remove")
+    assert (plain.evidence.n_records, told.evidence.n_records) == (1, 7)
+    assert plain.evidence.n_outputs == noise.n_outputs == 1
+    assert plain.evidence.norm == ("l1" if law == "laplace" else "l2")
+    assert plain.evidence.gamma == (0.0 if target.delta else target.gamma)
+    # What composition counts is the law of this noise.
+    shift = 2.0 / noise.noise_scale
+    assert shift <= plain.loss.shift <= shift * (1 + 1e-5)
+    for name in ("sensitivity", "n_outputs"):
+        with pytest.raises(ValueError, match=f"^{name} must be"):
+            calibrate_known(**{"sensitivity": 2.0, "target": target, name: 0})
+
+
 def test_search_over_the_level_and_over_what_is_known():
     model = PrivateRidge(sensitivity=KnownSensitivity(0.5))
     grid = {

@@ -1,20 +1,25 @@
 """Laplace and Gaussian noise: exact law, no trace of the value, safe rounding."""
 
+import itertools
 import math
 import pickle
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from laws import FALSE_ALARM, assert_law, rejects_law
 from scipy.stats import chi2_contingency, laplace, norm
 
 from skparisk.certificate import DominatingLoss
 from skparisk.ledger import PrivacyLedger
-from skparisk.mechanisms import GaussianMechanism, LaplaceMechanism
-from skparisk.mechanisms._noise import round_to_grid, to_float
+from skparisk.mechanisms import (
+    ExponentialMechanism,
+    GaussianMechanism,
+    LaplaceMechanism,
+)
+from skparisk.mechanisms._noise import floor_log2, round_to_grid, to_float
 from skparisk.mechanisms._shapes import to_dyadic
 from skparisk.privacy_loss import gaussian_delta, gaussian_shift
 
@@ -140,6 +145,23 @@ def test_conversion_from_the_grid_rounds_once(steps, exponent):
     assert to_float(steps, exponent) == float(steps * Fraction(2) ** exponent)
 
 
+def test_numbers_of_the_grid_beyond_the_largest_are_infinite():
+    for steps, exponent in ((1, 1024), (2**60, 1000), (2, 10**6)):
+        assert to_float(steps, exponent) == math.inf
+        assert to_float(-steps, exponent) == -math.inf
+
+
+@settings(derandomize=True)
+@given(value=st.fractions(min_value=Fraction(1, 10**30), max_value=10**30))
+@example(value=Fraction(1))
+@example(value=Fraction(1, 1024))
+@example(value=Fraction(7, 8))
+@example(value=Fraction(9, 7))
+def test_the_floor_of_the_logarithm_is_exact(value):
+    exponent = floor_log2(value)
+    assert Fraction(2) ** exponent <= value < Fraction(2) ** (exponent + 1)
+
+
 def test_infinite_epsilon_releases_the_values_themselves():
     values = np.array([[0.1, 2.0], [np.pi, -5.0]])
     mechanism = LaplaceMechanism(sensitivity=0.0, epsilon=math.inf, n_outputs=2)
@@ -156,6 +178,49 @@ def test_loss_is_epsilon_at_the_sensitivity_and_rises_with_the_distance():
     assert loss[2] <= 0.7 < loss[3]
     assert (np.diff(loss) > 0).all()
     np.testing.assert_allclose(loss, [0, 0.35, 0.7, 0.7, 1.4], rtol=1e-6, atol=1e-8)
+
+
+def test_loss_pays_for_the_grid_and_for_rounding():
+    """(distance (1 + 2**-30) + n_outputs steps of the grid) / scale, in fractions."""
+    for n_outputs, epsilon in itertools.product((1, 7, 10**6), (1e-3, 0.7, 9.0)):
+        mechanism = LaplaceMechanism(3.0, epsilon, n_outputs)
+        step, scale = Fraction(mechanism.grid), Fraction(mechanism.noise_scale)
+        for distance in (3.5, 6.0, 1e9):
+            enlarged = Fraction(distance) * (1 + Fraction(1, 2**30))
+            exact = (enlarged + n_outputs * step) / scale
+            loss = Fraction(float(mechanism.privacy_loss(distance)))
+            assert abs(loss / exact - 1) <= Fraction(1, 2**50)
+        assert mechanism.privacy_loss([1, 3]).tolist() == [
+            mechanism.privacy_loss(1.0),
+            mechanism.privacy_loss(3.0),
+        ]
+        assert mechanism.privacy_loss(3) <= mechanism.epsilon
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_distance_beyond_the_largest_number_has_an_infinite_loss():
+    loss = LaplaceMechanism(1.0, 10.0).privacy_loss([1e308, np.finfo(float).max])
+    assert loss.tolist() == [np.inf, np.inf]
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        LaplaceMechanism(np.float32(0.5), np.int64(2), np.int64(3)),
+        GaussianMechanism(np.float32(0.5), np.int64(2), np.float32(0.25), np.int64(3)),
+        ExponentialMechanism(np.float32(0.5), np.int64(2)),
+    ],
+    ids=lambda mechanism: type(mechanism).__name__,
+)
+def test_numbers_of_a_mechanism_are_those_of_python(mechanism):
+    """So that it is written and read the same, whatever it was given."""
+    names = ("sensitivity", "epsilon", "delta", "n_outputs")
+    found = {name: getattr(mechanism, name, None) for name in names}
+    given = {"sensitivity": 0.5, "epsilon": 2.0, "delta": 0.25, "n_outputs": 3}
+    for name, number in found.items():
+        if number is not None:
+            assert number == given[name]
+            assert type(number) is type(given[name])
 
 
 def test_noise_differs_each_time_and_repeats_only_with_a_seed():

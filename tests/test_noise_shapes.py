@@ -103,6 +103,19 @@ def test_second_moments_are_shrunk_as_scikit_learn_does():
     np.testing.assert_array_equal(shrunk_moments(np.full((1, 1), 3.0)), [[9.0]])
 
 
+def test_second_moments_are_those_of_the_outputs_in_their_units():
+    """Means of products: on the diagonal as they are, elsewhere shrunk by one share."""
+    units = np.array([1e-3, 1.0, 50.0])
+    values = np.random.default_rng(1).normal(size=(400, 3)) @ np.tri(3) * units
+    matrix = second_moments(values).matrix()
+    plain = values.T @ values / 400
+    np.testing.assert_allclose(np.diag(matrix), np.diag(plain))
+    apart = ~np.eye(3, dtype=bool)
+    shares = matrix[apart] / plain[apart]
+    np.testing.assert_allclose(shares, shares[0])
+    assert 0.9 < shares[0] < 1
+
+
 def test_rows_that_are_repeated_are_shrunk_as_if_they_were_not():
     values = np.random.default_rng(1).normal(size=(50, 4)) * [1.0, 2.0, 3.0, 4.0]
     often = np.tile(values, (20, 1))

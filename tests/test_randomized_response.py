@@ -51,10 +51,13 @@ def test_the_achieved_level_never_exceeds_the_target(n_answers, epsilon):
 @example(n_answers=300, probability=0.001)
 @example(n_answers=300, probability=1 - 2.0**-53)
 @example(n_answers=2, probability=0.5)
+@example(n_answers=3, probability=0.4)
+@example(n_answers=10, probability=0.15)
 def test_the_level_of_a_probability(n_answers, probability):
     response = RandomizedResponse(n_answers, truth_probability=probability)
     truth, other = response.weights
     total = truth + (n_answers - 1) * other
+    assert total <= 2**62
     assert abs(Fraction(truth, total) - Fraction(probability)) <= Fraction(1, 2**51)
     if probability > 0.5:
         assert response.truth_probability == probability
@@ -68,6 +71,14 @@ def test_the_level_of_a_probability(n_answers, probability):
     if 0.01 < probability < 0.99 and abs(probability * n_answers - 1) > 1e-3:
         odds = probability * (n_answers - 1) / (1 - probability)
         assert response.epsilon == pytest.approx(abs(math.log(odds)), rel=1e-10)
+
+
+def test_a_response_is_about_a_person_who_is_there_anyway():
+    """It protects what is answered, and not whether there is an answer."""
+    response = RandomizedResponse(np.int64(3), epsilon=np.float32(0.5))
+    assert response.as_certificate().relation == "replace-one"
+    assert response.as_certificate().epsilon == response.epsilon <= 0.5
+    assert (type(response.n_answers), type(response.epsilon)) == (int, float)
 
 
 def test_coin_flips_have_level_ln_3():

@@ -16,7 +16,12 @@ from skparisk import (
 from skparisk.calibration._moves import LargestMove, largest_loss
 from skparisk.certificate import Evidence
 from skparisk.laws import Exponential, Gaussian, Laplace
-from skparisk.mechanisms import DiagonalShape, IsotropicShape, fit_noise_shape
+from skparisk.mechanisms import (
+    DiagonalShape,
+    IsotropicShape,
+    WhitenedShape,
+    fit_noise_shape,
+)
 from skparisk.queries import (
     FunctionQuery,
     LinearSVCQuery,
@@ -185,6 +190,25 @@ def test_the_move_is_the_least_that_is_known():
     assert together.norm(halved, 1) == pytest.approx(
         np.abs(halved.whiten(np.array([[1.0, 2.0]]))).sum()
     )
+
+
+def test_the_move_in_other_coordinates_is_the_least_of_three_bounds():
+    """Each output by itself, the length of its row, and the largest singular value."""
+    factor, slack = np.array([[2.0, 0.0], [1.0, 0.5]]), 1 + 2.0**-30
+    shape = WhitenedShape(factor)
+    to_noise = np.linalg.inv(factor)
+    np.testing.assert_allclose(shape.whiten(np.eye(2)), to_noise.T)
+    wide = LargestMove(np.array([9.0, 9.0]), 1.0)
+    largest = np.linalg.svd(to_noise, compute_uv=False)[0]
+    assert wide.norm(shape, 2) == pytest.approx(largest * slack)
+    lengths = np.sqrt((to_noise**2).sum(axis=1))
+    assert wide.norm(shape, math.inf) == pytest.approx(lengths.max() * slack)
+    # Of many outputs the map is too large to look at, of as many as allowed it is not.
+    most = 2048
+    move = LargestMove(np.ones(most), 1.0)
+    assert move.norm(DiagonalShape(np.ones(most)), 2) == pytest.approx(1.0)
+    more = LargestMove(np.ones(most + 1), 1.0)
+    assert more.norm(DiagonalShape(np.ones(most + 1)), 2) == math.inf
 
 
 def test_certificates_say_it():
