@@ -207,6 +207,24 @@ def test_the_integral_is_that_of_quadrature(k, d, order):
         assert polynomial.integral() == pytest.approx(quad, abs=1e-10)
 
 
+def test_numbers_of_any_kind_are_taken():
+    """Fractions as their floats; one dimension if nothing is said."""
+    third = [Fraction(1, 3), Fraction(1, 2), Fraction(0)]
+    floats = [float(number) for number in third]
+    assert bernstein_lattice(2).tolist() == [[0.0], [0.5], [1.0]]
+    polynomial, same = BernsteinPolynomial(third), BernsteinPolynomial(floats)
+    assert polynomial.values.tolist() == floats
+    points = [[number] for number in third]
+    assert polynomial(points).tolist() == same(np.array(points, float)).tolist()
+    assert polynomial.on_grid([third]).tolist() == same.on_grid([floats]).tolist()
+    mechanism = BernsteinMechanism(1.0, 1.0, lattice_size=2)
+    released, plain = (
+        mechanism.release(values, noise_random_state=0).values
+        for values in (third, floats)
+    )
+    assert released.tolist() == plain.tolist()
+
+
 def test_a_grid_is_all_its_points_also_in_parts(monkeypatch):
     polynomial = BernsteinPolynomial(values_of(smooth, 4, 3), 2)
     axes = [np.linspace(0, 1, n) for n in (2, 5, 3)]

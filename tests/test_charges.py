@@ -272,8 +272,12 @@ def test_noise_without_a_level_is_refused_inside_only():
         ExponentialChoice.at_least(1.0),
     )
     with PrivacyLedger(math.inf):
-        for release in (noise.release, choice.choose, fitted.mechanism_.release):
-            with pytest.raises(IncompatibleError, match="level is not known"):
+        for release, what in (
+            (noise.release, "AdditiveNoise"),
+            (choice.choose, "ExponentialChoice"),
+            (fitted.mechanism_.release, "AdditiveNoise"),
+        ):
+            with pytest.raises(IncompatibleError, match=f"{what}.* level is not known"):
                 release([1.0])
         noise.release([1.0], charges=[Certificate(0.5)])
         for n_charges in (0, 2):

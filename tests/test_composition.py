@@ -268,7 +268,7 @@ def test_formulas_are_never_rounded_down(shifts, delta):
 )
 @pytest.mark.parametrize("delta", [-0.1, 1, 1.5, math.nan, "0.1", True, None])
 def test_delta_out_of_range_is_refused(rule, delta):
-    with pytest.raises(ValueError, match="^delta must be a number in"):
+    with pytest.raises(ValueError, match=r"^delta must be a number in"):
         rule([laplace(0.1)], delta=delta)
 
 

@@ -156,6 +156,14 @@ def test_exact_level_of_different_releases():
     assert found == pytest.approx(expected, rel=1e-6)
 
 
+def test_exact_level_of_a_few_different_levels():
+    shifts = [0.1, 0.2, 0.35, 0.5, 0.8]
+    laws = [(laplace_cdf(a), 1) for a in shifts]
+    found = compose_exact([laplace(a) for a in shifts], delta=1e-3).epsilon
+    expected = level_of(*sum_of_losses(laws, 0.05 / 250), 1e-3)
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
 @pytest.mark.slow
 def test_exact_level_of_many_different_levels():
     shifts = np.linspace(0.05, 0.15, 21)

@@ -139,7 +139,7 @@ def test_the_seed_is_that_of_the_noise_pairs_are_tried_with():
         for seed in [{"random_state": 1}] * 2 + [{"random_state": 2}]
     ]
     assert scales[0] == scales[1] != scales[2]
-    with pytest.raises(ValueError, match="^random_state must be"):
+    with pytest.raises(ValueError, match=r"^random_state must be"):
         calibrate(differences, Target(0.5, 0.1), n_records=10, random_state="1")
 
 

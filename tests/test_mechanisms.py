@@ -223,6 +223,34 @@ def test_numbers_of_a_mechanism_are_those_of_python(mechanism):
             assert type(number) is type(given[name])
 
 
+def test_values_of_any_kind_of_number_are_released():
+    """Fractions as their floats."""
+    fractions = [Fraction(1, 3), Fraction(7, 2)]
+    floats = [float(number) for number in fractions]
+    laplace_noise = LaplaceMechanism(1.0, 1.0, n_outputs=2)
+    exact = LaplaceMechanism(1.0, math.inf, n_outputs=2)
+    for release in (laplace_noise.release, laplace_noise.noise.release, exact.release):
+        first, second = (
+            release(values, noise_random_state=0) for values in (fractions, floats)
+        )
+        assert first.dtype == second.dtype == np.float64
+        assert first.tolist() == second.tolist()
+    assert (
+        laplace_noise.privacy_loss(fractions).tolist()
+        == laplace_noise.privacy_loss(floats).tolist()
+    )
+    choice = ExponentialMechanism(1.0, 1.0)
+    assert choice.choose(fractions, noise_random_state=0) == choice.choose(
+        floats, noise_random_state=0
+    )
+
+
+def test_one_row_of_scores_is_one_choice():
+    choice = ExponentialMechanism(1.0, 1.0)
+    assert type(choice.choose([1.0, 2.0])) is int
+    assert choice.choose([[1.0, 2.0]]).shape == (1,)
+
+
 def test_noise_differs_each_time_and_repeats_only_with_a_seed():
     mechanism = LaplaceMechanism(1.0, 1.0, n_outputs=2)
     assert (mechanism.release([0.0, 0.0]) != mechanism.release([0.0, 0.0])).all()

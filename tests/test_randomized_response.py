@@ -11,7 +11,11 @@ from counts import rejects_counts, seeds
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from skparisk.mechanisms import DiscreteMechanism, RandomizedResponse
+from skparisk.mechanisms import (
+    DiscreteMechanism,
+    RandomizedResponse,
+    _randomized_response,
+)
 
 mpmath.mp.dps = 60
 
@@ -106,6 +110,26 @@ def test_certain_responses_are_no_privacy(probability):
     np.testing.assert_array_equal(released, expected)
     assert released is not answers
     np.testing.assert_allclose(response.estimate_proportions(released), [0.25, 0.75])
+
+
+def test_each_response_has_exactly_its_share_of_large_numbers_of_draws(monkeypatch):
+    """At both ends of what belongs to each, where doubles are too short."""
+    for n_answers in (2, 3, 7):
+        response = RandomizedResponse(n_answers, epsilon=0.5)
+        truth, other = response.weights
+        assert other > 2**53
+        ranks = range(n_answers - 1)
+        draws = [d for r in ranks for d in (r * other, (r + 1) * other - 1)]
+        last = [(n_answers - 1) * other, (n_answers - 1) * other + truth - 1]
+        drawn = np.array(draws + last, dtype=np.uint64)
+        monkeypatch.setattr(
+            _randomized_response, "sample_uniform_integers", lambda *_, d=drawn: d
+        )
+        for answer in range(n_answers):
+            others = [r for r in range(n_answers) if r != answer]
+            expected = [*np.repeat(others, 2), answer, answer]
+            found = response.randomize([answer] * len(drawn))
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_infinite_epsilon_tells_the_truth():
