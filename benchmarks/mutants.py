@@ -36,7 +36,6 @@ from types import FunctionType
 import libcst as cst
 import pytest
 from coverage import Coverage
-from hypothesis import Phase, settings
 from libcst.metadata import MetadataWrapper, PositionProvider
 from mutmut.configuration import config
 from mutmut.mutation.file_mutation import MutationVisitor
@@ -81,7 +80,8 @@ class Mutant:
         space = dict(names)
         text = cst.Module([FUTURE, node]).code
         exec(compile(text, str(ROOT / self.path), "exec"), space)
-        return vars(space[owner])[name] if owner else space[name]
+        found = vars(space[owner])[name] if owner else space[name]
+        return getattr(found, "__func__", found)  # of __init_subclass__
 
 
 class Visitor(MutationVisitor):
@@ -199,6 +199,8 @@ class Trial:
         self.options, self.state = options, state
 
     def pytest_collection(self, session):
+        from hypothesis import Phase, settings  # not before pytest has looked at it
+
         # To make an example smaller takes longer than to find it.
         quick = settings(settings.default, phases=[Phase.explicit, Phase.generate])
         settings.register_profile("mutants", quick)

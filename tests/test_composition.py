@@ -122,6 +122,8 @@ def test_no_release_has_level_zero(name):
     assert nothing.method == NAMES.get(name, name)
     assert nothing.method in METHODS
     assert nothing.group_size == 1
+    if name in ("basic", "owner", "position", "value"):
+        assert nothing.delta == 0
 
 
 @pytest.mark.parametrize("name", RULES)

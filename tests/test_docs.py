@@ -263,7 +263,7 @@ NOT_RUN = {
     "skparisk/\n": "a tree of folders",
     "import joblib\nfrom dask.distributed import Client": "test_dask.py has a cluster",
     'python -m pip install -e ".[dev,docs]"': "what developers run, as .ci/run does",
-    'python -m pip install "mutmut>=3.8"': "installs, and takes hours",
+    'python -m pip install "mutmut>=3.8"': "installs, and takes long",
 }
 COMMANDS = r"(\$ )?skparisk [a-z]"  # run by test_command_line_page.py
 POLICY = "epsilon = 1.5\ngamma = 0.05\n"  # read by it

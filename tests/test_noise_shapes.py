@@ -116,11 +116,36 @@ def test_second_moments_are_those_of_the_outputs_in_their_units():
     assert 0.9 < shares[0] < 1
 
 
+@pytest.mark.filterwarnings("error")
+def test_the_covariance_is_that_of_the_law():
+    """Laplace noise of scale b has a variance of 2 b**2."""
+    for law, variance in (("laplace", 2.0), ("gaussian", 1.0)):
+        noise = AdditiveNoise.at_least(law, 3.0, n_outputs=2)
+        expected = variance * noise.noise_scale**2 * np.eye(2)
+        np.testing.assert_allclose(noise.covariance(), expected, rtol=1e-6)
+    huge = AdditiveNoise.at_least("laplace", 1e200, n_outputs=2)
+    np.testing.assert_array_equal(np.diag(huge.covariance()), np.inf)
+
+
+@pytest.mark.filterwarnings("error")
+def test_answers_beyond_the_largest_number_are_released_without_a_warning():
+    """Which would depend on the answer."""
+    shape = DiagonalShape(np.array([1.5, 1.0]))
+    noise = AdditiveNoise.at_least("laplace", 1e300, n_outputs=2, shape=shape)
+    largest = np.finfo(float).max
+    released = [noise.release([largest, -largest]) for _ in range(20)]
+    assert np.isinf(released).any()
+
+
 def test_rows_that_are_repeated_are_shrunk_as_if_they_were_not():
     values = np.random.default_rng(1).normal(size=(50, 4)) * [1.0, 2.0, 3.0, 4.0]
     often = np.tile(values, (20, 1))
     np.testing.assert_allclose(shrunk_moments(often, 50), shrunk_moments(values))
     np.testing.assert_array_equal(shrunk_moments(values, 99), shrunk_moments(values))
+    alike = values / 10 + np.tile([[1.0], [-1.0]], (25, 1)) * [1.0, 2.0, 3.0, 4.0]
+    one, none, two = (shrunk_moments(alike, n) for n in (1, 0, 2))
+    np.testing.assert_array_equal(one, none)
+    assert not np.allclose(one, two)
     for weights in (None, np.diag([1.0, 2.0, 1.0, 5.0])):
         few, many = (
             fit_noise_shape("whitened", often, weights=weights, n_independent=n)
