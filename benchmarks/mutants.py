@@ -306,8 +306,12 @@ class Trial:
                 found |= self.reaching[mutant.path, line]
         kills, seconds = self.kills[mutant.path, mutant.function], self.seconds
         cost = {n: (seconds[n] + 0.02) * self.size[n] / (kills[n] + 0.1) for n in found}
+        cases, order = Counter(), {}
+        for name in sorted(found, key=cost.get):  # other cases of a test later
+            cases[name.partition("[")[0]] += 1
+            order[name] = cost[name] * cases[name.partition("[")[0]]
         chosen, total = [], 0.0
-        for name in sorted(found, key=cost.get):
+        for name in sorted(found, key=order.get):
             if not chosen or total + seconds[name] <= self.options.budget:
                 chosen.append(self.items[name])
                 total += seconds[name]

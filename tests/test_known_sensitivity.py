@@ -248,6 +248,19 @@ def test_sensitivity_is_not_proven_because_the_caller_says_so():
         calibrate_known(1.0, target, proven=True)
 
 
+@pytest.mark.parametrize(
+    ("target", "law"),
+    [
+        (Target(EPSILON, GAMMA, randomness="explicit"), "gaussian"),
+        (Target(EPSILON, 0.0, delta=DELTA, randomness="explicit"), "laplace"),
+        (Target(EPSILON, 0.0, randomness="explicit"), "laplace"),
+    ],
+)
+def test_rules_are_for_laplace_noise_and_a_risk_alone(target, law):
+    with pytest.raises(ValueError, match="is for Laplace noise, delta=0 and a risk"):
+        calibrate_known(1.0, target, law=law, rule=Twice())
+
+
 def test_theorem_4_of_the_paper_warns_and_certifies_nothing():
     known = KnownSensitivity(0.5, at_risk=True, rule=DandekarTheorem4())
     with pytest.warns(HeuristicGuaranteeWarning, match="whose proof does not hold"):

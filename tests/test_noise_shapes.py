@@ -116,6 +116,16 @@ def test_second_moments_are_those_of_the_outputs_in_their_units():
     assert 0.9 < shares[0] < 1
 
 
+def test_shapes_are_of_floats_whatever_they_are_given():
+    for shape, numbers in (
+        (DiagonalShape([1, 2]), "scales"),
+        (WhitenedShape([[2, 0], [1, 4]]), "factor"),
+    ):
+        assert getattr(shape, numbers).dtype == np.float64
+    whole, exponent = to_dyadic([Fraction(1, 2), Fraction(3)])
+    assert [number * 2.0**exponent for number in whole] == [0.5, 3.0]
+
+
 @pytest.mark.filterwarnings("error")
 def test_the_covariance_is_that_of_the_law():
     """Laplace noise of scale b has a variance of 2 b**2."""

@@ -57,6 +57,9 @@ def test_the_achieved_level_never_exceeds_the_target(n_answers, epsilon):
 @example(n_answers=2, probability=0.5)
 @example(n_answers=3, probability=0.4)
 @example(n_answers=10, probability=0.15)
+@example(n_answers=3, probability=1e-6)
+@example(n_answers=3, probability=3e-7)
+@example(n_answers=3, probability=1.7e-8)
 def test_the_level_of_a_probability(n_answers, probability):
     response = RandomizedResponse(n_answers, truth_probability=probability)
     truth, other = response.weights
@@ -218,6 +221,12 @@ def test_estimates_are_unbiased_with_the_stated_variance(given, proportions):
     variance = response.variance(proportions, 3)
     np.testing.assert_allclose(square - mean**2, variance, atol=1e-12)
     np.testing.assert_allclose(estimated, variance, atol=1e-12)
+
+
+def test_one_response_has_the_variance_of_its_estimate():
+    response = RandomizedResponse(2, truth_probability=0.75)
+    alone = response.variance([0.5, 0.5], 1)
+    np.testing.assert_allclose(alone, 100 * response.variance([0.5, 0.5], 100))
 
 
 def test_variance_is_that_of_warner():
