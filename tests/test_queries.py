@@ -4,6 +4,7 @@ import copy
 import functools
 import pickle
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -25,7 +26,7 @@ from skparisk.queries import (
     RecordQuery,
     RidgeQuery,
 )
-from skparisk.queries._base import check_answer
+from skparisk.queries._base import answer_private, check_answer, same_but_for
 from skparisk.queries._given import as_query
 from skparisk.reference import Domain, Interval, TableReference
 
@@ -313,6 +314,78 @@ def test_a_class_of_ones_own_may_make_claims_and_hand_them_on():
 
     assert Heir().is_repeatable
     assert vars(Claiming)["on_pool"] is vars(Query)["on_pool"]
+
+
+def test_numbers_are_the_same_but_for_a_share_of_the_largest():
+    """Of the second, also where some of its numbers are missing or infinite."""
+    other = np.array([1.0, -100.0, 1e-3])
+    for change, same in ((0.9, True), (1.1, False), (-0.9, True), (-1.1, False)):
+        one = other + np.array([0.0, 0.0, change])
+        assert same_but_for(0.01, one, other) == same
+    assert same_but_for(0.0, other, other)
+    assert not same_but_for(0.0, other, other + np.array([0.0, 0.0, 1e-15]))
+    assert not same_but_for(0.5, other[:2], other)
+    assert not same_but_for(0.5, other[:1], other)
+    odd = np.array([np.nan, np.inf, 1.0])
+    assert same_but_for(0.1, odd + np.array([0.0, 0.0, 0.09]), odd)
+    assert not same_but_for(0.1, odd + np.array([0.0, 0.0, 0.11]), odd)
+    assert not same_but_for(0.1, np.array([0.0, np.inf, 1.0]), odd)
+
+
+def test_nothing_but_the_answer_tells_of_private_data():
+    """Neither what went wrong nor what a query warns of; it may not answer either."""
+    X = np.ones((4, 2))
+
+    def warns(X):
+        warnings.warn("secret", stacklevel=1)
+        return X.sum(axis=0) + 0 * float(np.float64(1e308) * 10 < np.inf)
+
+    with np.errstate(all="raise"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert answer_private(FunctionQuery(warns), X, None).tolist() == [4.0, 4.0]
+    for nothing in (
+        lambda X: [np.nan, 1.0],
+        lambda X: [np.inf, 1.0],
+        lambda X: {}["secret"],
+        lambda X: None,
+    ):
+        with pytest.raises(ValueError, match="has no answer on the private") as error:
+            answer_private(FunctionQuery(nothing), X, None)
+        assert "secret" not in str(error.value)
+        assert error.value.__context__ is None
+
+
+def test_rounding_of_a_function_is_that_of_its_largest_finite_answer():
+    """In units of each output, however small, and where some have no answer."""
+    table = TableReference(np.arange(1.0, 81.0)[:, None])
+    pairs = pairs_from(table, n_records=5, relation="replace-one", size=20)
+
+    def tiny(X):
+        missing = np.nan if X[0, 0] % 2 else 0.0
+        return np.array([1e-20 * X.max(), 1e-20 * X.max() + missing, 1e6 * X.sum()])
+
+    found = FunctionQuery(tiny).on_pool(pairs.pool, 5)(pairs)
+    largest = np.max(
+        [tiny(X) for i in range(20) for X, _ in pairs.databases(i)], axis=0
+    )
+    share = found.rounding[0] / largest[0]
+    assert 0 < share < 2.0**-30
+    assert np.isfinite(found.rounding).all()
+    assert found.rounding[2] == pytest.approx(share * largest[2])
+    assert 0 < found.rounding[1] <= found.rounding[0] * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_largest_move_of_a_mean_pays_for_its_rounding(relation):
+    """By what adding up n numbers of that size can be off, of both means."""
+    domain = Domain([Interval(-3.0, 1.0), Interval(0.0, 5.0)])
+    box = np.array([[-3.0, 0.0], [1.0, 5.0]])
+    for n in (10**4, 10**6):
+        move = MeanQuery().largest_move(domain, n, relation)
+        exact = (box[1] - box[0]) / n
+        rounding = 2 * n * 2.0**-52 * np.array([3.0, 5.0])
+        np.testing.assert_allclose(move.outputs - exact, rounding, rtol=1e-3)
+        assert move.l2 == pytest.approx(np.linalg.norm(move.outputs), rel=1e-14)
 
 
 def test_random_answers_of_an_heir_are_noticed():

@@ -422,6 +422,9 @@ def test_which_systems_are_well_conditioned():
     good = _ridge._well_conditioned(systems)
     assert good.tolist() == [True, True, True, True, False, False]
     assert not _ridge._near_identity(2 * systems[:1]).any()
+    # The largest and the least count, whatever is between them.
+    apart = np.array([np.diag([4.0, 1.0, 2e-6]), np.diag([4.0, 5e-6, 4.5e-6])])
+    assert _ridge._well_conditioned(apart).tolist() == [False, True]
     assert _ridge._well_conditioned(1e9 * systems).tolist() == good.tolist()
 
 
