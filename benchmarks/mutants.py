@@ -22,6 +22,7 @@ import gc
 import hashlib
 import json
 import os
+import re
 import resource
 import select
 import signal
@@ -268,8 +269,13 @@ class Trial:
     def try_mutants(self):
         """Try what is not known yet."""
         known = {name: self.state.tests[name] for name in self.items}
-        known = {name: test for name, test in known.items() if not test["failed"]}
-        least = min(test["seconds"] for test in known.values())  # of measuring it
+        known = {
+            name: test
+            for name, test in known.items()
+            if not test["failed"] and re.search(self.options.tests, name)
+        }
+        least = min(test["seconds"] for test in self.state.tests.values())
+        # Of each test that is what measuring it takes.
         self.seconds = {name: t["seconds"] - least for name, t in known.items()}
         self.size = {n: sum(map(len, t["lines"].values())) for n, t in known.items()}
         self.reaching = defaultdict(set)  # the tests of each line
@@ -389,6 +395,7 @@ def main():
     parser.add_argument("--state", default="mutants.jsonl")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--budget", type=float, default=5.0, help="seconds of tests")
+    parser.add_argument("--tests", default="", help="regex of names; default: all")
     parser.add_argument("--again", action="store_true", help="survivors, too")
     parser.add_argument("--show", action="store_true", help="survivors; try nothing")
     options = parser.parse_args()

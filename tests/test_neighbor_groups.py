@@ -194,6 +194,23 @@ def test_differences_are_those_of_answers_one_by_one(name, n_rows, relation):
     assert_contract(query, groups_from(make(n_rows), relation=relation))
 
 
+def test_each_penalty_has_systems_that_have_to_be_solved_by_themselves():
+    """Though those of a larger penalty do not."""
+    rng = np.random.default_rng(0)
+    table = TableReference(rng.normal(size=(60, 2)), rng.normal(size=(60, 2)))
+    pairs = groups_from(table, n_records=4, size=60, r=2)
+    assert_contract(RidgeQuery((1e-3, 4.0), fit_intercept=False), pairs)
+
+
+@pytest.mark.parametrize("r", [1, 2])
+def test_each_penalty_has_systems_that_are_badly_conditioned(r):
+    """Such as those of one record many times, unless the penalty is large."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(5, 2)), rng.normal(size=(5, 2))
+    pairs = groups_from(TableReference(X, y, "bootstrap"), n_records=5, size=300, r=r)
+    assert_contract(RidgeQuery((1e-7, 1.0), fit_intercept=False), pairs)
+
+
 @pytest.mark.parametrize("n_rows", [60, 400])
 def test_many_outputs_too(n_rows, monkeypatch):
     monkeypatch.setattr(_logistic, "_cheapest", lambda *_: PoolDescent)
