@@ -165,7 +165,8 @@ class NeighborPairs:
             counts = count_rows(self._shared, self.pool.n_rows)
         else:
             counts = self._shared.astype(np.float64)
-        counts[np.arange(self.n_databases)[:, None], self._left] += 1
+        # A record that leaves may be there more than once, and counts as often.
+        np.add.at(counts, (np.arange(self.n_databases)[:, None], self._left), 1)
         return counts
 
     @cached_property

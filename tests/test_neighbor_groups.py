@@ -1,6 +1,7 @@
 """Several neighbors of one database: what is drawn, answered, and certified."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -151,23 +152,26 @@ def test_a_reference_that_refuses_a_relation_refuses_it_for_groups_too():
         groups_from(reference, relation="add-remove", r=2)
 
 
-def regression(n_rows):
+def regression(n_rows, **how):
     X, y = make_regression(n_rows, 4, noise=5.0, random_state=0)
-    return TableReference(X, y)
+    return TableReference(X, y, **how)
 
 
-def classes(n_rows, n_classes=2):
+def classes(n_rows, n_classes=2, **how):
     X, y = make_classification(
         n_rows, 4, n_informative=4, n_redundant=0, n_classes=n_classes, random_state=0
     )
-    return TableReference(X, y.astype(float))
+    return TableReference(X, y.astype(float), **how)
 
 
 QUERIES = {
     "ridge": (RidgeQuery(), regression),
     "ridge, no intercept": (RidgeQuery(0.5, fit_intercept=False), regression),
     "logistic": (LogisticRegressionQuery((0, 1)), classes),
-    "three classes": (LogisticRegressionQuery((0, 1, 2)), lambda n: classes(n, 3)),
+    "three classes": (
+        LogisticRegressionQuery((0, 1, 2)),
+        partial(classes, n_classes=3),
+    ),
     "hinge": (LinearSVCQuery((0, 1), loss="hinge"), classes),
     "squared hinge": (LinearSVCQuery((0, 1)), classes),
     "mean": (MeanQuery(), regression),
@@ -192,6 +196,25 @@ def assert_contract(query, pairs):
 def test_differences_are_those_of_answers_one_by_one(name, n_rows, relation):
     query, make = QUERIES[name]
     assert_contract(query, groups_from(make(n_rows), relation=relation))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_a_record_that_several_neighbors_remove_counts_as_often(relation):
+    """With replacement, it may be in a database more than once."""
+    table = TableReference(np.arange(10.0)[:, None], sampling="bootstrap")
+    pairs = groups_from(table, relation=relation, n_records=8, size=50)
+    left = pairs.swaps[0].tolist()
+    assert 20 < sum(len(set(line)) < R for line in left) < 50
+    for counts, records in zip(pairs.counts, pairs.records, strict=True):
+        np.testing.assert_array_equal(counts, np.bincount(records, minlength=10))
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_differences_of_databases_with_a_record_several_times(name):
+    query, make = QUERIES[name]
+    pairs = groups_from(make(40, sampling="bootstrap"))
+    assert any(len(set(line)) < R for line in pairs.swaps[0].tolist())
+    assert_contract(query, pairs)
 
 
 def test_each_penalty_has_systems_that_have_to_be_solved_by_themselves():
