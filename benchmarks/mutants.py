@@ -274,8 +274,8 @@ class Trial:
             for name, test in known.items()
             if not test["failed"] and re.search(self.options.tests, name)
         }
+        # Of each test, the least is what measuring it takes.
         least = min(test["seconds"] for test in self.state.tests.values())
-        # Of each test that is what measuring it takes.
         self.seconds = {name: t["seconds"] - least for name, t in known.items()}
         self.size = {n: sum(map(len, t["lines"].values())) for n, t in known.items()}
         self.reaching = defaultdict(set)  # the tests of each line

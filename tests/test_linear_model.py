@@ -364,6 +364,32 @@ def test_bound_of_known_cases(n, alpha, expected):
     assert ridge_sensitivity_bound(n, alpha) == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 1000])
+@pytest.mark.parametrize("alpha", [0.01, 0.3, 0.9, 1.0, 1.7, 2.5, 9.0, 300.0])
+def test_bound_is_put_together_from_the_largest_solution_and_gain(n, alpha):
+    """Each is a maximum over one eigenvalue or length, which is looked for here."""
+    share = np.linspace(0, 1, 200_001)
+
+    def solution(m):  # of m records: sqrt(m s) / (s + alpha) at an eigenvalue s <= m
+        return (m * np.sqrt(share) / (m * share + alpha)).max()
+
+    gain = (share / (alpha + share**2)).max()  # of one record of length up to 1
+    size, smaller = solution(n), solution(n - 1)
+    replaced = min((2 + size) / alpha, 2 * gain * (1 + smaller), 2 * size)
+    removed = min(gain * (1 + smaller), size + smaller)
+    assert ridge_sensitivity_bound(n, alpha) == pytest.approx(replaced, rel=1e-6)
+    without = ridge_sensitivity_bound(n, alpha, relation="add-remove")
+    assert without == pytest.approx(removed, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["n_records", "alpha", "x_norm", "y_bound"])
+def test_limits_of_the_bound_are_refused_by_name(name):
+    with pytest.raises(ValueError, match=rf"^{name} must be"):
+        ridge_sensitivity_bound(**{"n_records": 9, "alpha": 1.0, name: 0})
+    with pytest.raises(ValueError, match=r"^alpha / x_norm\*\*2 must be"):
+        ridge_sensitivity_bound(9, 1e-300, x_norm=1e20)
+
+
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("n_targets", [None, 1, 2])
 def test_bound_fits_clipped_rows_with_a_penalized_intercept(fit_intercept, n_targets):

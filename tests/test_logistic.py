@@ -677,15 +677,17 @@ def test_bounds_of_known_cases():
     assert logistic_sensitivity_bound(3.0, x_norm=2.0) == 12.0
     multinomial = logistic_sensitivity_bound(3.0, x_norm=2.0, n_classes=5)
     assert multinomial == pytest.approx(12.0 * math.sqrt(2))
+    three = logistic_sensitivity_bound(3.0, x_norm=2.0, n_classes=3)
+    assert three == multinomial
 
 
 @pytest.mark.parametrize(
     ("parameters", "name"),
     [
-        ({"C": 0.0}, "C must"),
-        ({"x_norm": -1.0}, "x_norm"),
-        ({"C": 1e200, "x_norm": 1e200}, "C . x_norm"),
-        ({"n_classes": 1}, "n_classes"),
+        ({"C": 0.0}, "^C must"),
+        ({"x_norm": -1.0}, "^x_norm must"),
+        ({"C": 1e200, "x_norm": 1e200}, r"^C \* x_norm must"),
+        ({"n_classes": 1}, "^n_classes must"),
         ({"relation": "both"}, "relation"),
     ],
 )

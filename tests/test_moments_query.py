@@ -1,5 +1,7 @@
 """Sums of records and of their products: exact, and how far one record moves them."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from scipy.optimize import minimize
 from skparisk import SensitivitySampler
 from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import MomentsQuery, moments_sensitivity_bound
+from skparisk.queries._moments import shorten
 from skparisk.reference import Domain, Interval, TableReference
 from skparisk.reference._base import RecordPool
 
@@ -163,6 +166,25 @@ def test_parameters_of_the_bound_are_checked():
     """By name and value."""
     with pytest.raises(ValueError, match="n_targets must be less"):
         moments_sensitivity_bound(2, n_targets=2)
+    for known in ({"n_columns": 0}, {"n_targets": -1}, {"radius": 0.0}):
+        (name,) = known
+        with pytest.raises(ValueError, match=rf"^{name} must be"):
+            moments_sensitivity_bound(**{"n_columns": 3, **known})
+
+
+def test_rows_are_shortened_to_hardly_less_than_the_radius():
+    """So that rounding makes none longer; those inside stay as they are."""
+    rng = np.random.default_rng(0)
+    for radius in (1e-3, 0.7, 40.0):
+        z = rng.normal(size=(500, 3)) * radius
+        short = shorten(z, radius)
+        long = np.array([sum(Fraction(x) ** 2 for x in row) for row in short.tolist()])
+        assert (long <= Fraction(radius) ** 2).all()
+        far = np.linalg.norm(z, axis=1) > radius
+        assert far.any()
+        np.testing.assert_array_equal(short[~far], z[~far])
+        lengths = np.linalg.norm(short[far], axis=1) / radius
+        assert (abs(lengths - (1 - 2.0**-40)) <= 2.0**-50).all()
 
 
 def search_move(query, box, relation, seed):
