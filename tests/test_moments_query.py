@@ -222,6 +222,28 @@ def test_largest_move_in_a_domain(relation, radius):
     assert alone.largest_move(Domain(domain.columns), 9, relation) is not None
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(("radius", "limit"), [(None, 1.0), (None, 0.4), (0.3, 1.0)])
+@pytest.mark.parametrize("size", [0.5, 3.0])
+def test_largest_move_of_many_columns(size, radius, limit, relation):
+    """Of small and large numbers, some beyond the limit; two columns are targets."""
+    rng = np.random.default_rng(0)
+    for seed in range(2):
+        ends = rng.uniform(0.2, 1.0, size=(2, 7)) * size
+        box = np.array([-ends[0], ends[1]])
+        intervals = [Interval(*column) for column in box.T]
+        domain = Domain(intervals[:5], intervals[5:])
+        query = MomentsQuery(
+            np.zeros(7), np.ones(7), 9, 2, radius=radius, limit=max(limit, radius or 0)
+        )
+        move = query.largest_move(domain, 9, relation)
+        outputs, l2 = search_move(query, box, relation, seed)
+        assert (outputs <= move.outputs).all()
+        near = box.clip(-query.limit, query.limit)
+        assert (move.outputs[5:7] <= 1.01 * (near[1] - near[0])[5:]).all()
+        assert l2 <= move.l2 <= 3 * l2
+
+
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     n_records=st.integers(1, 2**53),
