@@ -107,8 +107,8 @@ def test_a_delta_is_claimed_only_where_it_is_used():
         assert certificate.delta == claimed
 
 
-def test_what_is_said_of_pairs_and_noise_is_on_the_certificate():
-    """Noise from a seed is no guarantee, and neighbors differ as the caller says."""
+def test_what_is_said_of_pairs_is_on_the_certificate():
+    """Neighbors differ as the caller says."""
     differences = np.random.default_rng(0).laplace(size=(99, 2))
     target, given = Target(0.5, 0.1), {"n_records": 10}
     _, plain = calibrate(differences, target, **given)
@@ -118,12 +118,11 @@ def test_what_is_said_of_pairs_and_noise_is_on_the_certificate():
         relation="add-remove",
         reference="a census",
         for_new_people="It is one.",
-        seeded=True,
         **given,
     )
-    assert (plain.void, plain.relation) == (False, "replace-one")
-    assert (told.void, told.relation) == (True, "add-remove")
-    assert (plain.loss is None, told.loss is None) == (False, True)
+    assert (plain.relation, told.relation) == ("replace-one", "add-remove")
+    assert not plain.void
+    assert plain.loss is not None
     assert told.evidence.reference == "a census" != plain.evidence.reference
     assert told.evidence.for_new_people == "It is one."
     with pytest.raises(ValueError, match="relation must be"):
