@@ -11,6 +11,8 @@ a test reaches, and how long it takes, is measured once, in forks as well.
 All is kept in the file of `--state`, to be resumed; what has changed since is tried
 again. `--again` tries survivors once more, with new tests or a larger `--budget`, and
 `--show` prints them, but for those that `mutants.txt` gives a reason for.
+
+One file, as it is no part of the package and shares nothing with other scripts.
 """
 
 from __future__ import annotations
