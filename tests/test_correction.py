@@ -406,3 +406,46 @@ def test_other_features_are_told_from_other_targets():
     assert both > alone - 0.02
     alone, release, both = np.median(moved, axis=0)
     assert both > 0.4 > max(alone, release)
+
+
+def test_a_table_that_a_sampler_was_given_has_the_targets_of_the_records():
+    """As X_reference has: the public fit would not be for such targets."""
+
+    def fit(y_reference, y):
+        table = TableReference(X[PUBLIC], y_reference)
+        own = SensitivitySampler(n_pairs=60, reference=table)
+        model_of(alpha=5.0, sensitivity=own).fit(X[OURS], y)
+
+    with pytest.raises(IncompatibleError, match="has 2 targets, but y has 1:"):
+        fit(TARGETS[PUBLIC], Y[OURS])
+    with pytest.raises(IncompatibleError, match="has 1 targets, but y has 2:"):
+        fit(Y[PUBLIC], TARGETS[OURS])
+    for none in (None, np.where(Y[PUBLIC] > 0, "high", "low")):
+        with pytest.raises(ValueError, match="no targets that are numbers: give"):
+            fit(none, Y[OURS])
+
+
+@pytest.mark.parametrize("combine", ["reference", None])
+def test_what_it_means_for_new_people_is_not_known(combine):
+    """As the rows that pairs are drawn from gave the fit: a theorem is about others."""
+    model = model_of(alpha=5.0, combine=combine).fit(X[OURS], Y[OURS], **GIVEN)
+    words = model.certificate_.require_evidence().for_new_people
+    known = "not known: the fit that is corrected is of this table as well"
+    assert (words == known) == (combine is not None)
+    table = TableReference(X, Y, "split")
+    assert cross_fitted(table, RidgeQuery(1.0)).table.for_new_people is None
+
+
+def test_targets_of_the_table_of_a_fitted_sampler_are_left_as_they_are():
+    """At another size too: those of fits to others twice are of other noise."""
+    table = TableReference(X[PUBLIC], Y[PUBLIC])
+    own = SensitivitySampler(n_pairs=60, reference=table)
+    model = model_of(alpha=5.0, sensitivity=own).fit(X[OURS], Y[OURS])
+    found = [
+        Audited.of(each, None, None)
+        .calibrate(20, X[OURS], None, np.random.SeedSequence(0))
+        .sampler.reference
+        for each in (model, model.sampler_)
+    ]
+    np.testing.assert_array_equal(found[0].targets, found[1].targets)
+    assert found[1].targets is model.sampler_.reference.targets

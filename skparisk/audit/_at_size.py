@@ -196,9 +196,11 @@ class Audited:
             y = classes.encode(y, "y_reference")
         if isinstance(query, CorrectionQuery):
             assert isinstance(reference, TableReference)
-            fitted = cross_fitted(reference, query.usual)
-            assert fitted is not None  # it was, for the release
-            reference = fitted.table
+            # That of a sampler that an estimator has fitted has such targets already.
+            if not reference._fits:
+                fitted = cross_fitted(reference, query.usual)
+                assert fitted is not None  # it was, for the release
+                reference = fitted.table
         sampler = clone(sampler)
         sampler.set_params(query=query, reference=reference, n_records=n_records)
         return Calibrated(sampler.fit(X, y), classes)

@@ -37,7 +37,7 @@ from skparisk.queries import RidgeQuery
 from skparisk.queries._correction import CorrectionQuery
 from skparisk.queries._together import Floats
 from skparisk.queries._units import penalty_of
-from skparisk.reference import TableReference
+from skparisk.reference import Reference, TableReference
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 
 _SOLVERS = ("auto", "coefficients", "moments")
@@ -211,11 +211,8 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
         )
         targets = hide_values(np.asarray, targets, dtype=np.float64)
         query.check_targets(targets)
-        if table is not None and _n_targets(table.targets) != _n_targets(targets):
-            raise IncompatibleError(
-                f"y_reference has {_n_targets(table.targets)} targets, but y has "
-                f"{_n_targets(targets)}: the numbers must be equal."
-            )
+        if table is not None:
+            _check_n_targets(table, targets)
         either = solver == "auto" and fit_intercept and self.combine is None
         if source == "bound" and either:
             problem = BoundedRidge(
@@ -269,6 +266,9 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
         table = public_table(source, data.table)
         assert isinstance(source, SensitivitySampler)
         assert isinstance(table, TableReference)
+        if table.targets is None or table.targets.dtype == object:
+            self._refuse_combine("the reference has no targets that are numbers")
+        _check_n_targets(table, data.targets)
         if table.sampling == "disjoint":
             raise ValueError(
                 "combine must be None with sampling='disjoint', whose rows are all in "
@@ -359,6 +359,15 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
         if self.fit_intercept:
             intercept = released[n_coef:]
             self.intercept_ = intercept if targets else float(intercept[0])
+
+
+def _check_n_targets(table: Reference, y: Any) -> None:
+    """Refuse a table that has other targets than the private records."""
+    if _n_targets(table.targets) != _n_targets(y):
+        raise IncompatibleError(
+            f"y_reference has {_n_targets(table.targets)} targets, but y has "
+            f"{_n_targets(y)}: the numbers must be equal."
+        )
 
 
 def _n_targets(y: Any) -> int:
