@@ -387,6 +387,7 @@ BAD = {
     "--policy risky.toml": "would be broken: FAIL gamma: 0.2 (required: at most 0.01)",
     "--policy related.toml": "would be broken: FAIL relation: replace-one",
     "--policy policy.toml --secret-sample 0.5": "FAIL public_reference: a sample of",
+    "--policy audited.toml --secret-sample 0.5": "FAIL reference_audited: not audited",
     "--policy policy.toml --epsilon inf": "FAIL guarantee: epsilon is infinite",
     "--policy public.csv": "'public.csv' must be a file of TOML in which nothing",
     "--attack-is-public": "give --attack, the records",
@@ -432,6 +433,7 @@ def test_bad_fits_are_refused_in_one_line(more, folder, capsys):
         PrivacyLedger(0.5, path="small.ledger")
         PrivacyLedger(2.25, path="two.ledger")
     (folder / "attacked.toml").write_text("attack_audited = true\n")
+    (folder / "audited.toml").write_text("reference_audited = true\n")
     (folder / "risky.toml").write_text("gamma = 0.01\n")
     (folder / "related.toml").write_text('relation = "add-remove"\n')
     pd.read_csv("private.csv")[:0].to_csv("none.csv", index=False)
