@@ -432,8 +432,10 @@ def test_what_it_means_for_new_people_is_not_known(combine):
     words = model.certificate_.require_evidence().for_new_people
     known = "not known: the fit that is corrected is of this table as well"
     assert (words == known) == (combine is not None)
-    table = TableReference(X, Y, "split")
-    assert cross_fitted(table, RidgeQuery(1.0)).table.for_new_people is None
+    for sampling in ("split", "bootstrap"):  # as of all queries
+        table = TableReference(X, Y, sampling)
+        found = cross_fitted(table, RidgeQuery(1.0)).table
+        assert found.for_new_people == table.for_new_people
 
 
 def test_targets_of_the_table_of_a_fitted_sampler_are_left_as_they_are():

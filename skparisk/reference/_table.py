@@ -359,7 +359,7 @@ class TableReference(Reference):
         words = self._kind.for_new_people
         if self._note:
             return "not known: the targets of the table were made up"
-        if self._fits and words is not None:
+        if self._fits and self.sampling in ("leave-out", "subsample"):
             return "not known: the fit that is corrected is of this table as well"
         more = ceil_text(min(1.0, 4 / (self.n_rows + 1)), 3)
         return None if words is None else words.format(more)
