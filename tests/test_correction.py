@@ -169,8 +169,10 @@ def share_beyond(n_rows, n_records, *, sampling="leave-out", in_sample=False):
         query = CorrectionQuery(
             RidgeQuery(100.0 * n_records), tuple(fitted.numbers), RidgeQuery(1.0)
         )
+        # As another query, for which the sampler would refuse nothing.
+        asked = FunctionQuery(query) if in_sample else query
         sampler = SensitivitySampler(
-            query,
+            asked,
             gamma=0.2,
             n_records=n_records,
             n_pairs=n_rows // 4 if sampling == "split" else 200,
@@ -451,3 +453,19 @@ def test_targets_of_the_table_of_a_fitted_sampler_are_left_as_they_are():
     ]
     np.testing.assert_array_equal(found[0].targets, found[1].targets)
     assert found[1].targets is model.sampler_.reference.targets
+
+
+def test_residuals_of_fitted_rows_calibrate_nothing():
+    """Nor do targets that are made for corrections calibrate another query."""
+    model = model_of(random_state=0).fit(X[OURS], Y[OURS], **GIVEN)
+    sampler = clone(model.sampler_)
+    sampler.set_params(reference=None)
+    with pytest.raises(ValueError, match="residuals under fits to other rows"):
+        sampler.fit(X[PUBLIC], Y[PUBLIC])
+    table, query = start_of(RidgeQuery(50.0))[0].table, RidgeQuery(50.0)
+    sampler.set_params(query=query, reference=table)
+    with pytest.raises(ValueError, match="give the table itself"):
+        sampler.fit(X[OURS], Y[OURS])
+    model.set_params(sensitivity=SensitivitySampler(n_pairs=60, reference=table))
+    with pytest.raises(ValueError, match="of an earlier correction"):
+        model.fit(X[OURS], Y[OURS])

@@ -197,7 +197,7 @@ class Audited:
         if isinstance(query, CorrectionQuery):
             assert isinstance(reference, TableReference)
             # That of a sampler that an estimator has fitted has such targets already.
-            if not reference._fits:
+            if not reference.is_cross_fitted:
                 fitted = cross_fitted(reference, query.usual)
                 assert fitted is not None  # it was, for the release
                 reference = fitted.table

@@ -277,6 +277,11 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
                 "population. Use sampling='leave-out' or 'split'; got "
                 f"{self.combine!r}."
             )
+        if table.is_cross_fitted:
+            raise ValueError(
+                "reference must be the public table itself with combine="
+                f"{self.combine!r}; got one with the targets of an earlier correction."
+            )
         known = source.n_records
         n_records = data.n_records if known is None else int(known)
         start = PublicStart.of(

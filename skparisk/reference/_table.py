@@ -155,7 +155,7 @@ class TableReference(Reference):
         self._schema = Schema.of(records)
         self._sketch: RecordSketch | None = None
         self._note = ""
-        self._fits = False
+        self.is_cross_fitted = False
 
     @classmethod
     def of_blocks(
@@ -255,7 +255,7 @@ class TableReference(Reference):
         """
         other = self._with(RecordPool(self.pool.X, _check_targets(y, self.n_rows)))
         other.__dict__.pop("domain", None)
-        other._sketch, other._note, other._fits = None, "", False
+        other._sketch, other._note, other.is_cross_fitted = None, "", False
         return other
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
@@ -317,7 +317,7 @@ class TableReference(Reference):
         other = self._with(RecordPool(self.pool.X, y))
         other.__dict__.pop("domain", None)
         # By their own targets they are known again.
-        other._sketch, other._fits = self.sketch, True
+        other._sketch, other.is_cross_fitted = self.sketch, True
         return other
 
     def _declare(self, domain: Domain, sketch: RecordSketch, note: str) -> None:
@@ -345,7 +345,7 @@ class TableReference(Reference):
     @property
     def description(self) -> str:
         words = self._kind.description.format(self.n_rows) + self._note
-        if self._fits:
+        if self.is_cross_fitted:
             words += _CROSS_FITTED
         if self.domain is not None and not self._note:
             of = "that half" if self.sampling == "split" else "the table"
@@ -359,7 +359,7 @@ class TableReference(Reference):
         words = self._kind.for_new_people
         if self._note:
             return "not known: the targets of the table were made up"
-        if self._fits and self.sampling in ("leave-out", "subsample"):
+        if self.is_cross_fitted and self.sampling in ("leave-out", "subsample"):
             return "not known: the fit that is corrected is of this table as well"
         more = ceil_text(min(1.0, 4 / (self.n_rows + 1)), 3)
         return None if words is None else words.format(more)

@@ -43,6 +43,7 @@ from skparisk.laws._names import as_law
 from skparisk.mechanisms import NoiseShape
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.queries import Query, RecordQuery
+from skparisk.queries._correction import CorrectionQuery
 from skparisk.queries._given import own_query
 from skparisk.reference import (
     Reference,
@@ -73,6 +74,23 @@ _PRIVATE_FAILURE = (
     "reason is not shown because it may reveal something about them; give a public "
     "reference."
 )
+
+
+def _check_residuals(query: Query, reference: Reference) -> None:
+    """Refuse residuals of rows that were fitted, and fits to residuals of others."""
+    table = isinstance(reference, TableReference) and reference.is_cross_fitted
+    if table and not isinstance(query, CorrectionQuery):
+        raise ValueError(
+            "reference has the targets of a correction to a public fit, whose "
+            f"residuals are under fits to its other rows, and {query} is none: give "
+            "the table itself."
+        )
+    if isinstance(query, CorrectionQuery) and not table:
+        raise ValueError(
+            f"query={query} is calibrated to residuals under fits to other rows, which "
+            "the reference does not have: fit PrivateRidge with combine='reference' "
+            "and the public table."
+        )
 
 
 def claim_at_most(
@@ -439,6 +457,7 @@ default="auto"
             if self.reference is None
             else as_reference(self.reference, X, y)
         )
+        _check_residuals(query, reference)
         withheld = Withheld() if private else reference.withheld
         private = withheld is not None
         n_records = self._choose_n_records(query, reference, n_rows(X))
