@@ -260,7 +260,8 @@ def test_largest_move_by_hand(radius, squared_norm):
     assert move.l2 == pytest.approx(squared_norm**0.5, rel=1e-5)
     assert move.l2 > squared_norm**0.5 * (1 + 2.0**-42)
     reach = radius or 1.0
-    np.testing.assert_allclose(move.outputs[:7], 2 * np.repeat([reach, 1], [5, 2]))
+    sides = 2 * np.repeat([reach, 1], [5, 2])
+    np.testing.assert_allclose(move.outputs[:7], sides, rtol=1e-5)
 
 
 def test_rows_that_are_shortened_may_be_anywhere_between_them_and_zero():
