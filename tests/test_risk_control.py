@@ -12,6 +12,7 @@ from skparisk.calibration._order import (
     certified_mean,
     check_risk_control,
     control_risk,
+    order_curve,
     order_statistic,
     risk_curve,
     scale_below,
@@ -220,3 +221,21 @@ def test_one_database_below_may_be_the_first():
     assert scale_below(scales, 3, 4) == 1
     assert scale_below(scales, 2, 4) == 0
     assert scale_below(scales, 8, 8) == 7
+
+
+@pytest.mark.parametrize("n_pairs", [7, 2048, 5000])
+def test_each_level_is_certified_by_how_many_pairs_keep_it(n_pairs):
+    levels = np.random.default_rng(0).permutation(np.arange(1.0, n_pairs + 1))
+
+    def kept(scale):
+        assert scale == 0.5
+        return levels
+
+    rule = Exchangeable()
+    curve = order_curve(0.5, rule, n_databases=n_pairs, levels=kept)
+    assert len(curve) == min(n_pairs, 2048)
+    assert (np.diff(curve[:, 0]) > 0).all()
+    assert curve[[0, -1], 0].tolist() == [1, n_pairs]
+    counts = curve[:, 0].astype(int)  # so many pairs keep the level of that number
+    np.testing.assert_allclose(curve[:, 1], (n_pairs + 1 - counts) / (n_pairs + 1))
+    assert order_curve(0.0, rule, n_databases=n_pairs, levels=kept) is None
