@@ -100,6 +100,12 @@ def test_pairs_of_one_database_count_as_a_share_of_it():
     assert error.value.best == pytest.approx(6 / 10)
 
 
+def test_of_pairs_that_are_all_the_same_nothing_is_certified_but_0():
+    with pytest.raises(CalibrationError, match=r"at gamma=0\.5 is 0") as error:
+        control([0.0] * 9, gamma=0.5)
+    assert error.value.best == 0
+
+
 def test_no_scale_is_enough_if_pairs_without_an_answer_are_all_that_is_allowed():
     """The others count something at every scale: an error, and no endless search."""
     message = (
