@@ -199,7 +199,8 @@ def least(scales, index, n_pairs, n_still=0):
 @pytest.mark.parametrize(("n_finite", "best"), [(0, 1.0), (1, 4 / 5), (2, 3 / 5)])
 def test_the_best_that_answers_allow_is_said(n_finite, best):
     scales = [1.0] * n_finite + [math.inf] * (4 - n_finite)
-    with pytest.raises(CalibrationError) as error:
+    message = r"no noise keeps the risk within gamma=0\.5; the lowest risk that any"
+    with pytest.raises(CalibrationError, match=message) as error:
         least(scales, 3, 4)
     assert error.value.best == pytest.approx(best)
 
