@@ -148,10 +148,13 @@ def test_the_bound_of_a_ball_is_the_least_that_a_matrix_says(d, n_targets):
         return 2**0.5 * size * (a + radius**2 + n_targets * b)
 
     least = minimize(bound, [0.0, 0.0], method="Nelder-Mead", tol=1e-10).fun
+    near = [np.log(radius**2) + x for x in np.log(np.geomspace(2**-6, 2**6, 97))]
+    tried = min(bound((a, b)) for a in near for b in near)
     box = moments_sensitivity_bound(d)
     found = moments_sensitivity_bound(d, n_targets=n_targets, radius=radius)
     assert min(box, least * (1 - 1e-9)) <= found <= min(box, 1.01 * least)
     assert found < box or d < 5
+    assert found == box or found > tried * (1 + 2.0**-42)
 
 
 @pytest.mark.parametrize("n_targets", [1, 2])
@@ -244,6 +247,49 @@ def test_largest_move_of_many_columns(size, radius, limit, relation):
         assert l2 <= move.l2 <= 3 * l2
 
 
+@pytest.mark.parametrize(
+    ("radius", "squared_norm"),
+    # Products, squares once more, and the sums themselves.
+    [(None, 7**2 + 0.5 * 7 + 4 * 7), (0.5, 2.25**2 + 0.5 * 2.3125 + 5 + 2 * 4)],
+)
+def test_largest_move_by_hand(radius, squared_norm):
+    """Of a box of side 2 around 0, in l2; with a radius nothing is rounded up."""
+    unit = Interval(-1, 1)
+    query = MomentsQuery(np.zeros(7), np.ones(7), 9, 2, radius=radius)
+    move = query.largest_move(Domain([unit] * 5, [unit] * 2), 9, "replace-one")
+    assert move.l2 == pytest.approx(squared_norm**0.5, rel=1e-5)
+    assert move.l2 > squared_norm**0.5 * (1 + 2.0**-42)
+    reach = radius or 1.0
+    sides = 2 * np.repeat([reach, 1], [5, 2])
+    np.testing.assert_allclose(move.outputs[:7], sides, rtol=1e-5)
+
+
+def test_rows_that_are_shortened_may_be_anywhere_between_them_and_zero():
+    query = MomentsQuery([0.0, 0.0], [1.0, 1.0], 9, 1, radius=0.7)
+    domain = Domain([Interval(0.5, 1.0)], [Interval(-3.0, -1.0)])
+    move = query.largest_move(domain, 9, "replace-one")
+    np.testing.assert_allclose(move.outputs, [0.7, 3.0, 0.49, 2.1, 9.0])
+
+
+def test_a_domain_of_any_size_is_moved_to_the_limit():
+    query = MomentsQuery([0.0], [1e-200], 9, limit=2.0)
+    move = query.largest_move(Domain([Interval(-1e200, 1e200)]), 9, "replace-one")
+    np.testing.assert_allclose(move.outputs, [4.0, 4.0], rtol=1e-6)
+
+
+def test_all_kinds_of_numbers_are_taken_for_floats():
+    query = MomentsQuery([0, 0], [1, 1], 5, 1)
+    assert {type(x) for x in (*query.center, *query.scale)} == {float}
+    X, y = rows(5, 1), rows(5, 1, seed=1)[:, 0]
+    np.testing.assert_array_equal(
+        query(X.astype(object), y.astype(object)), query(X, y)
+    )
+    with pytest.raises(ValueError, match="has 2 columns with targets, got 1"):
+        query(X)
+    alone = MomentsQuery([0.0], [1.0], 5)
+    np.testing.assert_array_equal(alone(X, y), alone(X))
+
+
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(
     n_records=st.integers(1, 2**53),
@@ -290,9 +336,10 @@ def test_disjoint_rows_for_sums():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"center": []}, "center must be"),
+        ({"center": []}, "^center must be finite numbers, one for each column, got"),
         ({"center": [np.nan, 0.0]}, "center must be"),
-        ({"scale": [0.0, 1.0]}, "above 0"),
+        ({"scale": [0.0, 1.0]}, "^scale must be finite numbers above 0, one for each"),
+        ({"n_targets": -1}, "^n_targets must be"),
         ({"scale": [1.0]}, "2 and 1"),
         ({"n_records": 0}, "n_records must be"),
         ({"n_records": 2**53 + 1}, "at most 2"),

@@ -132,13 +132,14 @@ def control_risk(
     # All of these are in databases, of which each pair is a share.
     n_positive = int(np.count_nonzero(distances)) / n_neighbors
     n_infinite = int(np.count_nonzero(np.isinf(distances)))
-    if n_infinite / n_neighbors > allowed:
-        best = (n_infinite / n_neighbors + 1) / (n_databases + 1)
-        raise _no_answer(n_infinite, n_pairs, asked, best, name)
     n_moving = min(n_positive, (n_pairs - n_still) / n_neighbors)
     if n_moving <= allowed:
         best = (n_moving + 1) / (n_databases + 1) if n_moving else 0.0
         raise _no_noise(asked, best, name)
+    limit = allowed * (1 - _ROUNDING)
+    if n_infinite / n_neighbors > limit:  # no scale is reached: others count as well
+        best = (n_infinite / n_neighbors + 1) / (n_databases + 1)
+        raise _no_answer(n_infinite, n_pairs, asked, best, name)
 
     def total(scale: float) -> float:
         together = float(risks(scale).sum()) / n_neighbors
@@ -147,7 +148,7 @@ def control_risk(
         return together
 
     start = float(np.median(distances[(distances > 0) & np.isfinite(distances)]))
-    _, scale = _bracket(total, allowed * (1 - _ROUNDING), start)
+    _, scale = _bracket(total, limit, start)
     if n_positive <= (allowed + 1) * (1 + 2 * _ROUNDING):
         return scale, 0.0
     below, _ = _bracket(total, (allowed + 1) * (1 + _ROUNDING), scale)

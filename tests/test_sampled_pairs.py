@@ -1,0 +1,135 @@
+"""What sampled pairs tell of themselves, and what is kept of some of them."""
+
+import numpy as np
+import pytest
+
+from skparisk.calibration import DKW, PAC, Exchangeable, SampledPairs, Target
+from skparisk.calibration._pairs import CHUNK, norms_of_pairs
+from skparisk.calibration._rules import as_rule, check_rank, required_pairs
+from skparisk.laws import Gaussian, Laplace
+from skparisk.mechanisms import (
+    AdditiveNoise,
+    DiagonalShape,
+    GaussianMechanism,
+    IsotropicShape,
+)
+
+RNG = np.random.default_rng(0)
+
+
+def many_pairs():
+    """Return more than are worked on together, some of them without an answer."""
+    differences = RNG.normal(size=(CHUNK // 2 + 1000, 2))
+    differences[::1001] = np.inf
+    differences[::7] = 0.25
+    errors = np.full_like(differences, 0.125)
+    errors[::3] = 0.25
+    return SampledPairs(differences, errors, np.array([0.1, 0.2]))
+
+
+def test_blocks_are_all_rows_in_order():
+    pairs = many_pairs()
+    blocks = list(pairs.blocks())
+    assert len(blocks) == 2
+    rows = np.concatenate([np.arange(b.start, b.stop) for b in blocks])
+    np.testing.assert_array_equal(rows, np.arange(len(pairs)))
+
+
+def test_norms_of_many_pairs_are_those_of_each():
+    pairs = many_pairs()
+    sizes = np.abs(pairs.differences)
+    isotropic = norms_of_pairs(pairs, IsotropicShape(), Laplace())
+    np.testing.assert_allclose(isotropic, sizes.sum(axis=1), rtol=1e-12)
+    # Of other shapes what they are off by is added, in the units of the shape.
+    shape = DiagonalShape(np.array([2.0, 4.0]))
+    scaled = np.linalg.norm(sizes / [2, 4], axis=1)
+    off = np.linalg.norm(pairs.errors / [2, 4], axis=1)
+    found = norms_of_pairs(pairs, shape, Gaussian())
+    np.testing.assert_allclose(found, scaled + off, rtol=1e-9)
+
+
+def test_pairs_are_still_if_no_output_moves_by_more_than_rounding():
+    pairs = many_pairs()
+    still = np.abs(pairs.differences) <= np.maximum(pairs.errors, [0.1, 0.2])
+    assert pairs.count_still() == still.all(axis=1).sum() > 1000
+    alone = SampledPairs(np.array([[0.1], [-0.1], [0.2]]), None, np.array([0.1]))
+    assert alone.count_still() == 2
+
+
+def test_pairs_after_some_databases():
+    differences, errors = RNG.normal(size=(12, 2)), RNG.uniform(size=(12, 2))
+    known = {"failure": "why", "draw_seed": 5, "n_neighbors": 3}
+    pairs = SampledPairs(differences, errors, np.array([0.1, 0.2]), **known)
+    later = pairs.after(2)
+    np.testing.assert_array_equal(later.differences, differences[6:])
+    np.testing.assert_array_equal(later.errors, errors[6:])
+    np.testing.assert_array_equal(later.rounding, pairs.rounding)
+    assert {name: getattr(later, name) for name in known} == known
+    assert later.n_databases == 2
+    with pytest.raises(ValueError, match="read-only"):
+        later.differences[0] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        pairs.differences[0] = 0
+    bare = SampledPairs(differences, None, np.zeros(2)).after(1)
+    assert bare.errors is None
+
+
+# Rules
+
+
+@pytest.mark.parametrize("rule", [PAC(0.05), PAC(0.5), DKW(), Exchangeable()])
+def test_the_order_index_is_the_least_that_certifies_the_risk(rule):
+    chosen = set()
+    for n_pairs in (1, 2, 5, 20, 400):
+        risks = [float(rule.certify_risk(n_pairs, k + 1)) for k in range(n_pairs)]
+        assert max(risks) <= 1
+        tried = {0.999, 0.5, 0.05, *(risks if rule.name == "pac" else ())} - {1.0}
+        for gamma in (g for g in tried if min(risks) <= g):
+            least = 1 + next(k for k, risk in enumerate(risks) if risk <= gamma)
+            assert rule.order_index(n_pairs, gamma) == least
+            chosen.add(least)
+    assert rule.name == "dkw" or 1 in chosen
+
+
+def test_required_pairs_are_the_fewest():
+    for gamma in (0.9, 0.5, 0.2):
+        for how, rule in [({}, Exchangeable()), ({"failure_prob": 0.05}, PAC(0.05))]:
+            n = required_pairs(gamma, **how)
+            assert rule.certify_risk(n, n) <= gamma
+            assert n == 1 or rule.certify_risk(n - 1, n - 1) > gamma
+    assert required_pairs(0.9) == 1
+
+
+def test_ranks_and_draws_are_checked_by_name():
+    with pytest.raises(ValueError, match=r"^order_index must be a whole number"):
+        check_rank(5, np.array([], dtype=int))
+    with pytest.raises(ValueError, match=r"^n_draws must be"):
+        Exchangeable(0)
+    for wrong in (PAC, object(), "nothing"):
+        with pytest.raises((ValueError, TypeError), match="calibration"):
+            as_rule(wrong)
+
+
+# Parameters are kept as plain numbers
+
+
+def test_targets_and_mechanisms_keep_plain_numbers():
+    target = Target(np.float32(1), np.float32(0.25), np.float32(0.125))
+    assert [type(x) for x in (target.epsilon, target.gamma, target.delta)] == [
+        float
+    ] * 3
+    asked = Target.of_advantage(np.float32(0.25)).advantage
+    assert (type(asked), asked) == (float, 0.25)
+    with pytest.raises(ValueError, match=r"^randomness must be"):
+        Target(1.0, randomness="none")
+    known = GaussianMechanism(np.float32(1), np.float32(1), 1e-5, n_outputs=np.int64(2))
+    assert (type(known.sensitivity), type(known.epsilon)) == (float, float)
+    assert type(known.n_outputs) is int
+
+
+@pytest.mark.parametrize(("law", "variance"), [(Laplace(), 2.0), (Gaussian(), 1.0)])
+def test_the_covariance_of_noise_is_that_of_its_law(law, variance):
+    noise = AdditiveNoise.at_least(law, 3.0, n_outputs=2, least_steps=2**30)
+    np.testing.assert_allclose(noise.covariance(), 9 * variance * np.eye(2), rtol=1e-6)
+    huge = AdditiveNoise.at_least(law, 1e200, n_outputs=2, least_steps=2**10)
+    assert np.isinf(np.diag(huge.covariance())).all()  # without a warning
