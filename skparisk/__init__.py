@@ -37,7 +37,12 @@ if TYPE_CHECKING:
     from skparisk.metrics import private_score
     from skparisk.model_selection import PrivateGridSearchCV, search_certificate
     from skparisk.moments import PrivateMoments
-    from skparisk.reference import LearnedReference, SchemaReference, SecretSample
+    from skparisk.reference import (
+        LearnedReference,
+        SchemaReference,
+        SecretSample,
+        TableReference,
+    )
     from skparisk.report import Policy, Report
     from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
     from skparisk.svm import PrivateLinearSVC
@@ -76,6 +81,7 @@ __all__ = [
     "SecretSample",
     "SensitivityDisplay",
     "SensitivitySampler",
+    "TableReference",
     "__version__",
     "audit_claim",
     "audit_reference",
@@ -111,7 +117,12 @@ _HOMES = {
     "metrics": ("private_score",),
     "model_selection": ("PrivateGridSearchCV", "search_certificate"),
     "moments": ("PrivateMoments",),
-    "reference": ("LearnedReference", "SchemaReference", "SecretSample"),
+    "reference": (
+        "LearnedReference",
+        "SchemaReference",
+        "SecretSample",
+        "TableReference",
+    ),
     "report": ("Policy", "Report"),
     "sensitivity": ("KnownSensitivity", "SensitivitySampler"),
     "svm": ("PrivateLinearSVC",),
@@ -119,7 +130,7 @@ _HOMES = {
     "wrappers": ("PrivateEstimator",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-# Modules that are found as attributes, as in ``skparisk.reference.TableReference``.
+# Modules that are found as attributes, as in ``skparisk.reference.DensityReference``.
 _MODULES = (
     *_HOMES,
     "composition",

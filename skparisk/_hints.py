@@ -32,8 +32,8 @@ FAR = (
 _BLOCK = 256
 # Noise that adds less than a tenth to the variance there is without it.
 _SMALL = 0.3
-# How often chance would be taken for a far reference, over all outputs together: a search
-# makes hundreds of fits, and one false alarm among them would be one too many.
+# How often chance would be taken for a far reference, over all outputs together: a
+# search makes hundreds of fits, and one false alarm among them would be one too many.
 _FALSE_ALARM = 1e-4
 # Fewer do not tell how far answers spread.
 _LEAST_PAIRS = 50

@@ -253,7 +253,7 @@ class SchemaReference(Reference):
             Public records, with the columns of the schema.
 
         sampling : str, default="leave-out"
-            As of :class:`~skparisk.reference.TableReference`.
+            As of :class:`~skparisk.TableReference`.
 
         random_state : int, default=0
             Seeds the targets, which are public.

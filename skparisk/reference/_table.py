@@ -120,7 +120,7 @@ class TableReference(Reference):
 
     Examples
     --------
-    >>> from skparisk.reference import TableReference
+    >>> from skparisk import TableReference
     >>> TableReference([[1.0], [2.0], [4.0]], sampling="subsample")
     TableReference(3 rows, 1 feature, sampling='subsample')
     """
@@ -200,7 +200,7 @@ class TableReference(Reference):
         Examples
         --------
         >>> import numpy as np
-        >>> from skparisk.reference import TableReference
+        >>> from skparisk import TableReference
         >>> blocks = (np.full((1000, 2), i) for i in range(50))
         >>> TableReference.of_blocks(blocks, n_rows=300)
         TableReference(300 rows, 2 features, sampling='leave-out')

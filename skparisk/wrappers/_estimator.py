@@ -244,7 +244,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         X_reference, y_reference : array-like, default=None
             Public records with the same columns, and their targets or labels:
             :ref:`private-fit`. In a search of scikit-learn `X_reference` is a
-            :class:`~skparisk.reference.TableReference` of both.
+            :class:`~skparisk.TableReference` of both.
 
         **fit_params : None
             Nothing else is passed to the fit of the estimator: weights and the like
