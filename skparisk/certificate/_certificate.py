@@ -205,7 +205,8 @@ class Certificate(Claim):
         risk : float
             In [0, 1], at the noise as released. 1 where nothing is certified; with
             "pac", and for pairs that came from private data, that is everything
-            below the level of the certificate.
+            below the level of the certificate. Of a void certificate it guarantees
+            nothing, as its `epsilon` and `risk` do not.
         """
         epsilon = check_epsilon(epsilon)
         levels, risks = self.points()
@@ -222,7 +223,8 @@ class Certificate(Claim):
         Returns
         -------
         epsilon : float
-            At the noise as released. Infinite where nothing is certified.
+            At the noise as released. Infinite where nothing is certified. Of a void
+            certificate it guarantees nothing.
         """
         gamma = check_probability(gamma, "gamma")
         levels, risks = self.points()
