@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, ndtr
 
-from skparisk.privacy_loss._numerics import check_floats, unwrap
+from skparisk._validate import check_floats
+from skparisk.privacy_loss._numerics import unwrap
 
 _CLOSE = 0.5  # below this shift a difference of Mills ratios is an integral
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(7)  # exact to 1e-16 over _CLOSE
@@ -46,7 +47,7 @@ def gaussian_loss_cdf(loss: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(gaussian_loss_cdf(0.6, shift=1.0), 4), gaussian_loss_cdf(0, shift=0)
     (0.5398, 1.0)
     """
-    c = check_floats(loss, "loss", "[-inf, inf]", lambda x: x == x)
+    c = check_floats(loss, "loss", "[-inf, inf]")
     low, _ = _standardize(c, _check_shift(shift))
     return unwrap(ndtr(low))  # exact law, C ~ N(a²/2, a²)
 
@@ -177,12 +178,12 @@ def gaussian_delta(epsilon: ArrayLike, shift: ArrayLike) -> Any:
 
 def _check_level(epsilon: ArrayLike) -> NDArray[np.float64]:
     """Return privacy levels in [0, inf]."""
-    return check_floats(epsilon, "epsilon", "[0, inf]", lambda x: x >= 0)
+    return check_floats(epsilon, "epsilon", "[0, inf]")
 
 
 def _check_shift(shift: ArrayLike) -> NDArray[np.float64]:
     """Return shifts in [0, inf]."""
-    return check_floats(shift, "shift", "[0, inf]", lambda x: x >= 0)
+    return check_floats(shift, "shift", "[0, inf]")
 
 
 def _standardize(
