@@ -16,7 +16,7 @@ from skparisk.certificate import as_certificate
 from skparisk.cost._laws import Floats, RiskLaw, risk_function
 from skparisk.cost._maximum import find_maximum
 from skparisk.exceptions import CalibrationError
-from skparisk.privacy_loss._numerics import safe_root, unwrap
+from skparisk.privacy_loss._numerics import check_level, safe_root, unwrap
 
 _NOISE = "noise_epsilon"
 _ROUNDING = 1e-12  # share by which costs may fall, of the largest
@@ -108,7 +108,7 @@ class CostModel(ABC):
         budget : float or array
             Total over all people, in units of money. A float for a scalar.
         """
-        return unwrap(self._totals(_check_levels(epsilon)))
+        return unwrap(self._totals(check_level(epsilon)))
 
     def budget_at_risk(
         self,
@@ -154,7 +154,7 @@ class CostModel(ABC):
         of the privacy loss, at any `epsilon` and for any pair of neighbors. The caller
         must ensure that the sensitivity holds. With another law it may well be less.
         """
-        levels, noise = _check_levels(epsilon), check_positive(noise_epsilon, _NOISE)
+        levels, noise = check_level(epsilon), check_positive(noise_epsilon, _NOISE)
         levels = np.minimum(levels, noise)
         risk = risk_function(noise, n_outputs, law)(levels)
         return unwrap(self._mixed(levels, risk, noise))
@@ -184,7 +184,7 @@ class CostModel(ABC):
         of the risk.
         """
         at = check_floats(risk, "risk", "[0, 1]")
-        return unwrap(self._mixed(_check_levels(epsilon), at, math.inf))
+        return unwrap(self._mixed(check_level(epsilon), at, math.inf))
 
     def budget_of(self, release: Any) -> float:
         """Return what a release costs, by what it guarantees.
@@ -351,11 +351,6 @@ class CostModel(ABC):
                 f"{cost!r} at {level!r} and {less!r} at {lower!r}."
             )
         return self.n_people * costs.reshape(epsilon.shape)
-
-
-def _check_levels(epsilon: ArrayLike) -> Floats:
-    """Return privacy levels in [0, inf]."""
-    return check_floats(epsilon, "epsilon", "[0, inf]")
 
 
 def _ceil_ratio(dividend: float, divisor: float) -> float:

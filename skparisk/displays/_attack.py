@@ -80,20 +80,7 @@ class AttackDisplay(CertificateDisplay):
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw what an attacker gains by a certificate.
-
-        Parameters
-        ----------
-        certificate : Certificate
-            The legend says so if it guarantees nothing.
-
-        kind, ax, name, **kwargs
-            As in `plot`.
-
-        Returns
-        -------
-        display : AttackDisplay
-        """
+        """Draw what an attacker gains by a certificate."""
         display = cls(
             certificate.advantage, caveat=caveat_of(certificate), estimator_name=name
         )

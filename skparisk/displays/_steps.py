@@ -82,7 +82,20 @@ class CertificateDisplay(Display):
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw what a certificate says."""
+        """Draw what a certificate says.
+
+        Parameters
+        ----------
+        certificate : Certificate
+            The legend says so if it guarantees nothing.
+
+        ax, name, **kwargs
+            As in `plot`, with all that it takes.
+
+        Returns
+        -------
+        display : RiskCurveDisplay or AttackDisplay
+        """
 
     @classmethod
     def from_estimator(

@@ -10,7 +10,12 @@ from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
 from skparisk import _validate
-from skparisk.privacy_loss._numerics import check_float, safe_root, unwrap
+from skparisk.privacy_loss._numerics import (
+    check_float,
+    check_level,
+    safe_root,
+    unwrap,
+)
 
 
 def laplace_loss_cdf(loss: ArrayLike, shift: ArrayLike) -> Any:
@@ -81,7 +86,7 @@ def laplace_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(laplace_loss_exceedance(0.6, shift=1.0), 4)
     0.5906
     """
-    level = _validate.check_floats(epsilon, "epsilon", "[0, inf]")
+    level = check_level(epsilon)
     a = _validate.check_floats(shift, "shift", "[0, inf)")
     risk = 0.5 - 0.5 * np.expm1(np.minimum(level - a, 0.0) / 2)  # exact law
     return unwrap(np.where(level < a, risk, 0.0))
@@ -154,7 +159,7 @@ def laplace_delta(epsilon: ArrayLike, noise_epsilon: ArrayLike) -> Any:
     >>> round(laplace_delta(0.6, noise_epsilon=1.0), 4)
     0.1813
     """
-    level = _validate.check_floats(epsilon, "epsilon", "[0, inf]")
+    level = check_level(epsilon)
     noise = _validate.check_floats(noise_epsilon, "noise_epsilon", "(0, inf]")
     gap = np.maximum(np.nan_to_num(noise) - level, 0.0)  # no inf - inf
     return unwrap(np.abs(np.expm1(-gap / 2)))  # hockey stick of one coordinate
