@@ -4,91 +4,50 @@ from importlib import import_module
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
-from skparisk._version import __version__
+from skparisk._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from skparisk.audit import (
-        ClaimAudit,
-        ReferenceAudit,
-        audit_claim,
-        audit_reference,
-    )
-    from skparisk.calibration import required_pairs
-    from skparisk.certificate import Certificate
-    from skparisk.cost import CompensationModel
-    from skparisk.density import PrivateKernelDensity
-    from skparisk.displays import (
-        AttackDisplay,
-        AuditDisplay,
-        CostDisplay,
-        RiskCurveDisplay,
-        SensitivityDisplay,
-    )
+    from skparisk.audit import ClaimAudit as ClaimAudit
+    from skparisk.audit import ReferenceAudit as ReferenceAudit
+    from skparisk.audit import audit_claim as audit_claim
+    from skparisk.audit import audit_reference as audit_reference
+    from skparisk.calibration import required_pairs as required_pairs
+    from skparisk.certificate import Certificate as Certificate
+    from skparisk.cost import CompensationModel as CompensationModel
+    from skparisk.density import PrivateKernelDensity as PrivateKernelDensity
+    from skparisk.displays import AttackDisplay as AttackDisplay
+    from skparisk.displays import AuditDisplay as AuditDisplay
+    from skparisk.displays import CostDisplay as CostDisplay
+    from skparisk.displays import RiskCurveDisplay as RiskCurveDisplay
+    from skparisk.displays import SensitivityDisplay as SensitivityDisplay
+    from skparisk.exceptions import BudgetExceededError as BudgetExceededError
+    from skparisk.exceptions import CalibrationError as CalibrationError
     from skparisk.exceptions import (
-        BudgetExceededError,
-        CalibrationError,
-        HeuristicGuaranteeWarning,
-        IncompatibleError,
-        PrivacyLeakWarning,
-        ReferenceWarning,
+        HeuristicGuaranteeWarning as HeuristicGuaranteeWarning,
     )
-    from skparisk.ledger import PrivacyLedger
-    from skparisk.linear_model import PrivateLogisticRegression, PrivateRidge
-    from skparisk.metrics import private_score
-    from skparisk.model_selection import PrivateGridSearchCV, search_certificate
-    from skparisk.moments import PrivateMoments
-    from skparisk.reference import (
-        LearnedReference,
-        SchemaReference,
-        SecretSample,
-        TableReference,
+    from skparisk.exceptions import IncompatibleError as IncompatibleError
+    from skparisk.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
+    from skparisk.exceptions import ReferenceWarning as ReferenceWarning
+    from skparisk.ledger import PrivacyLedger as PrivacyLedger
+    from skparisk.linear_model import (
+        PrivateLogisticRegression as PrivateLogisticRegression,
     )
-    from skparisk.report import Policy, Report
-    from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
-    from skparisk.svm import PrivateLinearSVC
-    from skparisk.tables import PrivateTable
-    from skparisk.wrappers import PrivateEstimator
-
-__all__ = [
-    "AttackDisplay",
-    "AuditDisplay",
-    "BudgetExceededError",
-    "CalibrationError",
-    "Certificate",
-    "ClaimAudit",
-    "CompensationModel",
-    "CostDisplay",
-    "HeuristicGuaranteeWarning",
-    "IncompatibleError",
-    "KnownSensitivity",
-    "LearnedReference",
-    "Policy",
-    "PrivacyLeakWarning",
-    "PrivacyLedger",
-    "PrivateEstimator",
-    "PrivateGridSearchCV",
-    "PrivateKernelDensity",
-    "PrivateLinearSVC",
-    "PrivateLogisticRegression",
-    "PrivateMoments",
-    "PrivateRidge",
-    "PrivateTable",
-    "ReferenceAudit",
-    "ReferenceWarning",
-    "Report",
-    "RiskCurveDisplay",
-    "SchemaReference",
-    "SecretSample",
-    "SensitivityDisplay",
-    "SensitivitySampler",
-    "TableReference",
-    "__version__",
-    "audit_claim",
-    "audit_reference",
-    "private_score",
-    "required_pairs",
-    "search_certificate",
-]
+    from skparisk.linear_model import PrivateRidge as PrivateRidge
+    from skparisk.metrics import private_score as private_score
+    from skparisk.model_selection import PrivateGridSearchCV as PrivateGridSearchCV
+    from skparisk.model_selection import search_certificate as search_certificate
+    from skparisk.moments import PrivateMoments as PrivateMoments
+    from skparisk.reference import LearnedReference as LearnedReference
+    from skparisk.reference import SchemaReference as SchemaReference
+    from skparisk.reference import SecretSample as SecretSample
+    from skparisk.reference import TableReference as TableReference
+    from skparisk.report import Policy as Policy
+    from skparisk.report import Report as Report
+    from skparisk.sensitivity import KnownSensitivity as KnownSensitivity
+    from skparisk.sensitivity import SensitivitySampler as SensitivitySampler
+    from skparisk.svm import PrivateLinearSVC as PrivateLinearSVC
+    from skparisk.tables import PrivateTable as PrivateTable
+    from skparisk.wrappers import PrivateEstimator as PrivateEstimator
 
 # Where the names are: each is imported when it is first asked for.
 _HOMES = {
@@ -130,6 +89,7 @@ _HOMES = {
     "wrappers": ("PrivateEstimator",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = sorted([*_HOME_OF, "__version__"])
 # Modules that are found as attributes, as in ``skparisk.reference.DensityReference``.
 _MODULES = (
     *_HOMES,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import sklearn.utils
+from numpy.typing import NDArray
 
 _RELATIONS = ("replace-one", "add-remove")
 
@@ -29,28 +30,42 @@ def as_float(value: Any) -> float:
         return math.nan
 
 
+def are_inside(numbers: Any, allowed: str) -> Any:
+    """Tell which numbers are in an interval, such as "(0, 1]"; NaN is in none."""
+    low, high = map(float, allowed[1:-1].split(","))
+    above = numbers >= low if allowed[0] == "[" else numbers > low
+    return above & (numbers <= high if allowed[-1] == "]" else numbers < high)
+
+
+def check_number(value: Any, name: str, allowed: str) -> float:
+    """Return a number in an interval."""
+    number = as_float(value)
+    if not are_inside(number, allowed):
+        raise ValueError(f"{name} must be a number in {allowed}, got {value!r}.")
+    return number
+
+
+def check_floats(value: Any, name: str, allowed: str) -> NDArray[np.float64]:
+    """Return an array of floats that are all in an interval."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf" or not np.all(are_inside(array, allowed)):
+        raise ValueError(f"{name} must be in {allowed}, got {value!r}.")
+    return array.astype(np.float64)
+
+
 def check_epsilon(value: Any, name: str = "epsilon") -> float:
     """Return a privacy level in (0, inf]."""
-    number = as_float(value)
-    if not number > 0:
-        raise ValueError(f"{name} must be a number in (0, inf], got {value!r}.")
-    return number
+    return check_number(value, name, "(0, inf]")
 
 
 def check_share(value: Any, name: str) -> float:
     """Return a share in [0, 1)."""
-    number = as_float(value)
-    if not 0 <= number < 1:
-        raise ValueError(f"{name} must be a number in [0, 1), got {value!r}.")
-    return number
+    return check_number(value, name, "[0, 1)")
 
 
 def check_probability(value: Any, name: str) -> float:
     """Return a probability in (0, 1)."""
-    number = as_float(value)
-    if not 0 < number < 1:
-        raise ValueError(f"{name} must be a number in (0, 1), got {value!r}.")
-    return number
+    return check_number(value, name, "(0, 1)")
 
 
 def check_positive(value: Any, name: str) -> float:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skparisk._validate import check_floats
 from skparisk.certificate._rounding import ROUNDING, check_range
 
 
@@ -122,9 +123,7 @@ class Advantage:
         >>> round(Certificate(0.5).advantage.success(prior=0.9).mean, 4)
         0.9245
         """
-        known = np.asarray(prior)
-        if known.dtype.kind not in "iuf" or not ((known >= 0) & (known <= 1)).all():
-            raise ValueError(f"prior must be in [0, 1], got {prior!r}.")
+        known = check_floats(prior, "prior", "[0, 1]")
         likelier = np.maximum(known, 1 - known)
         found = [
             np.minimum((likelier + (1 - likelier) * gain) * (1 + ROUNDING), 1.0)
@@ -152,11 +151,7 @@ class Advantage:
         ValueError
             If a rate is out of range.
         """
-        alpha = np.asarray(false_positive_rate, dtype=np.float64)
-        if not ((alpha >= 0) & (alpha <= 1)).all():
-            raise ValueError(
-                f"false_positive_rate must be in [0, 1], got {false_positive_rate!r}."
-            )
+        alpha = check_floats(false_positive_rate, "false_positive_rate", "[0, 1]")
         at = self.false_positive_rate
         curves = []
         for gain, detected in (

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from skparisk._validate import check_at_least, is_number
+from skparisk._validate import check_at_least, check_number
 from skparisk.certificate import Certificate, as_certificate
 from skparisk.certificate._rounding import ROUNDING, add_up, round_up
 from skparisk.exceptions import IncompatibleError
@@ -208,10 +208,7 @@ def transfer(release: Any, kl_divergence: float, n_records: int) -> Certificate:
     0.1
     """
     g = as_certificate(release)
-    if not is_number(kl_divergence) or not kl_divergence >= 0:
-        raise ValueError(
-            f"kl_divergence must be a number in [0, inf], got {kl_divergence!r}."
-        )
+    divergence = check_number(kl_divergence, "kl_divergence", "[0, inf]")
     n = check_at_least(n_records, "n_records", 1)
     if g.protects_membership:
         raise IncompatibleError(
@@ -221,7 +218,7 @@ def transfer(release: Any, kl_divergence: float, n_records: int) -> Certificate:
     if g.randomness == "explicit" or not (g.risk or g.failure_prob):
         return g
     n_drawn = n + g.group_size
-    apart = math.sqrt(n_drawn * float(kl_divergence) / 2) * (1 + ROUNDING)  # Prop. 8
+    apart = math.sqrt(n_drawn * divergence / 2) * (1 + ROUNDING)  # Prop. 8
     return _convert(g, "transferred", risk=min(1.0, add_up([g.risk, min(1.0, apart)])))
 
 

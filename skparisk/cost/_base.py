@@ -6,18 +6,17 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._validate import check_positive
+from skparisk._validate import check_floats, check_number, check_positive
 from skparisk.certificate import as_certificate
 from skparisk.cost._laws import Floats, RiskLaw, risk_function
 from skparisk.cost._maximum import find_maximum
 from skparisk.exceptions import CalibrationError
-from skparisk.privacy_loss._numerics import check_floats, safe_root, unwrap
+from skparisk.privacy_loss._numerics import check_level, safe_root, unwrap
 
 _NOISE = "noise_epsilon"
 _ROUNDING = 1e-12  # share by which costs may fall, of the largest
@@ -109,7 +108,7 @@ class CostModel(ABC):
         budget : float or array
             Total over all people, in units of money. A float for a scalar.
         """
-        return unwrap(self._totals(_check_levels(epsilon)))
+        return unwrap(self._totals(check_level(epsilon)))
 
     def budget_at_risk(
         self,
@@ -155,7 +154,7 @@ class CostModel(ABC):
         of the privacy loss, at any `epsilon` and for any pair of neighbors. The caller
         must ensure that the sensitivity holds. With another law it may well be less.
         """
-        levels, noise = _check_levels(epsilon), check_positive(noise_epsilon, _NOISE)
+        levels, noise = check_level(epsilon), check_positive(noise_epsilon, _NOISE)
         levels = np.minimum(levels, noise)
         risk = risk_function(noise, n_outputs, law)(levels)
         return unwrap(self._mixed(levels, risk, noise))
@@ -184,8 +183,8 @@ class CostModel(ABC):
         over what the risk is over. The caller must ensure that the level holds outside
         of the risk.
         """
-        at = check_floats(risk, "risk", "[0, 1]", lambda x: (x >= 0) & (x <= 1))
-        return unwrap(self._mixed(_check_levels(epsilon), at, math.inf))
+        at = check_floats(risk, "risk", "[0, 1]")
+        return unwrap(self._mixed(check_level(epsilon), at, math.inf))
 
     def budget_of(self, release: Any) -> float:
         """Return what a release costs, by what it guarantees.
@@ -292,11 +291,7 @@ class CostModel(ABC):
         error = check_positive(max_error, "max_error")
         noise = check_positive(noise_epsilon, _NOISE)
         low = _ceil_ratio(check_positive(sensitivity, "sensitivity"), error)
-        if not isinstance(confidence, Real) or not 0 < confidence <= 1:
-            raise ValueError(
-                f"confidence must be a number in (0, 1], got {confidence!r}."
-            )
-        risk = np.array(1.0 - confidence)
+        risk = np.array(1.0 - check_number(confidence, "confidence", "(0, 1]"))
 
         def left(level: float) -> float:
             return money - float(self._mixed(np.array(level), risk, noise))
@@ -356,11 +351,6 @@ class CostModel(ABC):
                 f"{cost!r} at {level!r} and {less!r} at {lower!r}."
             )
         return self.n_people * costs.reshape(epsilon.shape)
-
-
-def _check_levels(epsilon: ArrayLike) -> Floats:
-    """Return privacy levels in [0, inf]."""
-    return check_floats(epsilon, "epsilon", "[0, inf]", lambda x: x >= 0)
 
 
 def _ceil_ratio(dividend: float, divisor: float) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -11,7 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._validate import check_epsilon, check_probability, is_number
+from skparisk._validate import (
+    are_inside,
+    check_epsilon,
+    check_probability,
+    is_number,
+)
 from skparisk.cost._base import CostModel
 from skparisk.cost._laws import Floats
 from skparisk.exceptions import CalibrationError, IncompatibleError
@@ -97,17 +101,18 @@ class Frontier:
     error_std: Floats
 
     def __post_init__(self) -> None:
-        allowed: dict[str, tuple[str, Callable[[Floats], Any]]] = {
-            "epsilon": ("(0, inf]", lambda x: x > 0),
-            "gamma": ("(0, 1)", lambda x: (x > 0) & (x < 1)),
-            "cost": ("[0, inf]", lambda x: x >= 0),
-            "error": ("(-inf, inf)", np.isfinite),
-            "error_std": ("[0, inf)", lambda x: (x >= 0) & (x < np.inf)),
+        allowed = {
+            "epsilon": "(0, inf]",
+            "gamma": "(0, 1)",
+            "cost": "[0, inf]",
+            "error": "(-inf, inf)",
+            "error_std": "[0, inf)",
         }
         n_points = np.size(self.epsilon)
-        for name, (limits, inside) in allowed.items():
+        for name, limits in allowed.items():
             values = np.array(getattr(self, name), dtype=np.float64)
-            if values.shape != (n_points,) or not n_points or not inside(values).all():
+            fits = values.shape == (n_points,) and n_points
+            if not fits or not are_inside(values, limits).all():
                 raise ValueError(
                     f"{name} must be a vector of {n_points or 'some'} numbers in "
                     f"{limits}, got {getattr(self, name)!r}."

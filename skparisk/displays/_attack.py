@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from skparisk._validate import check_choice
-from skparisk.certificate import Advantage, Certificate, Success
+from skparisk.certificate import Advantage, Certificate
 from skparisk.certificate._rounding import people_text
-from skparisk.displays._steps import CertificateDisplay, caveat_of, new_axes
+from skparisk.displays._steps import CertificateDisplay, caveat_of
 
 _KINDS = ("success", "trade-off")
 _POINTS = 257
@@ -80,20 +80,7 @@ class AttackDisplay(CertificateDisplay):
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw what an attacker gains by a certificate.
-
-        Parameters
-        ----------
-        certificate : Certificate
-            The legend says so if it guarantees nothing.
-
-        kind, ax, name, **kwargs
-            As in `plot`.
-
-        Returns
-        -------
-        display : AttackDisplay
-        """
+        """Draw what an attacker gains by a certificate."""
         display = cls(
             certificate.advantage, caveat=caveat_of(certificate), estimator_name=name
         )
@@ -139,8 +126,11 @@ class AttackDisplay(CertificateDisplay):
             If `kind` is neither.
         """
         check_choice(kind, "kind", _KINDS)
-        self.ax_ = new_axes() if ax is None else ax
-        self.figure_ = self.ax_.figure
+        name = self.estimator_name if name is None else name
+        return super().plot(ax, kind=kind, name=name, **kwargs)
+
+    def _draw(self, **style: Any) -> None:
+        kind, name = style.pop("kind"), style.pop("name")
         x = np.linspace(0, 1, _POINTS)
         if kind == "success":
             self.ax_.set_xlabel("probability of the database before the release")
@@ -152,19 +142,6 @@ class AttackDisplay(CertificateDisplay):
             self.ax_.set_xlabel("false-positive rate of a test")
             self.ax_.set_ylabel("true-positive rate, at most")
             curves, chance = self.advantage.true_positive_rate(x), x
-        self._draw(
-            x, curves, chance, self.estimator_name if name is None else name, kwargs
-        )
-        return self
-
-    def _draw(
-        self,
-        x: Any,
-        curves: Success,
-        chance: Any,
-        name: str | None,
-        style: dict[str, Any],
-    ) -> None:
         risk = self.advantage.risk
         about = [text for text in (name, self.caveat) if text is not None]
         what = "on average over people" if risk else "for everyone"
@@ -183,4 +160,3 @@ class AttackDisplay(CertificateDisplay):
         (self.chance_line_,) = self.ax_.plot(
             x, chance, color="gray", linestyle=":", label="without the release"
         )
-        self.ax_.legend()

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from skparisk.audit import ClaimAudit
-from skparisk.displays._steps import new_axes
+from skparisk.displays._steps import Display
 
 
-class AuditDisplay:
+class AuditDisplay(Display):
     """The level that was found for each attacked pair, and the one that is allowed.
 
     Make it with `from_audit`. A bar that ends above its mark is evidence against the
@@ -66,29 +66,7 @@ class AuditDisplay:
         """
         return cls(audit).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the bars.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw. None: a new figure.
-
-        **kwargs : dict
-            For matplotlib's `bar`.
-
-        Returns
-        -------
-        display : AuditDisplay
-            This one.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        self.ax_ = new_axes() if ax is None else ax
-        self.figure_ = self.ax_.figure
+    def _draw(self, **kwargs: Any) -> None:
         attacks = self.audit.attacks
         at = np.arange(1, len(attacks) + 1)
         self.bars_ = self.ax_.bar(
@@ -109,5 +87,3 @@ class AuditDisplay:
         self.ax_.set_xlabel("attacked pair")
         self.ax_.set_ylabel("privacy level ε")
         self.ax_.set_title(f"{self.audit.estimator}: {self.audit.verdict}")
-        self.ax_.legend()
-        return self

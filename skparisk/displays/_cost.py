@@ -11,7 +11,7 @@ import numpy as np
 from skparisk._validate import check_choice
 from skparisk.certificate._rounding import ceil_text
 from skparisk.cost import CostModel, Frontier, RiskLaw
-from skparisk.displays._steps import Floats, frozen_numbers, log_scale, new_axes
+from skparisk.displays._steps import Display, Floats, frozen_numbers, log_scale
 
 _AXES = {
     "epsilon": "privacy level ε used for the cost",
@@ -86,7 +86,7 @@ class CostCurve:
             object.__setattr__(self, name, value)
 
 
-class CostDisplay:
+class CostDisplay(Display):
     """What a privacy level, or an accuracy, costs.
 
     Make it with `from_model` or `from_frontier`.
@@ -98,7 +98,8 @@ class CostDisplay:
 
     against : {"epsilon", "error"}, default="epsilon"
         What the horizontal axis is: privacy levels, for smooth lines, or errors that
-        were measured, for points that are joined.
+        were measured, for points that are joined; it is logarithmic if these are
+        positive and span more than a decade.
 
     caveat : str, default=None
         What a reader must know; always in the legend.
@@ -237,38 +238,11 @@ class CostDisplay:
             )
         return cls(curves, against="error").plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the curves.
-
-        The axis of errors is logarithmic if they are positive and span more than a
-        decade.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw. None: a new figure.
-
-        **kwargs : dict
-            For matplotlib's `plot`, which draws each curve; not `label`.
-
-        Returns
-        -------
-        display : CostDisplay
-            This one.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        self.ax_ = new_axes() if ax is None else ax
-        self.figure_ = self.ax_.figure
+    def _draw(self, **kwargs: Any) -> None:
         style = {"marker": "." if self.against == "error" else ""} | kwargs
         self.lines_, self.marks_ = [], []
         for curve in self.curves:
-            label = curve.name
-            if self.caveat is not None:
-                label = self.caveat if label is None else f"{label} ({self.caveat})"
+            label = self._label(curve.name)
             lines = self.ax_.plot(curve.x, curve.cost, label=label, **style)
             marked = list(curve.marked)
             x, cost, color = curve.x[marked], curve.cost[marked], lines[0].get_color()
@@ -289,9 +263,6 @@ class CostDisplay:
         self.ax_.yaxis.set_major_formatter("{x:,.10g}")
         if self.against == "error":
             self._fit_errors()
-        if self.ax_.get_legend_handles_labels()[0]:
-            self.ax_.legend()
-        return self
 
     def _fit_errors(self) -> None:
         """Scale the axis of errors logarithmically where that helps."""

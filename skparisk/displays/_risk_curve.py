@@ -116,20 +116,7 @@ class RiskCurveDisplay(CertificateDisplay, StepDisplay):
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the curve of a certificate.
-
-        Parameters
-        ----------
-        certificate : Certificate
-            The legend says so if it guarantees nothing, or with a `delta`.
-
-        ax, name, **kwargs
-            As in `plot`.
-
-        Returns
-        -------
-        display : RiskCurveDisplay
-        """
+        """Draw the curve of a certificate; the legend tells its `delta`, if any."""
         delta = certificate.delta
         notes = [delta and f"δ = {ceil_text(delta, 3)}", caveat_of(certificate)]
         caveats = [note for note in notes if note]

@@ -23,7 +23,53 @@ NOT_FITTED = (
 _FIRST_SHOWN = 0.99
 
 
-class CertificateDisplay(ABC):
+class Display(ABC):
+    """A picture: where it is drawn, and its legend."""
+
+    # What a reader must know, and the name of what is shown; always in the legend.
+    caveat: str | None = None
+    estimator_name: str | None = None
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw. None: a new figure.
+
+        **kwargs : dict
+            For what matplotlib draws lines or bars with, but for `label`.
+
+        Returns
+        -------
+        display : Display
+            This one.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        self.ax_ = new_axes() if ax is None else ax
+        self.figure_ = self.ax_.figure
+        self._draw(**kwargs)
+        if self.ax_.get_legend_handles_labels()[0]:
+            self.ax_.legend()
+        return self
+
+    @abstractmethod
+    def _draw(self, **kwargs: Any) -> None:
+        """Draw everything but the legend."""
+
+    def _label(self, name: str | None) -> str | None:
+        """Return what the legend says of a line, with the caveat."""
+        if self.caveat is None:
+            return name
+        return self.caveat if name is None else f"{name} ({self.caveat})"
+
+
+class CertificateDisplay(Display):
     """What a certificate says, of a release or of an estimator that has one."""
 
     @classmethod
@@ -36,7 +82,20 @@ class CertificateDisplay(ABC):
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw what a certificate says."""
+        """Draw what a certificate says.
+
+        Parameters
+        ----------
+        certificate : Certificate
+            The legend says so if it guarantees nothing.
+
+        ax, name, **kwargs
+            As in `plot`, with all that it takes.
+
+        Returns
+        -------
+        display : RiskCurveDisplay or AttackDisplay
+        """
 
     @classmethod
     def from_estimator(
@@ -66,11 +125,8 @@ class CertificateDisplay(ABC):
         return cls.from_certificate(estimator.certificate_, ax=ax, name=name, **kwargs)
 
 
-class StepDisplay(ABC):
+class StepDisplay(Display):
     """A step function that falls from 1, and what is marked on it."""
-
-    caveat: str | None = None
-    estimator_name: str | None
 
     def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
         """Draw the curve.
@@ -100,21 +156,16 @@ class StepDisplay(ABC):
         ImportError
             If matplotlib is not installed.
         """
-        self.ax_ = new_axes() if ax is None else ax
-        self.figure_ = self.ax_.figure
+        name = self.estimator_name if name is None else name
+        return super().plot(ax, **{"label": name, **kwargs})
+
+    def _draw(self, **kwargs: Any) -> None:
         limits = self.ax_.get_xlim() if self.ax_.has_data() else (math.inf, 0.0)
-        label = kwargs.pop("label", self.estimator_name if name is None else name)
-        if self.caveat is not None:
-            label = self.caveat if label is None else f"{label} ({self.caveat})"
         x, y = self._steps()
-        (self.line_,) = self.ax_.plot(
-            x, y, drawstyle="steps-post", label=label, **kwargs
-        )
+        style = {**kwargs, "label": self._label(kwargs["label"])}
+        (self.line_,) = self.ax_.plot(x, y, drawstyle="steps-post", **style)
         shown = np.append(x[y <= _FIRST_SHOWN], self._mark(y))
         _fit_levels(self.ax_, shown[shown > 0], limits)
-        if self.ax_.get_legend_handles_labels()[0]:
-            self.ax_.legend()
-        return self
 
     @abstractmethod
     def _steps(self) -> tuple[Floats, Floats]:

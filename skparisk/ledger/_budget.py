@@ -11,7 +11,7 @@ from typing import Any
 
 from scipy.optimize import toms748
 
-from skparisk._validate import check_choice, is_number
+from skparisk._validate import are_inside, check_choice, is_number
 from skparisk.certificate import Certificate
 from skparisk.certificate._rounding import exact_sum, round_up
 from skparisk.composition import compose_exact
@@ -176,12 +176,7 @@ def _floor_float(value: Fraction) -> float:
 def _check_limit(value: Any, name: str) -> float:
     """Return a limit, rounded down to a float."""
     rounded = _round_down(value)
-    inside = {
-        "epsilon": rounded > 0,
-        "delta": 0 <= rounded < 1,
-        "gamma": 0 <= rounded <= 1,
-    }
-    if not inside[name]:
+    if not are_inside(rounded, _ALLOWED[name]):
         raise ValueError(f"{name} must be a number in {_ALLOWED[name]}, got {value!r}.")
     return rounded
 

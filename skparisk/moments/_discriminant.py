@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 
-from skparisk.moments._models import TINY, FromMoments
-from skparisk.moments._sums import Columns, Floats, ReleasedSums, positive_part
+from skparisk.moments._models import FromMoments
+from skparisk.moments._sums import Columns, Floats, ReleasedSums, damped_inverse
 from skparisk.moments._units import Units
 
 
@@ -117,12 +117,7 @@ def fit_lda(
     means = (told[1:] / counts).T.clip(-units.limit, units.limit)
     products = sums.matrix[np.ix_(features + 1, features + 1)]
     about = products - (means.T * counts) @ means
-    values, vectors = positive_part(about)
-    damped = values + sums.noise_size(features)
-    shares = np.divide(
-        float(n), damped, out=np.zeros_like(damped), where=damped > TINY * damped.max()
-    )
-    coef = means @ (vectors * shares) @ vectors.T
+    coef = n * means @ damped_inverse(about, sums.noise_size(features))
     model = MomentsLDA()
     model.classes_, model.priors_ = classes, counts / counts.sum()
     intercept = np.log(model.priors_) - 0.5 * np.sum(coef * means, axis=1)

@@ -19,14 +19,18 @@ from skparisk._linear_predictions import LinearPredictions
 from skparisk._validate import check_at_least, check_probability
 from skparisk.certificate import Certificate
 from skparisk.exceptions import IncompatibleError
-from skparisk.moments._sums import Columns, Floats, ReleasedSums, positive_part
+from skparisk.moments._sums import (
+    Columns,
+    Floats,
+    ReleasedSums,
+    damped_inverse,
+    positive_part,
+)
 from skparisk.moments._units import Units
 
 # A constant against a usual feature, which is near the best on the stand-ins of the
 # noise; a penalty of the size of the noise is as well.
 _CONSTANT = 0.6
-# Less of the largest eigenvalue is what rounding leaves.
-TINY = 2.0**-40
 
 
 class FromMoments(BaseEstimator):
@@ -253,13 +257,9 @@ def fit_damped(sums: ReleasedSums, features: Columns, targets: Columns) -> Momen
     usual = np.trace(matrix[1:, 1:]) / len(features) / sums.n_records
     units = np.ones(len(rows))
     units[0] = _CONSTANT * math.sqrt(max(usual, 2.0**-10))
-    values, vectors = positive_part(units[:, None] * matrix * units)
+    inverse = damped_inverse(units[:, None] * matrix * units, penalty)
     products = units[:, None] * sums.matrix[np.ix_(rows, targets + 1)]
-    damped = values + penalty
-    shares = np.divide(
-        1.0, damped, out=np.zeros_like(damped), where=damped > TINY * damped.max()
-    )
-    theta = units[:, None] * ((vectors * shares) @ vectors.T @ products)
+    theta = units[:, None] * (inverse @ products)
     model = _in_units(sums, theta[0], theta[1:], features, targets)
     model.penalty_ = penalty
     return model

@@ -15,6 +15,8 @@ Columns = NDArray[np.intp]
 
 # Draws of the noise whose size is looked at.
 _N_DRAWS = 64
+# Less of the largest eigenvalue is what rounding leaves.
+_TINY = 2.0**-40
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,3 +100,11 @@ def positive_part(matrix: Floats) -> tuple[Floats, Floats]:
     """Return the nearest positive semidefinite matrix, as eigenvalues and vectors."""
     values, vectors = np.linalg.eigh(matrix)
     return values.clip(min=0.0), vectors
+
+
+def damped_inverse(matrix: Floats, penalty: float) -> Floats:
+    """Return the inverse of its positive part and a penalty, where that is above 0."""
+    values, vectors = positive_part(matrix)
+    damped, shares = values + penalty, np.zeros_like(values)
+    np.divide(1.0, damped, out=shares, where=damped > _TINY * damped.max())
+    return np.asarray((vectors * shares) @ vectors.T)

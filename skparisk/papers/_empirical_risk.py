@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 from skparisk._validate import (
     check_at_least,
     check_epsilon,
+    check_number,
     check_positive,
     check_probability,
-    is_number,
 )
 from skparisk.calibration._rules import check_rank, check_target
 from skparisk.exceptions import CalibrationError
@@ -170,7 +170,7 @@ def bessel_empirical_confidence(confidence: float, n_pairs: int, rho: float) -> 
     >>> round(bessel_empirical_confidence(0.9, 15_000, 0.01), 4)
     0.8104
     """
-    confidence = _check_confidence(confidence, "confidence")
+    confidence = check_number(confidence, "confidence", "(0, 1]")
     return max(0.0, confidence * sample_confidence(n_pairs, rho))
 
 
@@ -293,7 +293,7 @@ def bessel_joint_noise_epsilon(
     target = check_probability(target, "target")
     confidence = check_probability(confidence, "confidence")
     eta = check_positive(eta, "eta")
-    sample_confidence = _check_confidence(sample_confidence, "sample_confidence")
+    sample_confidence = check_number(sample_confidence, "sample_confidence", "(0, 1]")
     claimed = sample_confidence * confidence * float(dandekar_cdf(epsilon, n_outputs))
     if claimed >= target:
         raise CalibrationError(
@@ -304,10 +304,3 @@ def bessel_joint_noise_epsilon(
         )
     # Without noise, the quantile of T.
     return dandekar_epsilon(claimed / target, math.inf, n_outputs) / eta
-
-
-def _check_confidence(value: float, name: str) -> float:
-    """Return a number in (0, 1]."""
-    if not is_number(value) or not 0 < value <= 1:
-        raise ValueError(f"{name} must be a number in (0, 1], got {value!r}.")
-    return float(value)

@@ -12,7 +12,7 @@ from scipy.special import gammainc
 
 from skparisk import _validate
 from skparisk.exceptions import CalibrationError
-from skparisk.privacy_loss._numerics import check_floats, safe_root, unwrap
+from skparisk.privacy_loss._numerics import safe_root, unwrap
 
 VOID = (
     "The claimed risk reproduces a formula of Dandekar et al. whose proof does not "
@@ -95,7 +95,7 @@ def dandekar_cdf(x: ArrayLike, n_outputs: int = 1) -> Any:
     >>> round(dandekar_cdf(1.0, n_outputs=2), 12)
     0.448180838243
     """
-    at = check_floats(x, "x", "[-inf, inf]", lambda x: x == x)
+    at = _validate.check_floats(x, "x", "[-inf, inf]")
     k = _validate.check_at_least(n_outputs, "n_outputs", 1)
     s = np.arange(1.0, k + 1.0)  # shapes k - j; weights by their ratio, largest first
     weights = np.cumprod(np.append(1.0, 2 * (k - s[:-1]) / (2 * k - 1 - s[:-1])))
@@ -144,8 +144,8 @@ def dandekar_confidence(
     >>> round(dandekar_confidence(0.6, noise_epsilon=1.0), 4)
     0.7138
     """
-    level = check_floats(epsilon, "epsilon", "(0, inf]", lambda x: x > 0)
-    noise = check_floats(noise_epsilon, "noise_epsilon", "(0, inf]", lambda x: x > 0)
+    level = _validate.check_floats(epsilon, "epsilon", "(0, inf]")
+    noise = _validate.check_floats(noise_epsilon, "noise_epsilon", "(0, inf]")
     ratio = dandekar_cdf(level, n_outputs) / dandekar_cdf(noise, n_outputs)  # Eq. 3
     return unwrap(np.where(level < noise, np.minimum(ratio, 1.0), 1.0))
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, ndtr
 
-from skparisk.privacy_loss._numerics import check_floats, unwrap
+from skparisk._validate import check_floats
+from skparisk.privacy_loss._numerics import check_level, unwrap
 
 _CLOSE = 0.5  # below this shift a difference of Mills ratios is an integral
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(7)  # exact to 1e-16 over _CLOSE
@@ -46,7 +47,7 @@ def gaussian_loss_cdf(loss: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(gaussian_loss_cdf(0.6, shift=1.0), 4), gaussian_loss_cdf(0, shift=0)
     (0.5398, 1.0)
     """
-    c = check_floats(loss, "loss", "[-inf, inf]", lambda x: x == x)
+    c = check_floats(loss, "loss", "[-inf, inf]")
     low, _ = _standardize(c, _check_shift(shift))
     return unwrap(ndtr(low))  # exact law, C ~ N(a²/2, a²)
 
@@ -83,7 +84,7 @@ def gaussian_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(gaussian_loss_exceedance(0.6, shift=1.0), 4)
     0.4602
     """
-    low, _ = _standardize(_check_level(epsilon), _check_shift(shift))
+    low, _ = _standardize(check_level(epsilon), _check_shift(shift))
     return unwrap(ndtr(-low))  # exact law, Φ(a/2 - ε/a)
 
 
@@ -120,7 +121,7 @@ def gaussian_risk(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(gaussian_risk(0.6, shift=1.0), 4)
     0.5958
     """
-    low, high = _standardize(_check_level(epsilon), _check_shift(shift))
+    low, high = _standardize(check_level(epsilon), _check_shift(shift))
     return unwrap(np.minimum(ndtr(-low) + ndtr(-high), 1.0))  # exact law, both sides
 
 
@@ -166,7 +167,7 @@ def gaussian_delta(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(gaussian_delta(0.6, shift=1.0), 4)
     0.213
     """
-    level, a = _check_level(epsilon), _check_shift(shift)
+    level, a = check_level(epsilon), _check_shift(shift)
     low, high = _standardize(level, a)
     density = np.exp(-0.5 * np.clip(low, -40.0, 40.0) ** 2) / math.sqrt(2 * math.pi)
     upper = np.where(low > 0, density * _mills(np.maximum(low, 0.0)), ndtr(-low))
@@ -175,14 +176,9 @@ def gaussian_delta(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     return unwrap(np.where(a < _CLOSE, near, far))
 
 
-def _check_level(epsilon: ArrayLike) -> NDArray[np.float64]:
-    """Return privacy levels in [0, inf]."""
-    return check_floats(epsilon, "epsilon", "[0, inf]", lambda x: x >= 0)
-
-
 def _check_shift(shift: ArrayLike) -> NDArray[np.float64]:
     """Return shifts in [0, inf]."""
-    return check_floats(shift, "shift", "[0, inf]", lambda x: x >= 0)
+    return check_floats(shift, "shift", "[0, inf]")
 
 
 def _standardize(

@@ -19,12 +19,7 @@ from skparisk.privacy_loss._gaussian import (
     gaussian_loss_exceedance,
     gaussian_risk,
 )
-from skparisk.privacy_loss._numerics import (
-    check_float,
-    check_floats,
-    safe_root,
-    unwrap,
-)
+from skparisk.privacy_loss._numerics import check_float, safe_root, unwrap
 
 
 def gaussian_shift(epsilon: float, delta: float) -> float:
@@ -110,7 +105,7 @@ def gaussian_classical_shift(epsilon: float, delta: float) -> float:
     >>> round(gaussian_classical_shift(1.0, delta=1e-5), 4)
     0.2064
     """
-    level = check_float(epsilon, "epsilon", "(0, 1]", lambda x: (x > 0) & (x <= 1))
+    level = check_float(epsilon, "epsilon", "(0, 1]")
     target = _validate.check_probability(delta, "delta")
     shift = level / math.sqrt(2 * (math.log(1.25) - math.log(target)))  # Theorem A.1
     return shift * (1 - 1e-15)  # more than what rounding can have added
@@ -240,8 +235,8 @@ def gaussian_delta_epsilon(delta: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(gaussian_delta_epsilon(1e-5, shift=1.0), 4)
     4.3772
     """
-    target = check_floats(delta, "delta", "(0, 1)", lambda x: (x > 0) & (x < 1))
-    a = check_floats(shift, "shift", "[0, inf]", lambda x: x >= 0)
+    target = _validate.check_floats(delta, "delta", "(0, 1)")
+    a = _validate.check_floats(shift, "shift", "[0, inf]")
     with np.errstate(over="ignore"):  # here even P(C > ε), with room, is below δ
         high = np.maximum(a * (a + 1.0 - ndtri(target)), 0.0)
     low = np.zeros_like(high)

@@ -12,7 +12,7 @@ from scipy.special import gammainc
 from skparisk import _validate
 from skparisk.privacy_loss._numerics import (
     check_float,
-    check_floats,
+    check_level,
     safe_root,
     unwrap,
 )
@@ -49,8 +49,8 @@ def laplace_loss_cdf(loss: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(laplace_loss_cdf(0.6, shift=1.0), 4), laplace_loss_cdf(1.0, shift=1.0)
     (0.4094, 1.0)
     """
-    c = check_floats(loss, "loss", "[-inf, inf]", lambda x: x == x)
-    a = check_floats(shift, "shift", "[0, inf)", lambda x: (x >= 0) & (x < np.inf))
+    c = _validate.check_floats(loss, "loss", "[-inf, inf]")
+    a = _validate.check_floats(shift, "shift", "[0, inf)")
     between = 0.5 * np.exp(np.clip(c, -a, a) / 2 - a / 2)  # exact law, -a <= c < a
     return unwrap(np.where(c < -a, 0.0, np.where(c < a, between, 1.0)))
 
@@ -86,8 +86,8 @@ def laplace_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(laplace_loss_exceedance(0.6, shift=1.0), 4)
     0.5906
     """
-    level = check_floats(epsilon, "epsilon", "[0, inf]", lambda x: x >= 0)
-    a = check_floats(shift, "shift", "[0, inf)", lambda x: (x >= 0) & (x < np.inf))
+    level = check_level(epsilon)
+    a = _validate.check_floats(shift, "shift", "[0, inf)")
     risk = 0.5 - 0.5 * np.expm1(np.minimum(level - a, 0.0) / 2)  # exact law
     return unwrap(np.where(level < a, risk, 0.0))
 
@@ -121,7 +121,7 @@ def laplace_loss_mean(shift: ArrayLike) -> Any:
     >>> round(laplace_loss_mean(1.0), 5)
     0.36788
     """
-    a = check_floats(shift, "shift", "[0, inf)", lambda x: (x >= 0) & (x < np.inf))
+    a = _validate.check_floats(shift, "shift", "[0, inf)")
     return unwrap(-a * np.expm1(-a) - gammainc(2.0, a))  # exact law, mean
 
 
@@ -159,8 +159,8 @@ def laplace_delta(epsilon: ArrayLike, noise_epsilon: ArrayLike) -> Any:
     >>> round(laplace_delta(0.6, noise_epsilon=1.0), 4)
     0.1813
     """
-    level = check_floats(epsilon, "epsilon", "[0, inf]", lambda x: x >= 0)
-    noise = check_floats(noise_epsilon, "noise_epsilon", "(0, inf]", lambda x: x > 0)
+    level = check_level(epsilon)
+    noise = _validate.check_floats(noise_epsilon, "noise_epsilon", "(0, inf]")
     gap = np.maximum(np.nan_to_num(noise) - level, 0.0)  # no inf - inf
     return unwrap(np.abs(np.expm1(-gap / 2)))  # hockey stick of one coordinate
 
@@ -253,7 +253,7 @@ def laplace_delta_noise_epsilon(epsilon: float, delta: float) -> float:
     1.0001
     """
     level = _validate.check_epsilon(epsilon)
-    target = check_float(delta, "delta", "[0, 1)", lambda x: (x >= 0) & (x < 1))
+    target = check_float(delta, "delta", "[0, 1)")
     if level == math.inf:
         return level
     return safe_root(

@@ -1,4 +1,4 @@
-"""What the laws share: arrays of floats that are checked, and roots that are safe."""
+"""What the laws share: floats that are checked, and roots that are safe."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
+
+from skparisk._validate import check_floats
 
 
 def safe_root(
@@ -24,23 +26,16 @@ def safe_root(
     return root
 
 
-def check_floats(
-    value: Any, name: str, allowed: str, inside: Callable[[NDArray[Any]], Any]
-) -> NDArray[np.float64]:
-    """Return an array of floats that are all inside the range."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "iuf" or not np.all(inside(array)):
-        raise ValueError(f"{name} must be in {allowed}, got {value!r}.")
-    return array.astype(np.float64)
+def check_level(epsilon: ArrayLike) -> NDArray[np.float64]:
+    """Return privacy levels in [0, inf]."""
+    return check_floats(epsilon, "epsilon", "[0, inf]")
 
 
-def check_float(
-    value: Any, name: str, allowed: str, inside: Callable[[NDArray[Any]], Any]
-) -> float:
-    """Return one float that is inside the range."""
+def check_float(value: Any, name: str, allowed: str) -> float:
+    """Return one float that is in an interval."""
     if np.ndim(value) != 0:
         raise ValueError(f"{name} must be one number in {allowed}, got {value!r}.")
-    return float(check_floats(value, name, allowed, inside))
+    return float(check_floats(value, name, allowed))
 
 
 def unwrap(values: Any) -> Any:

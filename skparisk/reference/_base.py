@@ -266,7 +266,18 @@ class Reference(Protocol):
         return None
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Reference:
-        """Return the same population with what `encode` makes of its targets."""
+        """Return the same population with what `encode` makes of its targets.
+
+        Parameters
+        ----------
+        encode : callable
+            Maps labels to numbers.
+
+        Returns
+        -------
+        reference : Reference
+            Of the same kind.
+        """
         return self
 
     @property

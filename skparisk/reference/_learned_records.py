@@ -80,20 +80,7 @@ class LearnedRecords(SchemaReference):
         return RecordPool(concatenate([X, more]), y)
 
     def sample(self, n_records: int, rng: np.random.Generator) -> Any:
-        """Return records of the learned law.
-
-        Parameters
-        ----------
-        n_records : int
-            How many, >= 1.
-
-        rng : numpy.random.Generator
-            What they are drawn with.
-
-        Returns
-        -------
-        records : X or (X, y)
-            With targets where some were learned.
+        """Return records of the learned law, as a schema returns simulated ones.
 
         Raises
         ------

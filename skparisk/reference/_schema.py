@@ -312,17 +312,7 @@ class SchemaReference(Reference):
         return (X, self._as_targets(columns[n_features:])) if self._targets else X
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
-        """Return the same schema with what `encode` makes of its targets.
-
-        Parameters
-        ----------
-        encode : callable
-            Maps labels to numbers.
-
-        Returns
-        -------
-        reference : SchemaReference
-        """
+        """Return the same schema with what `encode` makes of its targets."""
         other = object.__new__(type(self))
         vars(other).update(vars(self))
         other._targets = [spec.encoded(encode) for spec in self._targets]

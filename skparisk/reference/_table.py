@@ -259,17 +259,7 @@ class TableReference(Reference):
         return other
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
-        """Return the same records with what `encode` makes of their targets.
-
-        Parameters
-        ----------
-        encode : callable
-            Maps labels to numbers.
-
-        Returns
-        -------
-        reference : TableReference
-        """
+        """Return the same records with what `encode` makes of their targets."""
         assert self.pool.y is not None
         other = self.with_targets(encode(self.pool.y))
         other.domain = None if self.domain is None else self.domain.encoded(encode)

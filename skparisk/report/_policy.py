@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
-from skparisk._validate import check_flag, check_relation, is_number
+from skparisk._validate import check_flag, check_number, check_relation
 from skparisk.audit._claim_report import NOTHING
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import PRIVATE_REFERENCE
@@ -97,8 +96,11 @@ class Policy:
     attack_audited: bool = False
 
     def __post_init__(self) -> None:
-        for name, most in (("epsilon", math.inf), ("delta", 1), ("gamma", 1)):
-            _check_limit(getattr(self, name), name, most)
+        # None may be infinite, as that would be no rule.
+        limits = {"epsilon": "(0, inf)", "delta": "[0, 1]", "gamma": "[0, 1]"}
+        for name, allowed in limits.items():
+            if getattr(self, name) is not None:
+                check_number(getattr(self, name), name, allowed)
         if self.relation is not None:
             check_relation(self.relation)
         for name in ("reference_audited", "public_reference", "attack_audited"):
@@ -224,13 +226,3 @@ def _public(claim: Certificate) -> tuple[bool, str]:
     if not _samples(claim):
         return not claim.void, "nothing was sampled"
     return True, "public, by the word of the caller"
-
-
-def _check_limit(value: Any, name: str, most: float) -> None:
-    """Refuse what is no limit; none may be infinite, as that would be no rule."""
-    if value is None:
-        return
-    inside = is_number(value) and 0 <= value <= most and math.isfinite(value)
-    if not inside or (name == "epsilon" and value == 0):
-        allowed = "(0, inf)" if name == "epsilon" else "[0, 1]"
-        raise ValueError(f"{name} must be a number in {allowed}, got {value!r}.")

@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from skparisk._silence import silenced
 from skparisk.calibration import SampledPairs
-from skparisk.neighbors import n_own
+from skparisk.calibration._terms import MOST_SHAPE_PAIRS
+from skparisk.neighbors import Database, n_own, sample_database
 from skparisk.queries import Query
-from skparisk.reference import Reference
+from skparisk.queries._base import same_but_for
+from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import Form
 from skparisk.reference._domain import Domain
-from skparisk.reference._records import Schema
+from skparisk.reference._records import Schema, copy_records
 from skparisk.reference._sketch import RecordSketch
-from skparisk.sensitivity._asking import check_repeatable
 from skparisk.sensitivity._digest import digest_or_none, versions
 from skparisk.sensitivity._parallel import (
     check_neighbors,
     sample_pairs,
 )
 from skparisk.sensitivity._store import PairStore
+
+# Databases that a query is asked about twice, until it has an answer.
+_MOST_ASKED = 3
+# Of the largest number: more than what rounding in another order changes.
+_SAME = 2.0**-20
+
+
+class Asked(NamedTuple):
+    """What a query was asked about a database of a reference, and its answer.
+
+    The columns of the records, as they were given to it; its answer, if it had one; and
+    what errors in this weigh, if that is known.
+    """
+
+    schema: Schema
+    answer: NDArray[np.float64] | None
+    weights: NDArray[np.float64] | None
 
 
 class Seeds(NamedTuple):
@@ -105,14 +126,7 @@ class Draw:
         return pairs
 
     def _drawn(self, schema: Schema, *, private: bool, **how: Any) -> SampledPairs:
-        asked = check_repeatable(
-            self.query,
-            self.reference,
-            n_records=self.n_drawn,
-            form=self.form,
-            entropy=self.seeds.asked,
-            private=private,
-        )
+        asked = self._ask_twice(private)
         pairs = sample_pairs(
             self.query,
             self.reference,
@@ -134,6 +148,65 @@ class Draw:
                 pairs.drawing, reference=known_by(self.reference)
             )
         return pairs
+
+    def _ask_twice(self, private: bool) -> Asked:
+        """Refuse a query that answers the same database differently when asked twice.
+
+        Unless it is known to answer alike. It is asked about a sampled database; about
+        another if it has no answer to one. If it has none to several, the last reason
+        is shown, unless the reference is private.
+        """
+        query = self.query
+        root = np.random.SeedSequence(int.from_bytes(self.seeds.asked, "little"))
+        failure: Exception | None = None
+        answer = weights = None
+        for seed in root.spawn(_MOST_ASKED):
+            database = sample_database(self.reference, self.n_drawn, seed, self.form)
+            if query.needs_y and database[1] is None:
+                break  # said where pairs are drawn
+            try:
+                with silenced() if private else nullcontext():
+                    answer = _ask(query, database)
+                    again = answer if query.is_repeatable else _ask(query, database)
+            except Exception as error:
+                failure = error
+                continue
+            if same_but_for(_SAME, again, answer):
+                if not private:
+                    weights = self._find_weights(database[0], answer.size)
+                break
+            raise ValueError(
+                f"The query {query} gives different answers on the same database when "
+                "it is asked twice: it must be a function of the database. Seed the "
+                "random numbers that it uses."
+            )
+        else:
+            if not private:  # else it is said without a reason where pairs are drawn
+                assert failure is not None
+                raise failure
+        return Asked(Schema.of(database[0]), answer, weights)
+
+    def _find_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
+        """Return what errors of the outputs weigh, by a query that knows it."""
+        reference = self.reference
+        once = isinstance(reference, TableReference) and reference.whole is None
+        if once or n_outputs > MOST_SHAPE_PAIRS:  # records serve for one thing each
+            return None
+        given = self.query.output_weights(copy_records(X), n_outputs)
+        if given is None:
+            return None
+        weights = np.asarray(given, dtype=np.float64)
+        if weights.shape != (n_outputs, n_outputs) or not np.isfinite(weights).all():
+            raise ValueError(
+                f"output_weights of the query {self.query} must return None or finite "
+                f"numbers of shape {(n_outputs, n_outputs)}, got shape {weights.shape}."
+            )
+        return (weights + weights.T) / 2
+
+
+def _ask(query: Query, database: Database) -> NDArray[np.float64]:
+    """Return the answer on a copy: the query may work in place."""
+    return np.asarray(query(*map(copy_records, database)))
 
 
 def form_of(query: Query, schema: Schema) -> Form:

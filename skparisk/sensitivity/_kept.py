@@ -39,24 +39,8 @@ from skparisk.sensitivity._written import (
 
 _FORMAT = "skparisk.sampler"
 _ADDRESS = re.compile(" at 0x[0-9A-Fa-f]+")
-# What is asked of noise, and of pairs; not how they are drawn, or from what.
-_SAVED = (
-    "epsilon",
-    "gamma",
-    "advantage",
-    "delta",
-    "randomness",
-    "law",
-    "noise_shape",
-    "n_draws",
-    "calibration",
-    "failure_prob",
-    "n_records",
-    "relation",
-    "n_pairs",
-    "neighbors_per_database",
-    "noise_random_state",
-)
+# How pairs are drawn, and from what; all else is asked of them, and of noise.
+_NOT_SAVED = {"query", "reference", "n_jobs", "random_state", "verbose", "memory"}
 _EXTENDED = (
     "Pairs were added to those of an earlier fit: the risk is as stated if their "
     "number was settled without a look at what the earlier ones gave."
@@ -263,7 +247,7 @@ class KeptPairsMixin(ReleaseMixin):
             )
         document, arrays = as_written(pairs)
         document |= {
-            "parameters": {name: self._saved(name) for name in _SAVED},
+            "parameters": self._saved(),
             "about": self._about_pairs,
             "query": _written_query(self.query_),
             "versions": _own_versions(),
@@ -277,9 +261,10 @@ class KeptPairsMixin(ReleaseMixin):
             )
         write_whole(Path(path), pack(_FORMAT, FORMAT_VERSION, document, arrays))
 
-    def _saved(self, name: str) -> Any:
-        value = as_plain(getattr(self, name), name)
-        return "inf" if value == math.inf else value
+    def _saved(self) -> dict[str, Any]:
+        own = self.get_params(deep=False)
+        saved = {name: as_plain(own[name], name) for name in own.keys() - _NOT_SAVED}
+        return {n: "inf" if value == math.inf else value for n, value in saved.items()}
 
     @classmethod
     def load(cls, path: Any, query: Any = None) -> Self:
