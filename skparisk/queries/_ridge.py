@@ -219,9 +219,11 @@ class _RidgeOnPool:
             means = means if len(means) else np.zeros(targets.shape[1])
             self._targets = LookedUp(pool.y, means)
         penalty = self._back @ (penalized[:, None] * self._back.T)
-        self._systems = [
+        self._systems: list[tuple[Floats, Any]] = [
             (alpha * penalty, alphas == alpha) for alpha in np.unique(alphas)
         ]
+        if len(self._systems) == 1:  # views, where others take copies
+            self._systems = [(self._systems[0][0], slice(None))]
         self._products = None
         if counts_pay(pool.n_rows, n_records):  # whole columns at a time are contiguous
             self._products = Products(self._Z.T.copy(), self._targets.T.copy())

@@ -25,7 +25,8 @@ from skparisk.reference._records import (
 
 # Rows whose hashes are kept: those that are smallest, whatever the table.
 _MOST_KEPT = 2**16
-_NUMBERS_PER_BLOCK, _ROWS_PER_BLOCK = 2**20, 2**18
+# Numbers that are hashed together fit into a cache, with what is made of them.
+_NUMBERS_PER_BLOCK, _ROWS_PER_BLOCK = 2**14, 2**18
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MISSING = int(np.float64(np.nan).view(np.uint64))
 _LONE = "surrogatepass"
@@ -213,11 +214,11 @@ def _value_bits(value: Any) -> int:
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Spread each bit over the word (the finalizer of MurmurHash3)."""
-    bits = bits ^ (bits >> np.uint64(33))
-    bits = bits * np.uint64(0xFF51AFD7ED558CCD)
-    bits = bits ^ (bits >> np.uint64(33))
-    bits = bits * np.uint64(0xC4CEB9FE1A85EC53)
-    return np.asarray(bits ^ (bits >> np.uint64(33)))
+    bits = np.asarray(bits ^ (bits >> np.uint64(33)))
+    for multiplier in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        bits *= np.uint64(multiplier)
+        bits ^= bits >> np.uint64(33)
+    return bits
 
 
 @cache
