@@ -119,8 +119,10 @@ def _share_singles(
     if limits:
         one, two = (kept[kept <= min(limits)] for kept in (one, two))
     least = max(_LEAST_COMMON, _LEAST_SHARE * min(len(one), len(two)))
-    first, last = (np.searchsorted(two, one, side) for side in ("left", "right"))
-    if np.count_nonzero(first < last) < least:  # whether single or not
+    if min(len(one), len(two)) < least:
+        return False
+    places = np.minimum(np.searchsorted(two, one), len(two) - 1)
+    if np.count_nonzero(two[places] == one) < least:  # whether single or not
         return False
     (singles, n_twice), (others, n_others_twice) = map(_repeats, (one, two))
     n_common = len(np.intersect1d(singles, others, assume_unique=True))
