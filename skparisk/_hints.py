@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -100,7 +100,7 @@ def distance(sampler: SensitivitySampler, released: NDArray[np.float64]) -> floa
     share = _FALSE_ALARM / len(off)
     # Laplace noise, whose tails are the heavier; answers are about normal.
     rare_noise = noise.noise_scale * noise.law.deviation * -math.log(share) / 2**0.5
-    rare_spread = _SPREAD_SLACK * spread * norm.isf(share / 2)
+    rare_spread = _SPREAD_SLACK * spread * -ndtri(share / 2)
     return float(np.abs(off / np.hypot(rare_noise, rare_spread)).max())
 
 

@@ -32,7 +32,7 @@ from skparisk._training_data import (
     SensitivitySource,
     TrainingData,
     draw_members,
-    has_records_of,
+    known_of,
     learning_of,
     recipe_of,
     samples_training_data,
@@ -68,6 +68,7 @@ from skparisk.reference._learned import refuse_learned_from
 from skparisk.reference._records import Records, as_targets, n_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
+from skparisk.sensitivity._drawing import Known
 from skparisk.sensitivity._release import check_given
 from skparisk.sensitivity._sampler import claim_at_most
 
@@ -189,7 +190,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         given = {name: getattr(self, name) for name in own}
         given = {name: value for name, value in given.items() if value is not None}
         sampler: SensitivitySampler = clone(source)
-        sampler.set_params(epsilon=self.epsilon, gamma=self.gamma, **given)
+        sampler.__dict__ |= given | {"epsilon": self.epsilon, "gamma": self.gamma}
         sampler._terms = sampler._check_parameters()
         return sampler
 
@@ -216,8 +217,8 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         for each in (table, source):
             refuse_learned_from(learning_of(each), features, targets)
         own = RecordSketch.of(features, targets)
-        known = None if table is None else table.sketch
-        private = known is not None and own.overlaps(known)
+        known = Known(table, None if table is None else table.sketch)
+        private = known.has(own)
         if draw is not None:
             if private:
                 raise ValueError(
@@ -228,7 +229,8 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
             return TrainingData(X, features, targets, table, False, draw)
         if isinstance(source, SensitivitySampler):
             private |= table is None and samples_training_data(source)
-            if has_records_of(source, own):
+            of_source = known_of(source)
+            if of_source.has(own):
                 raise ValueError(
                     "sensitivity must not be a SensitivitySampler whose reference "
                     "shares records with the training data, because these would stay "
@@ -238,6 +240,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
             if private:
                 self._refuse_combine("the reference has records of the training data")
                 warn_private_reference()
+            known = of_source if table is None else known
         elif private:
             raise ValueError(
                 "X_reference must be public, but it shares records with the training "
@@ -245,7 +248,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
                 "are, without noise: give public records or a SchemaReference, or "
                 "declare the classes where nothing else is taken from it."
             )
-        return TrainingData(X, features, targets, table, private)
+        return TrainingData(X, features, targets, table, private, known=known)
 
     def _release(
         self, source: SensitivitySource, query: Query, data: TrainingData
@@ -394,7 +397,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
                 f"The SensitivitySampler has the query {sampler.query}, but {query} is "
                 "to be released: leave its query None."
             )
-        sampler.set_params(query=query)
+        sampler.query = query
         if sampler.n_records is not None:
             check_at_least(sampler.n_records, "n_records", 1)
             check_n_records(data.n_records, sampler.n_records, sampler.relation)
@@ -405,7 +408,12 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):  # the columns are known: they have been validated
                 setattr(sampler, name, getattr(self, name))
-        sampler._fit_checked(data.features, targets, private=data.reference_is_private)
+        sampler._fit_checked(
+            data.features,
+            targets,
+            private=data.reference_is_private,
+            known=data.known,
+        )
         if draw is not None:  # who was drawn, and from whom, is no part of a model
             sampler.set_params(reference=draw.sample)
         if table is not None:

@@ -17,8 +17,8 @@ from skparisk.reference import LearnedReference, Reference, TableReference
 from skparisk.reference._base import is_reference
 from skparisk.reference._records import Records, Schema, as_targets, n_rows
 from skparisk.reference._secret import SecretDraw, SecretSample, as_draw
-from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
+from skparisk.sensitivity._drawing import Known
 
 SensitivitySource: TypeAlias = SensitivitySampler | KnownSensitivity | str
 
@@ -43,6 +43,8 @@ class TrainingData:
     # What ledgers were charged for the release beforehand, as the reference was learned
     # from other records; None: nothing yet.
     charged: Certificate | None = None
+    # The reference that was compared with the private records.
+    known: Known | None = None
 
     @property
     def n_records(self) -> int:
@@ -143,11 +145,8 @@ def reference_table(
     return reference.numbers
 
 
-def has_records_of(sampler: SensitivitySampler, own: RecordSketch) -> bool:
-    """Tell if the reference of a sampler has private records, before or after a fit."""
+def known_of(sampler: SensitivitySampler) -> Known:
+    """Return by what the reference of a sampler is known, before or after a fit."""
     if hasattr(sampler, "certificate_"):
-        pairs = sampler.pairs_
-        known = None if pairs is None else pairs.sketch
-    else:
-        known = getattr(sampler.reference, "sketch", None)
-    return known is not None and own.overlaps(known)
+        return Known(sampler.reference, sampler.pairs_.sketch)
+    return Known(sampler.reference, getattr(sampler.reference, "sketch", None))

@@ -119,6 +119,13 @@ def check_verbose(value: Any) -> int:
     return 0 if value is None else check_at_least(value, "verbose", 0)
 
 
+def check_seed(value: Any, name: str) -> None:
+    """Refuse what `check_random_state` does, which takes long for a number."""
+    number = isinstance(value, Integral) and not isinstance(value, bool)
+    if not (number and 0 <= value < 2**32):
+        check_random_state(value, name)
+
+
 def check_random_state(
     value: Any, name: str
 ) -> np.random.RandomState | np.random.Generator:

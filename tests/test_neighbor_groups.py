@@ -281,7 +281,8 @@ def test_the_contract_notices_a_wrong_change_of_rank_one(monkeypatch):
 
     def wrong(self, gram, moment, pairs):
         first, second, trusted = solve(self, gram, moment, pairs)
-        return first, second + 1e-6 * (second - first), trusted
+        moved = second - first[pairs.database]
+        return first, second + 1e-6 * moved, trusted
 
     monkeypatch.setattr(_ridge._RidgeOnPool, "_solve_neighbors", wrong)
     with pytest.raises(AssertionError):

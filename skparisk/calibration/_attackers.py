@@ -35,18 +35,18 @@ def measure_advantage(
     if not (noise_scale and law.knows_advantage(n_outputs) and proven):
         return None
     at = Advantage.false_positive_rate
-    on_grid = {"n_outputs": n_outputs, "steps": found.steps}
-    farthest = np.array([sensitivity / noise_scale])
-    quantile = _tidy(law.advantage(farthest, **on_grid)[0])
-    quantile_detected = _tidy(law.true_positive_rate(farthest, at, **on_grid)[0])
-    mean = mean_detected = 1.0
+    shifts = np.array([sensitivity / noise_scale])
     if found.below:
         with np.errstate(over="ignore"):
-            shifts = distances / found.below
-        gained = law.advantage(shifts, **on_grid)
-        detected = law.true_positive_rate(shifts, at, **on_grid)
-        mean = _tidy(certified_mean(gained.sum(), n_pairs, r))
-        mean_detected = _tidy(certified_mean(detected.sum(), n_pairs, r))
+            shifts = np.append(shifts, distances / found.below)
+    on_grid = {"n_outputs": n_outputs, "steps": found.steps}
+    gained = law.advantage(shifts, **on_grid)
+    detected = law.true_positive_rate(shifts, at, **on_grid)
+    quantile, quantile_detected = _tidy(gained[0]), _tidy(detected[0])
+    mean = mean_detected = 1.0
+    if found.below:
+        mean = _tidy(certified_mean(gained[1:].sum(), n_pairs, r))
+        mean_detected = _tidy(certified_mean(detected[1:].sum(), n_pairs, r))
     if terms.target.advantage is not None:
         mean = terms.target.advantage
     return Advantage(

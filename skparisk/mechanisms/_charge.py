@@ -41,5 +41,6 @@ def charge(
 
 def as_seeded(certificate: Certificate, noise_random_state: Any) -> Certificate:
     """Return the certificate, void if the noise can be repeated."""
-    reasons = [] if noise_random_state is None else [SEEDED]
-    return certificate.amended(void_reasons=reasons)
+    if noise_random_state is None:
+        return certificate
+    return certificate.amended(void_reasons=[SEEDED])

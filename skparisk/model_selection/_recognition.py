@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 from skparisk._fitted_parts import refuse_frozen_on
 from skparisk._silence import hide_values
-from skparisk._training_data import has_records_of
+from skparisk._training_data import known_of
 from skparisk.model_selection._candidates import (
     Records,
     leading_frozen_steps,
@@ -43,7 +43,7 @@ def refuse_private_records(estimators: Sequence[Any], records: Records) -> None:
             "reference, which no search takes: fits to parts of the records are other "
             "draws. Choose on public records, by simulate_scores, and fit once."
         )
-    if any(has_records_of(sampler, own) for sampler in samplers):
+    if any(known_of(sampler).has(own) for sampler in samplers):
         raise ValueError(
             "A SensitivitySampler of the estimator was fitted on private records, or "
             "has them as its reference: give it a public reference."

@@ -59,7 +59,7 @@ def fits(n_bytes: int) -> bool:
 
 def symmetric(upper: Floats, size: int) -> Floats:
     """Return matrices whose upper triangles are given, of shape (n, size, size)."""
-    matrices = np.empty((len(upper), size, size))
+    places = np.empty((size, size), dtype=np.intp)
     i, j = np.triu_indices(size)
-    matrices[:, i, j] = matrices[:, j, i] = upper
-    return matrices
+    places[i, j] = places[j, i] = np.arange(upper.shape[1])
+    return np.take(upper, places, axis=1)

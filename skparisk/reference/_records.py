@@ -126,6 +126,9 @@ def as_targets(y: Any, name: str = "y") -> NDArray[Any]:
             f"{name} must have one or two dimensions, got shape {np.shape(y)}."
         )
     values = np.asarray(y)
+    numbers = values is y and values.dtype == np.float64 and values.size
+    if numbers and np.isfinite(values).all():  # as it mostly is, and found at once
+        return values
     if values.dtype.kind in "UST":
         values = values.astype(object)
     if values.dtype != object or TEXT not in kinds_in(values.ravel(), name):

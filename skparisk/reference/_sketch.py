@@ -25,7 +25,8 @@ from skparisk.reference._records import (
 
 # Rows whose hashes are kept: those that are smallest, whatever the table.
 _MOST_KEPT = 2**16
-_NUMBERS_PER_BLOCK, _ROWS_PER_BLOCK = 2**20, 2**18
+# Numbers that are hashed together fit into a cache, with what is made of them.
+_NUMBERS_PER_BLOCK, _ROWS_PER_BLOCK = 2**14, 2**18
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MISSING = int(np.float64(np.nan).view(np.uint64))
 _LONE = "surrogatepass"
@@ -118,8 +119,10 @@ def _share_singles(
     if limits:
         one, two = (kept[kept <= min(limits)] for kept in (one, two))
     least = max(_LEAST_COMMON, _LEAST_SHARE * min(len(one), len(two)))
-    first, last = (np.searchsorted(two, one, side) for side in ("left", "right"))
-    if np.count_nonzero(first < last) < least:  # whether single or not
+    if min(len(one), len(two)) < least:
+        return False
+    places = np.minimum(np.searchsorted(two, one), len(two) - 1)
+    if np.count_nonzero(two[places] == one) < least:  # whether single or not
         return False
     (singles, n_twice), (others, n_others_twice) = map(_repeats, (one, two))
     n_common = len(np.intersect1d(singles, others, assume_unique=True))
@@ -213,11 +216,11 @@ def _value_bits(value: Any) -> int:
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Spread each bit over the word (the finalizer of MurmurHash3)."""
-    bits = bits ^ (bits >> np.uint64(33))
-    bits = bits * np.uint64(0xFF51AFD7ED558CCD)
-    bits = bits ^ (bits >> np.uint64(33))
-    bits = bits * np.uint64(0xC4CEB9FE1A85EC53)
-    return np.asarray(bits ^ (bits >> np.uint64(33)))
+    bits = np.asarray(bits ^ (bits >> np.uint64(33)))
+    for multiplier in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        bits *= np.uint64(multiplier)
+        bits ^= bits >> np.uint64(33)
+    return bits
 
 
 @cache

@@ -64,6 +64,17 @@ class Seeds(NamedTuple):
         return cls(rng.bytes(16), rng.bytes(16), rng.bytes(16))
 
 
+class Known(NamedTuple):
+    """A reference, and by what its records are known again."""
+
+    reference: Reference | None
+    sketch: RecordSketch | None
+
+    def has(self, own: RecordSketch) -> bool:
+        """Tell if it has some of these records."""
+        return self.sketch is not None and own.overlaps(self.sketch)
+
+
 @dataclass(frozen=True, eq=False)
 class Draw:
     """All that sampled pairs depend on, and no private record."""
@@ -76,10 +87,14 @@ class Draw:
     form: Form
     relation: str
     seeds: Seeds
+    # Of a reference that has been looked at; maybe another one.
+    known: Known | None = None
 
     @cached_property
     def sketch(self) -> RecordSketch | None:
         """By what the records of the reference are known again, as they are now."""
+        if self.known is not None and self.known.reference is self.reference:
+            return self.known.sketch
         return self.reference.sketch
 
     @property

@@ -23,6 +23,7 @@ from skparisk._validate import (
     check_n_jobs,
     check_random_state,
     check_relation,
+    check_seed,
     check_verbose,
 )
 from skparisk.calibration import Rule, SampledPairs, Target
@@ -57,6 +58,7 @@ from skparisk.reference._secret import SecretDraw
 from skparisk.sensitivity._claim import ClaimOfPairs
 from skparisk.sensitivity._drawing import (
     Draw,
+    Known,
     Seeds,
     describe_pairs,
     form_of,
@@ -443,13 +445,25 @@ default="auto"
             X, y = self._check_data(query, X, y, reset=True)
         return self._sample(terms, query, X, y, private=private)
 
-    def _fit_checked(self, X: Any, y: Any, *, private: bool) -> Self:
-        """Fit for an estimator that has checked parameters, data and columns."""
-        terms = self.__dict__.pop("_terms")
-        return self._sample(terms, own_query(self.query), X, y, private=private)
+    def _fit_checked(
+        self, X: Any, y: Any, *, private: bool, known: Known | None = None
+    ) -> Self:
+        """Fit for an estimator that has checked parameters, data and columns.
+
+        And has sketched the reference, which takes long, if that is `known`.
+        """
+        terms, query = self.__dict__.pop("_terms"), own_query(self.query)
+        return self._sample(terms, query, X, y, private=private, known=known)
 
     def _sample(
-        self, terms: Terms, query: Query, X: Any, y: Any, *, private: bool
+        self,
+        terms: Terms,
+        query: Query,
+        X: Any,
+        y: Any,
+        *,
+        private: bool,
+        known: Known | None = None,
     ) -> Self:
         """Sample pairs from the reference, and calibrate to them."""
         reference: Reference = (
@@ -472,6 +486,7 @@ default="auto"
             form=form_of(query, schema),
             relation=self.relation,
             seeds=Seeds.of(check_random_state(self.random_state, "random_state")),
+            known=known,
         )
         pairs = draw.pairs(
             schema,
@@ -650,7 +665,7 @@ default="auto"
     def _check_parameters(self) -> Terms:
         check_relation(self.relation)
         noise_source(self.noise_random_state)
-        check_random_state(self.random_state, "random_state")
+        check_seed(self.random_state, "random_state")
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
         PairStore.of(self.memory, self.random_state)
