@@ -4,6 +4,7 @@ import math
 import pickle
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -22,6 +23,7 @@ from skparisk.calibration import (
     dkw_least_risk,
     required_pairs,
 )
+from skparisk.calibration._dkw import dkw_slack
 from skparisk.calibration._rules import CALIBRATIONS, as_rule
 from skparisk.exceptions import CalibrationError
 from skparisk.papers import (
@@ -422,6 +424,42 @@ def test_risks_of_many_ranks_are_those_of_each(rule):
         alone = np.array([rule.certify_risk(m, int(rank)) for rank in ranks])
         assert (alone <= together).all()
         np.testing.assert_allclose(together, alone, rtol=1e-14)
+
+
+def test_ranks_are_whole_numbers_of_any_size():
+    """As floats the last two of so many ranks would be one."""
+    m = 2**60
+    for rank, above in ((m, 1), (m - 1, 2)):
+        assert Exchangeable().certify_risk(m, rank) >= Fraction(above, m + 1)
+    assert Exchangeable(2).certify_risk(3, np.array([6], dtype=np.uint8)) >= 1 / 4
+
+
+@pytest.mark.parametrize("failure_prob", [1e-15, 1e-200])
+def test_no_risk_is_above_one(failure_prob):
+    """Of the smallest of many pairs, for nearly all samples, nothing is known."""
+    risks = PAC(failure_prob).certify_risk(1000, np.array([1, 1000]))
+    assert risks[0] == 1 > risks[1]
+    with pytest.raises(ValueError, match=r"^failure_prob must be at least 1e-200"):
+        PAC(failure_prob=0.99e-200)
+
+
+@pytest.mark.parametrize("n_pairs", [2, 3, 10, 61, 1000, 1305, 10**6, 10**9])
+def test_dkw_slack_is_rounded_up_in_exact_arithmetic(n_pairs):
+    """By next to nothing: of all rho, none gives less."""
+    with mpmath.workdps(50):
+        rho = mpmath.exp(mpmath.lambertw(-mpmath.mpf(1) / (4 * n_pairs), -1) / 2)
+        least = rho + mpmath.sqrt(mpmath.log(1 / rho) / (2 * n_pairs))
+        assert least <= dkw_slack(n_pairs) <= least * (1 + mpmath.mpf(2e-14))
+
+
+@pytest.mark.parametrize("failure_prob", [0.05, 1e-9])
+def test_required_pairs_are_enough_for_the_risk_that_they_certify(failure_prob):
+    rule = PAC(failure_prob)
+    for n_pairs in (1, 2, 59, 1000, 12_345):
+        gamma = rule.certify_risk(n_pairs, n_pairs)
+        if gamma < 1:
+            assert rule.order_index(n_pairs, gamma) == n_pairs
+            assert required_pairs(gamma, failure_prob=failure_prob) == n_pairs
 
 
 @pytest.mark.parametrize("rule", [*PROVEN, DandekarTheorem5()], ids=repr)

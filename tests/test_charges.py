@@ -277,7 +277,9 @@ def test_noise_without_a_level_is_refused_inside_only():
             (choice.choose, "ExponentialChoice"),
             (fitted.mechanism_.release, "AdditiveNoise"),
         ):
-            with pytest.raises(IncompatibleError, match=f"{what}.* level is not known"):
+            with pytest.raises(
+                IncompatibleError, match=f"^{what} .* level is not known"
+            ):
                 release([1.0])
         noise.release([1.0], charges=[Certificate(0.5)])
         for n_charges in (0, 2):

@@ -225,6 +225,8 @@ def test_a_level_below_that_of_the_law_counts():
     assert compose_laplace([tight] * 3, delta=DELTA).epsilon == 0.3
     tight = laplace(0.1, excess=0.01, epsilon=0.1, randomness="explicit")
     assert compose_exact([tight] * 3, delta=0).epsilon == 0.3
+    at_risk = laplace(0.1, excess=0.01, epsilon=0.1, risk=0.05, randomness="implicit")
+    assert compose_exact([at_risk] * 3, delta=0).epsilon == 0.3
     with_delta = laplace(0.1, excess=0.01, epsilon=0.05, delta=0.1)
     assert compose_exact([with_delta] * 3, delta=0).epsilon == 0.33
 

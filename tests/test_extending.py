@@ -506,8 +506,9 @@ def test_law_without_a_bound_has_no_risk_over_the_noise_by_default():
         PrivateRidge(sensitivity=known).fit(public(3), public(3)[:, 0])
 
 
-def test_shape_cannot_go_by_the_name_of_another():
-    shape = type("Disguised", (Powers,), {"name": "whitened"})((0, 2))
+@pytest.mark.parametrize("name", ["isotropic", "diagonal", "whitened", "auto"])
+def test_shape_cannot_go_by_the_name_of_another(name):
+    shape = type("Disguised", (Powers,), {"name": name})((0, 2))
     with pytest.raises(ValueError, match="noise_shape must not be one of your own"):
         own_sampler(noise_shape=shape).fit(public(2))
 

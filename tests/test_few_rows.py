@@ -140,6 +140,25 @@ def test_a_choice_for_pairs_beside_those_of_a_shape_is_checked():
     assert (auto.n_shape, auto.order_index) == (0, 381)
 
 
+def test_the_risk_for_one_pair_of_rows_is_that_of_one_more():
+    """Of two pairs either may be the larger: gamma counts twice, but for the fresh."""
+    terms = make_terms(1000, 0.7)
+    assert terms.for_rows(1).risk == pytest.approx(0.4)
+    assert terms.for_rows(0).risk == pytest.approx(0.4)
+    assert make_terms(1000, 0.5).for_rows(1).risk == 1 / 1000  # nothing is left
+
+
+def test_a_known_risk_over_the_noise_is_not_made_one_that_no_pairs_control():
+    """As 1/4 is by 3 pairs, which is what two pairs of rows leave of 1/2."""
+    both = Target(1.0, 0.5, randomness="both")
+    terms = make_terms(3, target=both, law="gaussian").for_rows(2)
+    assert terms.risk == 1 / 3
+    pairs = SampledPairs(np.ones((3, 1)), None, np.zeros(1), n_independent=2)
+    noise, claim = calibrate(pairs, both, law="gaussian", n_records=10)
+    assert noise.noise_scale > 0
+    assert claim.risk == 1 / 3
+
+
 def test_pairs_that_are_just_enough_stay_as_they_are():
     """The largest of 19 is all that there is, from however few rows."""
     terms = make_terms(19)

@@ -405,7 +405,7 @@ def test_epsilon_ends():
             assert gaussian_delta(epsilon, shift) <= delta
 
 
-@pytest.mark.parametrize("shift", [1e-18, 1e-12, 1e-6])
+@pytest.mark.parametrize("shift", [1e-200, 1e-25, 1e-18, 1e-12, 1e-6])
 def test_epsilon_of_tiny_shifts_is_tight(shift):
     """It is of the size of the shift then, not of the bracket it is looked for in."""
     delta = 0.01 * gaussian_delta(0.0, shift)

@@ -5,12 +5,21 @@ import math
 import numpy as np
 import pytest
 
-from skparisk.calibration import DKW, PAC, Exchangeable, Target, calibrate
+from skparisk.calibration import (
+    DKW,
+    PAC,
+    Exchangeable,
+    Target,
+    calibrate,
+    calibrate_known,
+)
 from skparisk.calibration._attackers import _tidy
 from skparisk.calibration._order import as_curve
 from skparisk.calibration._pairs import SampledPairs
 from skparisk.calibration._rules import rule_proviso
 from skparisk.exceptions import CalibrationError
+from skparisk.mechanisms import DiagonalShape, fit_noise_shape
+from skparisk.papers import DandekarTheorem4, DandekarTheorem5
 
 GIVEN = (
     "The differences were supplied by the caller, and it has not been checked that "
@@ -180,3 +189,183 @@ def test_an_infinite_level_needs_no_noise(law):
 def test_what_an_attacker_gains_is_rounded_up_to_at_most_one():
     assert _tidy(1 + 2.0**-40) == 1.0
     assert _tidy(0.1234561) == 0.123457
+
+
+def test_what_is_no_guarantee_has_no_law_of_a_loss():
+    """Composition would count it as if it were one."""
+    _, sampled_claim = calibrate(
+        differences_of(999), Target(0.5, 0.1), rule=DandekarTheorem5(), n_records=10
+    )
+    target = Target(0.5, 0.4, randomness="explicit")
+    _, known_claim = calibrate_known(1.0, target, rule=DandekarTheorem4())
+    for claim in (sampled_claim, known_claim):
+        assert claim.void
+        assert claim.loss is None
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_shape_is_for_as_many_outputs_as_there_are(size):
+    message = (
+        f"^noise_shape must be for 2 outputs, as the query has, got one for {size}"
+    )
+    with pytest.raises(ValueError, match=message):
+        calibrate(
+            differences_of(99, 2),
+            Target(0.5, 0.1),
+            shape=DiagonalShape(np.ones(size)),
+            n_records=10,
+        )
+
+
+def test_noise_has_the_shape_that_its_certificate_names():
+    """Also where there is none of it."""
+    shape = DiagonalShape(np.array([1.0, 2.0]))
+    for epsilon in (0.5, math.inf):
+        noise, claim = calibrate(
+            differences_of(99, 2), Target(epsilon, 0.1), shape=shape, n_records=10
+        )
+        assert noise.shape is shape
+        assert claim.evidence.noise_shape == shape.name
+
+
+def test_a_shape_is_learned_from_two_pairs():
+    differences = np.array([[1.0, 20.0], [3.0, -5.0], [2.0, 9.0], [1.0, 1.0]])
+    how = {"target": Target(0.5, 0.5), "shape": "diagonal", "n_records": 10}
+    noise, claim = calibrate(differences, **how)
+    squares = np.mean(differences[:2] ** 2, axis=0)
+    np.testing.assert_allclose(noise.shape.scales, np.sqrt(squares))
+    assert claim.evidence.n_shape_pairs == 2
+    differences[1] = np.inf  # and not from one, from which "auto" could choose nothing
+    noise, _ = calibrate(differences, **how)
+    np.testing.assert_array_equal(noise.shape.scales, [1.0, 1.0])
+
+
+@pytest.mark.parametrize("weights", [None, np.eye(3)])
+def test_a_shape_is_learned_as_from_so_many_independent_pairs(weights):
+    """Those that calibrate nothing, of which rows of a table tell the same."""
+    rng = np.random.default_rng(0)
+    differences = np.repeat(rng.normal(size=(60, 3)) @ np.tri(3), 4, axis=0)
+    known = {"weights": weights, "n_independent": 40}
+    pairs = SampledPairs(differences, None, np.zeros(3), **known)
+    target = Target(0.5, 0.1)
+    noise, _ = calibrate(pairs, target, shape="whitened", n_records=10)
+    expected = fit_noise_shape("whitened", differences[:120], None, weights, 40)
+    np.testing.assert_allclose(noise.shape.factor, expected.factor)
+
+
+@pytest.mark.parametrize("n_pairs", [31, 32])
+def test_a_shape_is_learned_by_default_from_sixteen_pairs_or_more(n_pairs):
+    differences = differences_of(n_pairs, 2) * [1.0, 9.0]
+    _, claim = calibrate(differences, Target(0.5, 0.2), shape="auto", n_records=10)
+    assert claim.evidence.n_shape_pairs == (16 if n_pairs == 32 else None)
+
+
+def test_a_shape_leaves_what_a_known_risk_over_the_noise_needs():
+    """Of 62 pairs half would leave 31, which control no risk of 1/32 itself."""
+    target = Target(1.0, 1 / 32, randomness="both")
+    noise, claim = calibrate(
+        differences_of(62, 2), target, law="gaussian", shape="auto", n_records=10
+    )
+    assert noise.noise_scale > 0
+    assert claim.evidence.n_shape_pairs is None
+
+
+def test_weights_of_any_size_choose_a_shape():
+    """Warnings are errors here."""
+    weights = np.full((2, 2), 1e308)
+    pairs = SampledPairs(differences_of(400, 2), None, np.zeros(2), weights=weights)
+    noise, _ = calibrate(pairs, Target(0.5, 0.1), shape="auto", n_records=10)
+    assert noise.shape.name in ("diagonal", "whitened")
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {},
+        {"rule": "pac"},
+        {"rule": "dkw"},
+        {"target": Target(0.5, 0.5, 1e-6), "law": "gaussian"},
+        {"target": Target(0.5, 0.5, randomness="both"), "law": "gaussian"},
+        {
+            "target": Target(0.5, 0.5, randomness="both"),
+            "law": "gaussian",
+            "n_draws": 2,
+        },
+        {"target": Target(0.5, 0.5, randomness="both"), "n_draws": 2},
+        {"target": Target.of_advantage(0.5)},
+    ],
+    ids=str,
+)
+def test_pairs_may_be_infinitely_far_apart_in_noise_scales(plan):
+    """Warnings are errors here. All of their attackers gain, whatever the noise."""
+    differences = np.array([[1e-300]] * 70 + [[1e300]] * 29)
+    noise, claim = calibrate(
+        differences, **({"target": Target(0.5, 0.5)} | plan), n_records=10
+    )
+    assert 1e-302 < noise.noise_scale < 1e-298
+    assert 0.3 <= claim.evidence.advantage.mean <= 0.6
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_noise_for_a_small_level_has_a_fine_grid(k):
+    """Of so many steps that rounding is paid for, sampled or known."""
+    epsilon = 1e-7
+    differences = differences_of(99, k)
+    made = [
+        (calibrate(differences, Target(epsilon, 0.1), n_records=10)[0], k),
+    ]
+    choice, _ = calibrate(
+        differences, Target(epsilon, 0.1), law="exponential", n_records=10
+    )
+    made.append((choice, 1))
+    for rule, gamma, delta in (
+        (None, 0.6, 0.0),
+        (None, 0.6, 1e-9),
+        (DandekarTheorem4(), 0.3, 0.0),
+    ):
+        target = Target(epsilon, gamma, delta, randomness="explicit")
+        made.append((calibrate_known(1.0, target, rule=rule, n_outputs=k)[0], k))
+    for noise, n_outputs in made:
+        assert noise.steps >= 4 * n_outputs * 2**20 / epsilon > 2**40
+    target = Target(epsilon, 0.1, 1e-9)
+    explicit = Target(epsilon, 0.0, 1e-9, randomness="explicit")
+    at_risk = Target(epsilon, 1e-9, randomness="explicit")
+    for noise, sensitivity in (
+        (
+            calibrate(differences, target, law="gaussian", n_records=10)[0],
+            np.sort(np.linalg.norm(differences, axis=1))[89],
+        ),
+        (calibrate_known(1.0, explicit, law="gaussian", n_outputs=k)[0], 1.0),
+        (calibrate_known(1.0, at_risk, law="gaussian", n_outputs=k)[0], 1.0),
+    ):
+        a = sensitivity / noise.noise_scale
+        assert (
+            noise.steps * (1 + 1e-9) >= math.sqrt(k) * max(a / epsilon, 1 / a) * 2**20
+        )
+        assert noise.steps > 2**40
+
+
+def test_a_known_risk_is_for_as_many_outputs_as_there_are():
+    """The smallest level that a grid for one output is fine enough for."""
+    target = Target(1.5 * 2.0**-29, 0.6, randomness="explicit")
+    noise, claim = calibrate_known(1.0, target)
+    assert noise.noise_scale > 0
+    assert claim.risk == 0.6
+    with pytest.raises(ValueError, match=r"^epsilon must be at least"):
+        calibrate_known(1.0, target, n_outputs=2)
+
+
+def test_why_pairs_have_no_answer_is_added_to_the_error():
+    differences = differences_of(99)
+    differences[:30] = np.inf
+    failed = SampledPairs(differences, None, np.zeros(1), "KeyError: 'age'")
+    plain = SampledPairs(differences, None, np.zeros(1))
+    messages = {}
+    for name, pairs in (("failed", failed), ("plain", plain)):
+        with pytest.raises(CalibrationError) as caught:
+            calibrate(pairs, Target(0.5, 0.1), n_records=10)
+        messages[name] = str(caught.value)
+        assert caught.value.target == 0.1
+        assert caught.value.best == pytest.approx(31 / 100)
+    why = " The reason for the missing answers: KeyError: 'age'."
+    assert messages["failed"] == messages["plain"] + why

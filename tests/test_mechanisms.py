@@ -195,6 +195,9 @@ def test_loss_pays_for_the_grid_and_for_rounding():
             mechanism.privacy_loss(3.0),
         ]
         assert mechanism.privacy_loss(3) <= mechanism.epsilon
+        short = np.array([0.1, 3.1, 1e9], dtype=np.float32)
+        long = mechanism.privacy_loss(short.astype(np.float64))
+        np.testing.assert_array_equal(mechanism.privacy_loss(short), long)
 
 
 @pytest.mark.filterwarnings("error")

@@ -116,6 +116,17 @@ def test_second_moments_are_those_of_the_outputs_in_their_units():
     assert 0.9 < shares[0] < 1
 
 
+@pytest.mark.parametrize("n_pairs", [4, 400])
+def test_whitened_noise_is_in_proportion_to_the_moments(n_pairs):
+    """In the units of each output, as they are shrunk."""
+    values = np.random.default_rng(1).normal(size=(n_pairs, 3)) @ MIXING.T
+    scales = np.sqrt(np.mean(values**2, axis=0))
+    shrunk, _ = ledoit_wolf(values / scales, assume_centered=True)
+    factor = fit_noise_shape("whitened", values).factor / scales[:, None]
+    covariance = factor @ factor.T
+    np.testing.assert_allclose(covariance / covariance[0, 0], shrunk / shrunk[0, 0])
+
+
 def test_shapes_are_of_floats_whatever_they_are_given():
     for shape, numbers in (
         (DiagonalShape([1, 2]), "scales"),
@@ -173,6 +184,7 @@ def test_more_outputs_than_pairs_are_diagonal():
     shape, diagonal = (fit_noise_shape(n, few[:19]) for n in ("whitened", "diagonal"))
     assert shape.name == "diagonal"
     np.testing.assert_array_equal(shape.scales, diagonal.scales)
+    assert second_moments(few).correlations is not None
     moments = second_moments(few[:19])
     np.testing.assert_allclose(
         moments.matrix(), np.diag(np.mean(few[:19] ** 2, axis=0))
@@ -211,6 +223,31 @@ def test_output_next_to_constant_has_noise_of_the_usual_size(name):
     for share, moves in [(2.0**-49, True), (2.0**-51, False)]:
         shape = fit_noise_shape(name, DIFFERENCES * units * [1.0, share, 1.0])
         assert (sizes(shape)[1] < 1e-9 * sizes(shape)[0]) == moves
+
+
+def test_output_moves_by_more_than_a_share_of_another_or_not_at_all():
+    """As its docstring says: by more than 2**-50 of it, and than 2**-960."""
+    for size, still in ((2.0**-50, True), (2.0**-50 * (1 + 2.0**-52), False)):
+        moments = second_moments(np.array([[1.0, size], [-1.0, -size]]))
+        assert moments.scales.tolist() == [1.0, 0.0 if still else size]
+    for size, still in ((2.0**-960, True), (2.0**-959, False)):
+        moments = second_moments(np.array([[size], [-size]]))
+        assert moments.scales.tolist() == [0.0 if still else size]
+
+
+def test_answers_far_from_zero_are_released_without_rounding_errors_of_the_shape():
+    """Beside one that no number holds; at any distance of noise and answer."""
+    factor = np.array([[1.0, 1.0], [1.0, 1.0 + 1e-6]])
+    largest = np.finfo(float).max
+    for scale in (1e290, 1e270, 1.0):
+        noise = AdditiveNoise.at_least(
+            "gaussian", scale, n_outputs=2, shape=WhitenedShape(factor)
+        )
+        rows = [[largest, largest / 3], [1e300, 3e300], [-2e299, 1e297]]
+        released = noise.release(rows, noise_random_state=0)
+        assert not np.isfinite(released[0]).all()
+        off = np.abs(released[1:] - rows[1:])
+        assert (off <= 20 * scale + 4 * np.spacing(np.abs(rows[1:]))).all()
 
 
 @learned_shape

@@ -70,6 +70,21 @@ def test_answers_of_means_and_records():
     assert not RecordQuery().needs_y
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.float32, np.float64, object])
+def test_answers_are_floats_whatever_the_records_are(kind):
+    """As what noise is added to, or compared with, has all of its digits."""
+    X = np.array([[1, 10], [2, 20]], dtype=kind)
+    for query in (MeanQuery(), RecordQuery(), FunctionQuery(lambda X: X.sum(axis=0))):
+        assert query(X).dtype == np.float64
+
+    class Own(Query):
+        def __call__(self, X, y=None):
+            return X[0]
+
+    assert answer_private(Own(), X.astype(float).astype(kind), None).dtype == np.float64
+    assert check_answer(X[0], "X").dtype == np.float64
+
+
 # Functions
 
 
@@ -130,6 +145,37 @@ def test_targets_are_passed_to_functions_that_take_them(function, needs_y, expec
     answer = query(X, y)
     assert answer.dtype == np.float64
     assert answer.tolist() == [expected]
+
+
+@pytest.mark.parametrize("answer", [1j, [1 + 0j], [], {}, None, "1 2", [[1], [2, 3]]])
+def test_what_is_no_number_is_no_answer(answer):
+    message = r"^The query <lambda> must return a number or an array of at least one"
+    with pytest.raises(ValueError, match=message):
+        FunctionQuery(lambda X: answer)(np.ones((2, 1)))
+
+
+def test_why_a_database_has_no_answer_is_told():
+    """By the first of the errors; and of no error where there was none."""
+    table = TableReference(np.arange(1.0, 81.0)[:, None])
+    pairs = pairs_from(table, n_records=5, relation="replace-one", size=9)
+
+    def fails(X):
+        raise KeyError(f"number {next(calls)}")
+
+    calls = iter(range(99))
+    found = FunctionQuery(fails).on_pool(pairs.pool, 5)(pairs)
+    assert (found.failure, found.values.shape) == ("KeyError: 'number 0'", (9, 0))
+    found = FunctionQuery(np.mean).on_pool(pairs.pool, 5)(pairs)
+    assert (found.failure, found.values.shape) == (None, (9, 1))
+
+    def sometimes(X):
+        if next(calls) % 3 == 0:
+            raise ArithmeticError("now and then")
+        return X.mean()
+
+    found = FunctionQuery(sometimes).on_pool(pairs.pool, 5)(pairs)
+    assert found.failure == "ArithmeticError: now and then"
+    assert 0 < np.isinf(found.values).sum() < 9
 
 
 def test_arrays_are_flattened():
@@ -330,6 +376,7 @@ def test_numbers_are_the_same_but_for_a_share_of_the_largest():
     assert same_but_for(0.1, odd + np.array([0.0, 0.0, 0.09]), odd)
     assert not same_but_for(0.1, odd + np.array([0.0, 0.0, 0.11]), odd)
     assert not same_but_for(0.1, np.array([0.0, np.inf, 1.0]), odd)
+    assert not same_but_for(0.5, np.array([2e-9]), np.array([1e-9]))
 
 
 def test_nothing_but_the_answer_tells_of_private_data():
@@ -348,11 +395,15 @@ def test_nothing_but_the_answer_tells_of_private_data():
         lambda X: [np.inf, 1.0],
         lambda X: {}["secret"],
         lambda X: None,
+        lambda X: "secret",
+        lambda X: {"secret": X},
     ):
-        with pytest.raises(ValueError, match="has no answer on the private") as error:
-            answer_private(FunctionQuery(nothing), X, None)
-        assert "secret" not in str(error.value)
-        assert error.value.__context__ is None
+        own = type("Own", (Query,), {"__call__": lambda self, X, y, f=nothing: f(X)})
+        for query in (FunctionQuery(nothing), own()):
+            with pytest.raises(ValueError, match="has no answer on the private") as e:
+                answer_private(query, X, None)
+            assert "secret" not in str(e.value)
+            assert e.value.__context__ is None
 
 
 def test_rounding_of_a_function_is_that_of_its_largest_finite_answer():
@@ -378,8 +429,8 @@ def test_rounding_of_a_function_is_that_of_its_largest_finite_answer():
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_the_largest_move_of_a_mean_pays_for_its_rounding(relation):
     """By what adding up n numbers of that size can be off, of both means."""
-    domain = Domain([Interval(-3.0, 1.0), Interval(0.0, 5.0)])
-    box = np.array([[-3.0, 0.0], [1.0, 5.0]])
+    domain = Domain([Interval(-3.0, 1.0), Interval(-4.0, 5.0)])
+    box = np.array([[-3.0, -4.0], [1.0, 5.0]])
     for n in (10**4, 10**6):
         move = MeanQuery().largest_move(domain, n, relation)
         exact = (box[1] - box[0]) / n

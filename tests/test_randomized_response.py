@@ -225,7 +225,7 @@ def test_estimates_are_unbiased_with_the_stated_variance(given, proportions):
 
 def test_one_response_has_the_variance_of_its_estimate():
     response = RandomizedResponse(2, truth_probability=0.75)
-    alone = response.variance([0.5, 0.5], 1)
+    alone = response.variance([0.5, 0.5], n_responses=1)
     np.testing.assert_allclose(alone, 100 * response.variance([0.5, 0.5], 100))
 
 

@@ -1,5 +1,7 @@
 """What sampled pairs tell of themselves, and what is kept of some of them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from skparisk.mechanisms import (
     GaussianMechanism,
     IsotropicShape,
 )
+from skparisk.reference._base import Withheld
 
 RNG = np.random.default_rng(0)
 
@@ -54,6 +57,25 @@ def test_pairs_are_still_if_no_output_moves_by_more_than_rounding():
     assert pairs.count_still() == still.all(axis=1).sum() > 1000
     alone = SampledPairs(np.array([[0.1], [-0.1], [0.2]]), None, np.array([0.1]))
     assert alone.count_still() == 2
+
+
+def test_nothing_of_private_pairs_stays_but_how_many_there_may_be():
+    """All is as without pairs but for the columns, and what the certificate says."""
+    every = {field.name: object() for field in dataclasses.fields(SampledPairs)}
+    del every["withheld"]
+    arrays = dict.fromkeys(("differences", "errors"), np.ones((6, 2)))
+    pairs = SampledPairs(**every | arrays | {"rounding": np.ones(2), "n_neighbors": 3})
+    withheld = Withheld()
+    pairs.withhold(withheld)
+    left = {"schema": every["schema"], "learning": every["learning"]}
+    nothing = SampledPairs(np.empty((0, 2)), None, np.zeros(2), n_neighbors=3, **left)
+    assert (len(pairs), pairs.n_outputs, pairs.n_databases) == (0, 2, 0)
+    assert pairs.count_still() == 0
+    for name, value in vars(nothing).items():
+        if name == "withheld":
+            assert pairs.withheld is withheld
+        else:
+            np.testing.assert_array_equal(getattr(pairs, name), value, strict=True)
 
 
 def test_pairs_after_some_databases():

@@ -85,6 +85,33 @@ def test_too_few_databases_are_told_what_they_are_counted_as(n_neighbors):
     assert terms_of(19 * n_neighbors, n_neighbors=n_neighbors).n_databases == 19
 
 
+def test_fewest_pairs_for_a_known_risk_over_the_noise_are_one_more():
+    """4 pairs of 1/5 are above nothing: each has some risk."""
+    both = Target(1.0, 0.2, randomness="both")
+    how = {"target": both, "law": "gaussian", "n_neighbors": 2}
+    with pytest.raises(CalibrationError, match=r"it needs n_pairs >= 10 in all\.$"):
+        terms_of(8, **how)
+    assert terms_of(10, **how).n_databases == 5
+
+
+class Never:
+    """A rule that is never sure enough."""
+
+    name, failure_prob, void_reasons = "never", 0.0, ()
+
+    def order_index(self, n_pairs, gamma):
+        raise CalibrationError("never", gamma, 1.0)
+
+    def certify_risk(self, n_pairs, order_index):
+        return 1.0
+
+
+def test_a_rule_that_no_pairs_are_enough_for_is_told():
+    with pytest.raises(CalibrationError, match=r"^n_pairs='auto' tried .*'never'") as e:
+        terms_of("auto", rule=Never())
+    assert (e.value.target, e.value.best) == (0.05, 1.0)
+
+
 def test_what_does_not_go_together():
     with pytest.raises(ValueError, match="see calibrate_known"):
         terms_of(100, target=Target(1.0, 0.05, randomness="explicit"))

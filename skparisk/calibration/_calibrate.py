@@ -239,11 +239,10 @@ def find_noise(pairs: SampledPairs, terms: Terms) -> CalibratedNoise:
     shape = _fit_shape(terms, pairs)
     move, pairs = pairs.largest_move, pairs.after(terms.n_shape)
     distances = norms_of_pairs(pairs, shape, terms.law)
-    sensitivity = float(
-        np.partition(distances, terms.order_index - 1)[terms.order_index - 1]
-    )
+    sensitivity = float(np.sort(distances)[terms.order_index - 1])
     try:
-        found = find_scale(pairs, distances, terms, shape)
+        with np.errstate(over="ignore"):  # pairs may be infinitely far apart in scales
+            found = find_scale(pairs, distances, terms, shape)
     except CalibrationError as error:
         if pairs.failure is None:
             raise

@@ -136,7 +136,6 @@ def calibrate_known(
         n_outputs=n_outputs,
         n_records=n_records,
         relation=relation,
-        proven=False,
     )
 
 
@@ -149,7 +148,7 @@ def find_known(
     n_outputs: int,
     n_records: int,
     relation: str,
-    proven: bool,
+    proven: bool = False,
 ) -> tuple[AdditiveNoise, Certificate]:
     """Do what `calibrate_known` does; a sensitivity may also be proven."""
     sensitivity = check_positive(sensitivity, "sensitivity")

@@ -181,13 +181,16 @@ class SampledPairs:
 
     def withhold(self, withheld: Withheld) -> None:
         """Forget the pairs: their reference was private, and certificates say so."""
-        empty = np.empty((0, self.differences.shape[1]))
-        self.differences, self.errors, self.rounding = empty, None, empty.sum(axis=0)
-        self.failure, self.draw_seed, self.sketch = None, 0, None
-        self.domain, self.largest_move = None, None
-        self.answer, self.weights, self.provisos = None, None, ()
-        self.n_independent = self.drawing = None
-        self.withheld = withheld
+        empty = np.empty((0, self.n_outputs))
+        left = SampledPairs(
+            empty,
+            None,
+            empty.sum(axis=0),
+            schema=self.schema,
+            learning=self.learning,
+            n_neighbors=self.n_neighbors,
+        )
+        vars(self).update(vars(left), withheld=withheld)
 
     def add_leak(self, leak: str) -> None:
         """Let certificates over pairs that are withheld say what else is not protected.

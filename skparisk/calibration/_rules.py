@@ -225,7 +225,7 @@ class DKW:
         m, index = check_rank(n_pairs, order_index)
         slack = dkw_slack(m)
         if index.ndim:
-            return np.minimum(1.0, ((m - index) / m + slack) * (1 + 2.0**-51))
+            return np.minimum(1.0, np.nextafter((m - index) / m + slack, np.inf))
         return min(1.0, round_up(Fraction(m - int(index), m) + Fraction(slack)))
 
 

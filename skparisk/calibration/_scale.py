@@ -27,15 +27,15 @@ _Floats = NDArray[np.float64]
 
 
 class Found(NamedTuple):
-    """A noise scale, the steps of the grid that it must have, and what it certifies.
+    """What is certified, by a noise scale that must have so many steps of the grid.
 
     At the scale `below` all else is read off the pairs; 0 where there is none.
     """
 
-    scale: float
-    steps: int
     risk: float
     order_index: int | None
+    scale: float = 0.0
+    steps: int = 0
     curve: NDArray[np.float64] | None = None
     below: float = 0.0
 
@@ -49,16 +49,16 @@ def find_scale(
     """
     if math.isinf(terms.target.epsilon):
         if terms.n_draws == 0:
-            return Found(0.0, 1, terms.risk, None)
+            return Found(terms.risk, None)
         rule, index = _rule_of_draws(terms, pairs)
-        return Found(0.0, 1, rule.certify_risk(pairs.n_databases, index), index)
+        return Found(rule.certify_risk(pairs.n_databases, index), index)
     if terms.target.advantage is not None:
         return _by_advantage(pairs, distances, terms, terms.target.advantage)
     if terms.n_draws is None:
         return _for_all_outputs(pairs, distances, terms)
     if terms.n_draws == 0:
         return _by_exact_risks(pairs, distances, terms)
-    return _by_draws(pairs, terms, shape)
+    return _by_draws(pairs, terms, shape, terms.n_draws)
 
 
 def _for_all_outputs(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Found:
@@ -74,9 +74,11 @@ def _for_all_outputs(pairs: SampledPairs, distances: _Floats, terms: Terms) -> F
     return _order(pairs, scales, terms, terms.rule, terms.order_index, steps, levels)
 
 
-def _by_draws(pairs: SampledPairs, terms: Terms, shape: NoiseShape) -> Found:
+def _by_draws(
+    pairs: SampledPairs, terms: Terms, shape: NoiseShape, n_draws: int
+) -> Found:
     """Find the scale from which on all but a share of the draws keep the level."""
-    epsilon, drawn = terms.target.epsilon, (terms.law, shape, terms.n_draws or 1)
+    epsilon, drawn = terms.target.epsilon, (terms.law, shape, n_draws)
     steps = terms.law.drawn_steps(epsilon, pairs.n_outputs)
     rule, index = _rule_of_draws(terms, pairs)
 
@@ -117,7 +119,7 @@ def _order(
     below = scale_below(scales, index, n_databases)
     curve = order_curve(below, rule, n_databases=n_databases, levels=levels)
     risk = rule.certify_risk(n_databases, index)
-    return Found(scale, steps, risk, index, curve, below)
+    return Found(risk, index, scale, steps, curve, below)
 
 
 def _by_exact_risks(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Found:
@@ -145,7 +147,7 @@ def _by_exact_risks(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Fo
         n_pairs=len(pairs),
         n_neighbors=pairs.n_neighbors,
     )
-    return Found(scale, steps, terms.risk, None, curve, below)
+    return Found(terms.risk, None, scale, steps, curve, below)
 
 
 def _by_advantage(
@@ -171,4 +173,4 @@ def _by_advantage(
         n_neighbors=pairs.n_neighbors,
         name="advantage",
     )
-    return Found(scale, steps, asked, None, below=below)
+    return Found(asked, None, scale, steps, below=below)

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from skparisk._validate import check_share
 from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificates
@@ -129,14 +127,13 @@ def _level_at(delta: float, laws: Mapping[_Loss, int]) -> float:
     if reached <= 0 or max(law.scale for law in laws) > _LARGEST:
         return math.inf
     step = _grid_step(laws)
-    with np.errstate(over="ignore"):
-        in_order = sorted(laws, key=lambda law: law[:3])
-        line = [_many(_distribution(law, step), laws[law]) for law in in_order]
-        while len(line) > 1:  # neighbors are of one size
-            unpaired = line[len(line) // 2 * 2 :]
-            pairs = zip(line[::2], line[1::2], strict=False)
-            line = [*(one.compose(other) for one, other in pairs), *unpaired]
-        return float(line[0].get_epsilon_for_delta(reached)) * (1 + _SUM_ERROR)
+    in_order = sorted(laws, key=lambda law: law[:3])
+    line = [_many(_distribution(law, step), laws[law]) for law in in_order]
+    while len(line) > 1:  # neighbors are of one size
+        unpaired = line[len(line) // 2 * 2 :]
+        pairs = zip(line[::2], line[1::2], strict=False)
+        line = [*(one.compose(other) for one, other in pairs), *unpaired]
+    return float(line[0].get_epsilon_for_delta(reached)) * (1 + _SUM_ERROR)
 
 
 def _many(distribution: Any, times: int) -> Any:

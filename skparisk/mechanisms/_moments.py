@@ -41,7 +41,7 @@ def root_mean_squares(
     sizes = np.abs(differences)
     largest = sizes.max(axis=0)
     moves = (sizes > (0.0 if errors is None else errors)).any(axis=0)
-    moves &= largest >= max(_SMALLEST_SHARE * largest.max(), _LEAST_MOVE)
+    moves &= largest > max(_SMALLEST_SHARE * largest.max(), _LEAST_MOVE)
     standard = differences[:, moves] / largest[moves]  # no overflow in squares
     scales = np.zeros(len(largest))
     scales[moves] = np.sqrt(np.mean(standard**2, axis=0)) * largest[moves]
@@ -49,9 +49,7 @@ def root_mean_squares(
 
 
 def second_moments(
-    differences: NDArray[np.float64],
-    errors: NDArray[np.float64] | None = None,
-    n_independent: int | None = None,
+    differences: NDArray[np.float64], errors: NDArray[np.float64] | None = None
 ) -> Moments:
     """Estimate second moments, not centered, shrunk by the rule of Ledoit and Wolf."""
     scales = root_mean_squares(differences, errors)
@@ -59,7 +57,7 @@ def second_moments(
         return Moments(scales, None)
     correlations, moves = np.eye(len(scales)), scales > 0
     if moves.any():
-        shrunk = shrunk_moments(differences[:, moves] / scales[moves], n_independent)
+        shrunk = shrunk_moments(differences[:, moves] / scales[moves])
         correlations[np.ix_(moves, moves)] = shrunk
     return Moments(scales, correlations)
 

@@ -68,7 +68,7 @@ def one_by_one(differences: _Differences) -> _Differences:
 
 def is_one_by_one(differences: Differences) -> bool:
     """Tell if a block may be answered in parts."""
-    return getattr(differences, "one_by_one", False)
+    return hasattr(differences, "one_by_one")
 
 
 # What a class claims of its answers, and what is done without asking for them.
@@ -189,7 +189,7 @@ class Query:
         differences: dict[int, NDArray[np.float64]] = {}
         largest: NDArray[np.float64] | None = None
         failure = None
-        first: NDArray[np.float64] | None = None
+        first: NDArray[np.float64] | None  # set for the first pair of each database
         for pair in range(len(pairs)):
             try:
                 if pair % pairs.n_neighbors == 0:
@@ -367,14 +367,14 @@ def answer_private(query: Query, X: Any, y: Any) -> NDArray[np.float64]:
     asked, answer = query.detached(), None
     # That it failed is said below, outside, so that the error does not come along.
     with np.errstate(all="ignore"), silenced(), suppress(Exception):
-        answer = asked(X, y)
+        answer = np.asarray(asked(X, y), dtype=np.float64)
     if answer is None or not np.isfinite(answer).all():
         raise ValueError(
             f"The query {query} has no answer on the private data: it failed, or "
             "returned NaN or infinity. The reason is not shown because it may reveal "
             "something about them; try the query on public or made-up data."
         )
-    return np.asarray(answer, dtype=np.float64)
+    return answer
 
 
 def same_but_for(share: float, one: NDArray[Any], other: NDArray[Any]) -> bool:

@@ -80,7 +80,7 @@ def moments_sensitivity_bound(
     box = d * (d + 2) ** 2 / (2 * (d + 1))
     # What each output has in the squared norm of the symmetric matrix.
     parts = np.where(i == j, 1.0, 0.5)
-    of_constant, of_targets = i < 0, (i >= d - q).astype(int) + (j >= d - q)
+    of_constant, of_targets = i < 0, (np.array([i, j]) >= d - q).sum(axis=0)
     a = squared * _STRETCHES[:, None]
     b = squared * _STRETCHES[None, :]
     norm = np.zeros(np.broadcast_shapes(a.shape, b.shape))

@@ -133,8 +133,7 @@ class RidgeQuery(Query):
 
     def fit(self, X: Any, y: Any) -> tuple[Floats, Any]:
         """Return ``coef_`` and ``intercept_`` as scikit-learn's `Ridge` has them."""
-        alpha = np.asarray(self.alpha) if isinstance(self.alpha, tuple) else self.alpha
-        ridge = Ridge(alpha=alpha, fit_intercept=self.fit_intercept)
+        ridge = Ridge(np.asarray(self.alpha), fit_intercept=self.fit_intercept)
         # Numbers and penalties have been checked, which takes as long as to solve.
         checked = config_context(assume_finite=True, skip_parameter_validation=True)
         with checked, silenced():  # that it is ill conditioned would be a release
@@ -187,7 +186,7 @@ class _RidgeOnPool:
         self._center = X.mean(axis=0) if query.fit_intercept else np.zeros(n_features)
         self._n_features = n_features
         design = X - self._center
-        self._target_means = np.zeros(0)
+        self._target_means = np.zeros(targets.shape[1])
         if query.fit_intercept:
             design = np.column_stack([design, np.ones(n_rows)])
             self._target_means = targets.mean(axis=0)
@@ -215,9 +214,7 @@ class _RidgeOnPool:
         self._targets: Any = targets
         if n_rows < pool.n_rows:
             self._Z = LookedUp(pool.X, self._center, self._back)
-            means = self._target_means
-            means = means if len(means) else np.zeros(targets.shape[1])
-            self._targets = LookedUp(pool.y, means)
+            self._targets = LookedUp(pool.y, self._target_means)
         penalty = self._back @ (penalized[:, None] * self._back.T)
         self._systems: list[tuple[Floats, Any]] = [
             (alpha * penalty, alphas == alpha) for alpha in np.unique(alphas)
@@ -355,11 +352,10 @@ class _RidgeOnPool:
     ) -> tuple[Floats, Floats]:
         """Take the removed record out and put the replacement in."""
         for sign, rows in ((-1.0, removed), (1.0, replacement)):
-            if rows is None:
-                continue
-            Z = sign * self._Z[rows][:, :, None]
-            gram = gram + Z * self._Z[rows][:, None, :]
-            moment = moment + Z * self._targets[rows][:, None, :]
+            if rows is not None:
+                Z = sign * self._Z[rows][:, :, None]
+                gram = gram + Z * self._Z[rows][:, None, :]
+                moment = moment + Z * self._targets[rows][:, None, :]
         return gram, moment
 
     def _answers(self, solutions: Floats) -> Floats:
@@ -379,10 +375,9 @@ class _RidgeOnPool:
         return np.concatenate([answers, intercepts], axis=1)
 
     def _released(self, answers: Floats) -> Floats:
-        """Add the mean of the pool's targets to the intercepts."""
+        """Add the mean of the pool's targets to the intercepts: 0 without these."""
         released = answers.copy()
-        if self._query.fit_intercept:
-            released[:, -len(self._target_means) :] += self._target_means
+        released[:, -len(self._target_means) :] += self._target_means
         return released
 
     def _sizes(self, answers: Floats) -> Floats:

@@ -1,0 +1,137 @@
+"""What is certified for several neighbors of each database, by plain formulas.
+
+What is exchangeable is a database, which counts the mean of its neighbors; and a fresh
+one counts as one more database, at the most.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri
+
+from skparisk.calibration import SampledPairs, Target, calibrate
+from skparisk.exceptions import CalibrationError
+
+N, R = 99, 4
+
+
+def groups(n_databases=N, r=R, k=1, **known):
+    """Return pairs of which those of one database are alike."""
+    rng = np.random.default_rng(1)
+    sizes = np.repeat(rng.lognormal(sigma=0.7, size=n_databases), r)
+    differences = sizes[:, None] * rng.uniform(0.8, 1.2, size=(n_databases * r, k))
+    return SampledPairs(differences, None, np.zeros(k), n_neighbors=r, **known)
+
+
+def mean_of(numbers, r):
+    """Return what is certified of these, with a fresh database that counts as 1."""
+    return (np.sum(numbers) / r + 1) / (len(numbers) // r + 1)
+
+
+def gaussian_gain(a):
+    return 2 * ndtr(a / 2) - 1, ndtr(a + ndtri(0.01))
+
+
+def laplace_gain(a):
+    near = 0.01 * np.exp(np.minimum(a, math.log(50)))  # up to a detection of 1/2
+    far = 1 - np.exp(np.minimum(-a - math.log(0.04), 0)) / 2
+    return -np.expm1(-a / 2), np.where(a <= math.log(50), near, far)
+
+
+GAINS = {"laplace": laplace_gain, "gaussian": gaussian_gain}
+every_law = pytest.mark.parametrize("law", GAINS)
+
+
+def asked(law, **target):
+    return Target(1.0, 0.1, **({"delta": 1e-4} if law == "gaussian" else {}) | target)
+
+
+@every_law
+@pytest.mark.parametrize("r", [1, R])
+def test_gains_are_read_one_database_below(law, r):
+    pairs = groups(r=r)
+    noise, claim = calibrate(pairs, asked(law), law=law, n_records=10)
+    measured, distances = claim.evidence.advantage, np.abs(pairs.differences[:, 0])
+    index, ordered = claim.evidence.order_index, np.sort(distances)
+    below = noise.noise_scale * ordered[index - 1 - r] / ordered[index - 1]
+    gained, detected = GAINS[law](distances / below)
+    assert measured.mean == pytest.approx(mean_of(gained, r), rel=1e-4)
+    assert measured.mean_detected == pytest.approx(mean_of(detected, r), rel=1e-4)
+
+
+@pytest.mark.parametrize("r", [1, R])
+def test_other_levels_of_a_risk_over_the_noise_count_databases(r):
+    def risks(scale, level=1.0):
+        a = distances / scale
+        return ndtr(a / 2 - level / a) + ndtr(-a / 2 - level / a)
+
+    pairs = groups(r=r)
+    distances = np.abs(pairs.differences[:, 0])
+    target = Target(1.0, 0.1, randomness="both")
+    noise, claim = calibrate(pairs, target, law="gaussian", n_records=10)
+    assert mean_of(risks(noise.noise_scale), r) == pytest.approx(0.1, rel=1e-4)
+    # At the scale below, the fresh database is not counted a second time.
+    allowed = 0.1 * (N + 1)
+    below = brentq(lambda s: risks(s).sum() / r - allowed, 1e-3, 1e3, xtol=1e-14)
+    levels, certified = np.transpose(claim.evidence.curve)
+    expected = [mean_of(risks(below, level), r) for level in levels]
+    np.testing.assert_allclose(certified, expected, rtol=1e-3)
+
+
+@every_law
+@pytest.mark.parametrize("r", [1, R])
+def test_noise_for_an_advantage_counts_databases(law, r):
+    pairs = groups(r=r)
+    distances = np.abs(pairs.differences[:, 0])
+    target = Target.of_advantage(0.1)
+    noise, claim = calibrate(pairs, target, law=law, n_records=10)
+    gained, _ = GAINS[law](distances / noise.noise_scale)
+    assert mean_of(gained, r) == pytest.approx(0.1, rel=1e-4)
+    allowed = 0.1 * (N + 1)
+    below = brentq(
+        lambda s: GAINS[law](distances / s)[0].sum() / r - allowed, 1e-3, 1e3
+    )
+    _, detected = GAINS[law](distances / below)
+    told = claim.evidence.advantage.mean_detected
+    assert told == pytest.approx(min(mean_of(detected, r), 0.11), rel=1e-4)
+
+
+def test_pairs_that_differ_by_rounding_alone_ask_for_no_advantage():
+    """Most of these: no noise would be for anything but rounding errors."""
+    differences = np.full((99, 1), 1e-9)
+    differences[:5] = 1
+    pairs = SampledPairs(differences, None, np.full(1, 1e-9))
+    with pytest.raises(CalibrationError, match=r"at advantage=0.1 is 0"):
+        calibrate(pairs, Target.of_advantage(0.1), n_records=10)
+    alone = SampledPairs(differences, None, np.zeros(1))
+    noise, _ = calibrate(alone, Target.of_advantage(0.1), n_records=10)
+    assert noise.noise_scale > 0
+
+
+@pytest.mark.parametrize("rule", ["exchangeable", "pac", "dkw"])
+@pytest.mark.parametrize("n_draws", [1, 2, 5])
+def test_draws_are_counted_by_the_rule(rule, n_draws):
+    """With several, of all of them together; with one, by the rule that was given."""
+    differences = np.random.default_rng(0).laplace(size=(1999, 1))
+    target = Target(1.0, 0.1, randomness="both")
+    how = {"rule": rule, "n_draws": n_draws, "n_records": 10, "random_state": 0}
+    if rule != "exchangeable" and n_draws > 1:
+        with pytest.raises(ValueError, match=r"^n_draws must be None or 1 unless"):
+            calibrate(differences, target, **how)
+        return
+    _, claim = calibrate(differences, target, **how)
+    if rule == "exchangeable":
+        n_above = math.floor(n_draws * (0.1 * 2000 - 1))
+        assert claim.evidence.order_index == 1999 * n_draws - n_above
+        assert claim.risk == pytest.approx(0.1)
+    else:
+        assert claim.evidence.order_index > 1999 - 199
+        assert claim.risk < 0.1
+    (none, told) = calibrate(differences, Target(math.inf, 0.1, 0.0, "both"), **how)
+    assert none.noise_scale == 0
+    assert (told.risk, told.evidence.order_index) == (
+        claim.risk,
+        claim.evidence.order_index,
+    )
