@@ -230,7 +230,7 @@ class Trial:
         """Run tests in this fork until one fails; return the one that does."""
         for plugin in self.repeated:
             plugin._pid = os.getpid()
-        for item, following in zip(items, [*items[1:], None], strict=True):
+        for item, following in zip(items, [*items, None][1:], strict=True):
             known = self.state.tests.get(item.nodeid)
             used = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
             most = used + (2 + 4 * known["seconds"] if known else 120)

@@ -156,7 +156,7 @@ class LinearSVCQuery(Query):
     def problems(self, design: Floats, codes: NDArray[np.intp]) -> list[Floats]:
         """Return the records of each problem, with the sign of their side."""
         positive = range(len(self.classes))[-self.n_problems :]
-        return [design * np.where(codes == k, 1.0, -1.0)[:, None] for k in positive]
+        return [np.where(codes == k, 1.0, -1.0)[:, None] * design for k in positive]
 
     def _minimize(self, Z: Floats) -> Floats:
         if not self.C * np.square(Z).sum() < _LARGEST_SQUARES:
@@ -323,7 +323,7 @@ class _LinearSVCOnPool:
         query = self._query
         shape = (len(pairs), query.n_problems, len(self._starts[0].w))
         first, second = np.empty(shape), np.empty(shape)
-        off, still = np.empty(shape[:2]), np.empty(shape[:2], dtype=bool)
+        off, still = np.empty((2, *shape[:2]))
         for task in self._tasks(pairs):
             for k, start in enumerate(self._starts):
                 solved = self._solve(task, task.problems[k], start)

@@ -47,10 +47,14 @@ def minimize_hinge(Z: Floats, counts: Floats, C: float) -> tuple[Floats, bool]:
     """
     rows = Rows(Z)
     found = _minimize(rows, counts[None], np.zeros((1, Z.shape[1])), C, 1.0)[0]
-    losses = C * counts @ np.maximum(found.margins, 0.0)
-    objective = float(0.5 * found.w @ found.w + losses)
-    floor = _gap_floor(rows, counts, found.w, C)
-    return found.w, found.gap <= min(floor, LARGEST_GAP * objective)
+    return found.w, found.gap <= largest_gap(rows, counts, found.w, C)
+
+
+def largest_gap(rows: Rows, counts: Floats, w: Floats, C: float) -> float:
+    """Return the largest duality gap with which w is an answer."""
+    losses = C * counts @ np.maximum(1 - rows.Z @ w, 0.0)
+    objective = float(0.5 * w @ w + losses)
+    return min(_gap_floor(rows, counts, w, C), LARGEST_GAP * objective)
 
 
 def solve_hinge(
@@ -60,17 +64,18 @@ def solve_hinge(
 
     The `starts` are nearer than that of the pool, by the factor `closeness`.
     """
-    from_pool = 1 - rows.Z @ pool.w
-    far = np.abs(from_pool) > _SPREADS * pool.spread
-    near, above = np.flatnonzero(~far), np.flatnonzero(far & (from_pool > 0))
     away = pool.spread * closeness
-    polished = _minimize(rows, counts, starts, C, away, (near, above))
-    bounds = [
-        _bound(rows, count, best, C)
-        for count, best in zip(counts, polished, strict=True)
-    ]
+    polished = _minimize(rows, counts, starts, C, away, _guess(rows, pool))
+    bounds = [_bound(rows, counts[i], best, C) for i, best in enumerate(polished)]
     errors, radius = np.array(bounds).T
     return Solved(np.array([best.w for best in polished]), errors, radius)
+
+
+def _guess(rows: Rows, pool: Start) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return records near the margin of the pool, and those that are charged if not."""
+    margins = 1 - rows.Z @ pool.w
+    far = _SPREADS * pool.spread
+    return np.flatnonzero(np.abs(margins) <= far), np.flatnonzero(margins > far)
 
 
 class _Polished(NamedTuple):
@@ -121,15 +126,14 @@ class _Interior:
     def complementarity(self) -> Floats:
         """Return the mean of the products over records, in units of their bounds."""
         products = self.alphas * self.excess + self.rest * self.slack
-        total = 2 * self.bounds.sum(axis=1)
-        return products.sum(axis=1) / np.where(total, total, 1.0)
+        return products.sum(axis=1) * _inverse(2 * self.bounds.sum(axis=1))
 
     def sides(self, rows: Rows) -> NDArray[np.int8]:
         """Return where records tend to: 0 beyond the margin, 1 on it, 2 charged.
 
         In units of margins, duals are compared to what they move the record's own.
         """
-        unit = np.maximum(_inverse(self.bounds, self.bounds > 0), rows.norms**2)
+        unit = np.maximum(_inverse(self.bounds), rows.norms**2)
         beyond = self.alphas * unit <= self.excess
         charged = self.rest * unit <= self.slack
         return np.where(beyond, np.int8(0), np.where(charged, np.int8(2), np.int8(1)))
@@ -139,12 +143,11 @@ class _Interior:
         # Newton's equations for a s, b x, the margins and w, solved by elimination: one
         # system (I + sum of spread z z') dW is left, of size q whatever the records.
         a, b, s, x = self.alphas, self.rest, self.excess, self.slack
-        used = self.bounds > 0
-        spread = np.where(used, a * b, 0.0) / np.where(used, s * b + x * a, 1.0)
+        spread = a * b * _inverse(s * b + x * a)
         hessians = rows.hessians(spread)
         dual = self.fixed + a @ rows.Z - self.W
         primal = s - x + rows.margins(self.W)
-        per_a, per_b = _inverse(a, used), _inverse(b, used)
+        per_a, per_b = _inverse(a), _inverse(b)
 
         def direction(lower: Floats, upper: Floats) -> tuple[Floats, ...]:
             """Newton's, to where the two products are `lower` and `upper` more."""
@@ -156,19 +159,16 @@ class _Interior:
         def longest(da: Floats, ds: Floats, dx: Floats) -> Floats:
             """Return the longest step that keeps all of them positive, at most 1."""
             shares = (-da * per_a, da * per_b, -ds / s, -dx / x)
-            largest = np.max(
-                [share.max(axis=1, initial=0.0) for share in shares], axis=0
-            )
-            return 1 / np.maximum(1.0, largest)[:, None]
+            largest = [share.max(axis=1, initial=1.0) for share in shares]
+            return 1 / np.max(largest, axis=0)[:, None]
 
         dW, da, ds, dx = direction(-a * s, -b * x)
         step = longest(da, ds, dx)
         mean = self.complementarity()[:, None]
-        mean = np.where(mean > 0, mean, 1.0)  # no record may be there
         ahead = self.moved(step, dW, da, ds, dx).complementarity()[:, None]
         # Mehrotra's rule: center the more, the less the plain step would have gained;
         # and take off what the two moves multiply to.
-        centered = (ahead / mean) ** 3 * mean * self.bounds
+        centered = (ahead * _inverse(mean)) ** 3 * mean * self.bounds
         dW, da, ds, dx = direction(
             centered - a * s - da * ds, centered - b * x + da * dx
         )
@@ -202,8 +202,7 @@ def _minimize(
     that is found to be wrong. Of the others, those of its second part are charged.
     """
     near, above = guess or (np.arange(len(rows.Z)), np.arange(0))
-    every = len(near) == len(rows.Z)
-    part = rows if every else rows.part(near)
+    part = rows.part(near)
     fixed = C * weights[:, above] @ rows.Z[above]
     points = _Interior.around(part, C * weights[:, near], starts, fixed, away)
     sides = points.sides(part)
@@ -222,14 +221,14 @@ def _minimize(
             on, charged = near[sides[i] == 1], np.append(near[sides[i] == 2], above)
             alphas = points.alphas[i, sides[i] == 1]
             new = _polish(rows, counts, on, charged, alphas, C)
-            best[number] = min(best.get(number, new), new, key=_by_gap)
+            best[number] = new
             # The gap proves the answer, so that a wrong guess of sides is only a try.
             done[i] |= new.gap <= _gap_floor(rows, counts, new.w, C)
         todo, points, sides = todo[~done], points.part(~done), sides[~done]
     again = [
         i
         for i, new in best.items()
-        if not every and new.gap > _gap_floor(rows, weights[i], new.w, C)
+        if guess and not new.gap <= _gap_floor(rows, weights[i], new.w, C)
     ]
     if again:
         whole = _minimize(rows, weights[again], starts[again], C, away)
@@ -237,13 +236,9 @@ def _minimize(
     return [best[i] for i in range(len(weights))]
 
 
-def _inverse(values: Floats, used: NDArray[np.bool_]) -> Floats:
+def _inverse(values: Floats) -> Floats:
     """Return 1 / values, or 0 where there is no record."""
-    return np.divide(1.0, values, where=used, out=np.zeros_like(values))
-
-
-def _by_gap(polished: _Polished) -> float:
-    return math.inf if math.isnan(polished.gap) else polished.gap
+    return 1 / np.where(values == 0, math.inf, values)
 
 
 def _gap_floor(rows: Rows, counts: Floats, w: Floats, C: float) -> float:
@@ -277,18 +272,15 @@ def _polish(
         w += span.T @ ((1 - Z @ w) @ left / values)  # the rounding of a long sum
         alphas = alphas + left @ (span @ (w - total - alphas @ Z) / values)
         alphas = np.clip(alphas, 0.0, bounds)
-        independent = rank == len(on)
-        least_singular = float(values[-1]) if independent else 0.0
+        least_singular = float(values[-1]) if rank == len(on) else 0.0
     else:
         w, least_singular = total, math.inf
     margins = 1 - rows.Z @ w
     # The gap of w and any feasible duals, here the clipped ones, holds whatever the
     # polishing was worth. It is a sum of terms >= 0, so that nothing cancels: losses
     # minus dual times margin of each record, and half the square of Z' dual - w.
-    losses = C * counts * np.maximum(margins, 0.0)
-    dual = np.zeros(len(margins))
-    dual[above], dual[on] = C * counts[above], alphas
-    terms = losses - dual * margins
+    terms = C * counts * np.maximum(margins, 0.0)
+    terms[on] -= alphas * margins[on]
     terms[above] = C * counts[above] * np.maximum(-margins[above], 0.0)
     residual = total + alphas @ Z - w
     gap = float(terms.sum() + 0.5 * residual @ residual)
@@ -310,19 +302,19 @@ def _bound(
     radius = 2 * math.sqrt(2 * floor)
     least = best.least_singular
     clear = np.abs(best.margins) > radius * rows.norms + floor / C
-    clear[best.on] = True
+    clear[best.on] = clear[counts == 0] = True
     # Where w moves by the radius, the duals of independent records move by no more than
     # radius / least.
     slack = np.minimum(best.alphas, C * counts[best.on] - best.alphas).min(
         initial=math.inf
     )
-    if best.gap > floor or not clear[counts > 0].all() or not slack * least > radius:
+    if not (best.gap <= floor and clear.all() and slack * least > radius):
         return math.inf, radius
     q = len(best.w)
     size = math.hypot(*best.w)
     on_norms = rows.norms[best.on]
     off = np.abs(best.margins[best.on]) + q * EPS * (1 + on_norms * size)
-    error = float(np.linalg.norm(off)) / least if len(off) else 0.0
+    error = float(np.linalg.norm(off)) / least
     if len(off) < q:  # the rest of the minimizer is a sum over records above the margin
         # Roundings of a long sum add up as a random walk does.
         n_rows = int(counts.sum())

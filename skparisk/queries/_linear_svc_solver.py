@@ -24,8 +24,6 @@ MOST_STEPS = 100
 LARGEST_GAP = 2.0**-20
 # Margins closer to 0 than that share of their terms may be on either side.
 _TIE = 2.0**-44
-# Beyond this condition an inverse does not bound an error: up to it 19 bits are right.
-_CONDITION = 2.0**33
 # How clear of the margin records must be, relative to the solution.
 _RADIUS = 2.0**-24
 
@@ -50,8 +48,7 @@ class Rows:
 
     def margins(self, W: Floats) -> Floats:
         """Return 1 - z·w, of shape (n_databases, n_rows)."""
-        margins = W @ self.Z.T
-        return np.subtract(1.0, margins, out=margins)
+        return 1.0 - W @ self.Z.T
 
     def hessians(self, weights: Floats) -> Floats:
         """Return I + Σ weight z z' for each database."""
@@ -71,8 +68,8 @@ class Rows:
         active = weights[0] > 0
         roots = np.sqrt(weights[0, active])
         q = self.Z.shape[1]
-        system = np.eye(q + len(roots), q + 1)
-        system[q:, :q], system[q:, q] = self.Z[active] * roots[:, None], roots
+        weighted = np.column_stack([self.Z[active] * roots[:, None], roots])
+        system = np.vstack([np.eye(q, q + 1), weighted])
         factor: Any = np.linalg.qr(system, mode="r")
         # Factors of the records have the root of the condition of the normal equations.
         # Least squares: where C is huge, the factor may be singular to all digits.
@@ -110,9 +107,17 @@ def minimize_squared_hinge(Z: Floats, counts: Floats, C: float) -> tuple[Floats,
     """
     rows, start = Rows(Z), np.zeros((1, Z.shape[1]))
     w = _newton(rows, 2 * C * counts[None], start, rows.accurate_step)[0]
-    size = math.hypot(*w)
+    gradient, longest = gradient_length(rows, counts, w, C)
+    return w, gradient <= longest
+
+
+def gradient_length(
+    rows: Rows, counts: Floats, w: Floats, C: float
+) -> tuple[float, float]:
+    """Return how long the gradient of a database is at w, and how long it may be."""
     # The objective is 1-strongly convex: the minimizer is no further than the gradient
     # is long, and the objective no more than half of its square above the least.
+    size = math.hypot(*w)
     charged = np.maximum(1 - rows.Z @ w, 0.0)
     weights = 2 * C * counts * (charged > 0)
     charges = weights * charged
@@ -120,8 +125,7 @@ def minimize_squared_hinge(Z: Floats, counts: Floats, C: float) -> tuple[Floats,
     gradient = math.hypot(*(w - charges @ rows.Z))
     sums = charges + weights * (1 + rows.norms * size)
     floor = (len(w) + 1) * 8 * EPS * (size + float(sums @ rows.norms))
-    proven = gradient <= floor and gradient**2 <= 2 * LARGEST_GAP * objective
-    return w, bool(proven)
+    return gradient, min(floor, math.sqrt(2 * LARGEST_GAP * objective))
 
 
 def solve_squared_hinge(rows: Rows, counts: Floats, starts: Floats, C: float) -> Solved:
@@ -196,16 +200,14 @@ def _bound(rows: Rows, counts: Floats, W: Floats, C: float) -> Solved:
     # Roundings of a long sum add up as a random walk does.
     rounding = math.sqrt(counts[0].sum()) * EPS
     unsure = rounding * (np.abs(W) + charges @ np.abs(rows.Z))
-    hessians = rows.hessians(active)
-    inverses = np.linalg.inv(hessians)
-    condition = np.linalg.norm(hessians, axis=(1, 2))
-    condition *= np.linalg.norm(inverses, axis=(1, 2))
+    # Callers have no records of a large weight, so that 19 bits of inverses are right.
+    inverses = np.linalg.inv(rows.hessians(active))
     moves = np.abs(inverses) @ (np.abs(gradients) + unsure)[:, :, None]
     off = W.shape[1] * EPS * (1 + sizes[:, None] * rows.norms)
     off = 0.5 * np.sqrt(np.einsum("ij,ij,ij->i", active, off, off))
-    # Twice, for what the inverse itself is off, given the condition.
+    # Twice, for what the inverse itself is off.
     errors = 2 * (_lengths(moves[:, :, 0]) + off)
-    certain = (clear | (counts == 0)).all(axis=1) & (condition < _CONDITION)
+    certain = (clear | (counts == 0)).all(axis=1)
     return Solved(W, np.where(certain & (errors < radius), errors, math.inf), radius)
 
 
@@ -216,9 +218,9 @@ def _lengths(vectors: Floats) -> Floats:
 
 def solve_positive(systems: Floats, right: Floats) -> Floats:
     """Solve positive definite systems, which rounding must not make singular."""
-    scales = 1 / np.sqrt(np.einsum("ijj->ij", systems))
+    scales = 1 / np.sqrt(systems.diagonal(axis1=1, axis2=2))
     scaled = systems * scales[:, :, None] * scales[:, None, :]
     # A few ulps of the diagonal, which is 1.
-    scaled += 8 * EPS * np.eye(systems.shape[1])
+    scaled += 8 * EPS * np.eye(scales.shape[1])
     solutions: Any = np.linalg.solve(scaled, (scales * right)[:, :, None])
     return scales * solutions[:, :, 0]

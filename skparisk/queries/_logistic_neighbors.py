@@ -32,7 +32,7 @@ class Inverse:
 
     def times(self, slopes: Floats) -> Floats:
         """Return its products with slopes of shape (m, n_logits, q)."""
-        flat = slopes.reshape(len(slopes), -1).astype(np.float32, copy=False)
+        flat = slopes.reshape(len(slopes), -1).astype(np.float32)
         return np.asarray((flat @ self.matrix).reshape(slopes.shape))
 
     def some(self, which: NDArray[np.bool_]) -> Self:
@@ -123,7 +123,7 @@ class InverseOfNeighbors:
         moved = Z[:, None] @ columns.reshape(r, n_logits, q, -1)
         moved = moved.swapaxes(1, 2).reshape(r, -1, moved.shape[3]).astype(float)
         weights, slopes = _of_swapped(moved, first, removed, added)
-        core = np.linalg.solve(np.eye(moved.shape[1]) + weights @ moved, weights)
+        core = np.linalg.solve(np.eye(len(moved[0])) + weights @ moved, weights)
         start = first - (columns @ slopes.astype(np.float32)).reshape(r, n_logits, q)
         return cls(whole, Z, columns, core.astype(np.float32)), start
 
@@ -144,8 +144,9 @@ def _of_swapped(
         return less, np.linalg.solve(without, slopes)
     joined, joins = moved[:, :k, k:], moved[:, k:, :k]
     left = np.linalg.solve(without, np.concatenate([slopes, less @ joined], axis=2))
-    shift = -(joins @ left[:, :, :1])[:, :, 0]
-    own = moved[:, k:, k:] - joins @ left[:, :, 1:]
+    alone, joint = left[:, :, :1], left[:, :, 1:]
+    shift = -(joins @ alone)[:, :, 0]
+    own = moved[:, k:, k:] - joins @ joint
     scores = added.Z @ first.T
     move = shift
     for _ in range(_STEPS):
@@ -155,13 +156,12 @@ def _of_swapped(
             :, :, 0
         ]
         largest = np.abs(step).max(axis=1, keepdims=True)
-        move = move - step * np.minimum(1.0, _MOST_MOVED / largest.clip(min=1e-300))
+        move = move - step / np.maximum(1.0, largest / _MOST_MOVED)
     p = _probabilities(scores + move)
     weights = np.zeros_like(moved)
     weights[:, :k, :k], weights[:, k:, k:] = less, _curvature(p)
     theirs = (p - added.of_class)[:, :, None]
-    ours = left[:, :, :1] - left[:, :, 1:] @ theirs
-    return weights, np.concatenate([ours, theirs], axis=1)
+    return weights, np.concatenate([alone - joint @ theirs, theirs], axis=1)
 
 
 def _probabilities(scores: Floats) -> Floats:
