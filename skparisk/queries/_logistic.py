@@ -135,7 +135,8 @@ class LogisticRegressionQuery(Query):
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         codes = pool_codes(pool, self.classes)
-        solver = self._pool_solver(pool, codes, n_records)
+        with np.errstate(all="ignore"):
+            solver = self._pool_solver(pool, codes, n_records)
 
         def differences(pairs: NeighborPairs) -> PairDifferences:
             if solver is None:
@@ -166,17 +167,16 @@ class LogisticRegressionQuery(Query):
         n_looked_at = min(n_records, pool.n_rows)
         cheapest = _cheapest(n_looked_at, len(self.classes) - 1, n_columns)
         try:
-            with np.errstate(all="ignore"):
-                average = AverageDatabase.of(
-                    pool.X,
-                    codes,
-                    n_classes=n_classes,
-                    C=self.C,
-                    fit_intercept=self.fit_intercept,
-                    n_records=n_records,
-                    part=part,
-                )
-                solver = cheapest(average)
+            average = AverageDatabase.of(
+                pool.X,
+                codes,
+                n_classes=n_classes,
+                C=self.C,
+                fit_intercept=self.fit_intercept,
+                n_records=n_records,
+                part=part,
+            )
+            solver = cheapest(average)
         except np.linalg.LinAlgError:
             return None
         return solver if self._agrees(solver, average, pool) else None
@@ -194,18 +194,17 @@ class LogisticRegressionQuery(Query):
         be sorted).
         """
         n_records, n_rows = average.n_records, pool.n_rows
-        with np.errstate(all="ignore"):
-            if n_records > n_rows:
-                swap = np.zeros((1, 1), dtype=np.intp)  # with itself
-                records = solver.records
-                assert isinstance(records, SharedRecords)  # of fewer than a database
-                own, _, proven = solver.solve(records, average.counts, swap, swap)
-                answer = average.answer
-            else:
-                rows = np.linspace(0, n_rows - 1, n_records).astype(np.intp)[None]
-                pair = NeighborPairs.of(pool, rows, np.zeros(1, np.intp), rows[:, 0])
-                own, _, proven = solver(pair)
-                answer = self(*next(pair.databases(0)))
+        if n_records > n_rows:
+            swap = np.zeros((1, 1), dtype=np.intp)  # with itself
+            records = solver.records
+            assert isinstance(records, SharedRecords)  # of fewer than a database
+            own, _, proven = solver.solve(records, average.counts, swap, swap)
+            answer = average.answer
+        else:
+            rows = np.linspace(0, n_rows - 1, n_records).astype(np.intp)[None]
+            pair = NeighborPairs.of(pool, rows, np.zeros(1, np.intp), rows[:, 0])
+            own, _, proven = solver(pair)
+            answer = self(*next(pair.databases(0)))
         exact = np.abs(own[0] - answer).max() <= CLOSE * np.abs(own).max()
         return bool(exact and proven.all())
 
