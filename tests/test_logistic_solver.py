@@ -160,6 +160,15 @@ def test_there_is_no_step_along_rounding_errors(seed, n_columns):
     assert np.linalg.norm(_solve_psd(matrix, vector)) < 10 * np.linalg.norm(least)
 
 
+def test_a_factor_that_is_rounding_is_not_used():
+    """Where it can be computed, but eigenvalues are below what that leaves."""
+    n, least = 64, 2.0**-50
+    matrix = np.full((n, n), 1 - least) + least * np.eye(n)
+    np.linalg.cholesky(matrix)
+    noise = 1e-15 * np.random.default_rng(0).normal(size=n)
+    assert np.linalg.norm(_solve_psd(matrix, 1 + noise)) < 2 / np.sqrt(n)
+
+
 # Steps
 
 
