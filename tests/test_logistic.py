@@ -21,7 +21,7 @@ from skparisk.queries import (
     _logistic_solver,
 )
 from skparisk.queries._looked_up import representative
-from skparisk.reference import TableReference
+from skparisk.reference import Domain, Interval, TableReference
 from skparisk.reference._base import RecordPool
 
 RELATIONS = ("replace-one", "add-remove")
@@ -275,7 +275,7 @@ def test_without_intercept_a_missing_class_leaves_a_minimizer():
         ({"C": 0.0}, "C must"),
         ({"C": np.inf}, "C must"),
         ({"C": "1"}, "C must"),
-        ({"fit_intercept": 1}, "fit_intercept"),
+        ({"fit_intercept": 1}, "^fit_intercept"),
     ],
 )
 def test_parameters_out_of_range_are_refused(parameters, name):
@@ -583,7 +583,7 @@ def test_rows_are_looked_up_only_if_they_are_many():
     assert representative(RecordPool(X[:200], y[:200]), 10, 0) is None
 
 
-def test_sampled_databases_need_all_classes():
+def test_sampled_databases_need_all_classes(monkeypatch):
     """Also those of a pool that lacks one, or where the neighbor alone does."""
     X, y = make_data(2)
     y[:] = 0.0
@@ -591,6 +591,9 @@ def test_sampled_databases_need_all_classes():
     found = make_query(2).on_pool(pairs.pool, 50)(pairs)
     assert np.isinf(found.values).all()
     assert re.match(r"the class 2 .* is missing", found.failure)
+    with monkeypatch.context() as patch:  # it is not even tried to solve the pool
+        patch.delattr(_logistic, "AverageDatabase")
+        make_query(2).on_pool(pairs.pool, 50)
     y[0] = 2.0
     records = np.arange(200)[None]
     pairs = NeighborPairs.of(RecordPool(X, y), records, np.array([0]), np.array([1]))
@@ -669,6 +672,20 @@ def test_the_bound_is_nearly_attained(x_norm, n_classes, relation):
         C, x_norm=x_norm, n_classes=n_classes, relation=relation
     )
     assert 0.8 * bound < moved(query, (X, y), neighbor) <= bound
+
+
+def test_a_query_knows_its_bound_where_there_is_one():
+    """Not where columns have no bounds, or only one value, or with an intercept."""
+    bounded = Domain([Interval(-1, 1), Interval(0, 2)])
+    query = make_query(2, 0.5, fit_intercept=False)
+    for relation in RELATIONS:
+        move = query.largest_move(bounded, 100, relation)
+        l2 = logistic_sensitivity_bound(0.5, x_norm=math.sqrt(5), relation=relation)
+        assert l2 < move.l2 < l2 * (1 + 1e-8)
+        assert move.outputs.tolist() == [move.l2] * 2
+        for domain in (Domain([Interval(-1, 1), None]), Domain([Interval(0, 0)] * 2)):
+            assert query.largest_move(domain, 100, relation) is None
+        assert make_query(2).largest_move(bounded, 100, relation) is None
 
 
 def test_bounds_of_known_cases():

@@ -28,6 +28,7 @@ from skparisk.queries._logistic_pool import PoolSolver
 from skparisk.queries._logistic_solver import AverageDatabase
 from skparisk.queries._together import CLOSE
 from skparisk.reference import TableReference
+from skparisk.reference._base import RecordPool
 from skparisk.sensitivity._workers import one_blas_thread
 
 
@@ -44,10 +45,40 @@ def test_many_outputs_take_products_and_few_take_all_second_derivatives():
     assert _logistic._cheapest(200_000, 1, 51) is PoolSolver
 
 
+@pytest.mark.parametrize("n_records", [10, 100, 100_000])
+@pytest.mark.parametrize("n_logits", [1, 2, 9])
+def test_second_derivatives_are_made_where_they_take_less_time(n_logits, n_records):
+    """As measured: of each record, and to invert their matrix."""
+    chosen = [_logistic._cheapest(n_records, n_logits, q) for q in range(1, 300)]
+    for q, solver in enumerate(chosen, 1):
+        whole = n_records * q * (n_logits + 1) + 6 * (n_logits * q) ** 2
+        assert (solver is PoolSolver) == (whole <= 427 * n_records)
+    assert set(chosen) == {PoolSolver, PoolDescent}
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("n_rows", [50, 120])
+def test_records_logits_and_columns_tell_which_is_chosen(
+    n_rows, fit_intercept, monkeypatch
+):
+    """Of databases of so many different records."""
+    asked = []
+
+    def cheapest(*sizes):
+        asked.append(sizes)
+        return PoolSolver
+
+    monkeypatch.setattr(_logistic, "_cheapest", cheapest)
+    X, y = make_data(3, n_rows)
+    query = make_query(3, fit_intercept=fit_intercept)
+    query.on_pool(RecordPool(X, y), 80)
+    assert asked == [(min(n_rows, 80), 2, 4 + fit_intercept)]
+
+
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("n_classes", [2, 4])
-@pytest.mark.parametrize("n_rows", [120, 1300])
+@pytest.mark.parametrize("n_rows", [60, 120, 1300])
 def test_differences_are_those_of_answers_one_by_one(
     n_rows,
     n_classes,
@@ -56,12 +87,13 @@ def test_differences_are_those_of_answers_one_by_one(
     descent,
     refits,  # noqa: F811
 ):
-    """From pools of as many, and of many more records than a database has."""
+    """From pools of fewer, as many, and many more records than a database has."""
     X, y = make_data(n_classes, n_rows)
     query = make_query(n_classes, 0.5, fit_intercept)
     pairs = pairs_from(X, y, n_records=120, relation=relation, size=4)
     assert query.differences(pairs).shape[0] == 4
-    assert refits == [120]  # the one that tells how exact the solver is
+    # The one that tells how exact the solver is, unless all of the pool was solved.
+    assert refits == [120] * (n_rows >= 120)
     assert_contract(query, pairs)
 
 
@@ -127,6 +159,27 @@ def test_damped_steps_lead_to_solutions_that_are_far_away(most, solved, monkeypa
     assert (np.array(gaps)[proven] <= CLOSE).all()
     assert proven.all() == solved
     assert (max(gaps) <= CLOSE) == solved
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("C", "factor"), [(1.0, 1.0), (1.0, 100.0), (100.0, 100.0)])
+def test_solutions_that_are_far_away_take_few_steps(C, factor, n_classes, monkeypatch):
+    """Of a pool with records that are far from others, and in few databases."""
+    X, y = make_data(n_classes, 300)
+    X[::40] *= factor
+    average = AverageDatabase.of(
+        X,
+        (y / 2).astype(int),
+        n_classes=n_classes,
+        C=C,
+        fit_intercept=True,
+        n_records=60,
+    )
+    pairs = pairs_from(X, y, n_records=60, size=8)
+    monkeypatch.setattr(_logistic_descent, "_MOST_STEPS", 6 if factor == 1 else 12)
+    with np.errstate(all="ignore"):
+        _, _, proven = PoolDescent(average)(pairs)
+    assert proven.sum() >= (8 if n_classes == 2 or factor == 1 else 4)
 
 
 # Curvature of its own for a database with several neighbors

@@ -135,7 +135,8 @@ class LogisticRegressionQuery(Query):
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         codes = pool_codes(pool, self.classes)
-        solver = self._pool_solver(pool, codes, n_records)
+        with np.errstate(all="ignore"):
+            solver = self._pool_solver(pool, codes, n_records)
 
         def differences(pairs: NeighborPairs) -> PairDifferences:
             if solver is None:
@@ -166,17 +167,16 @@ class LogisticRegressionQuery(Query):
         n_looked_at = min(n_records, pool.n_rows)
         cheapest = _cheapest(n_looked_at, len(self.classes) - 1, n_columns)
         try:
-            with np.errstate(all="ignore"):
-                average = AverageDatabase.of(
-                    pool.X,
-                    codes,
-                    n_classes=n_classes,
-                    C=self.C,
-                    fit_intercept=self.fit_intercept,
-                    n_records=n_records,
-                    part=part,
-                )
-                solver = cheapest(average)
+            average = AverageDatabase.of(
+                pool.X,
+                codes,
+                n_classes=n_classes,
+                C=self.C,
+                fit_intercept=self.fit_intercept,
+                n_records=n_records,
+                part=part,
+            )
+            solver = cheapest(average)
         except np.linalg.LinAlgError:
             return None
         return solver if self._agrees(solver, average, pool) else None
@@ -194,36 +194,35 @@ class LogisticRegressionQuery(Query):
         be sorted).
         """
         n_records, n_rows = average.n_records, pool.n_rows
-        with np.errstate(all="ignore"):
-            if n_records > n_rows:
-                swap = np.zeros((1, 1), dtype=np.intp)  # with itself
-                records = solver.records
-                assert isinstance(records, SharedRecords)  # of fewer than a database
-                own, _, proven = solver.solve(records, average.counts, swap, swap)
-                answer = average.answer
-            else:
-                rows = np.linspace(0, n_rows - 1, n_records).astype(np.intp)[None]
-                pair = NeighborPairs.of(pool, rows, np.zeros(1, np.intp), rows[:, 0])
-                own, _, proven = solver(pair)
-                answer = self(*next(pair.databases(0)))
+        if n_records > n_rows:
+            swap = np.zeros((1, 1), dtype=np.intp)  # with itself
+            records = solver.records
+            assert isinstance(records, SharedRecords)  # of fewer than a database
+            own, _, proven = solver.solve(records, average.counts, swap, swap)
+            answer = average.answer
+        else:
+            rows = np.linspace(0, n_rows - 1, n_records).astype(np.intp)[None]
+            pair = NeighborPairs.of(pool, rows, np.zeros(1, np.intp), rows[:, 0])
+            own, _, proven = solver(pair)
+            answer = self(*next(pair.databases(0)))
         exact = np.abs(own[0] - answer).max() <= CLOSE * np.abs(own).max()
         return bool(exact and proven.all())
 
 
 # Numbers of a pool that are looked at, however few databases are drawn from it.
 _MOST_TRANSFORMED = 2**17
-# Evaluations of all second derivatives that a database takes, or else products with
-# the records, as measured.
-_EVALUATIONS, _PRODUCTS = 3, 80
+# Coefficients of a logit and of all up to which all second derivatives of a record take
+# less time than the products that come in their place, as measured.
+_FEW = 427
 
 
 def _cheapest(
     n_records: int, n_logits: int, n_columns: int
 ) -> type[PoolSolver | PoolDescent]:
-    """Return the solver that takes the fewest operations for a database."""
+    """Return the solver that takes the fewest operations for a database.
+
+    One makes all second derivatives and inverts them; the other, products with records.
+    """
     size = n_logits * n_columns
-    pairs_of_columns = n_columns * (n_columns + 1) // 2
-    pairs_of_logits = n_logits * (n_logits + 1) // 2
-    whole = n_records * pairs_of_logits * pairs_of_columns + 2 * size**3
-    product = 4 * n_records * (size + 3 * n_logits) + 2 * size**2
-    return PoolSolver if _EVALUATIONS * whole <= _PRODUCTS * product else PoolDescent
+    whole = n_records * (size + n_columns) + 6 * size**2
+    return PoolSolver if whole <= _FEW * n_records else PoolDescent

@@ -64,7 +64,7 @@ class PoolDescent:
         self._shares = penalty_shares(len(of_class) + 1)
         self._roots = np.linalg.inv(np.linalg.cholesky(self._shares))
         self._rounding = 2.0**-50 * average.canceling
-        curving = np.asarray(np.kron(self._shares, np.diag(penalty)), dtype=np.float64)
+        curving = np.kron(self._shares, np.diag(penalty))
         self.records: PoolRecords | SharedRecords
         self.records = shared = SharedRecords(design, of_class, of_class, curving)
         counts = average.counts
@@ -210,8 +210,7 @@ class PoolDescent:
         return found, proven
 
     def _penalized(self, v: Floats) -> Floats:
-        shares = self._shares.astype(v.dtype, copy=False)
-        return (shares @ v) * self._penalty.astype(v.dtype, copy=False)
+        return (self._shares @ v) * self._penalty
 
     def _directions(
         self,
@@ -237,7 +236,8 @@ class PoolDescent:
             scores = -single.minus_logits(direction, every)
             scores -= np.einsum("man,man->mn", p, scores)[:, None]
             scores *= expected
-            product = single.weighted_sums(scores, every) + self._penalized(direction)
+            product = single.weighted_sums(scores, every)
+            product += self._penalized(direction)
             length = _ratio(size, _inner(direction, product))
             steps = steps + length * direction
             slopes = slopes - length * product
@@ -251,7 +251,15 @@ class PoolDescent:
     def _prove(
         self, records: Records, v: Floats, odds: _Odds, slopes: Floats, counts: Floats
     ) -> NDArray[np.bool_]:
-        """Return which points are proven to be close to the minimizer.
+        """Return which points are proven to be close to the minimizer."""
+        size = np.abs(self._answers(v)).max(axis=-1)
+        errors = self._errors(records, v, odds, slopes, counts)
+        return np.asarray(errors <= CLOSE * size)
+
+    def _errors(
+        self, records: Records, v: Floats, odds: _Odds, slopes: Floats, counts: Floats
+    ) -> Floats:
+        """Return how far answers are at most from those of the minimizer.
 
         With e the distance to the minimizer, H the curvature here and g the slope,
         e'He <= factor e'g, as curvature in between is within that factor of H: 2 while
@@ -263,10 +271,9 @@ class PoolDescent:
         """
         n_coef, penalty = self._n_features, 1 / self._C
         has_intercept = v.shape[2] > n_coef
-        squares = records.square_lengths() - has_intercept
         errors = 2.0**-50 * np.abs(odds.residuals).sum(axis=1) * counts
         coef = self._dual_norm(slopes[:, :, :n_coef])
-        coef += (errors * np.sqrt(squares.clip(min=0))).sum(axis=1)
+        coef += (errors * np.sqrt(records.square_lengths())).sum(axis=1)
         # With intercepts b eliminated, the curvature in coefficients W is at least
         # their penalty: e'He >= |b + tilt W|^2 least + |W|^2 penalty.
         least, tilt = np.full(len(v), np.inf), np.zeros(len(v))
@@ -283,10 +290,9 @@ class PoolDescent:
         for _ in range(2):
             spread = records.longest * of_coefs + of_intercepts
             spread = np.sqrt(2) * factor * length * spread
-            factor = np.where(spread <= np.log(2), np.exp(spread.clip(max=1.0)), np.inf)
+            factor = np.exp(np.where(spread <= np.log(2), spread, np.inf))
         moved = (1 + np.linalg.norm(self._center)) * of_coefs + of_intercepts
-        size = np.abs(self._answers(v)).max(axis=-1)
-        return np.asarray(factor * length * moved + self._rounding <= CLOSE * size)
+        return np.asarray(factor * length * moved + self._rounding)
 
     def _intercepts(
         self, records: Records, odds: _Odds, counts: Floats
@@ -308,22 +314,21 @@ class PoolDescent:
         least = np.where(sure, values[:, 0], 1e-300)
         # Of intercepts and coefficients together; rounding in sums that are as large.
         single = records.single
-        mixed = np.empty((m, k, k, single.Z.shape[-1]), dtype=np.float32)
+        mixed = np.empty((m, k, k, self._n_features))
         p, expected = p.astype(np.float32), expected.astype(np.float32)
         for a in range(k):
             weights = -expected[:, a, None] * p[:, : a + 1]
             weights[:, a] += expected[:, a]
-            found = single.weighted_sums(weights, slice(None))
+            found = single.weighted_sums(weights, slice(None))[:, :, :-1]
             mixed[:, a, : a + 1] = mixed[:, : a + 1, a] = found
-        mixed = mixed[:, :, :, :-1].astype(np.float64)
-        mixed = self._roots @ mixed.swapaxes(1, 2).reshape(m, k, -1)
+        mixed = self._roots @ mixed.reshape(m, k, -1)
         mixed = self._roots @ mixed.reshape(m, k, k, -1)
         # A weight is rounded as the count that is expected, however small it is.
         sizes = (expected * ((1 - p) * (n_rows + 8) + 4)).sum(axis=1)
         sizes *= np.sqrt(records.square_lengths())
         rounding = 2.0**-24 * sizes.sum(axis=1) * (k + 1)
         tilts = vectors.swapaxes(1, 2) @ mixed.reshape(m, k, -1)
-        tilts /= values.clip(min=least[:, None])[:, :, None]
+        tilts /= np.maximum(values, least[:, None])[:, :, None]
         return least, np.linalg.norm(tilts, axis=(1, 2)) + rounding / least
 
     def _dual_norm(self, slopes: Floats) -> Floats:
@@ -397,8 +402,7 @@ def _inner(one: Floats, other: Floats) -> Floats:
 
 def _ratio(one: Floats, other: Floats) -> Floats:
     """Return ratios for each database, 0 where it is solved."""
-    ratio = np.divide(one, other, out=np.zeros_like(one), where=other > 0)
-    return ratio[:, None, None]
+    return (one / np.where(other > 0, other, np.inf))[:, None, None]
 
 
 class _Odds:
@@ -421,9 +425,8 @@ class _Odds:
         odds = np.exp(np.subtract(top, minus, out=minus), out=minus)
         first = np.exp(top)
         share = 1 / (odds.sum(axis=1, keepdims=True) + first)
-        own = np.max(of_class, axis=-2, keepdims=True)  # 0 for the first class
         residuals = odds * (1 - of_class)
-        others = residuals.sum(axis=1, keepdims=True) + first * own
+        others = residuals.sum(axis=1, keepdims=True) + first
         np.copyto(residuals, -others, where=of_class > 0)
         residuals *= share
         odds *= share

@@ -74,9 +74,7 @@ class PoolSolver:
         self._reach = np.sqrt(min(2, len(of_class)))
         residuals = p - of_class
         shares = penalty_shares(len(of_class) + 1)
-        curving = np.asarray(
-            np.kron(shares, (back * penalty) @ back.T), dtype=np.float64
-        )
+        curving = np.kron(shares, (back * penalty) @ back.T)
         shared = SharedRecords(Z, of_class, residuals, curving)
         counts = average.counts
         moments = np.zeros((1, self._start.size))
@@ -168,33 +166,40 @@ class PoolSolver:
         v: Floats,
         curvature: _Curvature,
     ) -> tuple[Floats, NDArray[np.bool_], _Curvature]:
-        """Return minimizers, which are proven to be close, and the last curvature.
+        """Return minimizers, which are proven to be close, and the last curvature."""
+        reach = self._reach * records.longest
+        for _ in range(_MOST_EVALUATIONS):
+            moved = np.linalg.norm(v - curvature.at, axis=(1, 2)).max()
+            if reach * moved <= _FAR:
+                slopes = records.slopes(counts, moments, v)
+            else:
+                slopes, matrix = records.derivatives(counts, moments, v)
+                curvature = _Curvature(v, matrix)
+            v, errors = self._step(reach, v, curvature, slopes)
+            proven = errors <= CLOSE * self._sizes(v)
+            if proven.all():
+                break
+        return v, proven, curvature
+
+    def _step(
+        self, reach: float, v: Floats, curvature: _Curvature, slopes: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return where a step leads, and how far answers are at most from exact ones.
 
         Between two points curvature changes by factors within exp(-s) and exp(s), s
         the largest spread of a record's scores. While that is less than 1/2, the
         minimizer is within twice the step, and after the step within twice the
         change times the step (in the norm of the curvature).
         """
-        reach = self._reach * records.longest
-        for _ in range(_MOST_EVALUATIONS):
-            moved = np.linalg.norm(v - curvature.at, axis=(1, 2))
-            if reach * moved.max() <= _FAR:
-                slopes = records.slopes(counts, moments, v)
-            else:
-                slopes, matrix = records.derivatives(counts, moments, v)
-                curvature, moved = _Curvature(v, matrix), np.zeros_like(moved)
-            steps = curvature.steps(slopes)
-            decrement = (steps.reshape(slopes.shape) * slopes).sum(axis=1)
-            # From the norm of the curvature, which the proof is in, to the Euclidean.
-            length = np.sqrt(curvature.largest_inverse * decrement.clip(min=0))
-            change = np.expm1(reach * (moved + 2 * length))
-            change += _SINGLE * curvature.largest_inverse
-            v = v - steps
-            errors = self._gain * 2 * change * length + self._rounding
-            proven = (change <= 0.5) & (errors <= CLOSE * self._sizes(v))
-            if proven.all():
-                break
-        return v, proven, curvature
+        steps = curvature.steps(slopes)
+        decrement = (steps.reshape(slopes.shape) * slopes).sum(axis=1)
+        # From the norm of the curvature, which the proof is in, to the Euclidean.
+        length = np.sqrt(curvature.largest_inverse * decrement)
+        moved = np.linalg.norm(v - curvature.at, axis=(1, 2))
+        change = np.expm1(reach * (moved + 2 * length))
+        change += _SINGLE * curvature.largest_inverse
+        errors = self._gain * 2 * change * length + self._rounding
+        return v - steps, np.where(change <= 0.5, errors, np.inf)
 
     def _answers(self, v: Floats) -> Floats:
         return released(v @ self._to_theta, self._n_features)
@@ -211,11 +216,11 @@ class _Curvature:
     matrix: Floats
 
     @cached_property
-    def inverse(self) -> Floats:
+    def inverse(self) -> NDArray[np.floating]:
         """Inverses, which exist also where rounding leaves none."""
         # What is added is part of what `_newton` allows for single precision.
-        regular = self.matrix + _SINGLE / 8 * np.eye(self.matrix.shape[1])
-        return np.asarray(np.linalg.inv(regular), dtype=np.float64)
+        regular = self.matrix + _SINGLE / 8 * np.eye(self.at[0].size)
+        return np.linalg.inv(regular)
 
     @cached_property
     def largest_inverse(self) -> Floats:

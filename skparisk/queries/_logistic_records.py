@@ -51,7 +51,7 @@ class Records(ABC):
     of_class: Floats
     residuals: Floats
     # Second derivatives that do not depend on records.
-    penalty: Floats
+    penalty: NDArray[np.floating]
 
     @abstractmethod
     def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
@@ -236,7 +236,7 @@ class PoolRecords:
     Z: Floats | LookedUp
     codes: NDArray[np.intp]
     start: Floats
-    penalty: Floats
+    penalty: NDArray[np.floating]
 
     def take(self, rows: NDArray[np.intp]) -> OwnRecords:
         """Return those of databases of (m, n) rows."""

@@ -20,7 +20,6 @@ from skparisk.queries._together import Floats
 from skparisk.reference._mapped import loaded
 
 _MOST_STEPS = 500
-_MOST_EXPONENT = 1000
 # Of so many records one is taken to begin with, if that is enough, also of each class.
 _SKIPPED, _FEWEST, _OF_EACH = 8, 2**12, 2**6
 # Steps that move scores by less are next to the end; curvature changes by no more than
@@ -41,18 +40,17 @@ def minimizer(
     are scaled to second derivatives of about 1 there.
     """
     n_records, n_features = X.shape
-    largest = np.maximum(X.max(axis=0, initial=0.0), -X.min(axis=0, initial=0.0))
     # Powers of 2: scaling by them is exact, and squares do not overflow.
-    exponent = np.frexp(largest)[1].clip(-_MOST_EXPONENT, _MOST_EXPONENT)
+    exponent = np.frexp(np.abs(X).max(axis=0, initial=1.0))[1]
     design = np.ones((n_records, n_features + fit_intercept))
     features = design[:, :n_features]
     np.multiply(X, np.ldexp(1.0, -exponent), out=features)
-    center = np.zeros(n_features)
     if fit_intercept:
         center = features.mean(axis=0)
         features -= center
     root_penalty = np.zeros(design.shape[1])
-    root_penalty[:n_features] = np.ldexp(C**-0.5, -exponent).clip(max=2.0**1000)
+    # No less: a column of zeros is divided by it.
+    root_penalty[:n_features] = np.ldexp(C**-0.5, -exponent).clip(min=1e-300)
     # p (1 - p) is at most 1/4, so this is the root of the largest second derivative.
     lengths = np.sqrt(np.einsum("ij,ij->j", design, design))
     scale = 1 / np.hypot(lengths / 2, root_penalty)
@@ -102,9 +100,10 @@ class AverageDatabase(NamedTuple):
         Or of a part of it: of these rows.
         """
         pool, of_pool = X, codes
-        X = loaded(X) if part is None else X
-        if part is not None:
-            X, codes = pool[part], codes[part]
+        if part is None:
+            X = loaded(X)
+        else:
+            X, codes = X[part], codes[part]
         n_rows, n_features = X.shape
         theta = minimizer(
             X,
@@ -221,17 +220,17 @@ class _Problem:
         self, point: _Point, step: Floats, move: float, expected: float
     ) -> _Point:
         """Go along a step, which spreads scores by `move`, to where it is lower."""
-        # Along the step curvature grows by at most exp(move t): this far the
-        # objective is sure to fall (Sun and Tran-Dinh 2019, for nu = 2): its slope, at
-        # first -d, is at most -d + d (exp(move t) - 1) / move.
-        sure = np.log1p(move) / move if move else 1.0
+        # Along the step curvature grows by at most exp(move t), so the objective, of
+        # the slope -d at first, falls by at least d (t - (exp(move t) - 1 - move t) /
+        # move^2) (Sun and Tran-Dinh 2019, for nu = 2): of d t by more than a quarter
+        # while move t <= 1.
         length = 1.0
-        while length > sure:
+        while length * move > 1:
             there = _Point(self, point.theta + length * step)
             if there.value <= point.value + 1e-4 * length * expected:
                 return there
             length /= 2
-        return _Point(self, point.theta + sure * step)
+        return _Point(self, point.theta + length * step)
 
 
 class _Point:
