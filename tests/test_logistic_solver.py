@@ -165,8 +165,11 @@ def test_a_factor_that_is_rounding_is_not_used():
     n, least = 64, 2.0**-50
     matrix = np.full((n, n), 1 - least) + least * np.eye(n)
     np.linalg.cholesky(matrix)
-    noise = 1e-15 * np.random.default_rng(0).normal(size=n)
-    assert np.linalg.norm(_solve_psd(matrix, 1 + noise)) < 2 / np.sqrt(n)
+    # Of the direction of these signs, what is known is at most that share.
+    signs = (-1.0) ** np.arange(n)
+    found = _solve_psd(matrix, 1 + 2.0**-38 * signs)
+    expected = 1 / n + 2.0**-38 * signs / (n * 2.0**-52 * n)
+    np.testing.assert_allclose(found, expected, rtol=0.02)
 
 
 # Steps
