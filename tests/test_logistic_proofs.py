@@ -347,6 +347,9 @@ def test_coordinates_of_a_pool_and_what_is_lost_in_them(
     one = 1.0 if k == 1 else (n_classes**2 - n_classes - 1) / n_classes**2
     gain = np.linalg.norm(outputs, axis=0).max() / np.sqrt(one)
     assert solver._gain == pytest.approx(gain, rel=1e-12)
+    sizes = solver._sizes(units * np.arange(1, 1 + k * q)[:, None, None])
+    expected = abs(outputs).max(axis=1) * np.arange(1, 1 + k * q)
+    np.testing.assert_allclose(sizes, expected)
     # Two scores move apart by no more than the length of a record.
     apart = np.linalg.norm([1.0, 1.0]) if k > 1 else 1.0
     assert solver._reach == pytest.approx(apart, rel=1e-15)

@@ -10,9 +10,9 @@ from skparisk.queries._logistic_solver import (
     _Point,
     _Problem,
     _solve_psd,
-    _spread,
     _weighted_gram,
     penalty_shares,
+    spread,
 )
 
 # Oracles
@@ -98,7 +98,7 @@ def test_small_losses_are_not_rounded():
 def test_the_spread_is_that_of_all_classes():
     scores = np.array([[1.0, -3.0, 2.0, 0.0], [2.0, -1.0, -2.0, 0.0]])
     every = np.vstack([np.zeros(4), scores])
-    np.testing.assert_array_equal(_spread(scores), np.ptp(every, axis=0))
+    np.testing.assert_array_equal(spread(scores), np.ptp(every, axis=0))
 
 
 @pytest.mark.parametrize("in_cache", [1, 6, 7, 1000])
@@ -233,7 +233,7 @@ def test_each_step_goes_down(size, n_classes):
         theta = np.random.default_rng(seed).normal(size=(n_classes - 1, 3))
         point = _Point(problem, problem.solve() + size * theta)
         step = newton_step(point)
-        move = _spread(step @ problem.design.T).max()
+        move = spread(step @ problem.design.T).max()
         expected = float((point.slope() * step).sum())
         there = problem._line_search(point, step, move, expected)
         before, after = (plain_point(problem, p.theta)[0] for p in (point, there))
@@ -336,7 +336,7 @@ def test_a_column_of_zeros_is_no_error_for_any_penalty(fit_intercept):
 def test_data_may_be_any_numbers():
     X, y = make_data(3, 80)
     query = make_query(3)
-    for kind in (bool, np.uint8, np.int8, np.float32):
+    for kind in (bool, np.uint8, np.int8, np.float32, object):
         some = np.asfortranarray((60 * abs(X)).astype(kind))
         expected = query(some.astype(float), y)
         np.testing.assert_array_equal(query(some, y), expected)

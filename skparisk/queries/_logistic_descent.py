@@ -27,7 +27,12 @@ from skparisk.queries._logistic_records import (
     SharedRecords,
     gathered,
 )
-from skparisk.queries._logistic_solver import AverageDatabase, penalty_shares, released
+from skparisk.queries._logistic_solver import (
+    AverageDatabase,
+    penalty_shares,
+    released,
+    spread,
+)
 from skparisk.queries._together import CLOSE, Floats, counts_pay
 
 _MOST_STEPS = 60
@@ -203,8 +208,8 @@ class PoolDescent:
             share = left.clip(_LEFT, _MOST_LEFT)
             steps = self._directions(records, odds.p, counts, slopes, share, inverse)
             scores = records.single.minus_logits(steps.astype(np.float32), every)
-            spread = scores.max(axis=1).clip(min=0) - scores.min(axis=1).clip(max=0)
-            move = spread.max(axis=1, where=counts > 0, initial=1e-30).astype(float)
+            spreads = spread(scores.swapaxes(0, 1))
+            move = spreads.max(axis=1, where=counts > 0, initial=1e-30).astype(float)
             lengths = np.where(move < 1, 1.0, np.log1p(move) / move)
             v = np.where(far[:, None, None], back, v - steps)
         return found, proven
@@ -288,9 +293,9 @@ class PoolDescent:
         of_intercepts = 1 / np.sqrt(least) + tilt / np.sqrt(penalty)
         factor = np.full(len(v), 2.0)
         for _ in range(2):
-            spread = records.longest * of_coefs + of_intercepts
-            spread = np.sqrt(2) * factor * length * spread
-            factor = np.exp(np.where(spread <= np.log(2), spread, np.inf))
+            apart = records.longest * of_coefs + of_intercepts
+            apart = np.sqrt(2) * factor * length * apart
+            factor = np.exp(np.where(apart <= np.log(2), apart, np.inf))
         moved = (1 + np.linalg.norm(self._center)) * of_coefs + of_intercepts
         return np.asarray(factor * length * moved + self._rounding)
 

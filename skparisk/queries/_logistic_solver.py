@@ -198,7 +198,7 @@ class _Problem:
             if last_move > _SAME:  # else curvature is nearly what it was
                 curvature = point.curvature()
             step = -_solve_psd(curvature, slope.ravel()).reshape(slope.shape)
-            move = _spread(step @ self.design.T).max(initial=0.0)
+            move = spread(step @ self.design.T).max(initial=0.0)
             # So close, a step is far smaller than the last one; one that is not even
             # half of it consists of rounding, and no later one will do better.
             if last_move / 2 <= move < _SMALL:
@@ -321,6 +321,6 @@ def _solve_psd(matrix: Floats, vector: Floats) -> Floats:
     return scale * (vectors @ ((vectors.T @ (scale * vector)) / values))
 
 
-def _spread(scores: Floats) -> Floats:
+def spread(scores: Floats) -> Floats:
     """Return the largest score minus the smallest; the first class has 0."""
     return scores.max(axis=0).clip(min=0) - scores.min(axis=0).clip(max=0)
