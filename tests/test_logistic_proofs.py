@@ -158,7 +158,7 @@ def test_errors_follow_from_slopes(n_classes, fit_intercept, shift, own):
                 )
                 kinds["none" if size == 0 else "close"] += expected < np.inf
                 kinds["far"] += expected == np.inf
-                assert found[i] == pytest.approx(expected, rel=2e-5)
+                assert found[i] == pytest.approx(expected, rel=2e-5, abs=0)
     assert min(kinds.values()) >= 3
 
 
@@ -207,8 +207,8 @@ def test_intercepts_do_not_tilt_by_less_than_single_precision_shows(n_classes):
         least, tilt = solver._intercepts(simple_records(Z, k), odds, counts)
         for i in range(2):
             expected = plain_intercepts(Z, odds.p[i], counts[i])
-            assert least[i] == pytest.approx(expected[0], rel=1e-12)
-            assert tilt[i] == pytest.approx(expected[1], rel=1e-5)
+            assert least[i] == pytest.approx(expected[0], rel=1e-12, abs=0)
+            assert tilt[i] == pytest.approx(expected[1], rel=1e-5, abs=0)
             assert tilt[i] < 1e-4
 
 
@@ -346,16 +346,16 @@ def test_coordinates_of_a_pool_and_what_is_lost_in_them(
     outputs = solver._answers(units)
     one = 1.0 if k == 1 else (n_classes**2 - n_classes - 1) / n_classes**2
     gain = np.linalg.norm(outputs, axis=0).max() / np.sqrt(one)
-    assert solver._gain == pytest.approx(gain, rel=1e-12)
+    assert solver._gain == pytest.approx(gain, rel=1e-12, abs=0)
     sizes = solver._sizes(units * np.arange(1, 1 + k * q)[:, None, None])
     expected = abs(outputs).max(axis=1) * np.arange(1, 1 + k * q)
     np.testing.assert_allclose(sizes, expected)
     # Two scores move apart by no more than the length of a record.
     apart = np.linalg.norm([1.0, 1.0]) if k > 1 else 1.0
-    assert solver._reach == pytest.approx(apart, rel=1e-15)
+    assert solver._reach == pytest.approx(apart, rel=1e-15, abs=0)
     terms = sum(np.linalg.norm(abs(x) @ abs(back).T) for x in average.design)
     rounding = gain * 200 / N * terms + average.canceling
-    assert solver._rounding == pytest.approx(2.0**-50 * rounding, rel=1e-12)
+    assert solver._rounding == pytest.approx(2.0**-50 * rounding, rel=1e-12, abs=0)
     np.testing.assert_allclose(solver.records.Z, average.design @ back.T, rtol=1e-12)
     np.testing.assert_allclose(solver._start @ back, average.theta, rtol=1e-9)
     if k == 1:
@@ -395,7 +395,7 @@ def test_errors_of_a_step_follow_from_slopes_and_curvature(n_classes):
                     solver, reach, v[i], at[i], matrix[i], slopes[i]
                 )
                 np.testing.assert_allclose(found[i], point, rtol=1e-9)
-                assert errors[i] == pytest.approx(error, rel=1e-9)
+                assert errors[i] == pytest.approx(error, rel=1e-9, abs=0)
                 n_finite += error < np.inf
     assert 10 < n_finite < 3 * 6 * M - 10
 

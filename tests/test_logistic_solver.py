@@ -92,7 +92,7 @@ def test_small_losses_are_not_rounded():
         np.array([[30.0], [-40.0]]), np.array([1, 0]), np.zeros(1), np.ones((1, 1))
     )
     point = _Point(problem, np.ones((1, 1)))
-    assert point.value == pytest.approx(np.exp(-30) + np.exp(-40), rel=1e-12)
+    assert point.value == pytest.approx(np.exp(-30) + np.exp(-40), rel=1e-12, abs=0)
 
 
 def test_the_spread_is_that_of_all_classes():
@@ -247,6 +247,34 @@ def test_each_step_goes_down(size, n_classes):
             whole = plain_point(problem, point.theta + step)[0]
             assert (length > 0.99) == bool(whole <= before + 1e-4 * expected)
     assert (shorter > 0) == (size >= 1)
+
+
+def test_a_step_that_goes_up_a_little_is_halved():
+    """Where the curvature grows by all that it may, beside a slope that is constant."""
+    theta = np.array([[60.0]])
+    move, loss = 1.9, np.exp(-60.0)
+    penalty = (1 + move) * loss / (60 - move)
+    problem = _Problem(
+        np.ones((1, 1)), np.array([1]), np.array([penalty]), penalty_shares(2)
+    )
+    point = _Point(problem, theta)
+    step = newton_step(point)
+    assert step[0, 0] == pytest.approx(-move)
+    before, up = (plain_point(problem, at)[0] for at in (theta, theta + step))
+    assert before < up < before * (1 + 1e-2)
+    there = problem._line_search(point, step, move, float(point.slope()[0, 0] * -move))
+    assert there.theta[0, 0] == pytest.approx(60 - move / 2)
+
+
+def test_a_step_that_goes_nowhere_is_halved():
+    """To the other side of an objective that is the same on both."""
+    problem = _Problem(
+        np.ones((2, 1)), np.array([0, 1]), np.array([1e6]), penalty_shares(2)
+    )
+    point = _Point(problem, np.array([[10.0]]))
+    expected = -20.0 * float(point.slope()[0, 0])
+    there = problem._line_search(point, np.array([[-20.0]]), 20.0, expected)
+    assert there.theta[0, 0] == 0
 
 
 def test_few_steps_are_taken(monkeypatch):
