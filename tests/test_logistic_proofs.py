@@ -190,6 +190,19 @@ def test_no_minimizer_is_further_away(n_classes, fit_intercept):
     assert n_found > 60
 
 
+def test_answers_are_close_by_their_own_size(monkeypatch):
+    """Beside databases whose answers are larger, or smaller."""
+    average = make_average(3)
+    solver = PoolDescent(average)
+    v = average.theta * np.array([1e-3, 1.0, 1e3])[:, None, None]
+    largest = abs(solver._answers(v)).max(axis=1)
+    for shares in ([1.01, 0.99, 1.01], [0.99, 1.01, 0.99]):
+        errors = CLOSE * largest * shares
+        monkeypatch.setattr(PoolDescent, "_errors", lambda *_, errors=errors: errors)
+        proven = solver._prove(solver.records, v, None, None, None)
+        np.testing.assert_array_equal(proven, np.array(shares) < 1)
+
+
 def simple_records(Z, k):
     return SharedRecords(Z, np.zeros((k, len(Z))), np.zeros((k, len(Z))), np.eye(1))
 
