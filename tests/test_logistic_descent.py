@@ -104,6 +104,18 @@ def test_differences_keep_the_contract_for_all_data(shape, C, descent):
     assert_differences(make_query(3, C), pairs_from(X, y, n_records=120, size=3))
 
 
+@pytest.mark.parametrize("shift", [0.0, 1e3])
+@pytest.mark.parametrize("C", [1.0, 3e5])
+@pytest.mark.parametrize("nearness", [1e-2, 1e-4, 1e-6])
+def test_features_that_are_nearly_the_same_keep_the_contract(
+    nearness, C, shift, descent
+):
+    """Their scores cancel; if too much, databases are answered one by one."""
+    X, y = make_data(3, 60)
+    X = np.column_stack([X[:, 0], X[:, 0] + nearness * X[:, 1], X[:, 2]]) + shift
+    assert_differences(make_query(3, C), pairs_from(X, y, n_records=50, size=4))
+
+
 @pytest.mark.parametrize("n_steps", range(1, 8))
 def test_what_is_proven_is_that_close(n_steps, monkeypatch):
     """Wherever it stops: if it says that a point is close, it is."""
