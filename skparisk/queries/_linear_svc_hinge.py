@@ -142,16 +142,16 @@ class _Interior:
         """Return the point after a predictor-corrector step (Mehrotra)."""
         # Newton's equations for a s, b x, the margins and w, solved by elimination: one
         # system (I + sum of spread z z') dW is left, of size q whatever the records.
+        # Margins are x - s from the start, and stay so.
         a, b, s, x = self.alphas, self.rest, self.excess, self.slack
         spread = a * b * _inverse(s * b + x * a)
         hessians = rows.hessians(spread)
         dual = self.fixed + a @ rows.Z - self.W
-        primal = s - x + rows.margins(self.W)
         per_a, per_b = _inverse(a), _inverse(b)
 
         def direction(lower: Floats, upper: Floats) -> tuple[Floats, ...]:
             """Newton's, to where the two products are `lower` and `upper` more."""
-            right = lower * per_a - upper * per_b + primal
+            right = lower * per_a - upper * per_b
             dW = solve_positive(hessians, dual + (spread * right) @ rows.Z)
             da = spread * (right - dW @ rows.Z.T)
             return dW, da, (lower - s * da) * per_a, (upper + x * da) * per_b
