@@ -281,8 +281,10 @@ def hinge_bound(Z, counts, best, C):
         slack = min(alpha, C * counts[i] - alpha)
         certain = certain and slack * best.least_singular > radius
     error = np.linalg.norm(off) / best.least_singular + q * EPS * size
+    rounding = math.sqrt(counts.sum()) * EPS * C * total
     if len(off) < q:
-        error += math.sqrt(counts.sum()) * EPS * C * total
+        error += rounding
+    certain = certain and error <= radius / 4 and rounding <= radius / 4
     return (error if certain else math.inf), radius
 
 
@@ -319,12 +321,34 @@ def test_errors_of_hinges_are_those_of_their_equations_if_pieces_are_certain(
                 alphas = clear.alphas.copy()
                 alphas[i] = place
                 cases.append((clear._replace(alphas=alphas), share > 1))
+            off = ms.copy()
+            off[:n_on] = share * radius / 4 * clear.least_singular / math.sqrt(n_on)
+            cases.append((clear._replace(margins=off), share < 1))
     for best, certain in cases:
         found = hinge._bound(rows, counts, best, C)
         np.testing.assert_allclose(
             found, hinge_bound(Z, counts, best, C), rtol=1e-9, atol=0
         )
         assert math.isfinite(found[0]) == certain
+
+
+@pytest.mark.parametrize("n_on", [0, 2, 3])
+@pytest.mark.parametrize("share", [0.95, 1.05])
+def test_sums_over_very_many_records_are_not_certain(n_on, share):
+    """Where they are off by more than a quarter of the radius: some 10**8 records."""
+    Z, counts, rng = some_records(0, 10, 3)
+    ms = np.append(np.zeros(n_on), np.full(10 - n_on, 0.5))
+    w, on = rng.normal(size=3) / np.abs(Z).max(), np.arange(n_on)
+    n_times = 1 + counts
+    for _ in range(2):
+        radius = 2 * math.sqrt(2 * floor_of(Z, n_times, w, 1.0))
+        rounding = (n_times * (ms > 0)) @ lengths(Z) * math.sqrt(n_times.sum()) * EPS
+        n_times = n_times * (share * radius / 4 / rounding)
+    assert n_times.sum() > 1e7
+    best = _Polished(w, 0.0, on, n_times[on] / 2, ms, np.max(lengths(Z)))
+    found = hinge._bound(Rows(Z), n_times, best, 1.0)
+    np.testing.assert_allclose(found, hinge_bound(Z, n_times, best, 1.0), rtol=1e-9)
+    assert math.isfinite(found[0]) == (share < 1)
 
 
 def exact_hinge(Z, counts, C, on, charged):

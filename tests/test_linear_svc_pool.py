@@ -15,7 +15,7 @@ from test_linear_svc_query import (
 from test_neighbor_groups import groups_from
 
 from skparisk.neighbors import NeighborPairs
-from skparisk.queries import LinearSVCQuery, _linear_svc_hinge
+from skparisk.queries import LinearSVCQuery, _linear_svc_hinge, _together
 from skparisk.queries import _linear_svc as module
 from skparisk.queries._linear_svc_solver import Rows
 from skparisk.reference import CallableReference, Domain, Interval, TableReference
@@ -111,19 +111,21 @@ def test_a_record_stays_only_if_beyond_the_margin_wherever_the_minimizer_is(
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("q", [1, 6])
+@pytest.mark.parametrize(("q", "corners"), [(1, True), (6, True), (6, False)])
 def test_pairs_are_solved_together_up_to_a_weight_of_the_longest_record(
-    monkeypatch, q, fit_intercept
+    monkeypatch, q, corners, fit_intercept
 ):
     """Exactly: the weight is that of all records, its square that of the longest."""
     rng = np.random.default_rng(0)
     X = rng.choice([-3.0, 3.0], size=(40, q))
     X[20:] = rng.integers(-3, 4, size=(20, q))
+    if not corners:  # no record is as long as one may be
+        X = 3 * np.eye(q)[np.arange(40) % q]
     pairs = pairs_from(TableReference(X, np.arange(40) % 2), 40, "replace-one", size=4)
     query = LinearSVCQuery(
         (0, 1), C=0.25, fit_intercept=fit_intercept, intercept_scaling=3.0
     )
-    largest = 0.25 * 40 * 9 * (q + fit_intercept)
+    largest = 0.25 * 40 * 9 * ((q if corners else 1) + fit_intercept)
     counter = Counter(monkeypatch)
     monkeypatch.setattr(module, "_LARGEST", largest)
     query.on_pool(pairs.pool, 40)(pairs)
@@ -138,6 +140,47 @@ def test_records_whose_squares_overflow_are_measured_without_a_warning():
     pairs = pairs_from(TableReference(1e200 * X, y), 40, "replace-one", size=4)
     query = LinearSVCQuery((0, 1), fit_intercept=False)
     assert not query._is_far_from_largest(pairs.pool, 40.0)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_records_of_a_problem_have_the_sign_of_their_side(n_classes):
+    X, y = classification(20, 2, n_classes=n_classes)
+    query = LinearSVCQuery(range(n_classes))
+    found = query.problems(X, y.astype(int))
+    positive = [1] if n_classes == 2 else [0, 1, 2]
+    assert len(found) == len(positive)
+    for Z, label in zip(found, positive, strict=True):
+        expected = [x if c == label else -x for x, c in zip(X, y, strict=True)]
+        np.testing.assert_array_equal(Z, expected)
+
+
+@pytest.mark.parametrize("q", [1, 4])
+def test_what_is_prepared_of_a_pool_takes_as_much_memory_as_allowed(monkeypatch, q):
+    X, y = np.random.default_rng(0).normal(size=(60, q)), np.arange(60) % 2
+    pool = pairs_from(TableReference(X, y), 60, "replace-one", size=1).pool
+    query = LinearSVCQuery((0, 1), fit_intercept=False)
+    n_bytes = Rows.products(X).nbytes
+    for most, fits in ((n_bytes, True), (n_bytes - 1, False)):
+        monkeypatch.setattr(_together, "_MOST_BYTES", most)
+        shared = module._LinearSVCOnPool(query, pool, y, 60)._shared
+        assert (shared is not None) == fits
+    # Where a database has few of the pool's records, counts are mostly zeros.
+    monkeypatch.setattr(_together, "_MOST_BYTES", n_bytes)
+    assert module._LinearSVCOnPool(query, pool, y, 15)._shared is not None
+    assert module._LinearSVCOnPool(query, pool, y, 14)._shared is None
+
+
+@pytest.mark.parametrize(("n_records", "step"), [(60, 1), (15, 1), (7, 2), (5, 3)])
+def test_all_start_from_the_minimizer_for_a_few_times_their_records(n_records, step):
+    X, y = classification(60, 2)
+    X = X.round(1)
+    pool = pairs_from(TableReference(X, y), 60, "replace-one", size=1).pool
+    query = LinearSVCQuery((0, 1), C=0.5)
+    evaluate = module._LinearSVCOnPool(query, pool, y.astype(int), n_records)
+    some = X[::step], y[::step]
+    share = n_records / len(some[1])
+    expected = LinearSVCQuery((0, 1), C=0.5 * share)(*some)
+    np.testing.assert_allclose(evaluate._starts[0].w, expected, rtol=1e-9)
 
 
 def test_squares_up_to_a_limit_have_an_answer():

@@ -71,10 +71,13 @@ def test_products_that_are_known_are_summed():
 
 
 def test_systems_that_are_singular_to_all_digits_are_solved():
-    systems = np.array([np.ones((3, 3)), np.diag([1e-200, 1.0, 1e200])])
-    found = squared.solve_positive(systems, np.array([[1.0, 1, 1], [1e-200, 2, 1e200]]))
+    """And never lead up: the product with the right side is positive."""
+    ones, scales = np.ones((3, 3)), np.diag([1e-200, 1.0, 1e200])
+    right = np.array([[1.0, 1, 1], [1.0, -1, 0], [1e-200, 2, 1e200]])
+    found = squared.solve_positive(np.array([ones, ones, scales]), right)
     np.testing.assert_allclose(found[0].sum(), 1)
-    np.testing.assert_allclose(found[1], [1, 2, 1])
+    assert found[1] @ right[1] > 0
+    np.testing.assert_allclose(found[2], [1, 2, 1])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -232,6 +235,7 @@ def assert_errors(Z, counts, C, W, rtol):
 def test_errors_of_exact_solutions_are_what_rounding_may_do(seed):
     Z, counts, C, W = exact_problem(seed)
     assert assert_errors(Z, counts, C, W, 1e-9).all()
+    assert assert_errors(Z, counts[:1], C, W[:1], 1e-9).all()
     found = squared.solve_squared_hinge(Rows(Z), counts, np.zeros((5, 4)), C)
     np.testing.assert_allclose(found.W, W, rtol=0, atol=1e-14 * np.abs(W).max())
     assert (np.linalg.norm(found.W - W, axis=1) <= found.errors).all()

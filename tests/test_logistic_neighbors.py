@@ -136,6 +136,20 @@ def test_neighbors_begin_where_their_records_lead(k, q, r, far, with_added):
         assert_close(products[i].ravel(), expected, 1e-3)
 
 
+@pytest.mark.parametrize("score", [-12.0, -2.0, 3.0])
+def test_a_record_may_lead_far_within_a_few_steps(score):
+    """Its score m moves by 20 times what is expected of the other class there."""
+    records = SharedRecords(
+        np.zeros((2, 1)), np.ones((1, 2)), np.ones((1, 2)), np.full((1, 1), 5.0)
+    )
+    first = np.full((1, 1), score / 10)
+    inverse = inverse_curvature(records, np.ones(2), first)
+    swapped = [Swapped(np.full((1, 1), z), np.ones((1, 1))) for z in (0.0, 10.0)]
+    _, start = InverseOfNeighbors.of(inverse, first, *swapped)
+    m = 10 * start.item()
+    assert m - score == pytest.approx(20 / (1 + np.exp(m)), rel=1e-5)
+
+
 def test_a_record_that_is_too_far_holds_no_other_up():
     records, counts, first, rng = some_records(2, 3)
     inverse = inverse_curvature(records, counts, first)

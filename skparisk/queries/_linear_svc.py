@@ -284,7 +284,7 @@ class _LinearSVCOnPool:
         if self._all is None:
             return
         n_rows, q = self._all.signed[0].shape
-        n_bytes = 8 * n_rows * q * (q + 1) // 2
+        n_bytes = 4 * n_rows * q * (q + 1)
         if counts_pay(n_rows, n_records) and fits(n_bytes):
             products = Rows.products(self._all.signed[0])  # of which signs cancel
             self._shared = [Rows(Z, products) for Z in self._all.signed]

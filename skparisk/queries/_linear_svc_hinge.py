@@ -142,16 +142,16 @@ class _Interior:
         """Return the point after a predictor-corrector step (Mehrotra)."""
         # Newton's equations for a s, b x, the margins and w, solved by elimination: one
         # system (I + sum of spread z z') dW is left, of size q whatever the records.
+        # Margins are x - s from the start, and stay so.
         a, b, s, x = self.alphas, self.rest, self.excess, self.slack
         spread = a * b * _inverse(s * b + x * a)
         hessians = rows.hessians(spread)
         dual = self.fixed + a @ rows.Z - self.W
-        primal = s - x + rows.margins(self.W)
         per_a, per_b = _inverse(a), _inverse(b)
 
         def direction(lower: Floats, upper: Floats) -> tuple[Floats, ...]:
             """Newton's, to where the two products are `lower` and `upper` more."""
-            right = lower * per_a - upper * per_b + primal
+            right = lower * per_a - upper * per_b
             dW = solve_positive(hessians, dual + (spread * right) @ rows.Z)
             da = spread * (right - dW @ rows.Z.T)
             return dW, da, (lower - s * da) * per_a, (upper + x * da) * per_b
@@ -296,6 +296,7 @@ def _bound(
     other. If the records on the margin are independent, their dual variables clear of
     the bounds, and no other record that close to the margin, then all such solutions
     are on the same pieces, and only the rounding of their linear equations is left.
+    The gap does not show that: half of the radius is there for it.
     """
     # The objective is 1-strongly convex: a gap g puts the minimizer within sqrt(2 g).
     floor = _gap_floor(rows, counts, best.w, C)
@@ -314,10 +315,10 @@ def _bound(
     size = math.hypot(*best.w)
     on_norms = rows.norms[best.on]
     off = np.abs(best.margins[best.on]) + q * EPS * (1 + on_norms * size)
-    error = float(np.linalg.norm(off)) / least
-    if len(off) < q:  # the rest of the minimizer is a sum over records above the margin
-        # Roundings of a long sum add up as a random walk does.
-        n_rows = int(counts.sum())
-        charged = counts * (best.margins > 0)
-        error += math.sqrt(n_rows) * EPS * C * float(charged @ rows.norms)
-    return error + q * EPS * size, radius
+    error = float(np.linalg.norm(off)) / least + q * EPS * size
+    # Roundings of a long sum add up as a random walk does.
+    charged = C * counts * (best.margins > 0)
+    rounding = math.sqrt(counts.sum()) * EPS * float(charged @ rows.norms)
+    if len(off) < q:  # the rest of the minimizer is that sum
+        error += rounding
+    return (error if max(error, rounding) <= radius / 4 else math.inf), radius

@@ -68,9 +68,9 @@ class Rows:
         active = weights[0] > 0
         roots = np.sqrt(weights[0, active])
         q = self.Z.shape[1]
-        weighted = np.column_stack([self.Z[active] * roots[:, None], roots])
-        system = np.vstack([np.eye(q, q + 1), weighted])
-        factor: Any = np.linalg.qr(system, mode="r")
+        system = np.vstack([np.eye(q), self.Z[active] * roots[:, None]])
+        right = np.append(np.zeros(q), roots)
+        factor: Any = np.linalg.qr(np.column_stack([system, right]), mode="r")
         # Factors of the records have the root of the condition of the normal equations.
         # Least squares: where C is huge, the factor may be singular to all digits.
         solution: Floats = np.linalg.lstsq(factor[:q, :q], factor[:q, q])[0]
