@@ -167,7 +167,7 @@ def test_points_of_a_curve_say_something():
 
 
 def test_short_floats_are_calibrated_like_long_ones():
-    differences = differences_of(999).astype(np.float32)
+    differences = differences_of(999, 3).astype(np.float32)
     for law in ("laplace", "gaussian", "exponential"):
         target = Target(0.5, 0.1, 1e-3 if law == "gaussian" else 0.0)
         short, long = (
