@@ -272,8 +272,8 @@ def test_a_shape_leaves_what_a_known_risk_over_the_noise_needs():
 
 def test_weights_of_any_size_choose_a_shape():
     """Warnings are errors here."""
-    weights = np.full((2, 2), 1e308)
-    pairs = SampledPairs(differences_of(400, 2), None, np.zeros(2), weights=weights)
+    weights = np.full((8, 8), 1e308)
+    pairs = SampledPairs(differences_of(400, 8), None, np.zeros(8), weights=weights)
     noise, _ = calibrate(pairs, Target(0.5, 0.1), shape="auto", n_records=10)
     assert noise.shape.name in ("diagonal", "whitened")
 
