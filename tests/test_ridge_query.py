@@ -452,6 +452,8 @@ def test_which_systems_are_well_conditioned():
     systems = np.array([np.diag([1.0, value, 1.0]) for value in least])
     near = _ridge._near_identity(systems)
     assert near.tolist() == [True, True, False, False, False, False]
+    close = np.array([np.diag([1.0, value, 1.0]) for value in (0.12, 0.09, 1.88)])
+    assert _ridge._near_identity(close).tolist() == [True, False, True]
     good = _ridge._well_conditioned(systems)
     assert good.tolist() == [True, True, True, True, False, False]
     assert not _ridge._near_identity(2 * systems[:1]).any()
