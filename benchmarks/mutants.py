@@ -6,7 +6,8 @@ mutmut makes the changes. Each is tried in a fork of one process that has collec
 tests: the function is given the code of its mutant there, wherever it is imported, and
 only tests run that reach the line, until one fails. First come those that are quick
 and reach little else, and those that have noticed other changes of the function. What
-a test reaches, and how long it takes, is measured once, in forks as well.
+a test reaches, and how long it takes, is measured in forks as well: once, and again
+when a file that it reaches has changed, as lines are numbers.
 
 All is kept in the file of `--state`, to be resumed; what has changed since is tried
 again. `--again` tries survivors once more, with new tests or a larger `--budget`, and
@@ -33,6 +34,7 @@ import time
 from collections import Counter, defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import FunctionType
 
@@ -195,6 +197,20 @@ def _work(work, write):
         os._exit(0)
 
 
+@cache
+def digest(path):
+    """Return what tells if a file has changed."""
+    path = ROOT / path
+    return hashlib.sha256(path.read_bytes() if path.exists() else b"").hexdigest()[:12]
+
+
+def is_measured(test):
+    """Tell if all files that a test reached, and its own, are as they were then."""
+    return bool(test and test.get("of")) and all(
+        digest(path) == known for path, known in test["of"].items()
+    )
+
+
 class Trial:
     """The plugin that tries mutants in place of running the tests."""
 
@@ -242,8 +258,11 @@ class Trial:
 
     def measure(self):
         """Learn how long each test takes, and which lines it reaches."""
-        new = [item for n, item in self.items.items() if n not in self.state.tests]
-        print(len(self.items), "tests,", len(new), "to be measured", flush=True)
+        chosen = [n for n in self.items if re.search(self.options.tests, n)]
+        new = [
+            self.items[n] for n in chosen if not is_measured(self.state.tests.get(n))
+        ]
+        print(len(chosen), "tests,", len(new), "to be measured", flush=True)
 
         def work(item):
             files = self.options.all
@@ -264,17 +283,20 @@ class Trial:
         jobs = ((lambda item=item: work(item), 600) for item in new)
         for number, answer in run_in_forks(jobs, self.options.jobs):
             answer = answer or {"seconds": 300, "failed": True, "lines": {}}
-            self.state.add(test=new[number].nodeid, **answer)
+            name = new[number].nodeid
+            files = [name.partition("::")[0], *answer["lines"]]
+            answer["of"] = {path: digest(path) for path in files}
+            self.state.add(test=name, **answer)
             if answer["failed"]:
                 print("fails without a change:", new[number].nodeid, flush=True)
 
     def try_mutants(self):
         """Try what is not known yet."""
-        known = {name: self.state.tests[name] for name in self.items}
         known = {
-            name: test
-            for name, test in known.items()
-            if not test["failed"] and re.search(self.options.tests, name)
+            name: self.state.tests[name]
+            for name in self.items
+            if re.search(self.options.tests, name)
+            and not self.state.tests[name]["failed"]
         }
         # Of each test, the least is what measuring it takes.
         least = min(test["seconds"] for test in self.state.tests.values())

@@ -180,6 +180,25 @@ def test_law_that_composes_for_one_output_is_taken_for_one():
     assert exact == pytest.approx(ASKED, rel=1e-4)
 
 
+def test_law_that_composes_for_one_output_has_a_loss_and_gains_for_one():
+    """At any other noise: a bound of its level is known of this one."""
+
+    class Sure(Single):
+        name = "sure"
+        takes_delta = True
+
+        def unit_noise(self, epsilon, delta, n_outputs):
+            return Laplace().unit_noise(epsilon, 0.0, n_outputs)
+
+        def levels(self, shifts, epsilon, delta, *, n_outputs):
+            return Laplace().levels(shifts, epsilon, 0.0, n_outputs=n_outputs)
+
+    for k in (1, 2):
+        _, claim = find(Target(1.0, 0.1, 1e-6), DIFFERENCES[:, :k], law=Sure())
+        assert (claim.loss is not None) == (k == 1)
+        assert (claim.evidence.advantage is not None) == (k == 1)
+
+
 def test_too_few_pairs_are_told_before_anything_is_drawn():
     asked = {"advantage": 0.05, "gamma": 0.5, "n_pairs": 19}
     with pytest.raises(CalibrationError, match="certify no mean advantage") as e:

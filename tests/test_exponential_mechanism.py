@@ -347,6 +347,13 @@ def test_no_warning_tells_of_scores():
         mechanism.choose([0.0, 1e300])
 
 
+def test_steps_below_the_best_are_counted_exactly():
+    """As whole numbers, which floats of that size are not."""
+    choice = ExponentialChoice(2**50, 0)
+    below = choice._steps_below_best(np.array([[2.0**60, 1.0, 3.0], [5.0, 0.0, 9.0]]))
+    assert below.tolist() == [[0, 2**60 - 1, 2**60 - 3], [4, 9, 0]]
+
+
 def test_short_integers_are_kept_as_whole_numbers():
     """Sums and shifts of these would overflow."""
     choice = ExponentialChoice(np.int8(100), np.int8(-3))

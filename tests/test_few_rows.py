@@ -346,3 +346,10 @@ def test_errors_name_the_gamma_that_was_asked_for(distances, message):
     with pytest.raises(CalibrationError) as caught:
         control_risk(risks, np.array(distances), gamma=stricter)
     assert caught.value.target == stricter
+    pairs = SampledPairs(
+        np.array(distances)[:, None], None, np.zeros(1), n_independent=300
+    )
+    both = Target(1.0, 0.05, randomness="both")
+    with pytest.raises(CalibrationError, match=message) as caught:
+        calibrate(pairs, both, law="gaussian", n_records=10)
+    assert caught.value.target == 0.05

@@ -167,7 +167,7 @@ def test_points_of_a_curve_say_something():
 
 
 def test_short_floats_are_calibrated_like_long_ones():
-    differences = differences_of(999).astype(np.float32)
+    differences = differences_of(999, 3).astype(np.float32)
     for law in ("laplace", "gaussian", "exponential"):
         target = Target(0.5, 0.1, 1e-3 if law == "gaussian" else 0.0)
         short, long = (
@@ -272,8 +272,8 @@ def test_a_shape_leaves_what_a_known_risk_over_the_noise_needs():
 
 def test_weights_of_any_size_choose_a_shape():
     """Warnings are errors here."""
-    weights = np.full((2, 2), 1e308)
-    pairs = SampledPairs(differences_of(400, 2), None, np.zeros(2), weights=weights)
+    weights = np.full((8, 8), 1e308)
+    pairs = SampledPairs(differences_of(400, 8), None, np.zeros(8), weights=weights)
     noise, _ = calibrate(pairs, Target(0.5, 0.1), shape="auto", n_records=10)
     assert noise.shape.name in ("diagonal", "whitened")
 

@@ -28,6 +28,7 @@ from skparisk import (
     PrivateRidge,
 )
 from skparisk.calibration import KnownRule, Target, calibrate_known
+from skparisk.calibration._known import find_known
 from skparisk.certificate._claim import DECLARED
 from skparisk.composition import compose_exact
 from skparisk.laws import Exponential, Gaussian, Laplace
@@ -74,6 +75,7 @@ def test_claim_is_what_was_asked_for(name):
     assert (evidence.sensitivity, evidence.calibration) == (0.5, "declared")
     assert (evidence.n_pairs, evidence.reference, model.sampler_) == (None,) * 3
     assert evidence.law == ("laplace" if name in list(KNOWN)[:4] else "gaussian")
+    assert evidence.norm == ("l1" if evidence.law == "laplace" else "l2")
     assert DECLARED in claim.provisos
     assert Certificate.from_dict(json.loads(json.dumps(claim.to_dict()))) == claim
     assert pickle.loads(pickle.dumps(model)).certificate_ == claim
@@ -242,6 +244,11 @@ def test_rule_of_ones_own_is_said_also_where_it_counts_as_false():
 def test_sensitivity_is_not_proven_because_the_caller_says_so():
     target = Target(EPSILON, 0.0, randomness="explicit")
     assert DECLARED in calibrate_known(1.0, target)[1].provisos
+    how = {"law": "laplace", "rule": None, "n_outputs": 1, "n_records": 1}
+    how["relation"] = "replace-one"
+    _, proven = find_known(1.0, target, **how, proven=True)
+    assert proven.evidence.calibration == "bound"
+    assert DECLARED not in proven.provisos
     with pytest.raises(TypeError, match="proven"):
         calibrate_known(1.0, target, proven=True)
 

@@ -359,6 +359,13 @@ def test_pairs_that_do_not_move_but_for_errors_need_noise(law):
         assert (np.abs(losses(law, truth, drawn(law), scales)) <= 1).all()
     without = DrawnLoss(law, still, 1.0, 3).critical_scales()
     assert not without.any()
+    # A sixteenth of the level pays for linear / scale + square / scale**2, no more.
+    off = np.linalg.norm(errors, axis=1)
+    linear, square = errors.sum(axis=1), 0 * off
+    if law == "gaussian":
+        linear, square = off * np.linalg.norm(drawn(law), axis=1), off**2 / 2
+    spent = linear / scales + square / scales**2
+    np.testing.assert_allclose(spent, (1 - 2.0**-20) / 16, rtol=1e-9)
 
 
 @every_law

@@ -168,14 +168,18 @@ def test_why_a_database_has_no_answer_is_told():
     found = FunctionQuery(np.mean).on_pool(pairs.pool, 5)(pairs)
     assert (found.failure, found.values.shape) == (None, (9, 1))
 
-    def sometimes(X):
-        if next(calls) % 3 == 0:
-            raise ArithmeticError("now and then")
+    def of_even(X):
+        if X.sum() % 2:
+            raise ArithmeticError(f"{X.sum():.0f} is odd")
         return X.mean()
 
-    found = FunctionQuery(sometimes).on_pool(pairs.pool, 5)(pairs)
-    assert found.failure == "ArithmeticError: now and then"
-    assert 0 < np.isinf(found.values).sum() < 9
+    found = FunctionQuery(of_even).on_pool(pairs.pool, 5)(pairs)
+    sums = [[X.sum() for X, _ in pairs.databases(i)] for i in range(9)]
+    missing = [any(number % 2 for number in pair) for pair in sums]
+    assert np.isinf(found.values[:, 0]).tolist() == missing
+    assert 1 < sum(missing) < 9
+    odd = [number for pair in sums for number in pair if number % 2]
+    assert found.failure == f"ArithmeticError: {odd[0]:.0f} is odd"
 
 
 def test_arrays_are_flattened():

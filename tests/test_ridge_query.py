@@ -395,6 +395,39 @@ def test_pools_too_far_from_zero_are_refitted(far, together, refits):
     assert refits == [300] * (1 if together else 2 * N_PAIRS)
 
 
+@pytest.mark.parametrize("side", [-1, 1])
+@pytest.mark.parametrize("units", [1e-3, 1e3])
+@pytest.mark.parametrize(("share", "together"), [(0.7, True), (1.4, False)])
+def test_centering_loses_what_distance_and_condition_say(
+    share, together, units, side, refits
+):
+    """The product of both in rounding errors may be an eighth of the move outward."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 2)) * units
+    X[:, 1] = X[:, 0] + 0.02 * X[:, 1]
+    y = X @ [1.0, -1.0]
+    factor = np.linalg.cholesky(np.cov(X.T))
+    condition = np.linalg.cond(factor / np.linalg.norm(factor, axis=1, keepdims=True))
+    assert 10 < condition < 1000
+    distance = share * 2.0 ** (52 - 35) / condition
+    deviation = X - X.mean(axis=0)
+    X = deviation + side * distance * np.abs(deviation).max(axis=0)
+    pairs = pairs_from(TableReference(X, y), n_records=300, relation="replace-one")
+    RidgeQuery(0.0).differences(pairs)
+    assert refits == [300] * (1 if together else 2 * N_PAIRS)
+
+
+def test_features_that_are_all_constant_do_not_move(refits):
+    """However far they are from zero: they are centered to nothing."""
+    X, y = np.full((60, 2), 1e9), np.random.default_rng(1).normal(size=60)
+    query = RidgeQuery(1.0)
+    pairs = pairs_from(TableReference(X, y), n_records=50, relation="replace-one")
+    found = query.differences(pairs)
+    assert refits == [50]
+    plain = plain_differences(query, pairs)
+    np.testing.assert_allclose(found, plain, rtol=1e-6, atol=1e-9)
+
+
 @pytest.mark.parametrize(("off", "together"), [(2.0**-37, True), (2.0**-34, False)])
 def test_pairs_are_solved_together_only_if_ridge_is_as_exact(
     off, together, refits, monkeypatch
@@ -419,6 +452,8 @@ def test_which_systems_are_well_conditioned():
     systems = np.array([np.diag([1.0, value, 1.0]) for value in least])
     near = _ridge._near_identity(systems)
     assert near.tolist() == [True, True, False, False, False, False]
+    close = np.array([np.diag([1.0, value, 1.0]) for value in (0.12, 0.09, 1.88)])
+    assert _ridge._near_identity(close).tolist() == [True, False, True]
     good = _ridge._well_conditioned(systems)
     assert good.tolist() == [True, True, True, True, False, False]
     assert not _ridge._near_identity(2 * systems[:1]).any()
@@ -587,6 +622,7 @@ def test_each_target_may_have_its_penalty(alpha):
     [
         *(-1, -1e-300, np.nan, np.inf, None, "1", "12", b"1", 1j, True, {}),
         *((), (1.0, -1.0), (1.0, np.nan), [np.inf], ["1"], [[1.0, 2.0]]),
+        np.array(1.0),
     ],
     ids=repr,
 )

@@ -4,9 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
+from sklearn.covariance import ledoit_wolf
 
 from skparisk.calibration import DKW, PAC, Exchangeable, SampledPairs, Target
-from skparisk.calibration._pairs import CHUNK, norms_of_pairs
+from skparisk.calibration._pairs import CHUNK, norms_of_pairs, sampling_moments
 from skparisk.calibration._rules import as_rule, check_rank, required_pairs
 from skparisk.laws import Gaussian, Laplace
 from skparisk.mechanisms import (
@@ -76,6 +77,23 @@ def test_nothing_of_private_pairs_stays_but_how_many_there_may_be():
             assert pairs.withheld is withheld
         else:
             np.testing.assert_array_equal(getattr(pairs, name), value, strict=True)
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_sampling_moments_are_those_of_what_moves_by_more_than_rounding(relation):
+    """Of pairs with answers, shrunk as scikit-learn does."""
+    values = np.random.default_rng(2).normal(size=(50, 3)) @ np.tri(3)
+    values[:, 1] *= 1e-9 / np.abs(values[:, 1]).max()
+    differences = np.concatenate([values, np.full((4, 3), np.inf)])
+    pairs = SampledPairs(differences, None, np.array([0.0, 1e-9, 0.0]))
+    found = sampling_moments(pairs, 200, relation).matrix()
+    moving = values[:, [0, 2]]
+    scales = np.sqrt(np.mean(moving**2, axis=0))
+    shrunk, _ = ledoit_wolf(moving / scales, assume_centered=True)
+    expected = np.zeros((3, 3))
+    expected[np.ix_([0, 2], [0, 2])] = scales[:, None] * shrunk * scales * 200
+    changed = {"replace-one": 2, "add-remove": 1}[relation]
+    np.testing.assert_allclose(found, expected / changed, rtol=1e-9)
 
 
 def test_pairs_after_some_databases():

@@ -16,6 +16,7 @@ from skparisk import (
 from skparisk.calibration._moves import LargestMove, largest_loss
 from skparisk.certificate import Evidence
 from skparisk.laws import Exponential, Gaussian, Laplace
+from skparisk.linear_model import ridge_sensitivity_bound
 from skparisk.mechanisms import (
     DiagonalShape,
     IsotropicShape,
@@ -124,8 +125,17 @@ def test_a_record_that_is_removed_moves_less_than_one_that_is_replaced(name):
         query.largest_move(domain, N, relation)
         for relation in ("replace-one", "add-remove")
     )
-    if name in ("mean", "ridge"):
+    if name == "mean":
         assert removed.l2 <= replaced.l2
+    elif name == "ridge":
+        bounds = [
+            ridge_sensitivity_bound(
+                N, 2.0, x_norm=10**0.5, y_bound=2, relation=relation
+            )
+            for relation in ("replace-one", "add-remove")
+        ]
+        assert [replaced.l2, removed.l2] == pytest.approx(bounds, rel=1e-9)
+        assert removed.l2 < 0.75 * replaced.l2
     else:
         assert removed.l2 == pytest.approx(replaced.l2 / 2, rel=1e-3)
         np.testing.assert_allclose(removed.outputs, replaced.outputs / 2, rtol=1e-3)

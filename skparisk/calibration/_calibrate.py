@@ -343,14 +343,12 @@ def _cheapest(
 ) -> str:
     """Return the shape with which noise costs least, learned from half of these pairs.
 
-    It is tried on the other half, where no weights are known in the outputs' own
-    scales: moves of few outputs at a time, as those of counts, are longer in
-    coordinates that mix them.
+    It is tried on the other half: moves of few outputs at a time, as those of counts,
+    are longer in coordinates that mix them. Where no weights are known, errors count in
+    the outputs' own scales, to which both shapes add the same at one noise scale.
     """
     n_outputs, half = differences.shape[1], len(differences) // 2
-    scales = fit_noise_shape("diagonal", differences).color(np.ones((1, n_outputs)))[0]
-    units = scales / scales.max()
-    prices = np.diag(1 / units**2) if pairs.weights is None else pairs.weights
+    largest = np.abs(differences).max()
     costs = {}
     with np.errstate(all="ignore"):
         for name in ("whitened", "diagonal"):
@@ -362,6 +360,8 @@ def _cheapest(
             )
             lengths = row_norms(shape.whiten(differences[half:]), terms.law.norm)
             longest = np.quantile(lengths, 1 - terms.target.gamma)
-            factor = shape.color(np.eye(n_outputs)) / scales.max()
-            costs[name] = longest**2 * np.sum((factor @ prices) * factor)
+            costs[name] = longest**2
+            if pairs.weights is not None:
+                factor = shape.color(np.eye(n_outputs)) / largest
+                costs[name] *= np.sum((factor @ pairs.weights) * factor)
     return min(costs, key=costs.__getitem__)

@@ -165,15 +165,13 @@ def find_known(
         mechanism = LaplaceMechanism(sensitivity, epsilon, k)
         noise, loss = mechanism.noise, mechanism.as_certificate().loss
     else:
-        if rule is not None:
-            steps = law.unit_noise(epsilon, 0.0, k).steps
-            scale, risk = enlarged / rule.noise_epsilon(epsilon, gamma, k), gamma
-        elif delta or not gamma:
-            unit, steps = law.unit_noise(epsilon, delta, k)
-            scale = enlarged * unit
-        else:
+        if rule is None and gamma and not delta:
             (unit, steps), risk, curve = law.noise_at_risk(epsilon, gamma, k)
-            scale = enlarged * unit
+        else:
+            unit, steps = law.unit_noise(epsilon, delta, k)
+        scale = enlarged * unit
+        if rule is not None:
+            scale, risk = enlarged / rule.noise_epsilon(epsilon, gamma, k), gamma
         noise = AdditiveNoise.at_least(law, scale, n_outputs=k, least_steps=steps)
     void = () if rule is None else tuple(rule.void_reasons)
     evidence = Evidence(

@@ -191,7 +191,7 @@ class _RidgeOnPool:
             design = np.column_stack([design, np.ones(n_rows)])
             self._target_means = targets.mean(axis=0)
             targets = targets - self._target_means
-        penalized = (np.arange(design.shape[1]) < n_features).astype(float)
+        penalized = np.arange(design.shape[1]) < n_features
         # L L' = expected normal equations of a database, with the least of the
         # penalties: one transformation for all targets, and the others only add to it.
         expected = design.T @ design * (n_records / n_rows)
