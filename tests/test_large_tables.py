@@ -176,15 +176,6 @@ def test_private_records_in_a_file_are_recognized(tmp_path):
         )
 
 
-@pytest.mark.parametrize("shape", [(1, 3), (2, 512), (341, 3), (1000, 3), (5, 2000)])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_the_extent_of_columns_is_that_of_all_rows(shape, order):
-    rows = np.random.default_rng(0).normal(size=shape)
-    low, high = _base.RecordPool(np.array(rows, order=order)).extent
-    np.testing.assert_array_equal(low, rows.min(axis=0))
-    np.testing.assert_array_equal(high, rows.max(axis=0))
-
-
 @pytest.mark.parametrize("model", [PrivateRidge, PrivateMoments])
 def test_fits_load_all_of_a_file_of_few_rows(model, tmp_path):
     """They learn from public records what they learn of these in memory."""
