@@ -20,13 +20,13 @@ def representative(
     """Return rows of a pool that tell what databases have in common; None for all.
 
     All of them, or if they are far more than those of a database, and more numbers than
-    `most`, some from all over the pool (whose records may be sorted): others are
-    transformed when they are drawn.
+    `most`, about as many as it has, from all over the pool (whose records may be
+    sorted): others are transformed when they are drawn.
     """
     n_rows, n_features = pool.X.shape
     if counts_pay(n_rows, n_records) or n_rows * n_features <= most:
         return None
-    n_some = max(4 * n_records, _ROWS_PER_COLUMN * n_features)
+    n_some = max(n_records, _ROWS_PER_COLUMN * n_features)
     if n_some >= n_rows:
         return None
     return np.linspace(0, n_rows - 1, n_some).astype(np.intp)

@@ -168,8 +168,10 @@ _POOL_CONDITION = 3e3
 # A record may leave by a change of rank one if this much of its direction is left:
 # that costs four bits.
 _LEAST_LEFT = 2.0**-4
-# Numbers that are transformed once, whatever a database takes of them.
-_MOST_TRANSFORMED = 2**20
+# Numbers that are transformed once, whatever databases take of them; and if this is no
+# more than so many databases take.
+_FEW_TRANSFORMED, _MOST_TRANSFORMED = 2**17, 2**20
+_TAKEN_TOGETHER = 64
 # Numbers that are gathered together.
 _CHUNK = 2**22
 
@@ -210,9 +212,11 @@ class _RidgeOnPool:
         if distance * condition * 2.0**-52 > _OUTWARD / 8:
             raise np.linalg.LinAlgError("the centering of the pool")
         self._back = solve_triangular(factor, np.eye(len(factor)), lower=True)
-        self._Z: Any = design @ self._back.T
-        self._targets: Any = targets
-        if n_rows < pool.n_rows:
+        self._Z: Any
+        self._targets: Any
+        if n_rows == pool.n_rows:
+            self._Z, self._targets = design @ self._back.T, targets
+        else:
             self._Z = LookedUp(pool.X, self._center, self._back)
             self._targets = LookedUp(pool.y, self._target_means)
         penalty = self._back @ (penalized[:, None] * self._back.T)
@@ -389,7 +393,9 @@ class _RidgeOnPool:
 
 def _representative(pool: RecordPool, n_records: int) -> tuple[Floats, Floats]:
     """Return the records of a pool that databases are transformed by."""
-    rows = representative(pool, n_records, _MOST_TRANSFORMED)
+    taken = _TAKEN_TOGETHER * n_records * pool.X.shape[1]
+    most = int(np.clip(taken, _FEW_TRANSFORMED, _MOST_TRANSFORMED))
+    rows = representative(pool, n_records, most)
     if rows is None:
         return loaded(pool.X), loaded(pool.y)
     X, y = pool.take(rows)
