@@ -24,10 +24,17 @@ from skparisk.certificate._rounding import ceil_text
 from skparisk.reference._base import RecordPool, RecordSource, Reference
 from skparisk.reference._blocks import draw_from_blocks
 from skparisk.reference._domain import Domain
-from skparisk.reference._kinds import KINDS, SAMPLINGS, Kind
 from skparisk.reference._mapped import MappedNumbers, loaded, map_numbers
 from skparisk.reference._records import Schema, as_records, as_targets, n_rows
-from skparisk.reference._samplings import Bootstrap, Disjoint, LeaveOut, Split
+from skparisk.reference._samplings import (
+    KINDS,
+    SAMPLINGS,
+    Bootstrap,
+    Disjoint,
+    Kind,
+    LeaveOut,
+    Split,
+)
 from skparisk.reference._sketch import RecordSketch
 
 # A table with fewer rows for each output does not show how they move together.
