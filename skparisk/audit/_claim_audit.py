@@ -15,11 +15,10 @@ from skparisk._validate import (
     check_random_state,
     check_verbose,
 )
-from skparisk.audit._beyond import judge_pairs, share_beyond, share_p_value
+from skparisk.audit._beyond import Population, judge_pairs, share_beyond, share_p_value
 from skparisk.audit._claim_report import ClaimAudit, PairAttack, ShareBeyond
 from skparisk.audit._limits import check_confidence
 from skparisk.audit._lower_bound import LEAST_RELEASES, attack, draw_releases
-from skparisk.audit._population import Population
 from skparisk.audit._progress import Tell, telling_progress
 from skparisk.audit._releases import Audited, Pair, refuse_in_ledger
 from skparisk.audit._worst_neighbor import find_worst_neighbor, search, worst_pair
