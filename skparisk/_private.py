@@ -16,7 +16,6 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 
-from skparisk._beside_public import BesidePublicMixin
 from skparisk._callers import refuse_resampling_ensembles
 from skparisk._hints import (
     FAR,
@@ -25,6 +24,7 @@ from skparisk._hints import (
     noise_deviations,
     noise_to_spread,
 )
+from skparisk._public_fit import BesidePublicMixin
 from skparisk._secure_noise import noise_source
 from skparisk._silence import hide_values
 from skparisk._simulated import is_simulated
