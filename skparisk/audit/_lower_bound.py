@@ -15,8 +15,8 @@ from skparisk._validate import (
     check_at_least,
     check_n_jobs,
     check_probability,
-    check_random_state,
     check_verbose,
+    seed_sequence,
 )
 from skparisk.audit._distinguish import (
     Counts,
@@ -218,10 +218,7 @@ def attack(
             "release must return as many numbers for the neighbor as for the database, "
             f"got {second.shape[1]} and {first.shape[1]}."
         )
-    seed = int.from_bytes(
-        check_random_state(random_state, "random_state").bytes(16), "little"
-    )
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed_sequence(random_state))
     half = len(first) // 2
     mixed = [rows[rng.permutation(len(rows))] for rows in (first, second)]
     events = learn_events(
