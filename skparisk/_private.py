@@ -167,7 +167,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         if is_number(source):
             source = KnownSensitivity(check_positive(source, "sensitivity"))
         if isinstance(source, KnownSensitivity):
-            source.check(self.epsilon, self.gamma)
+            source._check(self.epsilon, self.gamma)
             return source
         raise ValueError(
             "sensitivity must be None, a SensitivitySampler (also in a "
@@ -328,7 +328,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         proven: bool = False,
     ) -> NDArray[np.float64]:
         """Answer with noise for a sensitivity that is known; keep the claim."""
-        sensitivity, target, law = known.check(self.epsilon, self.gamma)
+        sensitivity, target, law = known._check(self.epsilon, self.gamma)
         answer = answer_private(query, X, y)
         noise, certificate = find_known(
             sensitivity,
