@@ -164,19 +164,13 @@ class PublicFit:
             return self.alone(score)
 
         def make() -> dict[str, Any]:
-            values, scores = self.alone(score)
-            return {
-                "values": None if values is None else values.tolist(),
-                "scores": None if scores is None else scores.tolist(),
-            }
+            found = self.alone(score)._asdict().items()
+            return {name: None if v is None else v.tolist() for name, v in found}
 
         known = ("alone", self.query, self.usual, self.n_records, about)
-        found = kept_beside(pairs, known, make)
-        values, scores = found["values"], found["scores"]
-        return Alone(
-            None if values is None else np.array(values),
-            None if scores is None else np.array(scores),
-        )
+        kept = kept_beside(pairs, known, make)
+        found = (kept[name] for name in Alone._fields)
+        return Alone(*(None if v is None else np.array(v) for v in found))
 
     def alone(self, score: Score | None) -> Alone:
         """Return what public records come to alone.
