@@ -22,8 +22,6 @@ from skparisk._cli._parser import (
     read_policy,
 )
 
-__all__ = ["add_to", "check_ending", "declared_in"]
-
 ENDINGS = (".html", ".json", ".md", ".yaml")
 _DECLARED = ("project", "data_set", "product", "use", "not_for")
 # Of what is not the library's own, what its models hold. To load it runs nothing: a
