@@ -21,7 +21,7 @@ from skparisk._validate import (
     check_random_state,
 )
 from skparisk.certificate._rounding import ceil_text
-from skparisk.reference._base import RecordPool, RecordSource, Reference
+from skparisk.reference._base import Held, RecordPool, RecordSource, Reference
 from skparisk.reference._blocks import draw_from_blocks
 from skparisk.reference._domain import Domain
 from skparisk.reference._mapped import MappedNumbers, loaded, map_numbers
@@ -45,7 +45,7 @@ _CROSS_FITTED = (
 )
 
 
-class TableReference(Reference):
+class TableReference(Held, Reference):
     """Records of a public table.
 
     Immutable: cloning returns the same object, so that a table is never copied.
@@ -439,12 +439,6 @@ class TableReference(Reference):
                 "move less between them than between databases of real people."
             )
         return tuple(found)
-
-    def __sklearn_clone__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
     def __repr__(self) -> str:
         n_features = self._schema.n_columns
