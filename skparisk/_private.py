@@ -16,7 +16,6 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 
-from skparisk._beside_public import BesidePublicMixin
 from skparisk._callers import refuse_resampling_ensembles
 from skparisk._hints import (
     FAR,
@@ -25,6 +24,7 @@ from skparisk._hints import (
     noise_deviations,
     noise_to_spread,
 )
+from skparisk._public_fit import BesidePublicMixin
 from skparisk._secure_noise import noise_source
 from skparisk._silence import hide_values
 from skparisk._simulated import is_simulated
@@ -167,7 +167,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         if is_number(source):
             source = KnownSensitivity(check_positive(source, "sensitivity"))
         if isinstance(source, KnownSensitivity):
-            source.check(self.epsilon, self.gamma)
+            source._check(self.epsilon, self.gamma)
             return source
         raise ValueError(
             "sensitivity must be None, a SensitivitySampler (also in a "
@@ -328,7 +328,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         proven: bool = False,
     ) -> NDArray[np.float64]:
         """Answer with noise for a sensitivity that is known; keep the claim."""
-        sensitivity, target, law = known.check(self.epsilon, self.gamma)
+        sensitivity, target, law = known._check(self.epsilon, self.gamma)
         answer = answer_private(query, X, y)
         noise, certificate = find_known(
             sensitivity,

@@ -139,3 +139,9 @@ def check_random_state(
             f"{name} must be None, a whole number in [0, 2**32), a RandomState or a "
             f"Generator, got {value!r}."
         ) from error
+
+
+def seed_sequence(random_state: Any) -> np.random.SeedSequence:
+    """Return what seeds follow from, drawn once; `random_state` is checked."""
+    entropy = check_random_state(random_state, "random_state").bytes(16)
+    return np.random.SeedSequence(int.from_bytes(entropy, "little"))

@@ -177,7 +177,7 @@ def test_releases_that_are_no_numbers_are_refused(release, message):
     ("parameters", "message"),
     [
         ({"n_releases": 39}, "n_releases must be a whole number >= 40"),
-        ({"delta": 1.0}, r"delta must be a number in \(0, 1\)"),
+        ({"delta": 1.0}, r"delta must be a number in \[0, 1\)"),
         ({"confidence": 0.2}, "confidence"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"random_state": "x"}, "random_state"),

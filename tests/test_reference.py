@@ -27,9 +27,9 @@ from skparisk.reference import (
     TableReference,
     as_reference,
 )
-from skparisk.reference._kinds import SAMPLINGS
 from skparisk.reference._records import Schema
 from skparisk.reference._rows import draw_few_distinct, draw_rows, draw_subsets
+from skparisk.reference._samplings import SAMPLINGS
 
 SEED = np.random.SeedSequence(20)
 TABLE = np.arange(12.0).reshape(6, 2)

@@ -29,8 +29,6 @@ from skparisk._validate import (
     check_probability,
 )
 
-__all__ = ["add_to"]
-
 # What each of them can be scored by.
 SCORES = {
     "ridge": ("mean_absolute_error", "mean_squared_error"),

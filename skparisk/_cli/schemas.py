@@ -13,8 +13,6 @@ from pathlib import Path
 from skparisk._cli._parser import Commands
 from skparisk._cli._tables import open_csv
 
-__all__ = ["add_to"]
-
 _KEYS = ("name", "kind", "low", "high", "values")
 _KINDS = ("number", "whole", "words")
 _HEAD = (

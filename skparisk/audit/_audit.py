@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from skparisk._private import PrivateMixin
 from skparisk._secure_noise import noise_source, sample_discrete_laplace
 from skparisk._silence import hide_values
-from skparisk._validate import check_n_jobs, check_probability, check_random_state
+from skparisk._validate import check_n_jobs, check_probability, seed_sequence
 from skparisk.audit._at_size import Audited
 from skparisk.audit._blocks import (
     BlockJudge,
@@ -169,8 +167,7 @@ def audit_reference(
     check_confidence(confidence)
     check_n_jobs(n_jobs)
     source = noise_source(noise_random_state)
-    entropy = check_random_state(random_state, "random_state").bytes(16)
-    public, cuts = np.random.SeedSequence(int.from_bytes(entropy, "little")).spawn(2)
+    public, cuts = seed_sequence(random_state).spawn(2)
     what = Audited.of(audited, X_reference, y_reference)
     judged = what.gamma if gamma is None else check_probability(gamma, "gamma")
     if judged < what.gamma:

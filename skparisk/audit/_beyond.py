@@ -1,26 +1,28 @@
-"""Fresh pairs by their exact loss at the noise that is stated, and what they show."""
+"""Fresh pairs, by their exact loss at the noise that is stated, and what they show."""
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from skparisk._validate import check_at_least
 from skparisk.audit._blocks import BlockJudge
 from skparisk.audit._claim_report import ShareBeyond
-from skparisk.audit._population import Population
-from skparisk.audit._releases import Audited, KnownNoise
+from skparisk.audit._releases import Audited, KnownNoise, Pair, Records
 from skparisk.calibration import SampledPairs
 from skparisk.certificate import Certificate
 from skparisk.neighbors import NeighborPairs
 from skparisk.reference._base import RecordPool
+from skparisk.reference._records import as_records, as_targets, n_rows, take_rows
 
 _BLOCK = 64
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Judged:
     """Fresh pairs at the noise that is stated."""
 
@@ -38,8 +40,8 @@ def judge_pairs(
     """Return how far apart the answers of fresh pairs are, and which exceed."""
     assert known is not None
     judge = BlockJudge.of(known.sampler)
-    target = dataclasses.replace(judge.target, epsilon=claim.epsilon)
-    judge = dataclasses.replace(judge, target=target)
+    target = replace(judge.target, epsilon=claim.epsilon)
+    judge = replace(judge, target=target)
     query = judge.query.detached()
     y = population.y if query.needs_y else None
     pool = RecordPool(*known.sampler._as_asked(population.X, y))
@@ -118,3 +120,53 @@ def share_p_value(
     limits = np.linspace(risk, 1.0, 257)[1:]  # Markov's inequality, at the best limit
     bounds = risk / limits + stats.binom.sf(count - 1, n, limits)
     return float(min(1.0, bounds.min()))
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Records that fresh databases are drawn from."""
+
+    X: Any
+    y: Any
+    n_records: int
+
+    @classmethod
+    def of(cls, X: Any, y: Any, n_records: int | None) -> Population:
+        X = as_records(X, "X")
+        y = None if y is None else as_targets(y)
+        rows = n_rows(X)
+        size = rows // 2 if n_records is None else n_records
+        check_at_least(size, "n_records", 1)
+        if rows <= size:
+            raise ValueError(
+                f"X must have more than n_records={size} rows, to replace a record, "
+                f"got {rows}."
+            )
+        return cls(X, y, size)
+
+    def rows(self, n_pairs: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Return rows of pairs; the last one takes the place of the first.
+
+        No row is replaced, or takes a place, in two pairs: people are independent, and
+        pairs that share them are not.
+        """
+        total = n_rows(self.X)
+        own = rng.permutation(total)[: 2 * n_pairs].reshape(-1, 2)
+        found = np.empty((len(own), self.n_records + 1), dtype=np.intp)
+        for row, (removed, added) in zip(found, own, strict=True):
+            order = rng.permutation(total)
+            others = order[(order != removed) & (order != added)]
+            row[0], row[1:-1], row[-1] = removed, others[: self.n_records - 1], added
+        return found
+
+    def most_pairs(self) -> int:
+        return n_rows(self.X) // 2
+
+    def pair(self, rows: NDArray[np.intp], at: int) -> Pair:
+        own = rows[at]
+        other = np.concatenate([own[-1:], own[1:-1]])
+        return self._take(own[:-1]), self._take(other)
+
+    def _take(self, rows: NDArray[np.intp]) -> Records:
+        X = take_rows(self.X, rows)
+        return (X,) if self.y is None else (X, take_rows(self.y, rows))

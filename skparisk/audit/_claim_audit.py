@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from skparisk._validate import (
     check_at_least,
     check_n_jobs,
-    check_random_state,
     check_verbose,
+    seed_sequence,
 )
-from skparisk.audit._beyond import judge_pairs, share_beyond, share_p_value
+from skparisk.audit._beyond import Population, judge_pairs, share_beyond, share_p_value
 from skparisk.audit._claim_report import ClaimAudit, PairAttack, ShareBeyond
 from skparisk.audit._limits import check_confidence
 from skparisk.audit._lower_bound import LEAST_RELEASES, attack, draw_releases
-from skparisk.audit._population import Population
 from skparisk.audit._progress import Tell, telling_progress
 from skparisk.audit._releases import Audited, Pair, refuse_in_ledger
 from skparisk.audit._worst_neighbor import find_worst_neighbor, search, worst_pair
@@ -159,11 +158,7 @@ def audit_claim(
     verbose = check_verbose(verbose)
     n_releases = check_at_least(n_releases, "n_releases", LEAST_RELEASES)
     n_attacked = check_at_least(n_attacked, "n_attacked", 1)
-    rng = np.random.default_rng(
-        int.from_bytes(
-            check_random_state(random_state, "random_state").bytes(16), "little"
-        )
-    )
+    rng = np.random.default_rng(seed_sequence(random_state))
     population = Population.of(X, y, n_records)
     given = _check_pairs(pairs)
     if pairs == "canary" and not hasattr(estimator, "fit"):

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from skparisk._validate import (
     check_at_least,
     check_n_jobs,
-    check_probability,
-    check_random_state,
+    check_share,
     check_verbose,
+    seed_sequence,
 )
 from skparisk.audit._distinguish import (
     Counts,
@@ -183,7 +183,7 @@ def estimate_epsilon_lower_bound(
     """
     check_n_jobs(n_jobs)
     check_confidence(confidence)
-    check_delta(delta)
+    delta = check_share(delta, "delta")
     verbose = check_verbose(verbose)
     n_releases = check_at_least(n_releases, "n_releases", LEAST_RELEASES)
     with telling_progress(2 * n_releases, verbose) as tell:
@@ -195,7 +195,7 @@ def estimate_epsilon_lower_bound(
     counts = found.by_level
     return EpsilonLowerBound(
         epsilon=found.level(1 - confidence, delta),
-        delta=float(delta),
+        delta=delta,
         confidence=float(confidence),
         distinguisher=found.words[0],
         n_hits=counts.hits,
@@ -218,10 +218,7 @@ def attack(
             "release must return as many numbers for the neighbor as for the database, "
             f"got {second.shape[1]} and {first.shape[1]}."
         )
-    seed = int.from_bytes(
-        check_random_state(random_state, "random_state").bytes(16), "little"
-    )
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed_sequence(random_state))
     half = len(first) // 2
     mixed = [rows[rng.permutation(len(rows))] for rows in (first, second)]
     events = learn_events(
@@ -230,12 +227,6 @@ def attack(
     tested = [rows[:half] for rows in mixed]
     counts = [event.count(*tested) for event in events]
     return Attack(counts[0], counts[1], (events[0].words, events[1].words))
-
-
-def check_delta(delta: Any) -> None:
-    """Refuse what is no delta."""
-    if delta != 0:
-        check_probability(delta, "delta")
 
 
 def draw_releases(

@@ -16,7 +16,7 @@ from skparisk.composition._conversions import (
     transfer,
 )
 from skparisk.composition._exact import compose_exact
-from skparisk.composition._rules import compose_basic, compose_parallel
+from skparisk.composition._totals import compose_basic, compose_parallel
 
 __all__ = [
     "approximate",

@@ -24,11 +24,6 @@ class RiskLaw(Protocol):
         """What a warning calls it."""
         ...
 
-    @property
-    def void_reasons(self) -> tuple[str, ...]:
-        """Sentences: why it is no guarantee."""
-        ...
-
     def risk(self, epsilon: Floats, noise_epsilon: float, n_outputs: int) -> Floats:
         """Return the probability that the loss exceeds each level in [0, inf]."""
         ...

@@ -11,7 +11,7 @@ from typing import Any
 
 from scipy.optimize import toms748
 
-from skparisk._validate import are_inside, check_choice, is_number
+from skparisk._validate import are_inside, as_float, check_choice
 from skparisk.certificate import Certificate
 from skparisk.certificate._rounding import exact_sum, round_up
 from skparisk.composition import compose_exact
@@ -175,19 +175,9 @@ def _floor_float(value: Fraction) -> float:
 
 def _check_limit(value: Any, name: str) -> float:
     """Return a limit, rounded down to a float."""
-    rounded = _round_down(value)
+    rounded = as_float(value)
+    if not (math.isnan(rounded) or rounded == value):
+        rounded = _floor_float(Fraction(*value.as_integer_ratio()))
     if not are_inside(rounded, _ALLOWED[name]):
         raise ValueError(f"{name} must be a number in {_ALLOWED[name]}, got {value!r}.")
     return rounded
-
-
-def _round_down(value: Any) -> float:
-    if not is_number(value):
-        return math.nan
-    try:
-        nearest = float(value)
-    except OverflowError:
-        return math.nan
-    if nearest == value or math.isnan(nearest):
-        return nearest
-    return _floor_float(Fraction(*value.as_integer_ratio()))

@@ -314,7 +314,7 @@ def _declared_known(part: Any, known: KnownSensitivity) -> Certificate:
 
     Laplace noise spends a risk of 1/2 or more only.
     """
-    _, target, law = known.check(part.epsilon, part.gamma)
+    _, target, law = known._check(part.epsilon, part.gamma)
     exact = law == Laplace() and known.rule is None and target.gamma < 0.5
     rule = known.rule
     return Certificate(

@@ -19,8 +19,8 @@ from skparisk._simulated import simulated
 from skparisk._validate import (
     check_at_least,
     check_n_jobs,
-    check_random_state,
     check_verbose,
+    seed_sequence,
 )
 from skparisk.ledger import suspend_open
 from skparisk.model_selection._candidates import (
@@ -122,9 +122,7 @@ def simulate_scores(
     scorers = [check_scoring(estimator, scoring) for estimator in estimators]
     splitter = check_cv(cv, y, classifier=all(map(is_classifier, estimators)))
     splits: list[Split] = list(splitter.split(X, y))
-    entropy = check_random_state(random_state, "random_state").bytes(16)
-    root = np.random.SeedSequence(int.from_bytes(entropy, "little"))
-    draws, fits = root.spawn(2)
+    draws, fits = seed_sequence(random_state).spawn(2)
     drawn = list(zip(splits, draws.spawn(len(splits)), strict=True))
     seeds = fits.spawn(len(scorers))
     tasks = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -197,6 +197,18 @@ class Withheld:
     leaks: tuple[str, ...] = (PRIVATE_REFERENCE,)
     # Known to who knows which records are used, and holds nothing.
     origin: object = None
+
+
+class Held:
+    """What is not changed by who has it: a copy, or a clone, is itself."""
+
+    __slots__ = ()
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
 
 
 @runtime_checkable

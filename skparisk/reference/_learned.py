@@ -19,7 +19,7 @@ from skparisk.certificate._learning import Learning
 from skparisk.exceptions import warn_if_seeded
 from skparisk.ledger import spend, suspend_open
 from skparisk.mechanisms._charge import as_seeded
-from skparisk.reference._base import RecordSource, Reference
+from skparisk.reference._base import Held, RecordSource, Reference
 from skparisk.reference._domain import Domain
 from skparisk.reference._learned_records import Law, LearnedRecords, LearnedSplit
 from skparisk.reference._records import (
@@ -62,7 +62,7 @@ _Targets = NDArray[Any] | None
 _learned_from: WeakKeyDictionary[Learning, RecordSketch] = WeakKeyDictionary()
 
 
-class LearnedReference(Reference):
+class LearnedReference(Held, Reference):
     """A reference that is learned from a part of the private records, with noise.
 
     For when there are no public records. Of the records that `fit` is given, a part is
@@ -327,12 +327,6 @@ default=None
         if not callable(law):
             raise ValueError(_FAILED)
         return law
-
-    def __sklearn_clone__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
     def __repr__(self) -> str:
         learning = self._learning(1)

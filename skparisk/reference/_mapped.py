@@ -22,27 +22,16 @@ _NUMBERS_AT_ONCE, _ROWS_AT_ONCE = 2**20, 2**8
 
 @dataclass(frozen=True, eq=False)
 class MappedNumbers:
-    """Numbers in a file, as doubles: indexed by rows, like an array.
+    """Numbers in a file, as doubles: indexed by rows, like an array."""
 
-    Parameters
-    ----------
-    array : memmap of shape (n_rows, n_columns) or (n_rows,)
-        The file.
-
-    low, high : ndarray of shape (n_columns,)
-        The least and the largest number of each column, NaN left out.
-
-    has_nan : bool
-        Whether a number is missing.
-
-    units : ndarray of shape (n_columns,), default=None
-        What the numbers of each column are divided by.
-    """
-
+    # The file, of shape (n_rows, n_columns) or (n_rows,).
     array: NDArray[Any]
+    # Shape (n_columns,). The least and the largest number of each, NaN left out.
     low: Floats
     high: Floats
+    # Whether a number is missing.
     has_nan: bool
+    # Shape (n_columns,). What the numbers of each are divided by.
     units: Floats | None = None
 
     dtype = np.dtype(np.float64)

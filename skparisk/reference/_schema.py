@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._validate import check_at_least, check_choice
-from skparisk.reference._base import RecordPool, RecordSource, Reference
+from skparisk.reference._base import Held, RecordPool, RecordSource, Reference
 from skparisk.reference._columns import Column
 from skparisk.reference._domain import Domain
 from skparisk.reference._layout import columns_of_frame, put_in, read_layout
@@ -41,7 +41,7 @@ _MOST_POOL = 2**16
 _ROWS_OF_WHOLE = 2048
 
 
-class SchemaReference(Reference):
+class SchemaReference(Held, Reference):
     """Records drawn from declared columns, to which private records are clipped.
 
     For when there are no public records, but a data dictionary: what each column may
@@ -420,12 +420,6 @@ class SchemaReference(Reference):
         dtypes = [spec.dtype for spec in self._specs]
         records = put_in(self._container, self._names, columns, dtypes)
         return as_records(records, "X of the reference")
-
-    def __sklearn_clone__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
     def __repr__(self) -> str:
         numbers = [f"{len(self._specs)} column{'s' * (len(self._specs) > 1)}"]

@@ -17,7 +17,7 @@ from skparisk._simulated import is_simulated
 from skparisk._validate import check_probability
 from skparisk.certificate._claim import SEEDED_DRAW
 from skparisk.exceptions import PrivacyLeakWarning, warn_caller
-from skparisk.reference._base import RecordSource, Withheld
+from skparisk.reference._base import Held, RecordSource, Withheld
 from skparisk.reference._drawn_from import enter, leave
 from skparisk.reference._records import Records, as_records, n_rows, take_rows
 from skparisk.reference._sketch import RecordSketch
@@ -184,16 +184,13 @@ default=None
         return f"SecretSample({self.fraction!r})"
 
 
-class _Origin:
+class _Origin(Held):
     """What the pairs of a draw are known by: it holds nothing, a copy is itself."""
 
     __slots__ = ()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
-
-class SecretDraw:
+class SecretDraw(Held):
     """Who is used, of records that only those who give them know: in this process.
 
     Made by :meth:`SecretSample.draw`. It has the numbers of the members, and hashes of
@@ -279,13 +276,7 @@ class SecretDraw:
             origin=self.origin,
         )
 
-    def __sklearn_clone__(self) -> Self:
-        return self
-
     def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:

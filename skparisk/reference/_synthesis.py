@@ -217,11 +217,17 @@ def learn_copula(
 
 def _shares(noisy: _Floats, n_records: int, least: float) -> _Floats:
     """Return shares of bins: the nearest counts >= 0 with their sum, and a few more."""
-    descending = np.sort(noisy)[::-1]
-    excess = (np.cumsum(descending) - n_records) / np.arange(1, len(noisy) + 1)
-    beyond = excess[np.flatnonzero(descending > excess)[-1]]
-    counts = np.maximum(noisy - beyond, 0.0) + least
+    counts = nearest_counts(noisy, n_records) + least
     return np.asarray(counts / counts.sum())
+
+
+def nearest_counts(noisy: _Floats, total: int) -> _Floats:
+    """Return the nearest counts that are not negative, and add up to a total."""
+    # Onto a simplex: what is taken off all is such that the rest adds up.
+    falling = np.sort(noisy, axis=None)[::-1]
+    excess = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
+    taken = excess[np.flatnonzero(falling > excess)[-1]]
+    return np.asarray((noisy - taken).clip(min=0.0))
 
 
 def _signs(positions: _Floats, shares: _Floats) -> _Floats:

@@ -21,13 +21,20 @@ from skparisk._validate import (
     check_random_state,
 )
 from skparisk.certificate._rounding import ceil_text
-from skparisk.reference._base import RecordPool, RecordSource, Reference
+from skparisk.reference._base import Held, RecordPool, RecordSource, Reference
 from skparisk.reference._blocks import draw_from_blocks
 from skparisk.reference._domain import Domain
-from skparisk.reference._kinds import KINDS, SAMPLINGS, Kind
 from skparisk.reference._mapped import MappedNumbers, loaded, map_numbers
 from skparisk.reference._records import Schema, as_records, as_targets, n_rows
-from skparisk.reference._samplings import Bootstrap, Disjoint, LeaveOut, Split
+from skparisk.reference._samplings import (
+    KINDS,
+    SAMPLINGS,
+    Bootstrap,
+    Disjoint,
+    Kind,
+    LeaveOut,
+    Split,
+)
 from skparisk.reference._sketch import RecordSketch
 
 # A table with fewer rows for each output does not show how they move together.
@@ -38,7 +45,7 @@ _CROSS_FITTED = (
 )
 
 
-class TableReference(Reference):
+class TableReference(Held, Reference):
     """Records of a public table.
 
     Immutable: cloning returns the same object, so that a table is never copied.
@@ -432,12 +439,6 @@ class TableReference(Reference):
                 "move less between them than between databases of real people."
             )
         return tuple(found)
-
-    def __sklearn_clone__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
     def __repr__(self) -> str:
         n_features = self._schema.n_columns

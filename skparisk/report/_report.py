@@ -414,13 +414,9 @@ def _check(
 ) -> tuple[Check, ...]:
     """Return what the rules say of what a report holds."""
     verdict = None if attacked is None else attacked["verdict"]
-    return policy.check(claim, *_claims(scores), attack_verdict=verdict)
-
-
-def _claims(scores: Iterable[Mapping[str, Any]]) -> list[Certificate]:
-    """Return what is guaranteed of the scores that are private."""
-    documents = [each["certificate"] for each in scores]
-    return [Certificate.from_dict(each) for each in documents if each is not None]
+    private = [one["certificate"] for one in scores if one["certificate"] is not None]
+    claims = map(Certificate.from_dict, private)
+    return policy.check(claim, *claims, attack_verdict=verdict)
 
 
 def _audit(audit: ClaimAudit, claim: Certificate, public: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Sampled pairs as files: arrays of NumPy and a text of JSON in one archive.
+"""Sampled pairs as files, and back: arrays of NumPy and a text of JSON in one archive.
 
 A plain ``.npz``, whose member "document" is the text; nothing in it is a pickle, and
 nothing that it says is run. Its digest tells damage, and not who wrote it.
@@ -17,9 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.calibration import SampledPairs
+from skparisk.calibration._pairs import Drawing
+from skparisk.reference import Categories, Domain, Interval, Schema
+from skparisk.reference._columns import Column
+from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity._digest import digest
 
-Arrays = Mapping[str, NDArray[Any]]
+Arrays = dict[str, NDArray[Any]]
 
 _TEXT, _DIGEST = "document", "digest"
 _ZIP = b"PK\x03\x04"
@@ -96,3 +101,122 @@ def write_whole(path: Path, data: bytes) -> None:
         os.replace(own, path)
     finally:
         own.unlink(missing_ok=True)
+
+
+# What an older version cannot read, or would read as something else, raises it.
+FORMAT_VERSION = 1
+
+_ARRAYS = ("differences", "errors", "rounding", "answer", "weights")
+_PLAIN = ("failure", "n_independent", "n_neighbors")
+
+
+def as_written(pairs: SampledPairs) -> tuple[dict[str, Any], Arrays]:
+    """Return all that pairs are, but for what follows from query and reference."""
+    drawing, sketch, domain = pairs.drawing, pairs.sketch, pairs.domain
+    assert drawing is not None
+    assert pairs.schema is not None
+    document: dict[str, Any] = {name: getattr(pairs, name) for name in _PLAIN}
+    document |= {
+        "draw_seed": str(pairs.draw_seed),
+        "provisos": [*pairs.provisos],
+        "schema": vars(pairs.schema),
+        "drawing": {
+            "entropy": drawing.entropy.hex(),
+            "n_whole": drawing.n_whole,
+            "failure": drawing.failure,
+            "reference": drawing.reference,
+        },
+        "sketch": None,
+        "domain": None,
+    }
+    arrays = {name: getattr(pairs, name) for name in _ARRAYS}
+    arrays["whole_rounding"] = drawing.rounding
+    if sketch is not None:
+        document["sketch"] = {"n_rows": sketch.n_rows, "ordered": sketch.ordered}
+        arrays |= {"features": sketch.features, "records": sketch.records}
+    if domain is not None:
+        document["domain"] = {
+            "columns": [*map(_write_column, domain.columns)],
+            "targets": [*map(_write_column, domain.targets)],
+        }
+    return document, {name: a for name, a in arrays.items() if a is not None}
+
+
+def from_written(document: Mapping[str, Any], arrays: Arrays) -> SampledPairs:
+    """Return the pairs that were written, or raise DamagedFileError."""
+    try:
+        return _read(document, arrays)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise DamagedFileError(f"does not describe sampled pairs: {error}") from error
+
+
+def _read(document: Mapping[str, Any], arrays: Arrays) -> SampledPairs:
+    drawing, sketch, domain = (document[n] for n in ("drawing", "sketch", "domain"))
+    schema = document["schema"]
+    names = schema["names"]
+    return SampledPairs(
+        **{name: arrays.get(name) for name in _ARRAYS},  # type: ignore[arg-type]
+        **{name: document[name] for name in _PLAIN},
+        draw_seed=int(document["draw_seed"]),
+        provisos=tuple(document["provisos"]),
+        schema=Schema(
+            schema["container"],
+            None if names is None else tuple(names),
+            tuple(schema["kinds"]),
+        ),
+        drawing=Drawing(
+            bytes.fromhex(drawing["entropy"]),
+            drawing["n_whole"],
+            arrays["whole_rounding"],
+            drawing["failure"],
+            drawing["reference"],
+        ),
+        sketch=None
+        if sketch is None
+        else RecordSketch(
+            **sketch, features=arrays["features"], records=arrays.get("records")
+        ),
+        domain=None
+        if domain is None
+        else Domain(
+            [*map(_read_column, domain["columns"])],
+            [*map(_read_column, domain["targets"])],
+        ),
+    )
+
+
+def as_plain(value: Any, what: str) -> Any:
+    """Return a text, a number, a truth value or None, or refuse to write it."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if plain is None or type(plain) in (bool, int, float, str):
+        return plain
+    raise ValueError(
+        f"{what} must be a text, a number or None to be saved, got an object of type "
+        f"{type(value).__name__}: reading it would run what a file says."
+    )
+
+
+def _write_column(column: Column) -> dict[str, Any] | None:
+    if column is None:
+        return None
+    if isinstance(column, Categories):
+        values = [as_plain(value, "a category") for value in column.values]
+        default = column.values.index(column.default)
+        return {"values": values, "default": default}
+    ends = [column.low, column.high]
+    if isinstance(column.low, float):
+        return {"ends": ends, "dtype": None, "missing": column.missing}
+    numbers = [int(end.astype(np.int64)) for end in ends]
+    return {"ends": numbers, "dtype": column.low.dtype.str, "missing": column.missing}
+
+
+def _read_column(written: dict[str, Any] | None) -> Column:
+    if written is None:
+        return None
+    if "values" in written:
+        values = tuple(written["values"])
+        return Categories(values, values[written["default"]])
+    ends = written["ends"]
+    if written["dtype"] is not None:
+        ends = np.array(ends, dtype=np.int64).view(written["dtype"])
+    return Interval(ends[0], ends[1], written["missing"])

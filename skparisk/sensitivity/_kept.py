@@ -22,7 +22,11 @@ from skparisk.queries._given import own_query
 from skparisk.reference import Reference, TableReference, as_reference
 from skparisk.sensitivity._digest import build, digest_or_none, versions
 from skparisk.sensitivity._document import (
+    FORMAT_VERSION,
     DamagedFileError,
+    as_plain,
+    as_written,
+    from_written,
     pack,
     unpack,
     write_whole,
@@ -30,12 +34,6 @@ from skparisk.sensitivity._document import (
 from skparisk.sensitivity._drawing import form_of, known_by, set_largest_move
 from skparisk.sensitivity._parallel import sample_pairs
 from skparisk.sensitivity._release import ReleaseMixin
-from skparisk.sensitivity._written import (
-    FORMAT_VERSION,
-    as_plain,
-    as_written,
-    from_written,
-)
 
 _FORMAT = "skparisk.sampler"
 _ADDRESS = re.compile(" at 0x[0-9A-Fa-f]+")

@@ -79,27 +79,8 @@ class KnownSensitivity(BaseEstimator):
         self.at_risk = at_risk
         self.rule = rule
 
-    def check(self, epsilon: Any, gamma: Any) -> tuple[float, Target, Law]:
-        """Return the bound, what is asked of the noise, and its law, all checked.
-
-        Parameters
-        ----------
-        epsilon, gamma : float
-            Privacy level, and the risk if it is `at_risk`.
-
-        Returns
-        -------
-        sensitivity : float
-
-        target : Target
-
-        law : Law
-
-        Raises
-        ------
-        ValueError
-            If a parameter is out of range, or they do not go together.
-        """
+    def _check(self, epsilon: Any, gamma: Any) -> tuple[float, Target, Law]:
+        """Return the bound, what is asked of the noise, and its law, all checked."""
         sensitivity = check_positive(self.sensitivity, "sensitivity")
         law = as_law(self.law)
         if law.chooses:

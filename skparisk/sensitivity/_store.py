@@ -33,12 +33,14 @@ from skparisk.sensitivity._digest import (
     versions,
 )
 from skparisk.sensitivity._document import (
+    FORMAT_VERSION,
     DamagedFileError,
+    as_written,
+    from_written,
     pack,
     unpack,
     write_whole,
 )
-from skparisk.sensitivity._written import FORMAT_VERSION, as_written, from_written
 
 _FOLDER = "skparisk-pairs"
 _FORMAT, _BESIDE = "skparisk.pairs", "skparisk.beside_pairs"

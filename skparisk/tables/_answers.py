@@ -13,6 +13,7 @@ from scipy.stats import norm
 from sklearn.isotonic import isotonic_regression
 
 from skparisk.queries._together import Floats
+from skparisk.reference._synthesis import nearest_counts
 
 
 def deviations(confidence: float) -> float:
@@ -28,11 +29,7 @@ def as_counts(noisy: Floats, total: int | None) -> Floats:
     """Return the nearest counts that are not negative, and add up to a known total."""
     if total is None:
         return np.asarray(noisy.clip(min=0.0))
-    # Onto a simplex: what is taken off all is such that the rest adds up.
-    falling = np.sort(noisy, axis=None)[::-1]
-    excess = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
-    taken = excess[np.flatnonzero(falling > excess)[-1]]
-    return np.asarray((noisy - taken).clip(min=0.0))
+    return nearest_counts(noisy, total)
 
 
 def means(
