@@ -19,6 +19,8 @@ from skparisk.reference._base import Withheld
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema
 from skparisk.reference._sketch import RecordSketch
+from skparisk.reference._targets import TargetForm
+from skparisk.reference._types import ColumnType
 
 # Numbers that are worked on together: pairs times outputs.
 CHUNK = 2**19
@@ -73,6 +75,12 @@ class SampledPairs:
     schema : Schema or None
         The columns of the records that the query was asked about.
 
+    types : tuple or None
+        The types of these columns, of a data frame.
+
+    targets : TargetForm or None
+        What their targets were like, if the query takes some.
+
     domain : Domain or None
         What records are moved to before the query is asked about them.
 
@@ -118,6 +126,8 @@ class SampledPairs:
     provisos: tuple[str, ...] = ()
     n_neighbors: int = 1
     drawing: Drawing | None = None
+    types: tuple[ColumnType, ...] | None = None
+    targets: TargetForm | None = None
     withheld: Withheld | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -187,6 +197,7 @@ class SampledPairs:
             None,
             empty.sum(axis=0),
             schema=self.schema,
+            targets=self.targets,
             learning=self.learning,
             n_neighbors=self.n_neighbors,
         )

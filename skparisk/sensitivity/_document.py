@@ -22,6 +22,7 @@ from skparisk.calibration._pairs import Drawing
 from skparisk.reference import Categories, Domain, Interval, Schema
 from skparisk.reference._columns import Column
 from skparisk.reference._sketch import RecordSketch
+from skparisk.reference._targets import TargetForm
 from skparisk.sensitivity._digest import digest
 
 Arrays = dict[str, NDArray[Any]]
@@ -120,6 +121,8 @@ def as_written(pairs: SampledPairs) -> tuple[dict[str, Any], Arrays]:
         "draw_seed": str(pairs.draw_seed),
         "provisos": [*pairs.provisos],
         "schema": vars(pairs.schema),
+        "types": pairs.types,
+        "targets": None if pairs.targets is None else vars(pairs.targets),
         "drawing": {
             "entropy": drawing.entropy.hex(),
             "n_whole": drawing.n_whole,
@@ -152,7 +155,7 @@ def from_written(document: Mapping[str, Any], arrays: Arrays) -> SampledPairs:
 
 def _read(document: Mapping[str, Any], arrays: Arrays) -> SampledPairs:
     drawing, sketch, domain = (document[n] for n in ("drawing", "sketch", "domain"))
-    schema = document["schema"]
+    schema, types, targets = (document[n] for n in ("schema", "types", "targets"))
     names = schema["names"]
     return SampledPairs(
         **{name: arrays.get(name) for name in _ARRAYS},  # type: ignore[arg-type]
@@ -164,6 +167,12 @@ def _read(document: Mapping[str, Any], arrays: Arrays) -> SampledPairs:
             None if names is None else tuple(names),
             tuple(schema["kinds"]),
         ),
+        types=None
+        if types is None
+        else tuple(tuple(each) if isinstance(each, list) else each for each in types),
+        targets=None
+        if targets is None
+        else TargetForm(tuple(targets["shape"]), targets["labels"]),
         drawing=Drawing(
             bytes.fromhex(drawing["entropy"]),
             drawing["n_whole"],

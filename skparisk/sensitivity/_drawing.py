@@ -22,6 +22,8 @@ from skparisk.reference._base import Form
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, copy_records
 from skparisk.reference._sketch import RecordSketch
+from skparisk.reference._targets import TargetForm
+from skparisk.reference._types import ColumnType, types_of
 from skparisk.sensitivity._digest import digest_or_none, versions
 from skparisk.sensitivity._parallel import (
     check_neighbors,
@@ -38,11 +40,14 @@ _SAME = 2.0**-20
 class Asked(NamedTuple):
     """What a query was asked about a database of a reference, and its answer.
 
-    The columns of the records, as they were given to it; its answer, if it had one; and
-    what errors in this weigh, if that is known.
+    The columns of the records, as they were given to it, with their types, and their
+    targets, if it takes some; its answer, if it had one; and what errors in this weigh,
+    if that is known.
     """
 
     schema: Schema
+    types: tuple[ColumnType, ...] | None
+    targets: TargetForm | None
     answer: NDArray[np.float64] | None
     weights: NDArray[np.float64] | None
 
@@ -158,6 +163,7 @@ class Draw:
         pairs.draw_seed = int.from_bytes(self.seeds.noise, "little")
         pairs.answer = None if self.query.is_sum else asked.answer  # that of one record
         pairs.weights, pairs.schema = asked.weights, asked.schema
+        pairs.types, pairs.targets = asked.types, asked.targets
         if pairs.drawing is not None:
             pairs.drawing = dataclasses.replace(
                 pairs.drawing, reference=known_by(self.reference)
@@ -199,7 +205,9 @@ class Draw:
             if not private:  # else it is said without a reason where pairs are drawn
                 assert failure is not None
                 raise failure
-        return Asked(Schema.of(database[0]), answer, weights)
+        types = types_of(database[0])
+        targets = TargetForm.of(database[1]) if query.needs_y else None
+        return Asked(Schema.of(database[0]), types, targets, answer, weights)
 
     def _find_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
         """Return what errors of the outputs weigh, by a query that knows it."""

@@ -45,6 +45,7 @@ from skparisk.reference._records import (
 )
 from skparisk.reference._secret import SecretDraw
 from skparisk.reference._sketch import RecordSketch
+from skparisk.reference._types import in_types
 from skparisk.sensitivity._claim import ClaimOfPairs
 from skparisk.sensitivity._store import forget_kept
 
@@ -144,7 +145,8 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         ----------
         X : array-like of shape (n_records, n_features)
             Private records, as many as were sampled (with "add-remove", or one
-            less). A table of any kind for a query that takes one. With the draw of a
+            less). A table of any kind for a query that takes one; columns of a data
+            frame are given to it in the types of the public ones. With the draw of a
             :class:`~skparisk.SecretSample` as `reference`: all that were drawn from,
             though the query is answered about the members.
 
@@ -163,8 +165,9 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             the data are records that the reference was learned from.
 
         IncompatibleError
-            If the data have another number of records than was sampled for, the
-            answer another number of outputs, or the noise was seeded after `fit`.
+            If the data have another number of records or of targets than was sampled
+            for, labels for numbers, the answer another number of outputs, or the noise
+            was seeded after `fit`.
 
         BudgetExceededError
             If a ledger is open and refuses.
@@ -231,14 +234,18 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     ) -> tuple[Records, NDArray[Any] | None]:
         """Return private records as the query was given public ones.
 
-        In the same form, and moved to the domain of the reference; whether any was
-        moved is not said.
+        In the same form and types, and moved to the domain of the reference; whether
+        any was moved is not said.
         """
         schema, domain = self.pairs_.schema, self.pairs_.domain
         assert schema is not None
         if schema.container == "array":
             X = hide_values(as_array, X, "X")
-        return (X, y) if domain is None else hide_values(domain.clip, X, y)
+        if y is not None and self.pairs_.targets is not None:
+            y = self.pairs_.targets.take(y)
+        if domain is not None:
+            X, y = hide_values(domain.clip, X, y)
+        return hide_values(in_types, X, self.pairs_.types), y
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Release each record by itself, with fresh noise (``query=None`` only).
