@@ -538,3 +538,35 @@ def test_ranges_of_any_size(largest):
     if largest > 1:
         counts = plain(frame, schema={"v": (-largest, largest)}, counts="v", means=None)
         assert counts.count("v")["count"].tolist() == [N / 10] * 10 + [0.0]
+
+
+class Incomparable:
+    """Raises, or says nothing, where it is compared."""
+
+    def __init__(self, compared):
+        self._compared = compared
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other):
+        return self._compared()
+
+    __ne__ = __eq__
+
+
+def fails():
+    raise RuntimeError("a secret")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [Incomparable(fails), Incomparable(lambda: np.arange(2)), np.arange(2), [1]],
+    ids=["fails", "array", "no hash", "list"],
+)
+def test_an_object_that_cannot_be_compared_is_counted_as_another(value):
+    column = pd.Series([None] * 3, dtype=object)
+    column[:] = ["f", "f", "m"]
+    column[1] = value
+    table = PrivateTable({"sex": ["f", "m"]}, counts="sex", epsilon=math.inf)
+    counts = table.fit(pd.DataFrame({"sex": column})).count("sex")["count"]
+    assert counts.tolist() == [1.0, 1.0, 1.0, 0.0]

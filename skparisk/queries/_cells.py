@@ -58,11 +58,13 @@ class Kinds:
     def _code(value: Any, codes: dict[Any, int]) -> int:
         try:
             known = codes.get(value)
-        except TypeError:  # it has no hash, so that it is nothing that was declared
+            if known is None:
+                return codes[MISSING if is_missing(value) else OTHER]
+        except (
+            Exception
+        ):  # it has no hash, or compares to nothing: no error tells of it
             return codes[OTHER]
-        if known is not None:
-            return known
-        return codes[MISSING if is_missing(value) else OTHER]
+        return known
 
 
 @dataclass(frozen=True)
