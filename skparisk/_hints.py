@@ -86,7 +86,7 @@ def distance(sampler: SensitivitySampler, released: NDArray[np.float64]) -> floa
     the table itself. 0 where there is no table to compare with.
     """
     pairs, noise = sampler.pairs_, _noise_of(sampler)
-    if pairs.answer is None or pairs.sketch is None:
+    if pairs.answer is None or pairs.sketch is None or not pairs.sketch.whole:
         return 0.0
     if not noise.steps or len(pairs) < _LEAST_PAIRS:
         return 0.0

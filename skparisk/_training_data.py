@@ -13,7 +13,12 @@ from skparisk._callers import (
 from skparisk._silence import hide_values
 from skparisk.certificate import Certificate
 from skparisk.certificate._learning import Learning
-from skparisk.reference import LearnedReference, Reference, TableReference
+from skparisk.reference import (
+    CallableReference,
+    LearnedReference,
+    Reference,
+    TableReference,
+)
 from skparisk.reference._base import is_reference
 from skparisk.reference._records import Records, Schema, as_targets, n_rows
 from skparisk.reference._secret import SecretDraw, SecretSample, as_draw
@@ -149,4 +154,7 @@ def known_of(sampler: SensitivitySampler) -> Known:
     """Return by what the reference of a sampler is known, before or after a fit."""
     if hasattr(sampler, "certificate_"):
         return Known(sampler.reference, sampler.pairs_.sketch)
-    return Known(sampler.reference, getattr(sampler.reference, "sketch", None))
+    given = sampler.reference
+    if callable(given) and not is_reference(given):
+        return Known(given, CallableReference(given).sketch)
+    return Known(given, getattr(given, "sketch", None))

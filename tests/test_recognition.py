@@ -22,9 +22,10 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
+from skparisk._hints import distance
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import MeanQuery, RidgeQuery
-from skparisk.reference import TableReference
+from skparisk.reference import CallableReference, TableReference
 from skparisk.reference import _sketch as sketches
 from skparisk.reference._sketch import RecordSketch
 
@@ -380,3 +381,63 @@ def test_what_is_frozen_cannot_be_wrapped():
     frozen = FrozenEstimator(LinearRegression().fit(X_PUBLIC, Y_PUBLIC))
     with pytest.raises(ValueError, match="FrozenEstimator learns nothing"):
         PrivateEstimator(frozen, sensitivity=FEW).fit(X, Y, **PUBLIC)
+
+
+# Functions
+
+
+def drawn_from(rows, targets):
+    def sample(n_records, rng):
+        drawn = rng.integers(len(rows), size=n_records)
+        return rows[drawn], targets[drawn]
+
+    return sample
+
+
+def test_private_records_that_a_function_draws_are_recognized(tmp_path):
+    """Nothing else would tell that the noise was computed from them."""
+    resampled = CallableReference(drawn_from(X, Y))
+    density = PrivateKernelDensity(bounds=(-9, 9), lattice_size=2, sensitivity=FEW)
+    features = CallableReference(lambda n, rng: resampled.sample(n, rng)[0])
+    with pytest.warns(PrivacyLeakWarning, match="private data themselves"):
+        density.fit(X, X_reference=features)
+    assert density.certificate_.reference_is_private
+    for reference in (resampled, drawn_from(X, Y)):
+        kept = SensitivitySampler(reference=reference, n_pairs=40)
+        with pytest.raises(ValueError, match="would stay"):
+            PrivateRidge(1.0, sensitivity=kept).fit(X, Y)
+        sampler = SensitivitySampler(RidgeQuery(1.0), reference=reference, n_pairs=40)
+        sampler.fit(X_PUBLIC[:120], Y_PUBLIC[:120]).save(tmp_path / "sampler.npz")
+        read = SensitivitySampler.load(tmp_path / "sampler.npz", RidgeQuery(1.0))
+        for each in (sampler, read):
+            with pytest.warns(PrivacyLeakWarning, match="private data themselves"):
+                each.release(X, Y)
+            assert each.certificate_.reference_is_private
+
+
+@pytest.mark.parametrize("kind", ["public rows", "a law", "few values"])
+def test_other_records_of_a_function_are_not_taken_for_private_ones(kind):
+    def law(n_records, rng):
+        rows = rng.normal(size=(n_records, 3))
+        rows = np.rint(rows) if kind == "few values" else rows
+        return rows, rng.normal(size=n_records).round(1)
+
+    own = law(120, RNG) if kind == "few values" else (X, Y)
+    made = drawn_from(X_PUBLIC, Y_PUBLIC) if kind == "public rows" else law
+    sampler = SensitivitySampler(reference=made, n_pairs=40)
+    model = PrivateRidge(1.0, sensitivity=sampler).fit(*own)
+    assert model.certificate_.private
+    # It says nothing of how many rows there are, so that no release is far from them.
+    assert not model.sampler_.pairs_.sketch.whole
+    assert distance(model.sampler_, model.released_ + 1e9) == 0.0
+
+
+def test_a_function_is_asked_for_a_few_records_and_may_refuse():
+    def sample(n_records, rng):
+        if n_records < 50:
+            raise ValueError("too few")
+        return rng.normal(size=(n_records, 3)), rng.normal(size=n_records)
+
+    assert CallableReference(sample).sketch is None
+    sampler = SensitivitySampler(reference=sample, n_pairs=40)
+    assert PrivateRidge(1.0, sensitivity=sampler).fit(X, Y).certificate_.private

@@ -268,7 +268,7 @@ class Audited:
                 "clone."
             )
         one, two = (s.pairs_.sketch for s in (fitted, found.sampler))
-        if one is not None and two is not None and not one.same_rows(two):
+        if one and two and one.whole and two.whole and not one.same_rows(two):
             raise IncompatibleError(
                 "X_reference must be the records that it was fitted with, but they "
                 "are others."

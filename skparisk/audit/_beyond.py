@@ -80,7 +80,7 @@ def share_beyond(
     evidence = audited.known.sampler.certificate_.require_evidence()
     n_sampled = evidence.n_pairs or 0  # without those of the shape
     table = audited.known.sampler.pairs_.sketch
-    if table is not None:  # two people a pair
+    if table is not None and table.whole:  # two people a pair
         n_sampled = min(n_sampled, table.n_rows // 2)
     p_value = share_p_value(
         count,

@@ -234,7 +234,7 @@ class Reference(Protocol):
 
     @property
     def sketch(self) -> RecordSketch | None:
-        """Hashes of the records, where they are a table, by which to know them."""
+        """Hashes of the records, or of some that are made, by which to know them."""
         return None
 
     @property

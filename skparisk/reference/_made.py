@@ -5,12 +5,16 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skparisk._silence import silenced
 from skparisk.reference._base import (
     DrawnRecords,
     RecordPool,
@@ -25,6 +29,13 @@ from skparisk.reference._records import (
     is_frame,
     n_rows,
 )
+from skparisk.reference._sketch import RecordSketch
+
+# Records that tell if a function draws them from a table. More would have rows of a
+# small one twice, by which they are not known.
+_N_LOOKED_AT = 32
+# From a seed that nobody else has: a law makes the same records of the same seed.
+_LOOKED_AT = 0x100CED
 
 
 class CallableReference(Reference):
@@ -61,6 +72,18 @@ class CallableReference(Reference):
         return self._description
 
     draws_in_order = True  # each is drawn by itself
+
+    @cached_property
+    def sketch(self) -> RecordSketch | None:
+        """Hashes of a few records that it makes: they may be drawn from a table.
+
+        None where it makes none of that number.
+        """
+        source = _SampledSource(self.sample, 0, _N_LOOKED_AT)
+        with np.errstate(all="ignore"), silenced(), suppress(Exception):
+            pool = source.draw(0, 1, np.random.default_rng(_LOOKED_AT)).pool
+            return replace(RecordSketch.of(pool.X, pool.y), whole=False)
+        return None
 
     def bind(
         self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence

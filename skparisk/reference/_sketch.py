@@ -48,6 +48,8 @@ class RecordSketch:
     features: NDArray[np.uint64]
     # Hashes of features and targets together, where there are targets.
     records: NDArray[np.uint64] | None = None
+    # Whether these are all rows that there are, and not some that were made.
+    whole: bool = True
 
     @classmethod
     def of(cls, X: Records, y: NDArray[Any] | None = None) -> Self:

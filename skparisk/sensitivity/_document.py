@@ -135,7 +135,8 @@ def as_written(pairs: SampledPairs) -> tuple[dict[str, Any], Arrays]:
     arrays = {name: getattr(pairs, name) for name in _ARRAYS}
     arrays["whole_rounding"] = drawing.rounding
     if sketch is not None:
-        document["sketch"] = {"n_rows": sketch.n_rows, "ordered": sketch.ordered}
+        plain = ("n_rows", "ordered", "whole")
+        document["sketch"] = {name: getattr(sketch, name) for name in plain}
         arrays |= {"features": sketch.features, "records": sketch.records}
     if domain is not None:
         document["domain"] = {
