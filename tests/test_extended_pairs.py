@@ -1,5 +1,7 @@
 """Pairs that are added to a sample: those of all at once, and what they claim."""
 
+import pickle
+
 import numpy as np
 import pytest
 from kept import (
@@ -158,3 +160,19 @@ def test_a_number_of_pairs_that_is_chosen_by_a_look_has_a_larger_risk():
     chosen = np.count_nonzero(fresh > np.min(scales, axis=0))
     assert exceeds(chosen, trials, gamma)
     assert not exceeds(chosen, trials, len(numbers) * gamma)
+
+
+@pytest.mark.parametrize("released", ["earlier", "extended"])
+def test_pairs_of_a_private_reference_are_dropped_from_all_that_have_them(released):
+    earlier = SensitivitySampler(MeanQuery(), n_pairs=100, random_state=0).fit(PUBLIC)
+    samplers = {"earlier": earlier, "extended": earlier.extend(200, PUBLIC)}
+    copied = pickle.loads(pickle.dumps(samplers["extended"]))
+    samplers["further"] = samplers["extended"].extend(300, PUBLIC)
+    assert all(each.certificate_.private for each in samplers.values())
+    with pytest.warns(PrivacyLeakWarning):
+        samplers[released].release(PUBLIC)
+    for each in samplers.values():
+        assert each.certificate_.reference_is_private
+        assert not hasattr(each, "differences_")
+    assert copied.certificate_.private  # it cannot be known elsewhere
+    assert len(copied.pairs_.relatives) == 0

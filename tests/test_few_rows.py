@@ -1,5 +1,6 @@
 """Noise from a table is calibrated as to no more pairs than it has rows for."""
 
+import copy
 import math
 from fractions import Fraction
 
@@ -13,10 +14,10 @@ from skparisk import PrivateRidge, SecretSample, SensitivitySampler
 from skparisk.calibration import DKW, PAC, Exchangeable, SampledPairs, Target, calibrate
 from skparisk.calibration._order import control_risk
 from skparisk.calibration._terms import agree
-from skparisk.exceptions import CalibrationError
+from skparisk.exceptions import CalibrationError, ReferenceWarning
 from skparisk.neighbors import n_own
 from skparisk.papers import DandekarTheorem5
-from skparisk.queries import MeanQuery
+from skparisk.queries import MeanQuery, RidgeQuery
 from skparisk.reference import CallableReference, SchemaReference, TableReference
 
 RNG = np.random.default_rng(5)
@@ -353,3 +354,43 @@ def test_errors_name_the_gamma_that_was_asked_for(distances, message):
     with pytest.raises(CalibrationError, match=message) as caught:
         calibrate(pairs, both, law="gaussian", n_records=10)
     assert caught.value.target == 0.05
+
+
+UNSEEN = "does not show the tail"
+
+
+@pytest.mark.parametrize("again", ["calibrate", "extend", "estimator"])
+def test_a_smaller_risk_than_that_of_the_fit_is_said_to_be_unseen(again):
+    """By fifteen pairs of rows, as by a fit for it; a risk that they show is not."""
+    table = TableReference(PUBLIC[:30], TARGETS[:30])
+    given = {"reference": table, "n_records": 15, "n_pairs": 1000}
+    sampler = make_sampler(query=RidgeQuery(1.0), gamma=0.2, **given)
+    sampler.fit(PUBLIC, TARGETS)
+
+    def at(gamma):
+        if again == "calibrate":
+            return sampler.calibrate(gamma=gamma).certificate_
+        if again == "extend":
+            asked = copy.copy(sampler).set_params(gamma=gamma)
+            return asked.extend(1100).certificate_
+        model = PrivateRidge(1.0, gamma=gamma, sensitivity=sampler)
+        return model.fit(PRIVATE[:15], TARGETS[15:30]).certificate_
+
+    def said(certificate):
+        return [text for text in certificate.provisos if UNSEEN in text]
+
+    assert not said(sampler.certificate_)
+    assert not said(at(0.1))
+    with pytest.warns(ReferenceWarning, match="15 pairs without a row in common"):
+        small = at(0.01)
+    assert len(said(small)) == 1
+    assert "which takes 100 of them" in said(small)[0]
+
+
+def test_what_a_fit_said_of_few_rows_is_not_said_again():
+    sampler = make_sampler(gamma=0.02, n_records=15, n_pairs=1000)
+    with pytest.warns(ReferenceWarning, match=UNSEEN):
+        sampler.fit(PUBLIC[:30])
+    assert sampler.calibrate(gamma=0.01).certificate_.provisos == (
+        sampler.certificate_.provisos
+    )

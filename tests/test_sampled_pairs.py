@@ -63,18 +63,22 @@ def test_pairs_are_still_if_no_output_moves_by_more_than_rounding():
 def test_nothing_of_private_pairs_stays_but_how_many_there_may_be():
     """All is as without pairs but for the columns, and what the certificate says."""
     every = {field.name: object() for field in dataclasses.fields(SampledPairs)}
-    del every["withheld"]
+    del every["withheld"], every["relatives"]
     arrays = dict.fromkeys(("differences", "errors"), np.ones((6, 2)))
     pairs = SampledPairs(**every | arrays | {"rounding": np.ones(2), "n_neighbors": 3})
-    withheld = Withheld()
+    withheld, relative = Withheld(), SampledPairs(np.ones((1, 2)), None, np.ones(2))
+    pairs.relatives.add(relative)
     pairs.withhold(withheld)
-    left = {"schema": every["schema"], "learning": every["learning"]}
+    assert relative.withheld is withheld
+    left = {name: every[name] for name in ("schema", "targets", "learning")}
     nothing = SampledPairs(np.empty((0, 2)), None, np.zeros(2), n_neighbors=3, **left)
     assert (len(pairs), pairs.n_outputs, pairs.n_databases) == (0, 2, 0)
     assert pairs.count_still() == 0
     for name, value in vars(nothing).items():
         if name == "withheld":
             assert pairs.withheld is withheld
+        elif name == "relatives":
+            assert not pairs.relatives
         else:
             np.testing.assert_array_equal(getattr(pairs, name), value, strict=True)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,6 +130,8 @@ class SampledPairs:
     drawing: Drawing | None = None
     types: tuple[ColumnType, ...] | None = None
     targets: TargetForm | None = None
+    # Others that begin with these, or with which these begin, of the same reference.
+    relatives: WeakSet[SampledPairs] = field(default_factory=WeakSet, init=False)
     withheld: Withheld | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -136,6 +140,12 @@ class SampledPairs:
                 view = getattr(self, name).view()
                 view.flags.writeable = False
                 setattr(self, name, view)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: held for name, held in vars(self).items() if name != "relatives"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, relatives=WeakSet())
 
     def __len__(self) -> int:
         return len(self.differences)
@@ -191,6 +201,7 @@ class SampledPairs:
 
     def withhold(self, withheld: Withheld) -> None:
         """Forget the pairs: their reference was private, and certificates say so."""
+        relatives = [*self.relatives]
         empty = np.empty((0, self.n_outputs))
         left = SampledPairs(
             empty,
@@ -202,6 +213,8 @@ class SampledPairs:
             n_neighbors=self.n_neighbors,
         )
         vars(self).update(vars(left), withheld=withheld)
+        for pairs in relatives:
+            pairs.withhold(withheld)
 
     def add_leak(self, leak: str) -> None:
         """Let certificates over pairs that are withheld say what else is not protected.

@@ -39,6 +39,7 @@ from skparisk.reference._sketch import RecordSketch
 
 # A table with fewer rows for each output does not show how they move together.
 _ROWS_PER_OUTPUT = 10
+UNSEEN = "it does not show the tail"
 _CROSS_FITTED = (
     "; what is released corrects a fit to public records, and residuals of the table "
     "are under fits to its other rows"
@@ -423,7 +424,7 @@ class TableReference(Held, Reference):
         found, n_rows = [], self.n_rows
         if self.for_new_people is not None and gamma * (n_rows // n_own) < 1:
             found.append(
-                f"The reference table has {n_rows} rows, so it does not show the tail "
+                f"The reference table has {n_rows} rows, so {UNSEEN} "
                 f"that a risk of {gamma:g} is about, which takes "
                 f"{n_own * math.ceil(1 / gamma)} rows."
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ from skparisk.reference._base import Form
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, copy_records
 from skparisk.reference._sketch import RecordSketch
+from skparisk.reference._table import UNSEEN
 from skparisk.reference._targets import TargetForm
 from skparisk.reference._types import ColumnType, types_of
 from skparisk.sensitivity._digest import digest_or_none, versions
@@ -271,6 +273,24 @@ def set_largest_move(
     anything = Domain([None] * n_columns)
     pairs.largest_move = query.largest_move(
         pairs.domain or anything, n_records, relation
+    )
+
+
+def unseen_tail(pairs: SampledPairs, about: dict[str, Any], gamma: float) -> str | None:
+    """Return why pairs of few rows cannot carry a smaller risk than that of their fit.
+
+    None if they can, or if that is said already.
+    """
+    n_independent = pairs.n_independent
+    if about["for_new_people"] is None or n_independent is None:
+        return None
+    said = any(UNSEEN in proviso for proviso in pairs.provisos)
+    if said or gamma * n_independent >= 1:
+        return None
+    return (
+        f"The reference table has {n_independent} pairs without a row in common, so "
+        f"{UNSEEN} that a risk of {gamma:g} is about, which takes "
+        f"{math.ceil(1 / gamma)} of them."
     )
 
 

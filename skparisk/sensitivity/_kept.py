@@ -57,8 +57,10 @@ class KeptPairsMixin(ReleaseMixin):
         """Return what is asked for and how, checked."""
 
     @abstractmethod
-    def _calibrate(self, pairs: SampledPairs, terms: Terms, **about: Any) -> None:
-        """Set everything that follows from what was sampled."""
+    def _recalibrate(
+        self, pairs: SampledPairs, terms: Terms, about: dict[str, Any]
+    ) -> None:
+        """Set everything that follows from what was sampled before."""
 
     @abstractmethod
     def calibrate(self) -> Self:
@@ -159,7 +161,9 @@ class KeptPairsMixin(ReleaseMixin):
             ),
             provisos=tuple(dict.fromkeys((*pairs.provisos, _EXTENDED))),
         )
-        other._calibrate(joined, terms, **about)
+        joined.relatives.add(pairs)
+        pairs.relatives.add(joined)
+        other._recalibrate(joined, terms, about)
         return other
 
     def _reference_again(self, X: Any, y: Any, drawing: Drawing) -> Reference:
@@ -319,7 +323,7 @@ class KeptPairsMixin(ReleaseMixin):
         sizes = about["n_records"], about["relation"]
         set_largest_move(pairs, asked, sampler.n_features_in_, *sizes)
         terms = sampler._agree(len(pairs), pairs.n_neighbors)
-        sampler._calibrate(pairs, terms, **about)
+        sampler._recalibrate(pairs, terms, about)
         return sampler
 
 

@@ -63,6 +63,7 @@ from skparisk.sensitivity._drawing import (
     describe_pairs,
     form_of,
     shortcomings_of,
+    unseen_tail,
 )
 from skparisk.sensitivity._kept import KeptPairsMixin
 from skparisk.sensitivity._progress import Watched
@@ -75,6 +76,12 @@ _PRIVATE_FAILURE = (
     "Pairs sampled from the private data themselves cannot be calibrated to. The "
     "reason is not shown because it may reveal something about them; give a public "
     "reference."
+)
+
+
+_MORE_EXCEED = (
+    "More pairs of real people may exceed the level than the risk says: use more "
+    "public records, or a larger gamma."
 )
 
 
@@ -517,11 +524,7 @@ default="auto"
         if withheld is not None:
             pairs.withhold(withheld)
         elif shortcomings:
-            warn_caller(
-                f"{' '.join(shortcomings)} More pairs of real people may exceed the "
-                "level than the risk says: use more public records, or a larger gamma.",
-                ReferenceWarning,
-            )
+            warn_caller(f"{' '.join(shortcomings)} {_MORE_EXCEED}", ReferenceWarning)
         return self
 
     def calibrate(
@@ -559,6 +562,11 @@ default="auto"
 
         IncompatibleError
             If there are no pairs, or they came from private data.
+
+        Warns
+        -----
+        ReferenceWarning
+            If the reference is a table that cannot carry the risk that is asked for.
         """
         check_is_fitted(self, "mechanism_")
         if epsilon is not None and advantage is not None:
@@ -576,8 +584,17 @@ default="auto"
         terms = other._agree(len(pairs), pairs.n_neighbors)
         if terms.law.chooses and isinstance(self.query_, RecordQuery):
             self._check_records_alone(terms.law)
-        other._calibrate(pairs, terms, **self._about_pairs)
+        other._recalibrate(pairs, terms, self._about_pairs)
         return other
+
+    def _recalibrate(
+        self, pairs: SampledPairs, terms: Terms, about: dict[str, Any]
+    ) -> None:
+        """Calibrate to pairs of an earlier fit, which was for another risk, maybe."""
+        unseen = unseen_tail(pairs, about, terms.target.gamma)
+        self._calibrate(pairs, terms, () if unseen is None else (unseen,), **about)
+        if unseen is not None:
+            warn_caller(f"{unseen} {_MORE_EXCEED}", ReferenceWarning)
 
     @staticmethod
     def _check_learning(learning: Learning, terms: Terms) -> None:
@@ -588,14 +605,21 @@ default="auto"
             chooses=terms.law.chooses,
         )
 
-    def _calibrate(self, pairs: SampledPairs, terms: Terms, **about: Any) -> None:
-        """Set everything that follows from what was sampled."""
+    def _calibrate(
+        self,
+        pairs: SampledPairs,
+        terms: Terms,
+        more: tuple[str, ...] = (),
+        **about: Any,
+    ) -> None:
+        """Set everything that follows from what was sampled; with more provisos."""
         if pairs.learning is not None:
             self._check_learning(pairs.learning, terms)
         found = find_noise(pairs, terms)
         self.mechanism_ = found.noise
         certificate = as_seeded(
-            found.certify(provisos=pairs.provisos, **about), self.noise_random_state
+            found.certify(provisos=(*pairs.provisos, *more), **about),
+            self.noise_random_state,
         )
         self.claim_ = ClaimOfPairs(certificate, pairs)
         if terms.rule.void_reasons:
