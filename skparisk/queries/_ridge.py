@@ -172,8 +172,8 @@ _LEAST_LEFT = 2.0**-4
 # more than so many databases take.
 _FEW_TRANSFORMED, _MOST_TRANSFORMED = 2**17, 2**20
 _TAKEN_TOGETHER = 64
-# Numbers that are gathered together.
-_CHUNK = 2**22
+# Numbers that are gathered together: few enough for their memory to be used again.
+_CHUNK = 2**20
 
 
 class _RidgeOnPool:
