@@ -14,7 +14,6 @@ from scipy import stats
 
 from skparisk.certificate import Certificate
 from skparisk.composition import (
-    approximate,
     compose_advanced,
     compose_basic,
     compose_exact,
@@ -28,25 +27,25 @@ from skparisk.privacy_loss import gaussian_delta, gaussian_loss_exceedance
 
 def test_a_risk_over_noise_becomes_delta():
     release = Certificate(0.6, 0.01, risk=0.05, randomness="explicit")
-    approximated = approximate(release)
+    approximated = post_process(release)
     assert (approximated.delta, approximated.risk) == (0.06, 0.0)
-    assert approximated.method == "approximate"
+    assert approximated.method == "post-process"
     assert "(0.6, 0.06)-differentially private" in approximated.guarantee
-    doubtful = approximate(replace(release, failure_prob=0.02))
+    doubtful = post_process(replace(release, failure_prob=0.02))
     assert (doubtful.delta, doubtful.failure_prob) == (0.08, 0.0)
-    assert approximate(replace(release, risk=0.999)).delta == 1
+    assert post_process(replace(release, risk=0.999)).delta == 1
 
 
 def test_a_risk_over_pairs_and_noise_is_a_delta_on_average_only():
     release = Certificate(0.6, risk=0.05)
     assert "privacy loss" in release.guarantee
-    approximated = approximate(release)
+    approximated = post_process(release)
     assert "(0.6, 0.05)-differentially private, on average" in approximated.guarantee
     assert (approximated.epsilon, approximated.risk) == (0.6, 0.05)
     assert (approximated.delta, approximated.post_processed) == (0.0, True)
     together = compose_basic([approximated, Certificate(0.1)])
     assert "on average" in together.guarantee
-    assert approximate(approximated).guarantee == approximated.guarantee
+    assert post_process(approximated).guarantee == approximated.guarantee
 
 
 def test_what_holds_whatever_is_released_survives_post_processing():
@@ -56,9 +55,8 @@ def test_what_holds_whatever_is_released_survives_post_processing():
         Certificate(0.5, 1e-5),
     ):
         assert post_process(release) == release
-        assert approximate(release) == release
     noise = Certificate(0.5, risk=0.05, randomness="explicit")
-    assert post_process(noise) == approximate(noise) != noise
+    assert post_process(noise) != noise
 
 
 def test_risk_over_noise_does_not_survive_post_processing():
@@ -70,7 +68,7 @@ def test_risk_over_noise_does_not_survive_post_processing():
     merged_p, merged_q = p[:2].sum(), q[:2].sum()
     assert math.log(merged_p / merged_q) > 0.5
     assert merged_p > 0.05
-    delta = approximate(Certificate(0.5, risk=0.05, randomness="explicit")).delta
+    delta = post_process(Certificate(0.5, risk=0.05, randomness="explicit")).delta
     assert merged_p - math.exp(0.5) * merged_q <= delta + 1e-15
 
 
@@ -114,11 +112,11 @@ def test_groups_of_releases_with_a_risk():
     assert group_privacy(implicit, 30).risk == 1
     both = Certificate(0.1, risk=0.05)
     for release in (both, replace(both, randomness="explicit", delta=0.1)):
-        with pytest.raises(IncompatibleError, match="pass approximate"):
+        with pytest.raises(IncompatibleError, match="pass post_process"):
             group_privacy(release, 3)
-        group_privacy(approximate(release), 3)
+        group_privacy(post_process(release), 3)
     # Over pairs and noise the risk is a part of delta, and grows as that does.
-    group = group_privacy(approximate(both), 2)
+    group = group_privacy(post_process(both), 2)
     assert group.risk == pytest.approx(0.05 * (1 + math.exp(0.1)), rel=1e-11)
 
 
@@ -197,7 +195,7 @@ def test_conditions_are_kept_when_results_are_composed_or_converted():
     (condition,) = (text for text in fixed.conditions if "their levels" in text)
     kept = f"This rests on the caller's word: {condition}."
     assert kept in compose_basic([fixed, 0.1]).provisos
-    assert kept in approximate(fixed).provisos
+    assert kept in post_process(fixed).provisos
     assert kept not in compose_exact([fixed, (0.1, 1e-6)], delta=0.1).provisos
     assert compose_basic([0.1] * 4).provisos == ()
 

@@ -45,7 +45,7 @@ METHODS = {
     "exact": "privacy loss distributions",
     "filter": "advanced composition with levels chosen along the way",
     "group": "group privacy",
-    "approximate": "risk converted into delta",
+    "post-process": "risk converted into delta",
     "transferred": "transferred to another population",
     "random-stopping": "random stopping: three times the level of one run",
 }

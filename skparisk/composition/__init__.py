@@ -10,7 +10,6 @@ from skparisk.composition._advanced import (
     compose_laplace,
 )
 from skparisk.composition._conversions import (
-    approximate,
     group_privacy,
     post_process,
     transfer,
@@ -19,7 +18,6 @@ from skparisk.composition._exact import compose_exact
 from skparisk.composition._totals import compose_basic, compose_parallel
 
 __all__ = [
-    "approximate",
     "compose_advanced",
     "compose_basic",
     "compose_exact",

@@ -13,8 +13,8 @@ from skparisk.certificate._rounding import ROUNDING, add_up, round_up
 from skparisk.exceptions import IncompatibleError
 
 
-def approximate(release: Any) -> Certificate:
-    r"""Return a release with its risk over the noise as an additive relaxation.
+def post_process(release: Any) -> Certificate:
+    r"""Return what is guaranteed of anything that is computed from a release.
 
     Parameters
     ----------
@@ -36,18 +36,22 @@ def approximate(release: Any) -> Certificate:
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-conversions`). If the loss exceeds :math:`\epsilon` with
-    probability at most :math:`\gamma`, any event is at most :math:`e^\epsilon` times
-    as likely, plus :math:`\gamma`, for the neighbor. With a risk over the noise this
-    is so for every pair; with one over pair and noise on average over pairs, and never
-    for every pair. Source: Dandekar, Basu, Bressan (2021), Theorem 2.
+    **Guarantee** (:ref:`thm-conversions`). What is computed, such as predictions from
+    a released model, must not look at the private records again. A release that is
+    private for the pair at hand, whatever is released, stays so. A bound of how likely
+    a large loss is does not survive, since a result of large loss may be merged with a
+    likely one: if the loss exceeds :math:`\epsilon` with probability at most
+    :math:`\gamma`, any event is at most :math:`e^\epsilon` times as likely, plus
+    :math:`\gamma`, for the neighbor. With a risk over the noise this is so for every
+    pair; with one over pair and noise on average over pairs, and never for every pair.
+    Source: Dandekar, Basu, Bressan (2021), Theorem 2 and Lemma 3.
 
     Examples
     --------
     >>> from skparisk.certificate import Certificate
-    >>> from skparisk.composition import approximate
+    >>> from skparisk.composition import post_process
     >>> release = Certificate(0.6, risk=0.05, randomness="explicit")
-    >>> approximate(release).delta, approximate(release).risk
+    >>> post_process(release).delta, post_process(release).risk
     (0.05, 0.0)
     """
     g = as_certificate(release)
@@ -55,45 +59,8 @@ def approximate(release: Any) -> Certificate:
         return g
     if g.randomness == "explicit":
         delta = min(1.0, add_up([g.delta, g.risk, g.failure_prob]))
-        return _convert(g, "approximate", delta=delta, risk=0.0, failure_prob=0.0)
-    return _convert(g, "approximate", post_processed=True)
-
-
-def post_process(release: Any) -> Certificate:
-    """Return what is guaranteed of anything that is computed from a release.
-
-    Parameters
-    ----------
-    release : object with `as_certificate`, float or tuple of float
-        A certificate, guarantee, mechanism, or plain numbers.
-
-    Returns
-    -------
-    guarantee : Certificate
-        As it was if no risk is over the noise, otherwise `approximate` of it.
-
-    Raises
-    ------
-    ValueError
-        If it is no release.
-
-    Notes
-    -----
-    **Guarantee** (:ref:`thm-conversions`). What is computed must not look at the
-    private records again. A release that is private for the pair at hand, whatever is
-    released, stays so; a bound of how likely a large loss is does not survive, since
-    a result of large loss may be merged with a likely one. Predictions are computed
-    from a released model. Source: Dandekar, Basu, Bressan (2021), Lemma 3.
-
-    Examples
-    --------
-    >>> from skparisk.certificate import Certificate
-    >>> from skparisk.composition import post_process
-    >>> release = Certificate(0.5, risk=0.05, randomness="implicit")
-    >>> post_process(release) == release
-    True
-    """
-    return approximate(release)
+        return _convert(g, "post-process", delta=delta, risk=0.0, failure_prob=0.0)
+    return _convert(g, "post-process", post_processed=True)
 
 
 def group_privacy(release: Any, size: int) -> Certificate:
@@ -117,7 +84,7 @@ def group_privacy(release: Any, size: int) -> Certificate:
     Raises
     ------
     IncompatibleError
-        If the risk is over the noise: see `approximate`.
+        If the risk is over the noise: see `post_process`.
     ValueError
         If it is no release, or `size` no whole number >= 1.
 
@@ -143,7 +110,7 @@ def group_privacy(release: Any, size: int) -> Certificate:
     if (g.risk or g.failure_prob) and not about_events:
         raise IncompatibleError(
             f"release has a risk over the noise (randomness={g.randomness!r}), which "
-            "says nothing about groups: pass approximate(release) instead."
+            "says nothing about groups: pass post_process(release) instead."
         )
     if g.randomness == "both":
         risk = _group_delta(g.epsilon, g.risk, k)
@@ -235,7 +202,7 @@ def known_level(release: Certificate) -> Certificate:
         return replace(g, loss=None)
     certain = not (g.delta or (explicit and g.risk))
     if explicit:
-        g = approximate(g)
+        g = post_process(g)
     if loss.known_law.bounded:
         level = add_up([loss.known_law.largest_loss(loss.shift), loss.excess])
         g = replace(g, epsilon=min(level, g.epsilon) if certain else level, delta=0.0)
