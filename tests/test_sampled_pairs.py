@@ -74,22 +74,28 @@ def test_nothing_of_private_pairs_stays_but_how_many_there_may_be():
     nothing = SampledPairs(np.empty((0, 2)), None, np.zeros(2), n_neighbors=3, **left)
     assert (len(pairs), pairs.n_outputs, pairs.n_databases) == (0, 2, 0)
     assert pairs.count_still() == 0
+    assert pairs.withheld is withheld
     for name, value in vars(nothing).items():
-        if name == "withheld":
-            assert pairs.withheld is withheld
-        elif name == "relatives":
+        if name == "relatives":
             assert not pairs.relatives
         else:
             np.testing.assert_array_equal(getattr(pairs, name), value, strict=True)
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-def test_sampling_moments_are_those_of_what_moves_by_more_than_rounding(relation):
-    """Of pairs with answers, shrunk as scikit-learn does."""
+@pytest.mark.parametrize("by_errors", [False, True])
+def test_sampling_moments_are_those_of_what_moves_by_more_than_rounding(
+    by_errors, relation
+):
+    """Of pairs with answers, shrunk as scikit-learn does; or by more than errors."""
     values = np.random.default_rng(2).normal(size=(50, 3)) @ np.tri(3)
     values[:, 1] *= 1e-9 / np.abs(values[:, 1]).max()
     differences = np.concatenate([values, np.full((4, 3), np.inf)])
-    pairs = SampledPairs(differences, None, np.array([0.0, 1e-9, 0.0]))
+    errors, rounding = None, np.array([0.0, 1e-9, 0.0])
+    if by_errors:
+        errors, rounding = np.zeros((54, 3)), np.zeros(3)
+        errors[:, 1] = np.abs(differences[:, 1])
+    pairs = SampledPairs(differences, errors, rounding)
     found = sampling_moments(pairs, 200, relation).matrix()
     moving = values[:, [0, 2]]
     scales = np.sqrt(np.mean(moving**2, axis=0))
