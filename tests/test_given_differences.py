@@ -1,6 +1,7 @@
 """Noise that is calibrated to differences which the caller has: `calibrate`."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -353,6 +354,8 @@ def test_a_known_risk_is_for_as_many_outputs_as_there_are():
     assert claim.risk == 0.6
     with pytest.raises(ValueError, match=r"^epsilon must be at least"):
         calibrate_known(1.0, target, n_outputs=2)
+    with pytest.raises(ValueError, match=r"^epsilon must be larger for this many"):
+        calibrate_known(1.0, replace(target, epsilon=5e-324))
 
 
 def test_why_pairs_have_no_answer_is_added_to_the_error():

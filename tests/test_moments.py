@@ -465,6 +465,19 @@ def test_a_fitted_sampler_again(noisy):
     other = SensitivitySampler(MeanQuery(), n_pairs=60).fit(people(30)[0])
     with pytest.raises(IncompatibleError, match="fitted for MeanQuery"):
         PrivateMoments(sensitivity=other).fit(*people(30))
+    with pytest.raises(IncompatibleError, match="not for sums within these bounds"):
+        moments.set_params(bounds=(-8, 12), y_bounds=(-60, 90)).fit(*people(30))
+
+
+def test_a_fitted_sampler_with_the_bounds_that_it_was_fitted_for():
+    X, y = people(400)
+    bounds = {"bounds": (-8, 12), "y_bounds": (-60, 90)}
+    first = PrivateMoments(sensitivity=SensitivitySampler(n_pairs=60), **bounds)
+    first.fit(
+        X, y, X_reference=people(100, seed=1)[0], y_reference=people(100, seed=1)[1]
+    )
+    again = PrivateMoments(sensitivity=first.sampler_, **bounds).fit(X, y)
+    np.testing.assert_array_equal(again.center_, first.center_)
 
 
 def test_other_references_need_bounds():

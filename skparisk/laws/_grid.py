@@ -40,7 +40,7 @@ def laplace_steps(epsilon: float, n_outputs: int) -> int:
     shift of each output is rounded within a step: 3 steps of the loss's slope. A
     quarter of the share is left for the rounding of what is computed before.
     """
-    return _checked(4 * n_outputs / (epsilon * GRID_SHARE), epsilon)
+    return _checked(4 * n_outputs / GRID_SHARE / epsilon, epsilon)
 
 
 def gaussian_steps(epsilon: float, n_outputs: int, shift: float) -> int:
@@ -60,7 +60,7 @@ def drawn_gaussian_steps(epsilon: float, n_outputs: int) -> int:
     and rounding of noise and shift moves the loss by 64 k + 2 sqrt(k) shift + 3 k / 2
     over the steps, at most (323 k + epsilon) over the steps.
     """
-    return _checked((400 * n_outputs + 2 * epsilon) / (epsilon * GRID_SHARE), epsilon)
+    return _checked((400 * n_outputs + 2 * epsilon) / GRID_SHARE / epsilon, epsilon)
 
 
 def advantage_steps(advantage: float, n_outputs: int, n_pairs: int) -> int:
@@ -84,8 +84,9 @@ def advantage_steps(advantage: float, n_outputs: int, n_pairs: int) -> int:
 def _checked(steps: float, epsilon: float) -> int:
     if not steps <= MOST_STEPS / 2:
         least = epsilon * steps / (MOST_STEPS / 2)
+        wanted = f"at least {least:.3g}" if math.isfinite(least) else "larger"
         raise ValueError(
-            f"epsilon must be at least {least:.3g} for this many outputs with noise on "
-            f"a grid, got {epsilon!r}."
+            f"epsilon must be {wanted} for this many outputs with noise on a grid, "
+            f"got {epsilon!r}."
         )
     return max(USUAL_STEPS, math.ceil(steps))

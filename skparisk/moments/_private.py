@@ -230,6 +230,12 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
                 f"The SensitivitySampler was fitted for {query}, but sums of "
                 f"{widths[0]} features and {widths[1]} targets are to be released."
             )
+        declared = declared_units(self.bounds, self.y_bounds, None, widths, self.reach)
+        if declared and declared.query(query.n_records, widths[1]) != query:
+            raise IncompatibleError(
+                f"The SensitivitySampler was fitted for {query}, and not for sums "
+                "within these bounds: give it without bounds, or fit it to such a query."
+            )
         return query
 
     def _find_units(
