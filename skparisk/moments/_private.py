@@ -234,7 +234,7 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
         if declared and declared.query(query.n_records, widths[1]) != query:
             raise IncompatibleError(
                 f"The SensitivitySampler was fitted for {query}, and not for sums "
-                "within these bounds: give it without bounds, or fit it to such a query."
+                "within these bounds: give it without bounds, or another sampler."
             )
         return query
 
