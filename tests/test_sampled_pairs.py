@@ -1,6 +1,7 @@
 """What sampled pairs tell of themselves, and what is kept of some of them."""
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -80,6 +81,16 @@ def test_nothing_of_private_pairs_stays_but_how_many_there_may_be():
             assert not pairs.relatives
         else:
             np.testing.assert_array_equal(getattr(pairs, name), value, strict=True)
+
+
+def test_copies_of_pairs_are_those_without_their_relatives():
+    pairs = SampledPairs(np.ones((6, 2)), None, np.ones(2), "failed", 7)
+    pairs.relatives.add(many_pairs())
+    copied = pickle.loads(pickle.dumps(pairs))
+    assert len(copied.relatives) == 0
+    copied.relatives.add(pairs)
+    for name in ("differences", "errors", "rounding", "failure", "draw_seed"):
+        np.testing.assert_array_equal(getattr(copied, name), getattr(pairs, name))
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
