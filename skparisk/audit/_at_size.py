@@ -194,7 +194,8 @@ class Audited:
         if classes is not None:
             reference = reference.encoded(partial(classes.encode, name="y_reference"))
             y = classes.encode(y, "y_reference")
-        if isinstance(query, CorrectionQuery):
+        if query.is_correction:
+            assert isinstance(query, CorrectionQuery)
             assert isinstance(reference, TableReference)
             # That of a sampler that an estimator has fitted has such targets already.
             if not reference.is_cross_fitted:
