@@ -687,3 +687,12 @@ def test_few_rows_of_any_weight_tell_of_curvature_what_all_do():
     ours[:, 0] += 40.0 * codes
     model.fit(ours, codes, X_reference=rows, y_reference=y)
     assert model.score(ours, codes) > 0.98
+
+
+def test_a_sampler_of_corrections_knows_the_classes():
+    """But is none for a logistic regression alone."""
+    model = model_of(PrivateLogisticRegression, C=0.01)
+    model.fit(X[OURS], TWO[OURS], X_reference=X[PUBLIC], y_reference=TWO[PUBLIC])
+    assert model.sampler_.query_.classes == (0.0, 1.0)
+    with pytest.raises(IncompatibleError, match="of residuals under a public fit"):
+        PrivateLogisticRegression(sensitivity=model.sampler_).fit(X[OURS], TWO[OURS])
