@@ -21,7 +21,7 @@ from skparisk.certificate import Certificate
 from skparisk.certificate._audit import check_same_calibration, refuse_second_audit
 from skparisk.exceptions import IncompatibleError
 from skparisk.ledger import suspend_open
-from skparisk.linear_model._correction import cross_fitted
+from skparisk.linear_model._cross_fitted import cross_fitted
 from skparisk.neighbors import Database, sample_database
 from skparisk.queries import RecordQuery
 from skparisk.queries._correction import CorrectionQuery
