@@ -122,7 +122,7 @@ def loss_weights(query: Corrected, left: Floats, design: Floats) -> Floats | Non
     alike.
     """
     n_rows, size = len(design), design.shape[1] + query.fit_intercept
-    each = predictionloss_weights(design, size, fit_intercept=query.fit_intercept)
+    each = prediction_weights(design, size, fit_intercept=query.fit_intercept)
     classes = getattr(query, "classes", None)
     if each is None or classes is None:
         return None if each is None else kron(np.eye(left.size // n_rows), each)
