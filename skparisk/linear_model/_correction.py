@@ -8,8 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from skparisk._beside_public import BesidePublicMixin
-from skparisk._public_fit import PublicFit
+from skparisk._public_fit import BesidePublicMixin, PublicFit
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk._weighing import Weighed, shape_of, weigh
 from skparisk.exceptions import IncompatibleError
