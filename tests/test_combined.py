@@ -24,7 +24,7 @@ from skparisk import (
 from skparisk._public_fit import Alone, PublicFit
 from skparisk._simulated import simulated
 from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning, ReferenceWarning
-from skparisk.queries import FunctionQuery, RidgeQuery
+from skparisk.queries import FunctionQuery, LogisticRegressionQuery, RidgeQuery
 from skparisk.reference import (
     LearnedReference,
     ReferenceComparison,
@@ -62,9 +62,10 @@ def fitted(model, y=Y, **parameters):
 RIDGES = {
     "ridge": (PrivateRidge(1.0), Y),
     "two targets": (PrivateRidge(1.0), np.column_stack([Y, -Y])),
+    "two classes": (PrivateLogisticRegression(1.0), LABELS),
+    "three classes": (PrivateLogisticRegression(1.0), np.digitize(Y, [0.0, 2.0])),
 }
 SHELLS = {
-    "logistic": (PrivateLogisticRegression(1.0), LABELS),
     "svc": (PrivateLinearSVC(1.0), LABELS),
     "wrapped": (PrivateEstimator(Ridge()), Y),
 }
@@ -97,7 +98,7 @@ def test_public_records_help_and_are_compared(name):
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", RIDGES)
-def test_a_ridge_releases_what_is_to_be_added(name):
+def test_what_is_released_is_to_be_added(name):
     """Which is compared as it was released, and served by as much as is likely."""
     shell, y = RIDGES[name]
     plain, both = (
@@ -107,10 +108,14 @@ def test_a_ridge_releases_what_is_to_be_added(name):
     assert 0.0 < both.private_weight_ < 0.2
     assert both.reference_shift_.shape == both.released_.shape
     assert both.score(X[OURS], y[OURS]) > plain.score(X[OURS], y[OURS])
-    start = RidgeQuery(1.0)(X[PUBLIC], y[PUBLIC])
+    query, targets, shape = RidgeQuery(1.0), y, [y.shape[1:]]
+    if y is not Y and y.ndim == 1:
+        targets, shape = np.searchsorted(both.classes_, y), []
+        query = LogisticRegressionQuery(np.unique(targets))
+    start = query(X[PUBLIC], targets[PUBLIC])
     np.testing.assert_array_equal(both.sampler_.query_.start, start)
     other = copy.copy(both)
-    other._unpack(start + both.released_, y.shape[1:])
+    other._unpack(start + both.released_, *shape)
     comparison = both.compare_with_reference()
     known = other.score(X[PUBLIC], y[PUBLIC])
     assert comparison.private == pytest.approx(known, rel=1e-12)
@@ -360,7 +365,7 @@ def test_pairs_alone_tell_where_the_table_is_large(monkeypatch):
     monkeypatch.setattr(
         PublicFit, "variances", lambda *each: asked.append(1) or variances(*each)
     )
-    shell = PrivateLogisticRegression(1.0, combine="reference")
+    shell = PrivateLinearSVC(1.0, combine="reference")
     fitted(shell, LABELS)
     assert asked == [1]
     model = shell.set_params(gamma=0.2, sensitivity=sampler())

@@ -1,21 +1,39 @@
-"""Ridge regressions that are penalized toward a fit of public records."""
+"""Linear models that are penalized toward a fit of public records."""
 
 import math
 import pickle
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
-from skparisk import PrivateRidge, SensitivitySampler, audit_reference
+from skparisk import (
+    PrivateLogisticRegression,
+    PrivateRidge,
+    SensitivitySampler,
+    audit_reference,
+)
 from skparisk._public_fit import PublicFit
 from skparisk.audit._at_size import Audited
 from skparisk.exceptions import IncompatibleError
-from skparisk.linear_model._correction import PublicStart, cross_fitted
-from skparisk.queries import FunctionQuery, RidgeQuery, UnitsQuery
-from skparisk.queries._correction import CorrectionQuery, predict_linear
+from skparisk.linear_model._correction import PublicStart
+from skparisk.linear_model._cross_fitted import Told, cross_fitted
+from skparisk.queries import (
+    FunctionQuery,
+    LogisticRegressionQuery,
+    RidgeQuery,
+    UnitsQuery,
+)
+from skparisk.queries._correction import (
+    CorrectionQuery,
+    linear_scores,
+    predict_linear,
+    targets_left,
+)
+from skparisk.queries._units import with_penalty
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
 
@@ -23,6 +41,8 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 3)) * [1.0, 8.0, 0.1] + [0.0, 100.0, 5.0]
 Y = X @ [1.0, -0.2, 6.0] + RNG.normal(size=300)
 TARGETS = np.column_stack([Y, 50.0 * X[:, 0] + 9.0 * RNG.normal(size=300)])
+NOISY = (Y - Y.mean()) / Y.std() + RNG.logistic(size=300)
+TWO, THREE = 1.0 * (NOISY > 0), np.digitize(NOISY, [-1, 1]) * 1.0
 PUBLIC, OURS = slice(0, 100), slice(100, 300)
 UNITS = (1.0, 8.0, 0.125)
 QUERIES = {
@@ -30,23 +50,26 @@ QUERIES = {
     "without intercept": (RidgeQuery(50.0, fit_intercept=False), Y),
     "units": (UnitsQuery(RidgeQuery(50.0), UNITS), Y),
     "penalties": (RidgeQuery((50.0, 5.0)), TARGETS),
+    "two classes": (LogisticRegressionQuery((0, 1), 0.05), TWO),
+    "no intercept": (LogisticRegressionQuery((0, 1), 0.05, False), TWO),
+    "three classes": (LogisticRegressionQuery((0, 1, 2), 0.05), THREE),
+    "classes, units": (UnitsQuery(LogisticRegressionQuery((0, 1, 2)), UNITS), THREE),
 }
 pytestmark = pytest.mark.filterwarnings("ignore::skparisk.ReferenceWarning")
 
 
 def start_of(query, y=Y, **options):
     """Return a fit on the public rows, and the query of corrections to it."""
-    ridge = getattr(query, "query", query)
-    usual = RidgeQuery(1.0, fit_intercept=ridge.fit_intercept)
+    usual = with_penalty(getattr(query, "query", query), 1.0)
     table = TableReference(X[PUBLIC], y[PUBLIC], **options)
     start = PublicStart.of(table, usual, 200, chosen=False)
     return start, start.query(query)
 
 
-def model_of(**parameters):
+def model_of(kind=PrivateRidge, **parameters):
     given = {"gamma": 0.2, "random_state": 0, "combine": "reference"} | parameters
     given.setdefault("sensitivity", SensitivitySampler(n_pairs=60))
-    return PrivateRidge(**given)
+    return kind(**given)
 
 
 GIVEN = {"X_reference": X[PUBLIC], "y_reference": Y[PUBLIC]}
@@ -61,6 +84,25 @@ def test_coefficients_are_penalized_toward_those_of_the_public_fit():
     right = np.append(Y[OURS], rows[:, :3] @ query.start[:3])
     least = np.linalg.lstsq(np.vstack([design, rows]), right)[0]
     np.testing.assert_allclose(served, least, rtol=1e-8)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_logistic_regression_is_penalized_toward_the_public_fit(n_classes):
+    """Where the loss of what is served falls, it is further from that fit."""
+    y = {2: TWO, 3: THREE}[n_classes]
+    _, query = start_of(LogisticRegressionQuery(tuple(range(n_classes)), 0.05), y)
+    start, found = np.array(query.start), query(X[OURS], y[OURS])
+    n_lines = 1 if n_classes == 2 else n_classes
+    coef, levels = np.split(start + found, [3 * n_lines])
+    scores = X[OURS] @ coef.reshape(n_lines, 3).T + levels
+    if n_classes == 2:
+        scores = np.column_stack([0 * scores, scores])
+    off = softmax(scores, axis=1) - (y[OURS, None] == np.arange(n_classes))
+    off = 0.05 * off[:, -n_lines:]
+    np.testing.assert_allclose(off.sum(axis=0), 0.0, atol=1e-9)
+    moved = found[: 3 * n_lines].reshape(n_lines, 3)
+    np.testing.assert_allclose(off.T @ X[OURS], -moved, atol=1e-8)
+    assert np.abs(moved).max() > 0.01
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -79,15 +121,15 @@ def test_pairs_are_answered_as_one_by_one(name):
         random_state=0,
     )
     assert np.abs(plain).max() > 0
-    np.testing.assert_allclose(found, plain, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found, plain, rtol=1e-5, atol=1e-5)
 
 
 def test_a_record_is_mapped_by_itself():
     """To the last bit: else all others would tell of one that is replaced."""
     _, query = start_of(RidgeQuery(50.0))
-    whole = query.residuals(X, Y)
+    whole = query.left(X, Y)
     for rows in (slice(5, 6), slice(3, 50), [7, 2, 290]):
-        np.testing.assert_array_equal(query.residuals(X[rows], Y[rows]), whole[rows])
+        np.testing.assert_array_equal(query.left(X[rows], Y[rows]), whole[rows])
     np.testing.assert_allclose(
         predict_linear(np.array(query.start), X, 1)[:, 0],
         X @ query.start[:3] + query.start[3],
@@ -124,9 +166,36 @@ def test_residuals_are_of_fits_to_other_rows(n_rows):
         others = np.setdiff1d(np.arange(n_rows), held)
         fit = Ridge(1.0).fit(X[others], Y[others])
         known[held] = Y[held] - fit.predict(X[held])
-    np.testing.assert_allclose(fitted.residuals[:, 0], known, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(fitted.left, known, rtol=1e-6, atol=1e-9)
     own = Y[rows] - Ridge(1.0).fit(X[rows], Y[rows]).predict(X[rows])
     assert np.mean(known**2) > 1.05 * np.mean(own**2)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_are_of_fits_to_other_rows(n_classes):
+    """With all classes in each; those of the fit itself are far surer."""
+    y = {2: TWO, 3: THREE}[n_classes][:20]
+    classes = tuple(range(n_classes))
+    fitted = cross_fitted(TableReference(X[:20], y), LogisticRegressionQuery(classes))
+    known = np.empty((20, n_classes - 1))
+    mixed = np.random.default_rng(20).permutation(20)
+    mixed = mixed[np.argsort(y[mixed], kind="stable")]
+    for fold in range(10):
+        held = mixed[fold::10]
+        others = np.setdiff1d(np.arange(20), held)
+        assert set(y[others]) == set(classes)
+        model = LogisticRegression(tol=1e-10, max_iter=10**5).fit(X[others], y[others])
+        scores = model.decision_function(X[held]).reshape(len(held), -1)
+        known[held] = scores if n_classes == 2 else scores[:, 1:] - scores[:, :1]
+    np.testing.assert_array_equal(fitted.left[:, 0], y)
+    np.testing.assert_allclose(fitted.left[:, 1:], known, rtol=1e-3, atol=1e-3)
+    _, query = start_of(LogisticRegressionQuery(classes), np.resize(y, 300))
+    own = CorrectionQuery(query.query, tuple(fitted.numbers), query.usual)
+    losses, in_sample = (
+        Told.of(query.usual, left, y).losses.mean()
+        for left in (fitted.left, own.left(X[:20], y))
+    )
+    assert losses > 1.3 * in_sample
 
 
 def test_of_a_split_table_only_the_shared_half_is_fitted():
@@ -152,22 +221,37 @@ def test_of_a_split_table_only_the_shared_half_is_fitted():
 
 N_FEATURES = 15
 MIX = np.random.default_rng(1).normal(size=N_FEATURES)
+RIDGE, TWO_CLASSES, THREE_CLASSES = (
+    RidgeQuery(1.0),
+    LogisticRegressionQuery((0, 1)),
+    LogisticRegressionQuery((0, 1, 2)),
+)
 
 
-def people(rng, n):
+def people(rng, n, query=RIDGE):
     features = rng.normal(size=(n, N_FEATURES))
-    return features, features @ MIX + rng.normal(size=n)
+    if query is RIDGE:
+        return features, features @ MIX + rng.normal(size=n)
+    scores = features @ MIX / 2 + rng.logistic(size=n)
+    return features, 1.0 * np.digitize(scores, np.arange(len(query.classes) - 1))
 
 
-def share_beyond(n_rows, n_records, *, sampling="leave-out", in_sample=False):
-    """Return the mean share of real pairs beyond a sensitivity for a risk of 0.2."""
-    shares = []
-    for repeat in range(40):
+def share_beyond(
+    n_rows, usual=RIDGE, *, sampling="leave-out", in_sample=False, noise=1.0, times=40
+):
+    """Return the mean share of real pairs beyond a sensitivity for a risk of 0.2.
+
+    With the penalty that much noise asks for.
+    """
+    shares, n_records = [], 50
+    strength = 100.0 if usual is RIDGE else 1.0
+    query = with_penalty(usual, (strength * n_records) ** (1 if usual is RIDGE else -1))
+    for repeat in range(times):
         rng = np.random.default_rng([repeat, n_rows])
-        table = TableReference(*people(rng, n_rows), sampling)
-        fitted = cross_fitted(table, RidgeQuery(1.0))
+        table = TableReference(*people(rng, n_rows, usual), sampling)
+        fitted = cross_fitted(table, usual)
         query = CorrectionQuery(
-            RidgeQuery(100.0 * n_records), tuple(fitted.numbers), RidgeQuery(1.0)
+            getattr(query, "query", query), tuple(fitted.numbers), usual
         )
         # As another query, for which the sampler would refuse nothing.
         asked = FunctionQuery(query) if in_sample else query
@@ -183,13 +267,14 @@ def share_beyond(n_rows, n_records, *, sampling="leave-out", in_sample=False):
         sampler.fit(table.pool.X, table.pool.y)
         real = sample_differences(
             query,
-            TableReference(*people(rng, 2000), "subsample"),
+            TableReference(*people(rng, 2000, usual), "subsample"),
             n_pairs=200,
             n_records=n_records,
             n_features=N_FEATURES,
             random_state=repeat,
         )
-        shares.append(np.mean(np.abs(real).sum(axis=1) > sampler.sensitivity_))
+        lengths = np.abs(real).sum(axis=1)
+        shares.append(np.mean(lengths > noise * sampler.sensitivity_))
     error = np.std(shares, ddof=1) / math.sqrt(len(shares))
     return np.mean(shares), error
 
@@ -197,14 +282,26 @@ def share_beyond(n_rows, n_records, *, sampling="leave-out", in_sample=False):
 @pytest.mark.parametrize("n_rows", [30, 60])
 def test_noise_is_enough_for_new_people(n_rows):
     """And that of residuals of the public fit itself is not."""
-    share, error = share_beyond(n_rows, 50)
+    share, error = share_beyond(n_rows)
     assert share < 0.2 + 3 * error
-    share, error = share_beyond(n_rows, 50, in_sample=True)
+    share, error = share_beyond(n_rows, in_sample=True)
     assert share > 0.2 + 5 * error
 
 
-def test_noise_of_a_split_table_is_exact():
-    share, error = share_beyond(120, 50, sampling="split")
+@pytest.mark.parametrize("usual", [TWO_CLASSES, THREE_CLASSES], ids=["two", "three"])
+def test_noise_is_enough_for_the_classes_of_new_people(usual):
+    """That of scores of the public fit itself is not, nor is clearly less noise."""
+    share, error = share_beyond(30, usual, times=12)
+    assert share < 0.2 + 3 * error
+    share, error = share_beyond(30, usual, noise=0.6, times=12)
+    assert share > 0.2 + 3 * error
+    share, error = share_beyond(30, usual, in_sample=True, times=12)
+    assert share > 0.2 + 5 * error
+
+
+@pytest.mark.parametrize("usual", [RIDGE, TWO_CLASSES], ids=["ridge", "classes"])
+def test_noise_of_a_split_table_is_exact(usual):
+    share, error = share_beyond(120, usual, sampling="split")
     assert share < 0.2 + 3 * error
     # No more than it must be: the risk of 30 pairs is 6/31.
     assert share > 0.15 - 3 * error
@@ -214,32 +311,33 @@ def test_noise_of_a_split_table_is_exact():
 def test_errors_are_those_of_fits_to_other_people(name):
     """What a penalty leaves of a shift, and both covariances, against simulations."""
     query, y = QUERIES[name]
-    many = 4000
     rng = np.random.default_rng(2)
     start, asked = start_of(query, y)
-    rows = rng.integers(100, size=(many, 200))
     base = cross_fitted(TableReference(X[PUBLIC], y[PUBLIC]), start.usual)
     pool_X, pool_y = X[PUBLIC], base.table.targets
     response, private = start._of_release(asked)
-    seen = start.to_outputs @ private @ start.to_outputs.T
-    found = [asked(pool_X[each], pool_y[each]) for each in rows[:600]]
-    simulated = np.cov(np.transpose(found))
+    rows = rng.integers(100, size=(600, 200))
+    found = np.array([asked(pool_X[each], pool_y[each]) for each in rows])
+    simulated = np.cov(start.from_outputs @ found.T)
     # In the noise's own coordinates, as units differ.
-    root = np.linalg.inv(np.linalg.cholesky(seen))
+    root = np.linalg.inv(np.linalg.cholesky(private))
     ratios = np.linalg.eigvalsh(root @ simulated @ root.T)
-    assert 0.5 < ratios.min() < ratios.max() < 2.0
+    assert 0.5 < ratios.min() < ratios.max() < 3.0
+    assert 0.7 < ratios.mean() < 1.5
     sized = asked.resized(100 / 200)  # as strong for each record
-    n_targets = 1 if y.ndim == 1 else y.shape[1]
-    for own in np.eye(len(response)):
+    small = 0.2  # as the loss bends
+    for own in small * np.eye(len(response)):
         shift = start.to_outputs @ own
-        moved = predict_linear(shift, pool_X, n_targets).reshape(pool_y.shape)
-        found = sized(pool_X, pool_y + moved) - sized(pool_X, pool_y)
-        expected = start.to_outputs @ response @ own
+        moved = linear_scores(query, shift, pool_X, y[PUBLIC])
+        # Of scores that people have less of, and targets that they have more of.
+        others = targets_left(query, pool_y, -moved)
+        seen = start.from_outputs @ (sized(pool_X, others) - sized(pool_X, pool_y))
+        off = start.to_outputs @ (seen - response @ own)
         off, size = (
-            np.square(predict_linear(each, pool_X, n_targets)).sum()
-            for each in (found - expected, shift)
+            np.square(linear_scores(query, each, pool_X, y[PUBLIC])).sum()
+            for each in (off, shift)
         )
-        assert off < 0.2**2 * size
+        assert off < 0.25**2 * size
 
 
 def test_the_error_of_the_public_fit_is_that_of_least_squares():
@@ -469,3 +567,133 @@ def test_residuals_of_fitted_rows_calibrate_nothing():
     model.set_params(sensitivity=SensitivitySampler(n_pairs=60, reference=table))
     with pytest.raises(ValueError, match="of an earlier correction"):
         model.fit(X[OURS], Y[OURS])
+
+
+WORDS = np.array(["no", "yes"])[TWO.astype(int)]
+LABELS = {"numbers": TWO, "words": WORDS, "three": THREE}
+
+
+@pytest.mark.parametrize("sampling", ["subsample", "bootstrap", "split"])
+@pytest.mark.parametrize("clip", [False, True])
+@pytest.mark.parametrize("labels", LABELS)
+def test_classes_of_tables_that_are_sampled_in_any_way(sampling, clip, labels):
+    """Records are moved to where the public ones are; labels are of known classes."""
+    y = LABELS[labels]
+    table = TableReference(X[:200], y[:200], sampling, clip=clip)
+    given = {"n_pairs": 40, "n_records": 40}
+    model = model_of(PrivateLogisticRegression, C=0.01, epsilon=math.inf)
+    model.set_params(sensitivity=SensitivitySampler(**given))
+    far = X[200:240] + [[300.0, 0.0, 0.0]] * (np.arange(40) == 3)[:, None]
+    model.fit(far, y[200:240], X_reference=table)
+    codes = np.searchsorted(model.classes_, y)
+    rows = np.arange(200) if sampling != "split" else table._halves()[1]
+    usual = LogisticRegressionQuery(range(len(model.classes_)), 0.01)
+    start = usual(X[rows], codes[rows])
+    np.testing.assert_array_equal(model.sampler_.query_.start, start)
+    moved = far.clip(*(f(X[rows], axis=0) for f in (np.min, np.max))) if clip else far
+    asked = model.sampler_.query_(moved, codes[200:240])
+    np.testing.assert_allclose(model.released_, asked, rtol=1e-9)
+    words = model.certificate_.require_evidence().reference
+    assert "residuals of the table are under fits to its other rows" in words
+    assert ("clipped to the range" in words) == clip
+
+
+def test_a_table_of_labels_that_a_sampler_was_given():
+    """Which has classes; others are as they were refused before."""
+    table = TableReference(X[PUBLIC], WORDS[PUBLIC])
+    own = SensitivitySampler(n_pairs=60, reference=table)
+    model = model_of(PrivateLogisticRegression, C=0.01, sensitivity=own)
+    model.fit(X[OURS], WORDS[OURS])
+    assert own.reference is table
+    found = model.sampler_.reference
+    assert found.is_cross_fitted
+    assert found.targets.shape == (100, 2)
+    given = model_of(PrivateLogisticRegression, C=0.01)
+    given.fit(X[OURS], WORDS[OURS], X_reference=table)
+    np.testing.assert_array_equal(
+        given.sampler_.differences_, model.sampler_.differences_
+    )
+    for kind in (PrivateRidge, PrivateLogisticRegression):
+        for combine in (None, "reference"):
+            again = model_of(kind, combine=combine)
+            with pytest.raises(ValueError, match="targets of an earlier correction"):
+                again.fit(X[OURS], TWO[OURS], X_reference=found)
+    none = SensitivitySampler(n_pairs=60, reference=TableReference(X[PUBLIC]))
+    with pytest.raises(ValueError, match="no targets that are numbers: give"):
+        model.set_params(sensitivity=none, classes=["no", "yes"]).fit(
+            X[OURS], WORDS[OURS]
+        )
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_an_audit_of_classes_is_of_corrections(labels):
+    """At another size too; of a fitted sampler, whose table has other targets."""
+    y = LABELS[labels]
+    table = TableReference(X[PUBLIC], y[PUBLIC])
+    own = SensitivitySampler(n_pairs=60, reference=table)
+    model = model_of(PrivateLogisticRegression, C=0.01, sensitivity=own)
+    model.fit(X[OURS], y[OURS])
+    found = [
+        Audited.of(each, None, None)
+        .calibrate(40, X[OURS], None, np.random.SeedSequence(0))
+        .sampler
+        for each in (model, model.sampler_)
+    ]
+    for each in found:
+        assert pytest.approx(0.05) == each.query_.query.C
+        assert each.query_.start == model.sampler_.query_.start
+        np.testing.assert_array_equal(
+            each.reference.targets, model.sampler_.reference.targets
+        )
+
+
+def test_a_chosen_penalty_is_one_of_corrections():
+    """Scores are what is left of the loss; the usual fit is that of scikit-learn."""
+    model = model_of(PrivateLogisticRegression, sensitivity=None)
+    model.fit(X[OURS], TWO[OURS], X_reference=X[PUBLIC], y_reference=TWO[PUBLIC])
+    choice = model.penalty_choice_
+    assert choice.chosen == model.C_
+    assert isinstance(model.sampler_.query_.query, UnitsQuery)
+    start = PublicStart.of(
+        TableReference(X[PUBLIC], TWO[PUBLIC]),
+        LogisticRegressionQuery((0, 1)),
+        200,
+        chosen=True,
+    )
+    assert choice.scores.max() < 1 - start.loss
+    asked = start.query(model.sampler_.query_.query)
+    weak, strong = (
+        start.score(replace_C(asked, C), 0 * np.eye(4)) for C in (choice.chosen, 1e-9)
+    )
+    assert weak > strong
+    again = model_of(PrivateLogisticRegression, C=choice)
+    again.fit(X[OURS], TWO[OURS], X_reference=X[PUBLIC], y_reference=TWO[PUBLIC])
+    assert again.sampler_.query_ == model.sampler_.query_
+
+
+def replace_C(query, C):
+    return CorrectionQuery(with_penalty(query.query, C), query.start, query.usual)
+
+
+def test_few_rows_of_any_weight_tell_of_curvature_what_all_do():
+    """Where the classes are apart, most are sure of theirs."""
+    rows, y = X[:40].copy(), np.arange(40) % 2
+    rows[:, 0] += 40.0 * y
+    table = TableReference(rows, y)
+    start = PublicStart.of(table, LogisticRegressionQuery((0, 1)), 200, chosen=False)
+    assert np.linalg.cond(start.weights) < 100
+    assert np.isfinite(start.public).all()
+    model = model_of(PrivateLogisticRegression, epsilon=0.1)
+    ours, codes = X[OURS].copy(), np.arange(200) % 2
+    ours[:, 0] += 40.0 * codes
+    model.fit(ours, codes, X_reference=rows, y_reference=y)
+    assert model.score(ours, codes) > 0.98
+
+
+def test_a_sampler_of_corrections_knows_the_classes():
+    """But is none for a logistic regression alone."""
+    model = model_of(PrivateLogisticRegression, C=0.01)
+    model.fit(X[OURS], TWO[OURS], X_reference=X[PUBLIC], y_reference=TWO[PUBLIC])
+    assert model.sampler_.query_.classes == (0.0, 1.0)
+    with pytest.raises(IncompatibleError, match="of residuals under a public fit"):
+        PrivateLogisticRegression(sensitivity=model.sampler_).fit(X[OURS], TWO[OURS])

@@ -21,7 +21,7 @@ from skparisk.certificate import Certificate
 from skparisk.certificate._audit import check_same_calibration, refuse_second_audit
 from skparisk.exceptions import IncompatibleError
 from skparisk.ledger import suspend_open
-from skparisk.linear_model._correction import cross_fitted
+from skparisk.linear_model._cross_fitted import cross_fitted
 from skparisk.neighbors import Database, sample_database
 from skparisk.queries import RecordQuery
 from skparisk.queries._correction import CorrectionQuery
@@ -194,7 +194,8 @@ class Audited:
         if classes is not None:
             reference = reference.encoded(partial(classes.encode, name="y_reference"))
             y = classes.encode(y, "y_reference")
-        if isinstance(query, CorrectionQuery):
+        if query.is_correction:
+            assert isinstance(query, CorrectionQuery)
             assert isinstance(reference, TableReference)
             # That of a sampler that an estimator has fitted has such targets already.
             if not reference.is_cross_fitted:

@@ -1,21 +1,38 @@
-"""A ridge regression that is penalized toward a fit of public records."""
+"""A linear model that is penalized toward a fit of public records."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skparisk._public_fit import PublicFit
-from skparisk._training_data import TrainingData
+from skparisk._public_fit import BesidePublicMixin, PublicFit
+from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk._weighing import Weighed, shape_of, weigh
+from skparisk.exceptions import IncompatibleError
+from skparisk.linear_model._cross_fitted import (
+    CrossFitted,
+    Told,
+    cross_fitted,
+    kron,
+    loss_weights,
+)
 from skparisk.linear_model._penalty_choice import PenaltyChooser
 from skparisk.mechanisms import AdditiveNoise
-from skparisk.queries import RidgeQuery, UnitsQuery
-from skparisk.queries._correction import CorrectionQuery, predict_linear
+from skparisk.queries import (
+    LinearSVCQuery,
+    LogisticRegressionQuery,
+    Query,
+    RidgeQuery,
+    UnitsQuery,
+)
+from skparisk.queries._correction import (
+    Corrected,
+    CorrectionQuery,
+)
+from skparisk.queries._logistic_solver import penalty_shares
 from skparisk.queries._together import Floats
 from skparisk.queries._units import (
     in_units,
@@ -23,72 +40,49 @@ from skparisk.queries._units import (
     units_of,
     with_penalty,
 )
-from skparisk.queries._weights import prediction_weights
-from skparisk.reference import TableReference
-from skparisk.reference._records import take_rows
+from skparisk.reference import Reference, TableReference
+from skparisk.reference._base import RecordPool
 from skparisk.sensitivity import SensitivitySampler
 
-_N_FOLDS = 10
 # Other penalties of a public fit: powers of 10 for each record, and columns of size 1.
 _PLACES = (-1.0, -0.5, 0.0, 0.5, 1.0)
 
 
-class CrossFitted(NamedTuple):
-    """A fit of some rows of a table, and a table to draw pairs from.
-
-    Its targets of these rows are such that their residuals under the fit are those of
-    fits to other rows.
-    """
-
-    table: TableReference
-    numbers: Floats
-    rows: NDArray[np.intp]
-
-    @property
-    def residuals(self) -> Floats:
-        """Residuals of the rows, of shape (n_rows, n_targets)."""
-        X, y = self.table.pool.take(self.rows)
-        targets = np.asarray(y, dtype=np.float64).reshape(len(self.rows), -1)
-        return np.asarray(
-            targets - predict_linear(self.numbers, X, targets.shape[1]),
-            dtype=np.float64,
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class PublicStart:
-    """A ridge regression of public records, which private ones are to correct.
+    """A linear model of public records, which private ones are to correct.
 
     Everything here is public. What is not in the units of the data is of columns that
-    are centered and of size one, and of residuals of size one: coefficients and the
-    level of one target after the other.
+    are centered and of size one, and of scores of size one: coefficients and the level
+    of one score after the other.
     """
 
     # What pairs are drawn from.
     table: TableReference
     # What the fit answers.
-    usual: RidgeQuery | UnitsQuery
+    usual: Corrected
     # Coefficients and intercepts of the fit, in the units of the data.
     numbers: Floats
     # Covariance of what the fit is off by, by chance.
     public: Floats
-    # Mean over rows of products of two residuals and of two columns, of shape
-    # (n_targets, n_targets, size, size).
+    # Mean over rows of products of two slopes.
     products: Floats
-    # Mean square of what errors do to predictions of a target, of shape (size, size).
+    # Second derivatives of the mean loss, half of which errors cost.
     weights: Floats
     # Sizes of the columns.
     units: Floats
-    # Mean squares of residuals, over variances of targets.
-    shares: Floats
-    # A matrix that returns numbers as they are released.
+    # Mean loss of the fit, and how much of it errors of size 1 in each score are.
+    loss: float
+    costs: Floats
+    # Matrices that return numbers as they are released, and from these.
     to_outputs: Floats
+    from_outputs: Floats
     # Of how many records a correction is released.
     n_records: int
 
     @classmethod
     def of(
-        cls, table: TableReference, usual: RidgeQuery, n_records: int, *, chosen: bool
+        cls, table: TableReference, usual: Corrected, n_records: int, *, chosen: bool
     ) -> Self | None:
         """Return the fit on a table; None if there is none that is finite.
 
@@ -97,49 +91,57 @@ class PublicStart:
         fitted = cross_fitted(table, usual)
         if fitted is None:
             return None
-        asked: RidgeQuery | UnitsQuery = usual
-        X, y = (np.asarray(each) for each in fitted.table.pool.take(fitted.rows))
-        intercept = usual.fit_intercept
+        asked = usual
+        X, y = (
+            np.asarray(each) for each in table.numbers._part().pool.take(fitted.rows)
+        )
+        intercept = bool(usual.fit_intercept)
         known_units = units_of(X, fit_intercept=intercept)
         if chosen:
-            asked, fitted = _better(table, usual, known_units, fitted)
-        residuals = fitted.residuals
-        units, n_targets = np.array(known_units), residuals.shape[1]
+            fitted = _better(table, usual, known_units, fitted, y)
+            asked = fitted.query
+        units = np.array(known_units)
         n_rows, n_features = X.shape
         center = X.mean(axis=0) if intercept else np.zeros(n_features)
         with np.errstate(all="ignore"):
+            told = Told.of(usual, fitted.left, y)
             design = (X - center) / units
-            size = n_features + intercept
-            weights = prediction_weights(design, size, fit_intercept=intercept)
-            squares = np.mean(np.square(residuals), axis=0)
-        if weights is None or not np.isfinite(squares).all():
+            weights = loss_weights(usual, fitted.left, design)
+        if weights is None or not np.isfinite(told.losses).all():
             return None
-        scales = np.sqrt(np.where(squares > 0, squares, 1.0))
         if intercept:
             design = np.column_stack([design, np.ones(n_rows)])
-        moved = (residuals / scales).T[:, :, None] * design
-        products = np.einsum("tni,unj->tuij", moved, moved, optimize=True) / n_rows
-        each = np.eye(size)
-        each[:n_features, :n_features] = np.diag(1 / units)
-        each[n_features:, :n_features] = -center / units
-        places = np.arange(n_targets * size).reshape(n_targets, size)
+        size = design.shape[1]
+        moved = (told.slopes[:, :, None] * design[:, None]).reshape(n_rows, -1)
+        products = moved.T @ moved / n_rows
+        solved = np.linalg.pinv(
+            weights + _penalties(asked, units, len(told.scales), n_rows), hermitian=True
+        )
+        # From coefficients of columns that are centered and of size one, and back.
+        back = np.eye(size)
+        back[:n_features, :n_features] = np.diag(1 / units)
+        back[n_features:, :n_features] = -center / units
+        scores = _score_outputs(usual, told.scales)
+        places = np.arange(len(scores) * size).reshape(len(scores), size)
         order = [*places[:, :n_features].ravel(), *places[:, n_features:].ravel()]
-        solved = _solved(weights, asked, units, n_targets, n_rows)
-        variances = np.maximum(y.reshape(n_rows, -1).var(axis=0), 2.0**-1000)
         return cls(
             fitted.table,
             asked,
             fitted.numbers,
-            _covariance(solved, products) / n_rows,
+            solved @ products @ solved / n_rows,
             products,
             weights,
             units,
-            squares / variances,
-            np.kron(np.diag(scales), each)[order],
+            float(np.mean(told.losses)),
+            told.costs,
+            kron(scores, back)[order],
+            kron(_inverse(scores), _inverse(back))[:, order],
             n_records,
         )
 
-    def query(self, query: RidgeQuery | UnitsQuery) -> CorrectionQuery:
+    def query(
+        self, query: RidgeQuery | LogisticRegressionQuery | UnitsQuery
+    ) -> CorrectionQuery:
         """Return the query of corrections to this fit."""
         return CorrectionQuery(query, tuple(self.numbers.tolist()), self.usual)
 
@@ -151,21 +153,22 @@ class PublicStart:
         return data
 
     def score(self, query: CorrectionQuery, noise: Floats) -> float:
-        """Return the expected R2 of a release that is added to the fit as it is.
+        """Return what to expect of a release that is added to the fit as it is.
 
-        For people who differ from the public ones by as much as the fit is off by
-        chance: what they differ by is what a strong penalty loses.
+        R2, or what is left of minus the mean logarithm of the loss. For people who
+        differ from the public ones by as much as the fit is off by chance: what they
+        differ by is what a strong penalty loses.
         """
         response, private = self._of_release(query)
-        n_outputs, n_targets = len(response), len(self.shares)
+        n_outputs = len(response)
         shape = self._shape
         usual = np.vdot(np.linalg.inv(shape), self.public) / n_outputs
         lost = response - np.eye(n_outputs)
-        back = np.linalg.inv(self.to_outputs)
         error = lost @ (self.public + usual * shape) @ lost.T
-        error += private + back @ noise @ back.T
-        costs = np.kron(np.diag(self.shares), self.weights) / n_targets
-        return float(1 - self.shares.mean() - np.vdot(costs, error))
+        error += private + self.from_outputs @ noise @ self.from_outputs.T
+        costs = np.repeat(self.costs, n_outputs // len(self.costs))
+        total = self.loss + np.vdot(costs[:, None] * self.weights, error)
+        return float(1 - total)
 
     def weigh_with(self, released: Floats, sampler: SensitivitySampler) -> Weighed:
         """Return how much of a correction that was released to add to the fit."""
@@ -185,14 +188,14 @@ class PublicStart:
     @property
     def _shape(self) -> Floats:
         """What people may differ in: alike in all that predictions show."""
-        shape = np.kron(np.eye(len(self.shares)), shape_of(self.weights))
-        return np.asarray(shape, dtype=np.float64)
+        return shape_of(self.weights)
 
     def _of_release(self, query: CorrectionQuery) -> tuple[Floats, Floats]:
         """Return what a release shows of a shift, and its covariance over people."""
-        n, n_targets = self.n_records, len(self.shares)
-        solved = _solved(self.weights, query.query, self.units, n_targets, n)
-        return _blocks(solved @ self.weights), _covariance(solved, self.products) / n
+        n = self.n_records
+        penalties = _penalties(query.query, self.units, len(self.costs), n)
+        solved = np.linalg.pinv(self.weights + penalties, hermitian=True)
+        return solved @ self.weights, solved @ self.products @ solved / n
 
 
 class CorrectionChooser(PenaltyChooser):
@@ -203,10 +206,14 @@ class CorrectionChooser(PenaltyChooser):
         source: SensitivitySampler,
         start: PublicStart,
         n_private: int,
-        query: RidgeQuery,
+        query: RidgeQuery | LogisticRegressionQuery,
     ) -> None:
         super().__init__(source, start.table, n_private, query)
         self._start = start
+
+    def _splits(self, pool: RecordPool) -> list[tuple[Any, Any]]:
+        # What a fit leaves of each row is of other rows already.
+        return [(slice(None), slice(0))]
 
     def _released(self, penalty: float) -> CorrectionQuery:
         asked = in_units(with_penalty(self._query, penalty), self._units)
@@ -218,99 +225,135 @@ class CorrectionChooser(PenaltyChooser):
         return self._start.score(self._released(penalty), covariance)
 
 
-def cross_fitted(
-    table: TableReference, usual: RidgeQuery | UnitsQuery
-) -> CrossFitted | None:
-    """Return a fit on a table whose residuals are those of fits to other rows.
+class CorrectionMixin(BesidePublicMixin):
+    """Release corrections to a fit of public records, if they are combined."""
 
-    Its own residuals are smaller than those of new people, and so would be the noise.
-    With "split" the fit is one of the rows that all databases share: of those that
-    pairs differ in it has seen nothing, as of new people. None if a fit has no answer,
-    or none that is finite.
-    """
-    table = table.numbers._part()
-    pool, rows = table.pool, np.arange(table.n_rows)
-    if table.sampling == "split":
-        rows = table._halves()[1]
-    y = np.array(pool.y, dtype=np.float64)
-    fit, targets = PublicFit(usual, pool.X, y, table.n_rows), y.reshape(len(y), -1)
-    mixed = np.random.default_rng(len(rows)).permutation(rows)
-    folds = [mixed[fold::_N_FOLDS] for fold in range(min(_N_FOLDS, len(rows)))]
-    others = [fit.answer(np.setdiff1d(rows, held)) for held in folds]
-    numbers = fit.answer(rows)
-    if numbers is None:
-        return None
-    for held, other in zip(folds, others, strict=True):
-        if other is None:
+    @staticmethod
+    def _refuse_corrected(source: SensitivitySource, table: Reference | None) -> None:
+        """Refuse what an earlier correction has made of public records."""
+        known = None if hasattr(source, "certificate_") else source
+        for each in (table, getattr(known, "reference", None)):
+            if isinstance(each, TableReference) and each.is_cross_fitted:
+                raise ValueError(
+                    "reference must be the public table itself; got one with the "
+                    "targets of an earlier correction."
+                )
+
+    def _find_start(
+        self,
+        source: SensitivitySource,
+        query: Any,
+        usual: Any,
+        data: TrainingData,
+    ) -> PublicStart | None:
+        """Return the fit of public records that private ones are to correct, if any."""
+        if self.combine is None or isinstance(query, LinearSVCQuery):
             return None
-        for sign, each in ((1.0, numbers), (-1.0, other)):
-            moved = predict_linear(each, take_rows(pool.X, held), targets.shape[1])
-            targets[held] += sign * moved
-    return CrossFitted(table._cross_fitted(y), numbers, rows)
+        table = public_table(source, data.table)
+        assert isinstance(source, SensitivitySampler)
+        assert isinstance(table, TableReference)
+        if table.targets is None or table.targets.dtype == object:
+            self._refuse_combine("the reference has no targets that are numbers")
+        check_n_targets(table.targets, data.targets)
+        if table.sampling == "disjoint":
+            raise ValueError(
+                "combine must be None with sampling='disjoint', whose rows are all in "
+                "pairs: residuals of rows that were fitted are too small to calibrate "
+                "noise to, and those under other fits are no exact pairs of the "
+                "population. Use sampling='leave-out' or 'split'; got "
+                f"{self.combine!r}."
+            )
+        known = source.n_records
+        n_records = data.n_records if known is None else int(known)
+        start = PublicStart.of(
+            table, usual or query, n_records, chosen=usual is not None
+        )
+        if start is None:
+            self._refuse_combine(f"{query} has no answer on all of them together")
+        return start
+
+    def _as_asked(
+        self,
+        source: SensitivitySource,
+        query: Any,
+        usual: Any,
+        data: TrainingData,
+        start: PublicStart | None,
+    ) -> tuple[Query, PublicFit | None, TrainingData]:
+        """Return what is released, what with it is compared, and of which data."""
+        if start is None:
+            return query, self._find_public_fit(source, query, data, usual), data
+        public = self._find_public_fit(source, start.usual, data)
+        assert isinstance(source, SensitivitySampler)
+        return start.query(query), public, start.used_in(source, data)
+
+
+def check_n_targets(theirs: Any, y: Any) -> None:
+    """Refuse public records that have other targets than the private ones."""
+    n_theirs, n_ours = (np.size(each) // len(each) for each in (theirs, y))
+    if n_theirs != n_ours:
+        raise IncompatibleError(
+            f"y_reference has {n_theirs} targets, but y has {n_ours}: the numbers must "
+            "be equal."
+        )
 
 
 def _better(
     table: TableReference,
-    usual: RidgeQuery,
+    usual: Corrected,
     units: tuple[float, ...],
     fitted: CrossFitted,
-) -> tuple[RidgeQuery | UnitsQuery, CrossFitted]:
+    y: Floats,
+) -> CrossFitted:
     """Return the fit whose penalty predicts other rows best.
 
     But the usual one, unless that is worse by more than a standard error: the more
     coefficients are shrunk, the worse they may do for other people.
     """
-    errors = _squares(fitted)
-    best: tuple[RidgeQuery | UnitsQuery, CrossFitted] = usual, fitted
-    least = errors.mean()
+    losses = Told.of(usual, fitted.left, y).losses
+    best, least = fitted, losses.mean()
     for place in _PLACES:
-        penalty = float(f"{10**place * len(fitted.rows):.3g}")
+        strength = 10**place * len(fitted.rows)
+        regress = getattr(usual, "classes", None) is None
+        penalty = float(f"{strength if regress else 1 / strength:.3g}")
         query = in_units(with_penalty(usual, penalty), units)
         other = cross_fitted(table, query)
         if other is None:
             continue
-        found = _squares(other)
-        gains = errors - found
+        found = Told.of(usual, other.left, y).losses
+        gains = losses - found
         beyond_chance = gains.mean() > gains.std(ddof=1) / math.sqrt(len(gains))
         if found.mean() < least and beyond_chance:
-            best, least = (query, other), found.mean()
+            best, least = other, found.mean()
     return best
 
 
-def _squares(fitted: CrossFitted) -> Floats:
-    """Return mean squares of what is left of the targets of each row."""
-    return np.asarray(np.mean(np.square(fitted.residuals), axis=1))
-
-
-def _solved(
-    weights: Floats,
-    query: RidgeQuery | UnitsQuery,
-    units: Floats,
-    n_targets: int,
-    n_records: int,
+def _penalties(
+    query: Corrected, units: Floats, n_scores: int, n_records: int
 ) -> Floats:
-    """Return what solves the normal equations of a record, for each target."""
-    own = np.ones(len(units))
-    if isinstance(query, UnitsQuery):
-        own = np.array(query.units)
-    alphas = np.asarray(penalty_of(query), dtype=np.float64)
-    penalties = np.zeros((n_targets, len(weights)))
-    strengths = np.broadcast_to(alphas, n_targets) / n_records
-    penalties[:, : len(units)] = np.outer(strengths, (own / units) ** 2)
-    systems = weights + penalties[:, :, None] * np.eye(len(weights))
-    return np.asarray(np.linalg.pinv(systems, hermitian=True))
+    """Return second derivatives of the penalty, for each record."""
+    own = (
+        np.array(query.units) if isinstance(query, UnitsQuery) else np.ones(len(units))
+    )
+    penalty, classes = penalty_of(query), getattr(query, "classes", None)
+    if classes is None:
+        strengths = np.diag(np.broadcast_to(np.asarray(penalty, float), n_scores))
+    else:
+        strengths = penalty_shares(len(classes)) / penalty
+    each = [*(own / units) ** 2, *[0.0] * bool(query.fit_intercept)]
+    return kron(strengths / n_records, np.diag(each))
 
 
-def _covariance(solved: Floats, products: Floats) -> Floats:
-    """Return the covariance of the answer on one record, target after target."""
-    blocks = np.einsum("tij,tujk,ukl->tiul", solved, products, solved, optimize=True)
-    size = solved.shape[0] * solved.shape[1]
-    return blocks.reshape(size, size)
+def _inverse(matrix: Floats) -> Floats:
+    return np.asarray(np.linalg.pinv(matrix), dtype=np.float64)
 
 
-def _blocks(each: Floats) -> Floats:
-    """Return a matrix that has others on its diagonal."""
-    n, size = each.shape[:2]
-    matrix = np.zeros((n, size, n, size))
-    matrix[np.arange(n), :, np.arange(n)] = each
-    return matrix.reshape(n * size, n * size)
+def _score_outputs(query: Corrected, scales: Floats) -> Floats:
+    """Return what scores of size one are of released lines of coefficients.
+
+    Of more than two classes all have one, and these sum to 0.
+    """
+    n_scores = len(scales)
+    if getattr(query, "classes", None) is None or n_scores == 1:
+        return np.diag(scales)
+    return np.eye(n_scores + 1)[:, 1:] - 1 / (n_scores + 1)

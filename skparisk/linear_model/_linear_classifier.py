@@ -16,6 +16,7 @@ from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._training_data import reference_table
 from skparisk._validate import check_positive
+from skparisk.linear_model._correction import CorrectionMixin
 from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.queries import Query
 from skparisk.queries._together import Floats
@@ -26,7 +27,9 @@ from skparisk.reference import Reference, TableReference
 _NORM_ROUNDING = 2.0**-40
 
 
-class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC):
+class PrivateLinearClassifier(
+    PrivateMixin, CorrectionMixin, ClassifierMixin, BaseEstimator, ABC
+):
     """Fit a query whose answer is coefficients and intercepts, and predict by them."""
 
     C: Any
@@ -71,6 +74,7 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         source = self._check_privacy({"x_norm": self.x_norm})
         features, given = validate_private(self, X, y, dtype=np.float64)
         table = reference_table(X_reference, y_reference, any_table=True)
+        self._refuse_corrected(source, table)
         labels = PublicClasses.find(self.classes, table, y_reference, source, given)
         asked = AskedPenalty.of(self.C, "C", source, table, self.epsilon)
         query: Any = self._make_query(labels.numbers, asked.value)
@@ -80,14 +84,16 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
         labels.encode_sampler(source)
         data = self._recognize(source, X, features, targets, table)
         labels = labels.of_reference(data.reference_is_private)
-        query, self.penalty_choice_ = asked.settle(query, source, data)
+        alone = asked.usual(query)
+        start = self._find_start(source, query, alone, data)
+        query, self.penalty_choice_ = asked.settle(query, source, data, start)
         self.C_ = penalty_of(query)
-        public = self._find_public_fit(source, query, data, asked.usual(query))
+        asks, public, data = self._as_asked(source, query, alone, data, start)
         if isinstance(source, str):
             self._check_within(table)
             released = self._release_bounded(query, features, targets)
         else:
-            released = self._release(source, query, data)
+            released = self._release(source, asks, data)
         self.classes_ = labels.labels
         self._serve(
             released,
@@ -95,6 +101,7 @@ class PrivateLinearClassifier(PrivateMixin, ClassifierMixin, BaseEstimator, ABC)
             lambda model, each: model._unpack(each),
             labels.decode,
             scored_by=(labels.labels, labels.numbers),
+            start=start,
         )
         tell_classes(self, labels)
         return self

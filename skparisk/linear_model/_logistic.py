@@ -46,8 +46,8 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         For "bound": largest l2 norm of a row of features, > 0.
 
     combine : "reference" or None, default=None
-        "reference": what was released is weighed with a fit on the public records, at
-        no cost: :ref:`private-parameters`.
+        "reference": what is released is a correction to a logistic regression of the
+        public records, and is weighed with that: :ref:`private-parameters`.
 
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
@@ -65,7 +65,8 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         What was compared to choose it, if it was chosen.
 
     released_, private_weight_, reference_shift_, reference_comparison_ : objects
-        What was released, and public records beside it: :ref:`private-attributes`.
+        What was released, and public records beside it: :ref:`private-attributes`. With
+        `combine`, `released_` is to be added to what public records come to.
 
     epsilon_, gamma_, risk_, confidence_ : float
     sensitivity_, noise_scale_, noise_epsilon_, noise_to_spread_ : float
@@ -89,6 +90,9 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     >>> model = model.fit(X[:1000], y[:1000], **public)
     >>> model.coef_.shape, model.risk_ <= 0.05
     ((1, 5), True)
+    >>> both = model.set_params(combine="reference").fit(X[:1000], y[:1000], **public)
+    >>> both.released_.shape, 0 < both.private_weight_ <= 1
+    ((6,), True)
     """
 
     def __init__(

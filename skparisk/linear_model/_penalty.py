@@ -13,7 +13,7 @@ from skparisk.linear_model._penalty_choice import (
     PenaltyChoice,
     PenaltyChooser,
 )
-from skparisk.queries import RidgeQuery
+from skparisk.queries import LogisticRegressionQuery, RidgeQuery
 from skparisk.queries._units import LinearQuery, UnitsQuery, in_units, with_penalty
 from skparisk.reference import (
     LearnedReference,
@@ -108,7 +108,7 @@ class AskedPenalty:
         if start is None:
             chooser = PenaltyChooser(source, as_reference(given), data.n_records, query)
         else:
-            assert isinstance(query, RidgeQuery)
+            assert isinstance(query, RidgeQuery | LogisticRegressionQuery)
             chooser = CorrectionChooser(source, start, data.n_records, query)
         choice = chooser.choose()
         return query if choice is None else chooser.query(choice.chosen), choice

@@ -72,7 +72,8 @@ class PenaltyChoice:
     scores : ndarray of shape (n_candidates,)
         Expected score of the release on public records that were held out: R2 over the
         noise, as `score` has it (which is below its median), or accuracy averaged over
-        draws of the noise. -inf where no noise could be calibrated.
+        draws of the noise; of a correction of classes 1 less the expected mean
+        logarithmic loss. -inf where no noise could be calibrated.
 
     noise : ndarray of shape (n_candidates,)
         Standard deviation of the noise of a released number, root mean square over all

@@ -16,34 +16,31 @@ from skparisk._private_data import validate_private
 from skparisk._silence import hide_values
 from skparisk._training_data import (
     SensitivitySource,
-    TrainingData,
-    public_table,
     reference_table,
 )
 from skparisk._validate import check_choice, check_flag, check_positive
-from skparisk.exceptions import IncompatibleError
 from skparisk.linear_model._bounds import (
     bounded_ridge_problem,
     check_y_bounds,
     split_intercepts,
 )
-from skparisk.linear_model._correction import PublicStart
+from skparisk.linear_model._correction import CorrectionMixin, check_n_targets
 from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.linear_model._penalty_choice import PenaltyChoice
 from skparisk.linear_model._ridge_moments import BoundedRidge
 from skparisk.moments import PrivateMoments
 from skparisk.moments._units import Units
 from skparisk.queries import RidgeQuery
-from skparisk.queries._correction import CorrectionQuery
 from skparisk.queries._together import Floats
 from skparisk.queries._units import penalty_of
-from skparisk.reference import Reference, TableReference
-from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
+from skparisk.sensitivity import KnownSensitivity
 
 _SOLVERS = ("auto", "coefficients", "moments")
 
 
-class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstimator):
+class PrivateRidge(
+    PrivateMixin, CorrectionMixin, MultiOutputMixin, LinearPredictions, BaseEstimator
+):
     """Ridge regression whose coefficients are private.
 
     Fits scikit-learn's `Ridge` and releases its coefficients and intercept once,
@@ -204,6 +201,7 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
         if solver == "moments":
             return self._fit_moments(source, X, y, given)
         table = reference_table(X_reference, y_reference)
+        self._refuse_corrected(source, table)
         asked = AskedPenalty.of(self.alpha, "alpha", source, table, self.epsilon)
         query = RidgeQuery(asked.value, fit_intercept=fit_intercept)
         features, targets = validate_private(
@@ -212,13 +210,13 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
         targets = hide_values(np.asarray, targets, dtype=np.float64)
         query.check_targets(targets)
         if table is not None:
-            _check_n_targets(table, targets)
+            check_n_targets(table.targets, targets)
         either = solver == "auto" and fit_intercept and self.combine is None
         if source == "bound" and either:
             problem = BoundedRidge(
                 n_records=features.shape[0],
                 n_features=features.shape[1],
-                n_targets=_n_targets(targets),
+                n_targets=targets.size // len(targets),
                 alpha=None if self.alpha is None else float(np.max(self.alpha)),
                 epsilon=float(self.epsilon),
                 x_norm=check_positive(self.x_norm, "x_norm"),
@@ -227,19 +225,11 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
             if np.ndim(query.alpha) == 0 and problem.moments_are_better:
                 return self._fit_moments(source, X, y, given)
         data = self._recognize(source, X, features, targets, table)
-        alone, start = asked.usual(query), None
-        if self.combine is not None:
-            start = self._find_start(source, query, alone, data)
+        alone = asked.usual(query)
+        start = self._find_start(source, query, alone, data)
         query, self.penalty_choice_ = asked.settle(query, source, data, start)
         self.alpha_ = penalty_of(query)
-        asks: RidgeQuery | CorrectionQuery = query
-        if start is None:
-            public = self._find_public_fit(source, query, data, alone)
-        else:
-            public = self._find_public_fit(source, start.usual, data)
-            asks = start.query(query)
-            assert isinstance(source, SensitivitySampler)
-            data = start.used_in(source, data)
+        asks, public, data = self._as_asked(source, query, alone, data, start)
         if isinstance(source, str):
             released = self._release_bounded(query, features, targets)
         else:
@@ -254,43 +244,6 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
             start=start,
         )
         return self
-
-    def _find_start(
-        self,
-        source: SensitivitySource,
-        query: RidgeQuery,
-        usual: RidgeQuery | None,
-        data: TrainingData,
-    ) -> PublicStart:
-        """Return the fit of public records that private ones are to correct."""
-        table = public_table(source, data.table)
-        assert isinstance(source, SensitivitySampler)
-        assert isinstance(table, TableReference)
-        if table.targets is None or table.targets.dtype == object:
-            self._refuse_combine("the reference has no targets that are numbers")
-        _check_n_targets(table, data.targets)
-        if table.sampling == "disjoint":
-            raise ValueError(
-                "combine must be None with sampling='disjoint', whose rows are all in "
-                "pairs: residuals of rows that were fitted are too small to calibrate "
-                "noise to, and those under other fits are no exact pairs of the "
-                "population. Use sampling='leave-out' or 'split'; got "
-                f"{self.combine!r}."
-            )
-        if table.is_cross_fitted:
-            raise ValueError(
-                "reference must be the public table itself with combine="
-                f"{self.combine!r}; got one with the targets of an earlier correction."
-            )
-        known = source.n_records
-        n_records = data.n_records if known is None else int(known)
-        start = PublicStart.of(
-            table, usual or query, n_records, chosen=usual is not None
-        )
-        if start is None:
-            self._refuse_combine(f"{query} has no answer on all of them together")
-        assert start is not None
-        return start
 
     def _fit_moments(
         self, source: SensitivitySource, X: Any, y: Any, given: dict[str, Any]
@@ -364,16 +317,3 @@ class PrivateRidge(PrivateMixin, MultiOutputMixin, LinearPredictions, BaseEstima
         if self.fit_intercept:
             intercept = released[n_coef:]
             self.intercept_ = intercept if targets else float(intercept[0])
-
-
-def _check_n_targets(table: Reference, y: Any) -> None:
-    """Refuse a table that has other targets than the private records."""
-    if _n_targets(table.targets) != _n_targets(y):
-        raise IncompatibleError(
-            f"y_reference has {_n_targets(table.targets)} targets, but y has "
-            f"{_n_targets(y)}: the numbers must be equal."
-        )
-
-
-def _n_targets(y: Any) -> int:
-    return y.size // len(y)

@@ -124,6 +124,15 @@ class Query:
         return False
 
     @property
+    def is_correction(self) -> bool:
+        """Whether it corrects a fit of public records, and takes what that leaves.
+
+        Pairs are then drawn from rows as they are under fits to the other rows, and
+        those of no other query are.
+        """
+        return False
+
+    @property
     def is_repeatable(self) -> bool:
         """Whether it is known that it answers alike when it is asked again.
 

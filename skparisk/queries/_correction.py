@@ -1,40 +1,46 @@
-"""What is to be added to a public linear fit: the ridge regression of its residuals."""
+"""What is to be added to a public linear fit: the same fit, of what that leaves."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
+from skparisk.queries._labels import split_offsets
+from skparisk.queries._logistic import LogisticRegressionQuery
 from skparisk.queries._ridge import RidgeQuery
 from skparisk.queries._together import Floats
 from skparisk.queries._units import UnitsQuery
 from skparisk.reference._base import RecordPool
 from skparisk.reference._mapped import loaded
 
+Corrected: TypeAlias = RidgeQuery | LogisticRegressionQuery | UnitsQuery
+
 
 @dataclass(frozen=True)
 class CorrectionQuery(Query):
-    """The answer of a ridge regression to what a public fit leaves of targets.
+    """The answer of a linear model to what a public fit leaves of targets.
 
     So coefficients are penalized by how far they are from those of the public fit.
     `start` is no function of the records that it is asked about, so that each record is
-    mapped by itself, and neighbors stay neighbors. Residuals of the rows that it was
-    fitted to are too small: pairs are to be drawn from others (:ref:`thm-correction`).
+    mapped by itself, and neighbors stay neighbors. What the fit leaves of the rows that
+    it was fitted to is too small: pairs are to be drawn from others
+    (:ref:`thm-correction`).
 
     Parameters
     ----------
-    query : RidgeQuery or UnitsQuery
-        The ridge regression of residuals.
+    query : RidgeQuery, LogisticRegressionQuery or UnitsQuery
+        The ridge regression of residuals; or the logistic regression of records whose
+        scores are those of the public fit beforehand.
 
     start : tuple of float
         Coefficients and then intercepts of the public fit, as `query` has them.
 
-    usual : RidgeQuery or UnitsQuery
+    usual : RidgeQuery, LogisticRegressionQuery or UnitsQuery
         What the public records answered it to.
 
     Examples
@@ -48,24 +54,29 @@ class CorrectionQuery(Query):
     array([0., 1.])
     """
 
-    query: RidgeQuery | UnitsQuery
+    query: Corrected
     start: tuple[float, ...]
-    usual: RidgeQuery | UnitsQuery
+    usual: Corrected
 
     is_repeatable = True
     needs_y = True
+    is_correction = True
+
+    @property
+    def classes(self) -> tuple[float, ...] | None:
+        """The classes of the model, if it has any."""
+        return getattr(self.query, "classes", None)
 
     def __call__(self, X: Any, y: Any = None) -> Floats:
-        return self.query(X, self.residuals(X, y))
+        return self.query(X, self.left(X, y))
 
     def __str__(self) -> str:
         return f"{self.query} of residuals under a public fit"
 
-    def residuals(self, X: Any, y: Any) -> Floats:
-        """Return targets less what the public fit predicts, in the shape of targets."""
-        y = np.asarray(y)
-        predicted = predict_linear(np.array(self.start), X, y.size // len(y))
-        return np.asarray(y - predicted.reshape(y.shape))
+    def left(self, X: Any, y: Any) -> Floats:
+        """Return what the public fit leaves of targets."""
+        scores = linear_scores(self.query, np.array(self.start), X, y)
+        return targets_left(self.query, y, scores)
 
     def output_weights(self, X: Any, n_outputs: int) -> Floats | None:
         return self.query.output_weights(X, n_outputs)
@@ -75,13 +86,41 @@ class CorrectionQuery(Query):
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         X, y = loaded(pool.X), loaded(pool.y)
-        left = RecordPool(X, None if y is None else self.residuals(X, y))
+        left = RecordPool(X, None if y is None else self.left(X, y))
         differences = self.query.on_pool(left, n_records)
 
-        def of_residuals(pairs: NeighborPairs) -> PairDifferences:
+        def of_left(pairs: NeighborPairs) -> PairDifferences:
             return differences(pairs.of_pool(left))
 
-        return of_residuals
+        return of_left
+
+
+def linear_scores(query: Corrected, numbers: Floats, X: Any, y: Any) -> Floats:
+    """Return what coefficients and intercepts add to scores, (n_rows, n_scores).
+
+    Predictions of targets; of classes the scores of all but the first, less those of
+    the first.
+    """
+    classes = getattr(query, "classes", None)
+    if classes is None:
+        return predict_linear(numbers, X, np.size(y) // len(y))
+    if len(classes) == 2:
+        return predict_linear(numbers, X, 1)
+    scores = predict_linear(numbers, X, len(classes))
+    return scores[:, 1:] - scores[:, :1]
+
+
+def targets_left(query: Corrected, y: Any, scores: Floats) -> Floats:
+    """Return targets of records that have scores already.
+
+    Residuals; labels stay as they are, with the scores beside them.
+    """
+    y = np.asarray(y, dtype=np.float64)
+    classes = getattr(query, "classes", None)
+    if classes is None:
+        return np.asarray(y - scores.reshape(y.shape))
+    labels, before = split_offsets(y, classes)
+    return np.column_stack([labels, scores if before is None else before.T + scores])
 
 
 def predict_linear(numbers: Floats, X: Any, n_targets: int) -> NDArray[np.float64]:

@@ -49,6 +49,19 @@ def label_codes(y: Any, classes: tuple[float, ...]) -> NDArray[np.intp]:
     return codes
 
 
+def split_offsets(
+    y: Any, classes: tuple[float, ...]
+) -> tuple[Any, NDArray[np.float64] | None]:
+    """Return labels, and scores that records have beforehand, if these are there.
+
+    In columns beside the labels, one for each class but the first; returned in lines.
+    """
+    if np.ndim(y) != 2 or np.shape(y)[1] != len(classes):
+        return y, None
+    columns = np.asarray(y, dtype=np.float64)
+    return columns[:, 0], columns[:, 1:].T
+
+
 def pool_codes(pool: RecordPool, classes: tuple[float, ...]) -> NDArray[np.intp]:
     """Return the codes of a pool's labels, which must be there."""
     if pool.y is None:

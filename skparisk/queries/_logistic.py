@@ -17,6 +17,7 @@ from skparisk.queries._labels import (
     check_classes,
     label_codes,
     pool_codes,
+    split_offsets,
     where_classes_present,
 )
 from skparisk.queries._logistic_descent import PoolDescent
@@ -24,13 +25,14 @@ from skparisk.queries._logistic_pool import PoolSolver
 from skparisk.queries._logistic_records import SharedRecords
 from skparisk.queries._logistic_solver import AverageDatabase, minimizer, released
 from skparisk.queries._looked_up import representative
-from skparisk.queries._together import CLOSE, outward_differences
+from skparisk.queries._together import outward_differences
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
+from skparisk.reference._mapped import loaded
 
-# Two answers are each off by CLOSE, and what is released for them as well.
-_OUTWARD = 4 * CLOSE
+# Two answers are each off by so much, and what is released for them as well.
+_TIMES_OFF = 4
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,11 @@ class LogisticRegressionQuery(Query):
     ill conditioned. Differences are rounded away from zero, by 2**-32 of the
     largest output.
 
+    Labels may have columns beside them, one for each class but the first: scores
+    that each record has already, relative to those of the first class, to which the
+    answer adds. Answers of pairs are then within 2**-28 of the largest output, and
+    differences rounded away by 2**-26.
+
     Examples
     --------
     >>> import numpy as np
@@ -94,7 +101,8 @@ class LogisticRegressionQuery(Query):
     needs_y = True
 
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
-        X, codes = np.asarray(X, dtype=np.float64), label_codes(y, self.classes)
+        labels, offsets = split_offsets(y, self.classes)
+        X, codes = np.asarray(X, dtype=np.float64), label_codes(labels, self.classes)
         n_classes, n_features = len(self.classes), X.shape[1]
         if self.fit_intercept and len(np.unique(codes)) < n_classes:
             return np.zeros(self._n_outputs(n_features))
@@ -106,6 +114,7 @@ class LogisticRegressionQuery(Query):
                     n_classes=n_classes,
                     C=self.C,
                     fit_intercept=self.fit_intercept,
+                    offsets=offsets,
                 ),
                 n_features,
             )
@@ -134,16 +143,18 @@ class LogisticRegressionQuery(Query):
         return prediction_weights(X, n_outputs, fit_intercept=self.fit_intercept)
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
-        codes = pool_codes(pool, self.classes)
+        labels, offsets = split_offsets(loaded(pool.y), self.classes)
+        codes = pool_codes(RecordPool(pool.X, labels), self.classes)
         with np.errstate(all="ignore"):
-            solver = self._pool_solver(pool, codes, n_records)
+            solver = self._pool_solver(pool, codes, n_records, offsets)
 
         def differences(pairs: NeighborPairs) -> PairDifferences:
             if solver is None:
                 return self._plain_differences(pairs)
             with np.errstate(all="ignore"):
                 first, second, proven = solver(pairs)
-                outward = _OUTWARD * np.abs([first, second]).max(axis=(0, 2))[:, None]
+                largest = np.abs([first, second]).max(axis=(0, 2))[:, None]
+                outward = _TIMES_OFF * solver.close * largest
                 return outward_differences(self, pairs, first, second, outward, proven)
 
         n_outputs = self._n_outputs(pool.X.shape[1])
@@ -154,7 +165,11 @@ class LogisticRegressionQuery(Query):
         return n_rows * (n_features + self.fit_intercept)
 
     def _pool_solver(
-        self, pool: RecordPool, codes: NDArray[np.intp], n_records: int
+        self,
+        pool: RecordPool,
+        codes: NDArray[np.intp],
+        n_records: int,
+        offsets: NDArray[np.float64] | None = None,
     ) -> PoolSolver | PoolDescent | None:
         """Return what solves all pairs of a pool, or None where it is not exact."""
         n_classes = len(self.classes)
@@ -175,6 +190,7 @@ class LogisticRegressionQuery(Query):
                 fit_intercept=self.fit_intercept,
                 n_records=n_records,
                 part=part,
+                offsets=offsets,
             )
             solver = cheapest(average)
         except np.linalg.LinAlgError:
@@ -205,7 +221,7 @@ class LogisticRegressionQuery(Query):
             pair = NeighborPairs.of(pool, rows, np.zeros(1, np.intp), rows[:, 0])
             own, _, proven = solver(pair)
             answer = self(*next(pair.databases(0)))
-        exact = np.abs(own[0] - answer).max() <= CLOSE * np.abs(own).max()
+        exact = np.abs(own[0] - answer).max() <= average.close * np.abs(own).max()
         return bool(exact and proven.all())
 
 

@@ -33,7 +33,7 @@ from skparisk.queries._logistic_solver import (
     released,
     spread,
 )
-from skparisk.queries._together import CLOSE, Floats, counts_pay
+from skparisk.queries._together import Floats, counts_pay
 
 _MOST_STEPS = 60
 _MOST_DIRECTIONS = 60
@@ -69,15 +69,22 @@ class PoolDescent:
         self._shares = penalty_shares(len(of_class) + 1)
         self._roots = np.linalg.inv(np.linalg.cholesky(self._shares))
         self._rounding = 2.0**-50 * average.canceling
+        self.close = average.close
+        # Of a slope, for each of the sizes that residuals have.
+        self._digits = 2.0**-50 * (1 + average.canceling_scores)
         curving = np.kron(self._shares, np.diag(penalty))
         self.records: PoolRecords | SharedRecords
-        self.records = shared = SharedRecords(design, of_class, of_class, curving)
+        self.records = shared = SharedRecords(
+            design, of_class, of_class, curving, average.offsets
+        )
         counts = average.counts
         curvature = shared.derivatives(counts, np.zeros((1, theta.size)), theta[None])
         self._inverse = Inverse(np.linalg.inv(curvature[1][0]).astype(np.float32))
         looked_up = average.looked_up(np.eye(design.shape[1]))
         self._n_rows = len(average.codes)
-        self._pool = PoolRecords(looked_up, average.codes, theta, curving)
+        self._pool = PoolRecords(
+            looked_up, average.codes, theta, curving, average.of_pool
+        )
         if not counts_pay(self._n_rows, average.n_records):
             self.records = self._pool
 
@@ -207,7 +214,7 @@ class PoolDescent:
             before, last = v, np.where(far, np.inf, left)
             share = left.clip(_LEFT, _MOST_LEFT)
             steps = self._directions(records, odds.p, counts, slopes, share, inverse)
-            scores = records.single.minus_logits(steps.astype(np.float32), every)
+            scores = records.single.minus_scores(steps.astype(np.float32), every)
             spreads = spread(scores.swapaxes(0, 1))
             move = spreads.max(axis=1, where=counts > 0, initial=1e-30).astype(float)
             lengths = np.where(move < 1, 1.0, np.log1p(move) / move)
@@ -238,7 +245,7 @@ class PoolDescent:
         direction, size = better, _inner(slopes, better)
         enough = left**2 * size
         for _ in range(_MOST_DIRECTIONS):
-            scores = -single.minus_logits(direction, every)
+            scores = -single.minus_scores(direction, every)
             scores -= np.einsum("man,man->mn", p, scores)[:, None]
             scores *= expected
             product = single.weighted_sums(scores, every)
@@ -259,7 +266,7 @@ class PoolDescent:
         """Return which points are proven to be close to the minimizer."""
         size = np.abs(self._answers(v)).max(axis=-1)
         errors = self._errors(records, v, odds, slopes, counts)
-        return np.asarray(errors <= CLOSE * size)
+        return np.asarray(errors <= self.close * size)
 
     def _errors(
         self, records: Records, v: Floats, odds: _Odds, slopes: Floats, counts: Floats
@@ -276,7 +283,7 @@ class PoolDescent:
         """
         n_coef, penalty = self._n_features, 1 / self._C
         has_intercept = v.shape[2] > n_coef
-        errors = 2.0**-50 * np.abs(odds.residuals).sum(axis=1) * counts
+        errors = self._digits * np.abs(odds.residuals).sum(axis=1) * counts
         coef = self._dual_norm(slopes[:, :, :n_coef])
         coef += (errors * np.sqrt(records.square_lengths())).sum(axis=1)
         # With intercepts b eliminated, the curvature in coefficients W is at least
@@ -371,7 +378,8 @@ def _others(
 
 
 def _swapped(records: SharedRecords, columns: NDArray[np.intp]) -> Swapped:
-    return Swapped(records.Z[columns], records.of_class[:, columns].T)
+    before = None if records.offsets is None else records.offsets[:, columns].T
+    return Swapped(records.Z[columns], records.of_class[:, columns].T, before)
 
 
 def _groups(
@@ -394,7 +402,9 @@ def _groups(
         counts = np.bincount(places[:n], minlength=len(rows)).astype(np.float64)
         of_class = pool.of_class(rows)
         yield (
-            SharedRecords(pool.Z[rows], of_class, of_class, pool.penalty),
+            SharedRecords(
+                pool.Z[rows], of_class, of_class, pool.penalty, pool.offsets_of(rows)
+            ),
             counts,
             removed,
             added,

@@ -72,6 +72,13 @@ class Swapped:
 
     Z: Floats
     of_class: Floats
+    # What scores are before; None: 0.
+    offsets: Floats | None = None
+
+    def scores(self, theta: Floats) -> Floats:
+        """Return logits, of shape (r, n_logits)."""
+        scores = self.Z @ theta.T
+        return scores if self.offsets is None else scores + self.offsets
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +144,7 @@ def _of_swapped(
     that is added may be far from where it leads.
     """
     k = first.shape[0]
-    p = _probabilities(removed.Z @ first.T)
+    p = _probabilities(removed.scores(first))
     less, slopes = -_curvature(p), (removed.of_class - p)[:, :, None]
     without = np.eye(k) + less @ moved[:, :k, :k]
     if added is None:
@@ -147,7 +154,7 @@ def _of_swapped(
     alone, joint = left[:, :, :1], left[:, :, 1:]
     shift = -(joins @ alone)[:, :, 0]
     own = moved[:, k:, k:] - joins @ joint
-    scores = added.Z @ first.T
+    scores = added.scores(first)
     move = shift
     for _ in range(_STEPS):
         p = _probabilities(scores + move)

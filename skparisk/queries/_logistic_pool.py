@@ -17,7 +17,7 @@ from skparisk.queries._logistic_records import (
     gathered,
 )
 from skparisk.queries._logistic_solver import AverageDatabase, penalty_shares, released
-from skparisk.queries._together import CLOSE, Floats, counts_pay
+from skparisk.queries._together import Floats, counts_pay
 
 _POOL_CONDITION = 1e3
 _MOST_EVALUATIONS = 8
@@ -45,7 +45,10 @@ class PoolSolver:
         theta, penalty = average.theta, average.penalty
         design, center, of_class = average.design, average.center, average.of_class
         self._n_features = len(center)
-        p = expected_counts(theta @ -design.T, 1.0)
+        minus = theta @ -design.T
+        if average.offsets is not None:
+            minus -= average.offsets
+        p = expected_counts(minus, 1.0)
         weights = average.share * (p * (1 - p)).mean(axis=0)
         factor = np.linalg.cholesky((design.T * weights) @ design + np.diag(penalty))
         scaled = factor / np.linalg.norm(factor, axis=1, keepdims=True)
@@ -64,9 +67,11 @@ class PoolSolver:
         # Columns that are nearly the same cancel in Z: it has the digits of the terms.
         terms = np.linalg.norm(np.abs(design) @ np.abs(back).T, axis=1)
         self._rounding = 2.0**-50 * (
-            self._gain * average.share * terms.sum() + average.canceling
+            self._gain * average.share * terms.sum() * (1 + average.canceling_scores)
+            + average.canceling
         )
-        if not self._rounding < CLOSE * self._sizes(self._start):
+        self.close = average.close
+        if not self._rounding < self.close * self._sizes(self._start):
             raise np.linalg.LinAlgError("the rounding of answers")
         # A step of length 1 spreads scores by no more than that for each unit of the
         # record's length: of two classes by |v z|, of more by |(v_a - v_b) z|, where
@@ -75,14 +80,16 @@ class PoolSolver:
         residuals = p - of_class
         shares = penalty_shares(len(of_class) + 1)
         curving = np.kron(shares, (back * penalty) @ back.T)
-        shared = SharedRecords(Z, of_class, residuals, curving)
+        shared = SharedRecords(Z, of_class, residuals, curving, average.offsets)
         counts = average.counts
         moments = np.zeros((1, self._start.size))
         derivatives = shared.derivatives(counts, moments, self._start[None])
         self.records: PoolRecords | SharedRecords = shared
         if not counts_pay(len(average.codes), average.n_records):
             looked_up = average.looked_up(back)
-            self.records = PoolRecords(looked_up, average.codes, self._start, curving)
+            self.records = PoolRecords(
+                looked_up, average.codes, self._start, curving, average.of_pool
+            )
         self._curvature = derivatives[1]
 
     def __call__(
@@ -176,7 +183,7 @@ class PoolSolver:
                 slopes, matrix = records.derivatives(counts, moments, v)
                 curvature = _Curvature(v, matrix)
             v, errors = self._step(reach, v, curvature, slopes)
-            proven = errors <= CLOSE * self._sizes(v)
+            proven = errors <= self.close * self._sizes(v)
             if proven.all():
                 break
         return v, proven, curvature

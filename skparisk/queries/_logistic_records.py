@@ -52,18 +52,20 @@ class Records(ABC):
     residuals: Floats
     # Second derivatives that do not depend on records.
     penalty: NDArray[np.floating]
+    # Of shape (..., n_logits, n_rows): what logits are before; None: 0.
+    offsets: Floats | None = None
 
     @abstractmethod
-    def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        """Return z and the class of one record for each database."""
+    def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats, Any]:
+        """Return z, the class and what logits are before, of one for each database."""
 
     @abstractmethod
     def some(self, which: NDArray[np.bool_]) -> Self:
         """Return the records of some of the databases."""
 
     @abstractmethod
-    def minus_logits(self, v: Floats, rows: slice) -> Floats:
-        """Return negated logits, of shape (m, n_logits, some rows)."""
+    def minus_scores(self, v: Floats, rows: slice) -> Floats:
+        """Return what v takes from logits, of shape (m, n_logits, some rows)."""
 
     @abstractmethod
     def weighted_sums(self, weights: Floats, rows: slice) -> Floats:
@@ -72,6 +74,13 @@ class Records(ABC):
     @abstractmethod
     def _squares(self, weights: Floats, rows: slice) -> NDArray[Any]:
         """Return sums of z_i z_j, i <= j, with weights of shape (m, some rows)."""
+
+    def minus_logits(self, v: Floats, rows: slice) -> Floats:
+        """Return negated logits, of shape (m, n_logits, some rows)."""
+        minus = self.minus_scores(v, rows)
+        if self.offsets is not None:
+            minus -= self.offsets[..., rows]
+        return minus
 
     def square_lengths(self) -> Floats:
         """Return the square of the length of each record."""
@@ -132,9 +141,10 @@ class Records(ABC):
         self, columns: NDArray[np.intp], v: Floats, at: Floats
     ) -> tuple[Floats, Floats, Floats]:
         """Return what one record adds to moments, slopes at v and curvature at `at`."""
-        Z, of_class = self._pick(columns)
+        Z, of_class, offsets = self._pick(columns)
         p, p_at = (
-            expected_counts(-place @ Z[:, :, None], 1.0)[:, :, 0] for place in (v, at)
+            expected_counts(-place @ Z[:, :, None] - offsets, 1.0)[:, :, 0]
+            for place in (v, at)
         )
         weights = p_at[:, :, None] * (np.eye(p.shape[1]) - p_at[:, None])
         squares = np.einsum("mab,mi,mj->maibj", weights, Z, Z)
@@ -165,13 +175,14 @@ class SharedRecords(Records):
         # double precision: single precision is as good, and twice as fast.
         return Products(self._Zt.astype(np.float32))
 
-    def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        return self.Z[columns], self.of_class[:, columns].T
+    def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats, Any]:
+        before = 0.0 if self.offsets is None else self.offsets.T[columns, :, None]
+        return self.Z[columns], self.of_class[:, columns].T, before
 
     def some(self, which: NDArray[np.bool_]) -> Self:
         return self
 
-    def minus_logits(self, v: Floats, rows: slice) -> Floats:
+    def minus_scores(self, v: Floats, rows: slice) -> Floats:
         flat = -v.reshape(-1, v.shape[2])
         return (flat @ self._Zt[:, rows]).reshape(*v.shape[:2], -1)
 
@@ -190,9 +201,12 @@ class OwnRecords(Records):
     def _Zt(self) -> Floats:
         return self.Z.swapaxes(1, 2).copy()
 
-    def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    def _pick(self, columns: NDArray[np.intp]) -> tuple[Floats, Floats, Any]:
         each = np.arange(len(columns))
-        return self.Z[each, columns], self.of_class[each, :, columns]
+        before: Any = 0.0
+        if self.offsets is not None:
+            before = self.offsets[each, :, columns, None]
+        return self.Z[each, columns], self.of_class[each, :, columns], before
 
     def some(self, which: NDArray[np.bool_]) -> Self:
         return replace(
@@ -200,9 +214,10 @@ class OwnRecords(Records):
             Z=self.Z[which],
             of_class=self.of_class[which],
             residuals=self.residuals[which],
+            offsets=None if self.offsets is None else self.offsets[which],
         )
 
-    def minus_logits(self, v: Floats, rows: slice) -> Floats:
+    def minus_scores(self, v: Floats, rows: slice) -> Floats:
         return -v @ self._Zt[:, :, rows]
 
     def weighted_sums(self, weights: Floats, rows: slice) -> Floats:
@@ -231,24 +246,37 @@ class PoolRecords:
 
     penalty : ndarray
         That of `Records`.
+
+    offsets : ndarray of shape (n_logits, n_rows), default=None
+        What logits are before.
     """
 
     Z: Floats | LookedUp
     codes: NDArray[np.intp]
     start: Floats
     penalty: NDArray[np.floating]
+    offsets: Floats | None = None
 
     def take(self, rows: NDArray[np.intp]) -> OwnRecords:
         """Return those of databases of (m, n) rows."""
         Z = self.Z[rows]
-        of_class = self.of_class(rows)
-        p = expected_counts(-self.start @ Z.swapaxes(1, 2), 1.0)
-        return OwnRecords(Z, of_class, p - of_class, self.penalty)
+        of_class, offsets = self.of_class(rows), self.offsets_of(rows)
+        minus = -self.start @ Z.swapaxes(1, 2)
+        if offsets is not None:
+            minus -= offsets
+        residuals = expected_counts(minus, 1.0) - of_class
+        return OwnRecords(Z, of_class, residuals, self.penalty, offsets)
 
     def of_class(self, rows: NDArray[np.intp]) -> Floats:
         """Return whether some are of each class but the first."""
         classes = np.arange(1, len(self.start) + 1)[:, None]
         return (self.codes[rows][..., None, :] == classes).astype(np.float64)
+
+    def offsets_of(self, rows: NDArray[np.intp]) -> Floats | None:
+        """Return what logits of some are before."""
+        if self.offsets is None:
+            return None
+        return np.moveaxis(self.offsets[:, rows], 0, -2)
 
 
 def gathered(

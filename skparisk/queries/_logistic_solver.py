@@ -16,10 +16,11 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dpocon, dpotrf, dpotrs
 
 from skparisk.queries._looked_up import LookedUp
-from skparisk.queries._together import Floats
+from skparisk.queries._together import CLOSE, Floats
 from skparisk.reference._mapped import loaded
 
 _MOST_STEPS = 500
+_CLOSE_TO_SCORES = 2.0**-28
 # Of so many records one is taken to begin with, if that is enough, also of each class.
 _SKIPPED, _FEWEST, _OF_EACH = 8, 2**12, 2**6
 # Steps that move scores by less are next to the end; curvature changes by no more than
@@ -32,9 +33,17 @@ _REGULAR = 1e-9
 
 
 def minimizer(
-    X: Floats, codes: NDArray[np.intp], *, n_classes: int, C: float, fit_intercept: bool
+    X: Floats,
+    codes: NDArray[np.intp],
+    *,
+    n_classes: int,
+    C: float,
+    fit_intercept: bool,
+    offsets: Floats | None = None,
 ) -> Floats:
     """Return the minimizer, one row for each class but the first: (coef, intercept).
+
+    `offsets`, of shape (n_classes - 1, n_records), are what scores are before.
 
     Newton's method from zero to the floating-point floor, on centered columns that
     are scaled to second derivatives of about 1 there.
@@ -56,7 +65,11 @@ def minimizer(
     scale = 1 / np.hypot(lengths / 2, root_penalty)
     design *= scale
     problem = _Problem(
-        design, codes, (root_penalty * scale) ** 2, penalty_shares(n_classes)
+        design,
+        codes,
+        (root_penalty * scale) ** 2,
+        penalty_shares(n_classes),
+        offsets,
     )
     theta = problem.solve() * scale
     if fit_intercept:
@@ -82,6 +95,9 @@ class AverageDatabase(NamedTuple):
     # Records that databases are drawn from, and their classes.
     X: Any
     codes: NDArray[np.intp]
+    # Scores that records have before, of those that are looked at and of all.
+    offsets: Floats | None
+    of_pool: Floats | None
 
     @classmethod
     def of(
@@ -94,16 +110,18 @@ class AverageDatabase(NamedTuple):
         fit_intercept: bool,
         n_records: int,
         part: NDArray[np.intp] | None = None,
+        offsets: Floats | None = None,
     ) -> Self:
         """Return that of a pool from which databases of `n_records` are drawn.
 
         Or of a part of it: of these rows.
         """
-        pool, of_pool = X, codes
+        pool, all_codes, of_pool = X, codes, offsets
         if part is None:
             X = loaded(X)
         else:
             X, codes = X[part], codes[part]
+            offsets = None if offsets is None else offsets[:, part]
         n_rows, n_features = X.shape
         theta = minimizer(
             X,
@@ -111,6 +129,7 @@ class AverageDatabase(NamedTuple):
             n_classes=n_classes,
             C=C * (n_records / n_rows),
             fit_intercept=fit_intercept,
+            offsets=offsets,
         )
         design, center = X, np.zeros(n_features)
         penalty = np.full(n_features, 1 / C)
@@ -121,7 +140,17 @@ class AverageDatabase(NamedTuple):
             penalty = np.append(penalty, 0.0)
         of_class = (codes == np.arange(1, n_classes)[:, None]).astype(np.float64)
         return cls(
-            theta, design, center, penalty, of_class, n_records, C, pool, of_pool
+            theta,
+            design,
+            center,
+            penalty,
+            of_class,
+            n_records,
+            C,
+            pool,
+            all_codes,
+            offsets,
+            of_pool,
         )
 
     def looked_up(self, matrix: Floats) -> Floats | LookedUp:
@@ -159,6 +188,19 @@ class AverageDatabase(NamedTuple):
         coef = self.theta[:, : len(self.center)]
         return float((np.abs(coef) @ np.abs(self.center)).max())
 
+    @property
+    def close(self) -> float:
+        """How close answers are to be, of the largest output.
+
+        Those that are added to scores are small against these, and so against rounding.
+        """
+        return CLOSE if self.of_pool is None else _CLOSE_TO_SCORES
+
+    @property
+    def canceling_scores(self) -> float:
+        """Largest size of scores that records have before, from which others differ."""
+        return 0.0 if self.of_pool is None else float(np.abs(self.of_pool).max())
+
 
 def penalty_shares(n_classes: int) -> Floats:
     """Return the quadratic form of scikit-learn's penalty on K - 1 rows.
@@ -189,6 +231,7 @@ class _Problem:
     codes: NDArray[np.intp]
     penalty: Floats
     shares: Floats
+    offsets: Floats | None = None
 
     def solve(self) -> Floats:
         point = _Point(self, self._start())
@@ -214,7 +257,8 @@ class _Problem:
         if len(codes) < _FEWEST or of_each.min() < _OF_EACH:
             return np.zeros((n_rows, self.design.shape[1]))
         design, penalty = self.design[::_SKIPPED].copy(), self.penalty / _SKIPPED
-        return _Problem(design, codes, penalty, self.shares).solve()
+        offsets = None if self.offsets is None else self.offsets[:, ::_SKIPPED]
+        return _Problem(design, codes, penalty, self.shares, offsets).solve()
 
     def _line_search(
         self, point: _Point, step: Floats, move: float, expected: float
@@ -246,6 +290,8 @@ class _Point:
         self._rows = np.arange(len(problem.codes))
         scores = np.zeros((len(theta) + 1, len(self._rows)))
         np.matmul(theta, problem.design.T, out=scores[1:])
+        if problem.offsets is not None:
+            scores[1:] += problem.offsets
         scores -= scores[problem.codes, self._rows]
         self._top = scores.max(axis=0)
         # exp(score - top): of a record's class, and of the others.

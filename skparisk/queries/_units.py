@@ -67,6 +67,11 @@ class UnitsQuery(Query):
         """The classes of the model, if it has any."""
         return getattr(self.query, "classes", None)
 
+    @property
+    def fit_intercept(self) -> bool:
+        """Whether the model has intercepts."""
+        return self.query.fit_intercept
+
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         return self._returned(self.query(self._converted(X), y))
 
@@ -118,7 +123,7 @@ class UnitsQuery(Query):
     def _returned(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return coefficients in the given units; intercepts have none."""
         n_outputs, width = answers.shape[-1], len(self.units)
-        size = width + bool(self.query.fit_intercept)
+        size = width + self.fit_intercept
         divisors = np.ones(n_outputs)
         n_coef = n_outputs // size * width
         divisors[:n_coef] = np.tile(self.units, n_coef // width)

@@ -312,8 +312,13 @@ class TableReference(Held, Reference):
 
     def _cross_fitted(self, y: NDArray[np.float64]) -> Self:
         """Return the same records with targets as they are under fits to others."""
+        domain = self.domain
         other = self._with(RecordPool(self.pool.X, y))
         other.__dict__.pop("domain", None)
+        assert self.pool.y is not None
+        if domain is not None and y.ndim > self.pool.y.ndim:
+            # Labels, which are of the known classes, with scores beside them.
+            other.domain = Domain(domain.columns)
         # By their own targets they are known again.
         other._sketch, other.is_cross_fitted = self.sketch, True
         return other

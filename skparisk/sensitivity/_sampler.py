@@ -44,7 +44,6 @@ from skparisk.laws._names import as_law
 from skparisk.mechanisms import NoiseShape
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.queries import Query, RecordQuery
-from skparisk.queries._correction import CorrectionQuery
 from skparisk.queries._given import own_query
 from skparisk.reference import (
     Reference,
@@ -88,17 +87,17 @@ _MORE_EXCEED = (
 def _check_residuals(query: Query, reference: Reference) -> None:
     """Refuse residuals of rows that were fitted, and fits to residuals of others."""
     table = isinstance(reference, TableReference) and reference.is_cross_fitted
-    if table and not isinstance(query, CorrectionQuery):
+    if table and not query.is_correction:
         raise ValueError(
             "reference has the targets of a correction to a public fit, whose "
             f"residuals are under fits to its other rows, and {query} is none: give "
             "the table itself."
         )
-    if isinstance(query, CorrectionQuery) and not table:
+    if query.is_correction and not table:
         raise ValueError(
             f"query={query} is calibrated to residuals under fits to other rows, which "
-            "the reference does not have: fit PrivateRidge with combine='reference' "
-            "and the public table."
+            "the reference does not have: fit a private model with "
+            "combine='reference' and the public table."
         )
 
 
