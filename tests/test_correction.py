@@ -695,5 +695,9 @@ def test_a_sampler_of_corrections_knows_the_classes():
     model = model_of(PrivateLogisticRegression, C=0.01)
     model.fit(X[OURS], TWO[OURS], X_reference=X[PUBLIC], y_reference=TWO[PUBLIC])
     assert model.sampler_.query_.classes == (0.0, 1.0)
+    with pytest.raises(
+        IncompatibleError, match="1 number for each record, but y has 2"
+    ):
+        model.sampler_._as_asked(X[OURS], np.column_stack([TWO, TWO])[OURS])
     with pytest.raises(IncompatibleError, match="of residuals under a public fit"):
         PrivateLogisticRegression(sensitivity=model.sampler_).fit(X[OURS], TWO[OURS])

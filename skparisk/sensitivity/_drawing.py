@@ -208,7 +208,8 @@ class Draw:
                 assert failure is not None
                 raise failure
         types = types_of(database[0])
-        targets = TargetForm.of(database[1]) if query.needs_y else None
+        given = query.targets_of_people(database[1])
+        targets = TargetForm.of(given) if query.needs_y else None
         return Asked(Schema.of(database[0]), types, targets, answer, weights)
 
     def _find_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
