@@ -1,4 +1,7 @@
-"""Linear support vector machines as a query, with blocks of pairs solved together."""
+"""Linear support vector machines as a query, with blocks of pairs solved together.
+
+The query and how a pool answers it stand together, as both have to answer alike.
+"""
 
 from __future__ import annotations
 
