@@ -233,7 +233,11 @@ def half_table(X, y):
 def test_a_query_without_an_answer_on_all_public_records(monkeypatch):
     monkeypatch.setattr(PublicFit, "answer", lambda self, rows: None)
     assert fitted(PrivateRidge()).reference_comparison_ is None
-    for shell, y in ((PrivateRidge(), Y), (PrivateLogisticRegression(1.0), LABELS)):
+    for shell, y in (
+        (PrivateRidge(), Y),
+        (PrivateLogisticRegression(1.0), LABELS),
+        (PrivateLinearSVC(1.0), LABELS),  # which is weighed, and not corrected
+    ):
         with pytest.raises(ValueError, match="no answer on all of them together"):
             fitted(shell, y, combine="reference")
 
