@@ -102,7 +102,7 @@ def draw_few_distinct(n_rows: int, size: int, n: int, rng: np.random.Generator) 
         n > 2 and n * n <= 2 * n_rows
     ):  # most lines are right at once
         rows = draw_rows(n_rows, (size, n), rng)
-        again = np.flatnonzero(_repeat(rows))
+        (again,) = _repeat(rows).nonzero()
         while again.size:
             rows[again] = draw_rows(n_rows, (again.size, n), rng)
             again = again[_repeat(rows[again])]
@@ -118,6 +118,8 @@ def draw_few_distinct(n_rows: int, size: int, n: int, rng: np.random.Generator) 
 
 def _repeat(rows: Rows) -> NDArray[np.bool_]:
     """Tell in which lines a row is twice."""
+    if rows.shape[1] == 2:  # as nearly always: to sort them takes longer than to draw
+        return np.asarray(rows[:, 0] == rows[:, 1])
     ordered = np.sort(rows, axis=1)
     return np.asarray((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
 
