@@ -375,6 +375,23 @@ def test_coordinates_of_a_pool_and_what_is_lost_in_them(
         np.testing.assert_allclose(solver._curvature[0], np.eye(q), atol=1e-5)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_beforehand_take_digits_of_answers_that_are_added_to_them(n_classes):
+    X, y = make_data(n_classes, N)
+    scores = 7.0 * np.random.default_rng(1).normal(size=(n_classes - 1, N))
+    common = {"n_classes": n_classes, "C": C, "fit_intercept": True, "n_records": N}
+    average = AverageDatabase.of(X, (y / 2).astype(int), offsets=scores, **common)
+    lost = 1 + abs(scores).max()
+    assert lost > 10
+    assert PoolDescent(average)._digits == 2.0**-50 * lost
+    solver = PoolSolver(average)
+    back = back_of(solver, average)
+    terms = sum(np.linalg.norm(abs(x) @ abs(back).T) for x in average.design)
+    rounding = solver._gain * terms * lost + average.canceling
+    assert solver._rounding == pytest.approx(2.0**-50 * rounding, rel=1e-12, abs=0)
+    assert solver.close == 2.0**-28 > PoolSolver(make_average(n_classes)).close
+
+
 def plain_step(solver, reach, v, at, matrix, slopes):
     """Return where a step of one database leads, and how far it may be off."""
     inverse = np.linalg.inv(matrix + 2.0**-15 * np.eye(len(matrix)))
