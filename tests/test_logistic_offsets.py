@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import (
@@ -12,6 +13,8 @@ from skparisk.queries import (
 )
 from skparisk.queries._logistic_descent import PoolDescent
 from skparisk.queries._logistic_pool import PoolSolver
+from skparisk.queries._logistic_records import OwnRecords, SharedRecords
+from skparisk.queries._logistic_solver import AverageDatabase
 from skparisk.queries._looked_up import LookedUp
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
@@ -171,3 +174,59 @@ def test_scores_of_a_large_pool_are_looked_up(monkeypatch, kind):
     for pair, answers in enumerate(zip(first, second, strict=True)):
         for answer, database in zip(answers, pairs.databases(pair), strict=True):
             np.testing.assert_allclose(answer, query(*database), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_what_one_record_adds_is_at_its_scores(own):
+    """Moments, slopes and curvature of single records, with and without scores."""
+    m, n_rows, k, q = 3, 6, 2, 4
+    rng = np.random.default_rng(4)
+    Z, scores = rng.normal(size=(m, n_rows, q)), 3.0 * rng.normal(size=(m, k, n_rows))
+    of_class = np.eye(k + 1)[rng.integers(k + 1, size=(m, n_rows))][..., 1:]
+    of_class = of_class.swapaxes(1, 2)
+    parts = (Z, of_class, of_class, np.eye(k * q), scores)
+    if own:
+        records = OwnRecords(*parts)
+    else:
+        records = SharedRecords(*(part[0] for part in parts[:3]), parts[3], scores[0])
+    v, at = rng.normal(size=(2, m, k, q))
+    columns = np.array([4, 0, 4])
+    moments, slopes, curvature = records.of_one(columns, v, at)
+    for each, column in enumerate(columns):
+        table = each if own else 0
+        z, before = Z[table, column], scores[table, :, column]
+        target = of_class[table, :, column]
+
+        def shares(theta, z=z, before=before):
+            return softmax(np.append(0.0, theta @ z + before))[1:]
+
+        np.testing.assert_allclose(moments[each], np.kron(target, z), rtol=1e-12)
+        off = shares(v[each]) - target
+        np.testing.assert_allclose(slopes[each], np.kron(off, z), rtol=1e-9)
+        p = shares(at[each])
+        squares = np.kron(np.diag(p) - np.outer(p, p), np.outer(z, z))
+        np.testing.assert_allclose(curvature[each], squares, rtol=1e-9, atol=1e-12)
+    if own:
+        some = records.some(np.array([False, True, True]))
+        np.testing.assert_array_equal(some.offsets, scores[1:])
+        return
+    swapped = _logistic_descent._swapped(records, columns)
+    expected = Z[0, columns] @ v[0].T + scores[0][:, columns].T
+    np.testing.assert_allclose(swapped.scores(v[0]), expected, rtol=1e-12)
+
+
+def test_a_part_of_a_pool_has_the_scores_of_its_rows():
+    common = {"n_classes": 3, "C": 0.3, "fit_intercept": True, "n_records": N}
+    part = np.arange(10, 90)
+    some = AverageDatabase.of(X, CODES, part=part, offsets=SCORES.T, **common)
+    alone = AverageDatabase.of(X[part], CODES[part], offsets=SCORES[part].T, **common)
+    np.testing.assert_allclose(some.theta, alone.theta, rtol=1e-12)
+    np.testing.assert_array_equal(some.offsets, SCORES[part].T)
+    np.testing.assert_array_equal(some.of_pool, SCORES.T)
+
+
+def test_huge_numbers_say_nothing_by_a_warning():
+    """Products that overflow, whatever the caller makes of these."""
+    with np.errstate(all="raise"):
+        answer = query_of(2)(1e200 * X, targets(2))
+    assert answer.shape == (D + 1,)
