@@ -1,14 +1,27 @@
-"""A compensation model, a frontier and errors that tests of costs share."""
+"""Costs, a frontier and errors that tests of costs share."""
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 
-from skparisk.cost import CompensationModel, Frontier
+from skparisk.cost import CompensationModel, CostModel, Frontier
 from skparisk.papers import DandekarTheorem4
 
 STAFF = CompensationModel(5500.0, n_people=100)
 THEOREM_4 = DandekarTheorem4()
+
+
+@dataclass(frozen=True)
+class CustomCost(CostModel):
+    """A cost that is any function of one level."""
+
+    cost: Callable
+    n_people: int = 1
+
+    def per_person(self, epsilon):
+        return [self.cost(level) for level in epsilon.tolist()]
 
 
 def refuses(make, expected):

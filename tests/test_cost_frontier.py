@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import skparisk.cost._frontier
-from skparisk.cost import Frontier, FrontierPoint, frontier
+from skparisk.cost import Frontier, frontier
 from skparisk.exceptions import CalibrationError, IncompatibleError
 from skparisk.linear_model import PrivateRidge
 from skparisk.papers import DandekarTheorem5
@@ -33,15 +33,15 @@ def test_efficient_points_are_beaten_by_none():
 
 
 def test_cheapest_keeps_to_the_error():
-    assert POINTS.cheapest(9.0) == FrontierPoint(1.0, 0.2, 10.0, 4.0)
-    assert POINTS.cheapest(4.0) == FrontierPoint(1.0, 0.2, 10.0, 4.0)
-    assert POINTS.cheapest(3.9) == FrontierPoint(2.0, 0.1, 20.0, 3.0)
-    assert POINTS.cheapest(2) == FrontierPoint(math.inf, 0.2, 40.0, 2.0)
+    found = [POINTS.cheapest(most) for most in (9.0, 4.0, 3.9, 2)]
+    assert found == [2, 2, 1, 4]
+    assert {type(index) for index in found} == {int}
+    assert POINTS.cost[found].tolist() == [10.0, 10.0, 20.0, 40.0]
     with pytest.raises(CalibrationError, match=r"at least 2\.0, the smallest") as error:
         POINTS.cheapest(1.9)
     assert (error.value.target, error.value.best) == (1.9, 2.0)
     dear = Frontier([1.0], [0.5], [math.inf], [-1.0], [0.0])
-    assert dear.cheapest(0.0).cost == math.inf
+    assert dear.cheapest(0.0) == 0
 
 
 def test_frontier_is_frozen_and_copied():
@@ -125,7 +125,10 @@ def test_frontier_tries_each_level_with_each_risk(simulated):
     )
     assert points.epsilon.tolist() == [1, 4, 1, 4]
     assert points.gamma.tolist() == [0.1, 0.1, 0.2, 0.2]
-    expected = STAFF.budget_with_risk(points.epsilon, points.gamma)
+    expected = [
+        STAFF.budget_of((level, 0.0, risk))
+        for level, risk in zip(points.epsilon, points.gamma, strict=True)
+    ]
     np.testing.assert_allclose(points.cost, expected, rtol=1e-15)
     assert points.error.tolist() == [2.0, 0.5, 2.0, 0.5]
     spread = math.sqrt(2 / 3)
@@ -176,7 +179,7 @@ def test_frontier_counts_all_that_is_not_known(simulated):
     heuristic = SensitivitySampler(calibration=DandekarTheorem5())
     unknown = {gaussian: 0.11, pac: 0.12, heuristic: 1.0, 0.5: 0.0, None: 0.1}
     for sensitivity, risk in unknown.items():
-        expected = STAFF.budget_with_risk(1.0, risk)
+        expected = STAFF.budget_of((1.0, 0.0, risk))
         assert cost(PrivateRidge(sensitivity=sensitivity)) == pytest.approx(expected)
 
 

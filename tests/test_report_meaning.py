@@ -6,11 +6,12 @@ import math
 import numpy as np
 import pytest
 from certificates import certificate
+from costs import CustomCost
 
 from skparisk import Certificate, ClaimAudit, SensitivitySampler
 from skparisk.audit import PairAttack
 from skparisk.certificate import _claim as texts
-from skparisk.cost import CompensationModel, CustomCost
+from skparisk.cost import CompensationModel
 from skparisk.mechanisms import ExponentialMechanism, GaussianMechanism
 from skparisk.report import Report
 from skparisk.report._sections import INSIDE

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._validate import check_floats, check_number, check_positive
+from skparisk._validate import check_number, check_positive
 from skparisk.certificate import as_certificate
 from skparisk.cost._laws import Floats, RiskLaw, risk_function
 from skparisk.cost._maximum import find_maximum
@@ -22,34 +21,11 @@ _NOISE = "noise_epsilon"
 _ROUNDING = 1e-12  # share by which costs may fall, of the largest
 
 
-@dataclass(frozen=True)
-class EpsilonRange:
-    """Privacy levels that keep to a tolerated error and to a budget.
-
-    Parameters
-    ----------
-    low : float
-        Least level, in (0, inf]: below it the noise is larger than tolerated.
-
-    high : float
-        Largest level, in [low, inf]: above it the budget is too small.
-
-    Examples
-    --------
-    >>> from skparisk.cost import EpsilonRange
-    >>> EpsilonRange(low=0.5, high=0.7)
-    EpsilonRange(low=0.5, high=0.7)
-    """
-
-    low: float
-    high: float
-
-
 class CostModel(ABC):
     """What privacy levels cost: the common part of all models.
 
-    A subclass says what one person is to be paid, in `per_person`, and has `n_people`.
-    The costs are checked wherever they are used.
+    A subclass says what one person is to be paid, in `per_person`, and has `n_people`:
+    any cost that does not fall as the level rises. It is checked wherever it is used.
 
     Attributes
     ----------
@@ -65,7 +41,11 @@ class CostModel(ABC):
     See Also
     --------
     CompensationModel : The costs of Dandekar, Basu and Bressan.
-    CustomCost : Any function.
+
+    Notes
+    -----
+    Dandekar, Basu and Bressan (2021), Section 5.2, ask for a convex cost. It need not
+    be here, see :ref:`thm-cost`.
 
     Examples
     --------
@@ -92,7 +72,8 @@ class CostModel(ABC):
         Returns
         -------
         cost : ndarray of shape (n_levels,)
-            In units of money.
+            In units of money, >= 0, finite at a finite level. Asked for at 0 only if
+            that level is; at inf also where nothing is known of the privacy loss.
         """
 
     def budget(self, epsilon: ArrayLike) -> Any:
@@ -159,33 +140,6 @@ class CostModel(ABC):
         risk = risk_function(noise, n_outputs, law)(levels)
         return unwrap(self._mixed(levels, risk, noise))
 
-    def budget_with_risk(self, epsilon: ArrayLike, risk: ArrayLike) -> Any:
-        """Return what a release costs whose level holds outside of a risk.
-
-        Parameters
-        ----------
-        epsilon : float or array
-            Privacy level, in [0, inf].
-        risk : float or array, broadcast against `epsilon`
-            Probability that nothing is known of the privacy loss, in [0, 1].
-
-        Returns
-        -------
-        budget : float or array
-            Total over all people, in units of money. A float for scalars.
-
-        Notes
-        -----
-        Eq. 9 of Dandekar, Basu and Bressan (2021), with the full compensation, that of
-        an infinite level, in place of that of the noise.
-
-        **Guarantee** (:ref:`thm-cost`). No less than the mean cost of the privacy loss,
-        over what the risk is over. The caller must ensure that the level holds outside
-        of the risk.
-        """
-        at = check_floats(risk, "risk", "[0, 1]")
-        return unwrap(self._mixed(check_level(epsilon), at, math.inf))
-
     def budget_of(self, release: Any) -> float:
         """Return what a release costs, by what it guarantees.
 
@@ -202,17 +156,23 @@ class CostModel(ABC):
 
         Notes
         -----
-        Risk, delta and `failure_prob` are counted alike, as probabilities that nothing
-        is known, and add up (:ref:`thm-cost`). With a delta that is no bound of the
-        mean cost of the privacy loss, which may exceed `epsilon` more often than that.
-        A certificate that does not stand as it is written (``private`` is False) costs
+        Eq. 9 of Dandekar, Basu and Bressan (2021), with the full compensation, that of
+        an infinite level, in place of that of the noise. Risk, delta and `failure_prob`
+        are counted alike, as probabilities that nothing is known, and add up. A
+        certificate that does not stand as it is written (``private`` is False) costs
         the full compensation.
+
+        **Guarantee** (:ref:`thm-cost`). Without a delta no less than the mean cost of
+        the privacy loss, over what the risk is over. The caller must ensure that the
+        level holds outside of the risk. With a delta it is no such bound, as the loss
+        may exceed `epsilon` more often than that.
         """
         claim = as_certificate(release)
         if not claim.private:
             return float(self.budget(math.inf))
-        unknown = claim.risk + claim.delta + claim.failure_prob
-        return float(self.budget_with_risk(claim.epsilon, min(1.0, unknown)))
+        unknown = min(1.0, claim.risk + claim.delta + claim.failure_prob)
+        level, risk = np.array(claim.epsilon), np.array(unknown)
+        return float(self._mixed(level, risk, math.inf))
 
     def optimal_epsilon(
         self, noise_epsilon: float, n_outputs: int = 1, law: str | RiskLaw = "exact"
@@ -254,7 +214,7 @@ class CostModel(ABC):
         noise_epsilon: float,
         confidence: float,
         sensitivity: float = 1.0,
-    ) -> EpsilonRange:
+    ) -> tuple[float, float]:
         r"""Return the privacy levels that a budget and a tolerated error allow.
 
         Parameters
@@ -272,8 +232,10 @@ class CostModel(ABC):
 
         Returns
         -------
-        levels : EpsilonRange
-            Rounded inward. `high` is infinite if the budget is enough for any level.
+        low, high : float
+            The least level, in (0, inf]: below it the noise is larger than tolerated;
+            and the largest, in [low, inf]: above it the budget is too small. Rounded
+            inward. `high` is infinite if the budget is enough for any level.
 
         Raises
         ------
@@ -306,13 +268,13 @@ class CostModel(ABC):
             )
         safe, unsafe = low, math.inf
         if left(unsafe) >= 0:
-            return EpsilonRange(low, unsafe)
+            return low, unsafe
         unsafe = 2 * safe
         while left(unsafe) >= 0:
             safe, unsafe = unsafe, 2 * unsafe
         if unsafe < math.inf:
             safe = safe_root(left, unsafe, safe, None)  # Eq. 11
-        return EpsilonRange(low, safe)
+        return low, safe
 
     def _mixed(self, epsilon: Floats, risk: Floats, otherwise: float) -> Floats:
         """Return the cost of one level and, with a risk, that of another (Eq. 9)."""

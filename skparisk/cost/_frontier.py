@@ -24,28 +24,6 @@ from skparisk.model_selection._levels import declared_certificate
 from skparisk.model_selection._simulation import simulate_scores
 
 
-@dataclass(frozen=True)
-class FrontierPoint:
-    """A privacy level and a risk, what they cost, and how large the error is.
-
-    Parameters
-    ----------
-    epsilon, gamma, cost, error : float
-        As in `Frontier`.
-
-    Examples
-    --------
-    >>> from skparisk.cost import FrontierPoint
-    >>> FrontierPoint(epsilon=1.0, gamma=0.05, cost=2000.0, error=0.3).cost
-    2000.0
-    """
-
-    epsilon: float
-    gamma: float
-    cost: float
-    error: float
-
-
 @dataclass(frozen=True, eq=False)
 class Frontier:
     """Costs and measured errors of privacy levels and risks.
@@ -90,8 +68,8 @@ class Frontier:
     >>> points = Frontier([1, 2, 3], [0.1] * 3, [10, 20, 30], [5, 3, 4], [0, 0, 0])
     >>> points.efficient.tolist()
     [True, True, False]
-    >>> points.cheapest(max_error=4.5)
-    FrontierPoint(epsilon=2.0, gamma=0.1, cost=20.0, error=3.0)
+    >>> points.epsilon[points.cheapest(max_error=4.5)].item()
+    2.0
     """
 
     epsilon: Floats
@@ -128,8 +106,8 @@ class Frontier:
         better = (self.cost < cost) | (self.error < error)
         return np.logical_not((no_worse & better).any(axis=1))
 
-    def cheapest(self, max_error: float) -> FrontierPoint:
-        """Return the point of least cost that keeps to an error.
+    def cheapest(self, max_error: float) -> int:
+        """Return which point has the least cost of those that keep to an error.
 
         Parameters
         ----------
@@ -138,8 +116,8 @@ class Frontier:
 
         Returns
         -------
-        point : FrontierPoint
-            Of equal ones in cost, the one of least error.
+        index : int
+            Its place in each vector. Of equal ones in cost, the one of least error.
 
         Raises
         ------
@@ -161,9 +139,7 @@ class Frontier:
             )
         cost = np.where(tolerated, self.cost, np.nan)
         tied = cost == np.nanmin(cost)
-        i = int(np.where(tied, self.error, np.inf).argmin())
-        names = ("epsilon", "gamma", "cost", "error")
-        return FrontierPoint(**{name: float(getattr(self, name)[i]) for name in names})
+        return int(np.where(tied, self.error, np.inf).argmin())
 
 
 def frontier(

@@ -1,11 +1,9 @@
-"""The costs of Dandekar, Basu and Bressan, and those of any function."""
+"""The costs of Dandekar, Basu and Bressan."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -45,7 +43,7 @@ class CompensationModel(CostModel):
 
     See Also
     --------
-    CustomCost : Any other function.
+    CostModel : Any other function.
 
     Notes
     -----
@@ -78,10 +76,12 @@ class CompensationModel(CostModel):
             raise ValueError(f"minimum must be a finite number >= 0, got {least!r}.")
         plain: dict[str, Any] = {
             "compensation": check_positive(self.compensation, "compensation"),
-            "n_people": _check_people(self.n_people),
+            "n_people": check_at_least(self.n_people, "n_people", 1),
             "minimum": float(least),
             "rate": check_positive(self.rate, "rate"),
         }
+        if plain["n_people"] > _MOST_PEOPLE:  # it may have thousands of digits
+            raise ValueError(f"n_people must be at most 2**53, {_MOST_PEOPLE}.")
         for name, value in plain.items():
             object.__setattr__(self, name, value)
         if math.isinf(self.n_people * (self.minimum + self.compensation)):
@@ -95,73 +95,3 @@ class CompensationModel(CostModel):
         """Return what one person is to be paid at each privacy level."""
         with np.errstate(divide="ignore", over="ignore"):  # level 0, or as good as 0
             return self.minimum + self.compensation * np.exp(-self.rate / epsilon)
-
-
-@dataclass(frozen=True)
-class CustomCost(CostModel):
-    """Any cost of a privacy level.
-
-    Parameters
-    ----------
-    cost : callable
-        Takes a privacy level, a float in [0, inf], and returns what one person is to
-        be paid, in units of money: a number >= 0, finite at a finite level, that does
-        not fall as the level rises. It is called at 0 and inf only if these levels are
-        asked for; the full compensation, which is paid where nothing is known, is the
-        one at inf.
-
-    n_people : int, default=1
-        People who are to be paid, in [1, 2**53]. Budgets are totals over them.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range; by the methods, if `cost` does not return what
-        it must at a level that it is called at.
-
-    See Also
-    --------
-    CompensationModel : The costs of Dandekar, Basu and Bressan.
-
-    Notes
-    -----
-    Dandekar, Basu and Bressan (2021), Section 5.2, ask for a convex cost. It need not
-    be here, see :ref:`thm-cost`.
-
-    Examples
-    --------
-    >>> from skparisk.cost import CustomCost
-    >>> model = CustomCost(lambda epsilon: 200.0 * epsilon**2, n_people=10)
-    >>> model.budget([0.5, 1.0]).tolist()
-    [500.0, 2000.0]
-    >>> round(model.optimal_epsilon(1.0), 4)
-    0.2361
-    """
-
-    cost: Callable[[float], float]
-    n_people: int = 1
-
-    def __post_init__(self) -> None:
-        if not callable(self.cost):
-            raise ValueError(f"cost must be a function of a level, got {self.cost!r}.")
-        object.__setattr__(self, "n_people", _check_people(self.n_people))
-
-    def per_person(self, epsilon: Floats) -> Floats:
-        """Return what one person is to be paid at each privacy level."""
-        costs: list[float] = []
-        for level in epsilon.tolist():
-            cost = self.cost(level)
-            if not isinstance(cost, Real):
-                raise ValueError(
-                    f"cost must return a number, got {cost!r} at {level!r}."
-                )
-            costs.append(float(cost))
-        return np.array(costs)
-
-
-def _check_people(n_people: Any) -> int:
-    """Return a number of people that budgets can be multiplied by."""
-    checked = check_at_least(n_people, "n_people", 1)
-    if checked > _MOST_PEOPLE:  # not shown, as it may have thousands of digits
-        raise ValueError(f"n_people must be at most 2**53, {_MOST_PEOPLE}.")
-    return checked
