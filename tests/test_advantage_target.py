@@ -412,7 +412,8 @@ def test_estimators_ask_for_it_by_their_sampler():
 def test_displays_take_it():
     pytest.importorskip("matplotlib").use("Agg")
     fitted = sampler(advantage=ASKED).fit(X_PUBLIC)
-    assert RiskCurveDisplay.from_estimator(fitted).risk.tolist() == [ASKED]
+    risks = RiskCurveDisplay.from_estimator(fitted).line_.get_ydata()
+    assert risks.tolist() == [1.0, ASKED, ASKED]
     assert SensitivityDisplay.from_estimator(fitted).gamma == 0.05
 
 

@@ -76,7 +76,7 @@ def test_estimators_are_drawn_by_name():
     ]
     named = AttackDisplay.from_estimator(sampler, name="mine", kind="trade-off")
     assert labels(named)[0] == "mine, on average over people"
-    assert display.advantage == sampler.certificate_.advantage
+    assert display.certificate == sampler.certificate_
     with pytest.raises(NotFittedError, match="Ridge has no certificate_"):
         AttackDisplay.from_estimator(Ridge())
 
@@ -95,7 +95,7 @@ def test_caveats_are_in_the_legend(changes, caveat):
 
 @every_kind
 def test_drawing_twice_draws_the_same_and_leaves_the_data(kind):
-    display = pickle.loads(pickle.dumps(AttackDisplay(GAIN, estimator_name="it")))
+    display = pickle.loads(pickle.dumps(AttackDisplay(RELEASE, estimator_name="it")))
     before = dict(vars(display))
     first = display.plot(kind=kind).mean_line_.get_data()
     again = display.plot(kind=kind).mean_line_.get_data()
@@ -106,7 +106,8 @@ def test_drawing_twice_draws_the_same_and_leaves_the_data(kind):
 @every_kind
 def test_draws_into_given_axes_with_a_style(kind):
     ax = Figure().subplots()
-    display = AttackDisplay(GAIN).plot(ax, kind=kind, name="other", color="red", lw=3)
+    display = AttackDisplay(RELEASE)
+    display.plot(ax, kind=kind, name="other", color="red", lw=3)
     assert display.ax_ is ax
     assert display.figure_ is ax.figure
     assert display.mean_line_.get_color() == display.quantile_line_.get_color() == "red"
@@ -114,8 +115,8 @@ def test_draws_into_given_axes_with_a_style(kind):
     assert labels(display)[0] == "other, on average over people"
 
 
-def test_what_is_no_advantage_or_kind_is_refused():
-    with pytest.raises(ValueError, match=r"advantage must be an Advantage, got 0.1"):
+def test_what_is_no_certificate_or_kind_is_refused():
+    with pytest.raises(ValueError, match=r"certificate must be a Certificate, got 0.1"):
         AttackDisplay(0.1)
     with pytest.raises(ValueError, match="kind must be"):
-        AttackDisplay(GAIN).plot(kind="both")
+        AttackDisplay(RELEASE).plot(kind="both")

@@ -2,14 +2,13 @@
 
 from skparisk.displays._attack import AttackDisplay
 from skparisk.displays._audit import AuditDisplay
-from skparisk.displays._cost import CostCurve, CostDisplay
+from skparisk.displays._cost import CostDisplay
 from skparisk.displays._risk_curve import RiskCurveDisplay
 from skparisk.displays._sensitivity import SensitivityDisplay
 
 __all__ = [
     "AttackDisplay",
     "AuditDisplay",
-    "CostCurve",
     "CostDisplay",
     "RiskCurveDisplay",
     "SensitivityDisplay",

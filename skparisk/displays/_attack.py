@@ -7,9 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from skparisk._validate import check_choice
-from skparisk.certificate import Advantage, Certificate
 from skparisk.certificate._rounding import people_text
-from skparisk.displays._steps import CertificateDisplay, caveat_of
+from skparisk.displays._steps import CertificateDisplay
 
 _KINDS = ("success", "trade-off")
 _POINTS = 257
@@ -24,11 +23,8 @@ class AttackDisplay(CertificateDisplay):
 
     Parameters
     ----------
-    advantage : Advantage
-        What an attacker gains, of a :class:`~skparisk.Certificate`.
-
-    caveat : str, default=None
-        What the legend says besides, such as "not a guarantee".
+    certificate : Certificate
+        Whose `advantage` is drawn.
 
     estimator_name : str, default=None
         Name in the legend.
@@ -56,35 +52,6 @@ class AttackDisplay(CertificateDisplay):
     >>> display.ax_.get_xlabel()
     'probability of the database before the release'
     """
-
-    def __init__(
-        self,
-        advantage: Advantage,
-        *,
-        caveat: str | None = None,
-        estimator_name: str | None = None,
-    ) -> None:
-        if not isinstance(advantage, Advantage):
-            raise ValueError(f"advantage must be an Advantage, got {advantage!r}.")
-        self.advantage = advantage
-        self.caveat = caveat
-        self.estimator_name = estimator_name
-
-    @classmethod
-    def from_certificate(
-        cls,
-        certificate: Certificate,
-        *,
-        kind: str = "success",
-        ax: Any = None,
-        name: str | None = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Draw what an attacker gains by a certificate."""
-        display = cls(
-            certificate.advantage, caveat=caveat_of(certificate), estimator_name=name
-        )
-        return display.plot(ax, kind=kind, **kwargs)
 
     def plot(
         self,
@@ -131,31 +98,30 @@ class AttackDisplay(CertificateDisplay):
 
     def _draw(self, **style: Any) -> None:
         kind, name = style.pop("kind"), style.pop("name")
-        x = np.linspace(0, 1, _POINTS)
+        gain, x = self.certificate.advantage, np.linspace(0, 1, _POINTS)
         if kind == "success":
             self.ax_.set_xlabel("probability of the database before the release")
             self.ax_.set_ylabel("probability of a right guess, at most")
-            curves, chance = self.advantage.success(x), np.maximum(x, 1 - x)
+            curves, chance = gain.success(x), np.maximum(x, 1 - x)
         else:
-            at = self.advantage.false_positive_rate
-            x = np.sort(np.append(x, at))
+            x = np.sort(np.append(x, gain.false_positive_rate))
             self.ax_.set_xlabel("false-positive rate of a test")
             self.ax_.set_ylabel("true-positive rate, at most")
-            curves, chance = self.advantage.true_positive_rate(x), x
-        risk = self.advantage.risk
+            curves, chance = gain.true_positive_rate(x), x
         about = [text for text in (name, self.caveat) if text is not None]
-        what = "on average over people" if risk else "for everyone"
+        what = "on average over people" if gain.risk else "for everyone"
         (self.mean_line_,) = self.ax_.plot(
             x, curves.mean, label=", ".join([*about, what]), **style
         )
         self.quantile_line_ = None
-        if risk:
+        if gain.risk:
+            most = f"for {people_text(gain.risk)} of 100 people"
             (self.quantile_line_,) = self.ax_.plot(
                 x,
                 curves.quantile,
                 **({"color": self.mean_line_.get_color()} | style),
                 linestyle="--",
-                label=", ".join([*about, f"for {people_text(risk)} of 100 people"]),
+                label=", ".join([*about, most]),
             )
         (self.chance_line_,) = self.ax_.plot(
             x, chance, color="gray", linestyle=":", label="without the release"

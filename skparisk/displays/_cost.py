@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from skparisk._validate import check_choice
 from skparisk.certificate._rounding import ceil_text
 from skparisk.cost import CostModel, Frontier, RiskLaw
-from skparisk.displays._steps import Display, Floats, frozen_numbers, log_scale
+from skparisk.displays._steps import Display, Floats, log_scale
 
 _AXES = {
     "epsilon": "privacy level ε used for the cost",
@@ -24,66 +23,14 @@ _TEXTS: dict[str, dict[str, Any]] = {
 _N_LEVELS = 400
 
 
-@dataclass(frozen=True, eq=False)
-class CostCurve:
-    """One line of a :class:`CostDisplay`, with the points of it that are marked.
-
-    Parameters
-    ----------
-    x : array-like of shape (n_points,)
-        Privacy levels or errors, finite.
-
-    cost : array-like of shape (n_points,)
-        Budgets, finite, >= 0, in units of money.
-
-    marked : sequence of int, default=()
-        Indices of the points that are marked.
-
-    texts : sequence of str, default=()
-        What is written beside the marked points, in their order; none if empty.
-
-    name : str, default=None
-        Name in the legend.
-
-    Raises
-    ------
-    ValueError
-        If the numbers are out of range, or the lengths do not fit.
-
-    Examples
-    --------
-    >>> from skparisk.displays import CostCurve
-    >>> curve = CostCurve([0.1, 0.2, 0.3], [9.0, 5.0, 7.0], marked=[1])
-    >>> curve.cost[list(curve.marked)].tolist()
-    [5.0]
-    """
+class _Curve(NamedTuple):
+    """One line, with the places of its points that are marked, and their texts."""
 
     x: Floats
     cost: Floats
-    marked: Sequence[int] = ()
-    texts: Sequence[str] = ()
-    name: str | None = None
-
-    def __post_init__(self) -> None:
-        x, cost = np.array(self.x, dtype=np.float64), frozen_numbers(self.cost, "cost")
-        if x.shape != cost.shape or not np.isfinite(x).all():
-            raise ValueError(
-                f"x must be a vector of {len(cost)} finite numbers, got {self.x!r}."
-            )
-        x.flags.writeable = False
-        marked, texts = tuple(map(int, self.marked)), tuple(map(str, self.texts))
-        if not all(0 <= i < len(x) for i in marked):
-            raise ValueError(
-                f"marked must be whole numbers in [0, {len(x)}), got {self.marked!r}."
-            )
-        if texts and len(texts) != len(marked):
-            raise ValueError(
-                f"texts must hold one text for each of the {len(marked)} marked "
-                f"points, got {self.texts!r}."
-            )
-        values = {"x": x, "cost": cost, "marked": marked, "texts": texts}
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+    marked: list[int]
+    texts: list[str]
+    name: str
 
 
 class CostDisplay(Display):
@@ -93,8 +40,9 @@ class CostDisplay(Display):
 
     Parameters
     ----------
-    curves : sequence of CostCurve
-        The lines.
+    curves : sequence of tuple
+        The lines, each with the fields `x` and `cost` (arrays), `marked` (indices),
+        `texts` (of the marked points) and `name`.
 
     against : {"epsilon", "error"}, default="epsilon"
         What the horizontal axis is: privacy levels, for smooth lines, or errors that
@@ -127,19 +75,17 @@ class CostDisplay(Display):
     >>> [line.get_label() for line in display.lines_]
     ['noise ε₀ = 0.7', 'noise ε₀ = 0.6', 'noise ε₀ = 0.5']
     >>> display.curves[-1].texts
-    ('43,479 at ε = 0.156',)
+    ['43,479 at ε = 0.156']
     """
 
     def __init__(
         self,
-        curves: Sequence[CostCurve],
+        curves: Sequence[_Curve],
         *,
         against: str = "epsilon",
         caveat: str | None = None,
     ) -> None:
         self.curves = tuple(curves)
-        if not all(isinstance(curve, CostCurve) for curve in self.curves):
-            raise ValueError(f"curves must be of type CostCurve, got {curves!r}.")
         self.against = check_choice(against, "against", _AXES)
         self.caveat = caveat
 
@@ -196,7 +142,7 @@ class CostDisplay(Display):
             at = int(np.searchsorted(x, best))
             text = f"{_money(cost[at])} at ε = {best:.3g}"
             name = f"noise ε₀ = {ceil_text(level, 3)}"
-            curves.append(CostCurve(x, cost, marked=[at], texts=[text], name=name))
+            curves.append(_Curve(x, cost, [at], [text], name))
         caveat = None if law == "exact" else "not a guarantee"
         return cls(curves, caveat=caveat).plot(ax, **kwargs)
 
@@ -228,7 +174,7 @@ class CostDisplay(Display):
             rows = rows[np.argsort(frontier.epsilon[rows], kind="stable")]
             marked = np.flatnonzero(frontier.efficient[rows])
             curves.append(
-                CostCurve(
+                _Curve(
                     frontier.error[rows],
                     frontier.cost[rows],
                     marked=marked.tolist(),
@@ -244,11 +190,11 @@ class CostDisplay(Display):
         for curve in self.curves:
             label = self._label(curve.name)
             lines = self.ax_.plot(curve.x, curve.cost, label=label, **style)
-            marked = list(curve.marked)
-            x, cost, color = curve.x[marked], curve.cost[marked], lines[0].get_color()
+            at, color = curve.marked, lines[0].get_color()
+            x, cost = curve.x[at], curve.cost[at]
             self.marks_ += self.ax_.plot(x, cost, "o", color=color)
             self.lines_ += lines
-            for *place, text in zip(x, cost, curve.texts, strict=False):
+            for *place, text in zip(x, cost, curve.texts, strict=True):
                 self.ax_.annotate(
                     text,
                     place,

@@ -8,12 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk._validate import check_positive, check_probability
+from skparisk._validate import (
+    check_floats,
+    check_number,
+    check_positive,
+    check_probability,
+)
 from skparisk.displays._steps import (
     NOT_FITTED,
     Floats,
     StepDisplay,
-    frozen_numbers,
     log_scale,
 )
 from skparisk.exceptions import IncompatibleError
@@ -79,14 +83,16 @@ class SensitivityDisplay(StepDisplay):
         bound: float | None = None,
         estimator_name: str | None = None,
     ) -> None:
-        self.sensitivities = frozen_numbers(sensitivities, "sensitivities")
-        if not len(self.sensitivities):
+        self.sensitivities = check_floats(sensitivities, "sensitivities", "[0, inf)")
+        if self.sensitivities.ndim != 1 or not self.sensitivities.size:
             raise ValueError(
-                f"sensitivities must have at least one entry, got {sensitivities!r}."
+                "sensitivities must be a vector of some numbers, got "
+                f"{sensitivities!r}."
             )
+        self.sensitivities.flags.writeable = False
         self.sensitivity = sensitivity
         if sensitivity is not None:
-            self.sensitivity = float(frozen_numbers(sensitivity, "sensitivity", ndim=0))
+            self.sensitivity = check_number(sensitivity, "sensitivity", "[0, inf)")
         self.gamma = None if gamma is None else check_probability(gamma, "gamma")
         self.bound = None if bound is None else check_positive(bound, "bound")
         self.estimator_name = estimator_name

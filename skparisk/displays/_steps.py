@@ -72,8 +72,19 @@ class Display(ABC):
 class CertificateDisplay(Display):
     """What a certificate says, of a release or of an estimator that has one."""
 
+    def __init__(
+        self, certificate: Certificate, *, estimator_name: str | None = None
+    ) -> None:
+        if not isinstance(certificate, Certificate):
+            raise ValueError(f"certificate must be a Certificate, got {certificate!r}.")
+        self.certificate = certificate
+        self.estimator_name = estimator_name
+        if certificate.void:
+            self.caveat = "not a guarantee"
+        elif not certificate.private:
+            self.caveat = "over resamples of the private data"
+
     @classmethod
-    @abstractmethod
     def from_certificate(
         cls,
         certificate: Certificate,
@@ -96,6 +107,7 @@ class CertificateDisplay(Display):
         -------
         display : RiskCurveDisplay or AttackDisplay
         """
+        return cls(certificate, estimator_name=name).plot(ax, **kwargs)
 
     @classmethod
     def from_estimator(
@@ -174,30 +186,6 @@ class StepDisplay(Display):
     @abstractmethod
     def _mark(self, heights: Floats) -> list[float]:
         """Draw all but the curve, and return the marked values."""
-
-
-def caveat_of(certificate: Certificate) -> str | None:
-    """Return what a legend says of a certificate that is not what it seems."""
-    if certificate.void:
-        return "not a guarantee"
-    return None if certificate.private else "over resamples of the private data"
-
-
-def frozen_numbers(
-    values: Any, name: str, most: float = math.inf, *, ndim: int = 1
-) -> Floats:
-    """Return a read-only copy of finite numbers in [0, most]."""
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.array([[math.nan]])
-    valid = np.isfinite(array) & (array >= 0) & (array <= most)
-    if array.ndim != ndim or not valid.all():
-        what = "a vector of finite numbers" if ndim else "a finite number"
-        limits = ">= 0" if math.isinf(most) else f"in [0, {most:g}]"
-        raise ValueError(f"{name} must be {what} {limits}, got {values!r}.")
-    array.flags.writeable = False
-    return array
 
 
 def new_axes() -> Any:
