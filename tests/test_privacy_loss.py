@@ -21,7 +21,6 @@ from skparisk.papers import (
 from skparisk.privacy_loss import (
     laplace_delta,
     laplace_delta_noise_epsilon,
-    laplace_loss_cdf,
     laplace_loss_exceedance,
     laplace_loss_mean,
     laplace_noise_epsilon,
@@ -66,26 +65,27 @@ def largest_validity_gap(noise_epsilon, k):
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("shift", SHIFTS)
-def test_laplace_loss_cdf_is_the_integral_over_the_noise(shift):
+def test_laplace_loss_exceedance_is_the_integral_over_the_noise(shift):
     """Between the atoms the law is what quadrature over the noise gives."""
     for loss in shift * np.array([-0.99, -0.5, 0.0, 0.3, 0.99]):
         kink = (shift - loss) / 2  # where the loss falls through this value
         expected = laplace_expectation(
-            lambda c, loss=loss: 1 if c <= loss else 0, shift, [kink]
+            lambda c, loss=loss: 1 if c > loss else 0, shift, [kink]
         )
-        assert laplace_loss_cdf(loss, shift) == pytest.approx(expected, rel=1e-12)
+        found = laplace_loss_exceedance(loss, shift)
+        assert found == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("shift", SHIFTS)
 def test_laplace_loss_has_its_two_atoms(shift):
     """The law jumps by 1/2 at the shift and by exp(-shift)/2 at minus the shift."""
-    upper = laplace_loss_cdf(shift, shift) - laplace_loss_cdf(
-        shift * ALMOST_BELOW, shift
-    )
+    upper = laplace_loss_exceedance(shift * ALMOST_BELOW, shift)
     assert upper == pytest.approx(0.5, rel=1e-10)
-    assert laplace_loss_cdf(-shift, shift) == pytest.approx(math.exp(-shift) / 2)
-    assert laplace_loss_cdf(-shift * ALMOST_ABOVE, shift) == 0
-    assert laplace_loss_cdf([-math.inf, math.inf], shift).tolist() == [0, 1]
+    assert laplace_loss_exceedance(shift, shift) == 0
+    lower = 1 - laplace_loss_exceedance(-shift, shift)
+    assert lower == pytest.approx(math.exp(-shift) / 2, abs=2e-16)
+    assert laplace_loss_exceedance(-shift * ALMOST_ABOVE, shift) == 1
+    assert laplace_loss_exceedance([-math.inf, math.inf], shift).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("shift", SHIFTS)
@@ -93,34 +93,27 @@ def test_laplace_loss_has_the_stated_density(shift):
     """Between the atoms the law grows by the integral of exp((c - a)/2)/4."""
     low, high = -0.7 * shift, 0.8 * shift
     mass = mpmath.quad(lambda c: mpmath.exp((c - shift) / 2) / 4, [low, high])
-    grown = laplace_loss_cdf(high, shift) - laplace_loss_cdf(low, shift)
-    assert grown == pytest.approx(float(mass), rel=1e-11)
+    fallen = laplace_loss_exceedance(low, shift) - laplace_loss_exceedance(high, shift)
+    assert fallen == pytest.approx(float(mass), rel=1e-9)
 
 
-def test_laplace_loss_cdf_against_simulation():
+def test_laplace_loss_exceedance_against_simulation():
     """Simulated losses fit the law, and refuse shifts 10 % off on both sides."""
     noise = np.random.default_rng(0).laplace(size=200_000)
     loss = np.abs(noise - 1.0) - np.abs(noise)
     at = np.linspace(-0.99, 0.99, 41)
-    seen = np.mean(loss[:, np.newaxis] <= at, axis=0)
+    seen = np.mean(loss[:, np.newaxis] > at, axis=0)
     allowed = 5 * 0.5 / math.sqrt(len(loss))
-    assert np.max(np.abs(seen - laplace_loss_cdf(at, 1.0))) < allowed
+    assert np.max(np.abs(seen - laplace_loss_exceedance(at, 1.0))) < allowed
     for wrong in (0.9, 1.1):
-        assert np.max(np.abs(seen - laplace_loss_cdf(at, wrong))) > allowed
-
-
-@pytest.mark.parametrize("shift", SHIFTS)
-def test_laplace_loss_exceedance_is_the_complement(shift):
-    """Exceedance and distribution function add up to one."""
-    epsilon = np.concatenate((shift * np.array([0, 0.1, 0.5, 0.999]), [shift, 20]))
-    total = laplace_loss_exceedance(epsilon, shift) + laplace_loss_cdf(epsilon, shift)
-    np.testing.assert_allclose(total, 1, rtol=1e-15)
+        assert np.max(np.abs(seen - laplace_loss_exceedance(at, wrong))) > allowed
 
 
 def test_laplace_loss_without_a_shift_or_far_from_it():
     """No shift has no loss, and losses beyond the shift do not overflow."""
-    assert laplace_loss_cdf([-1e-300, 0.0], 0).tolist() == [0, 1]
-    assert laplace_loss_cdf([-1e300, -1e5, 1e5, 1e300], 1.0).tolist() == [0, 0, 1, 1]
+    assert laplace_loss_exceedance([-1e-300, 0.0], 0).tolist() == [1, 0]
+    far = [-1e300, -1e5, 1e5, 1e300]
+    assert laplace_loss_exceedance(far, 1.0).tolist() == [1, 1, 0, 0]
 
 
 def test_laplace_loss_exceedance_is_at_least_one_half_and_then_zero():
@@ -465,7 +458,8 @@ def test_exact_laws_are_monotone(epsilon, shift, factor):
         value = law(epsilon, shift)
         assert law(epsilon * factor, shift) <= value <= law(epsilon, shift * factor)
     assert laplace_loss_mean(shift * factor) > laplace_loss_mean(shift)
-    assert laplace_loss_cdf(epsilon, shift) <= laplace_loss_cdf(epsilon * factor, shift)
+    more = laplace_loss_exceedance(-epsilon * factor, shift)
+    assert more >= laplace_loss_exceedance(-epsilon, shift)
 
 
 @derandomized
@@ -566,7 +560,6 @@ def test_unreachable_confidence_says_what_can_be_reached(k):
 @pytest.mark.parametrize(
     "law",
     [
-        laplace_loss_cdf,
         laplace_loss_exceedance,
         laplace_delta,
         dandekar_confidence,
@@ -617,14 +610,15 @@ def test_inputs_are_not_changed():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: laplace_loss_cdf(math.nan, 1), r"loss must be in \[-inf, inf\].*nan"),
-        (lambda: laplace_loss_cdf("a", 1), r"loss must be in \[-inf, inf\], got 'a'"),
-        (lambda: laplace_loss_cdf(0, -1), r"shift must be in \[0, inf\), got -1"),
         (
-            lambda: laplace_loss_cdf(0, math.inf),
-            r"shift must be in \[0, inf\), got inf",
+            lambda: laplace_loss_exceedance(math.nan, 1),
+            r"epsilon must be in \[-inf, inf\].*nan",
         ),
-        (lambda: laplace_loss_exceedance(-1, 1), r"epsilon must be in \[0, inf\]"),
+        (
+            lambda: laplace_loss_exceedance("a", 1),
+            r"epsilon must be in \[-inf, inf\], got 'a'",
+        ),
+        (lambda: laplace_loss_exceedance(0, -1), r"shift must be in .*, got -1"),
         (
             lambda: laplace_loss_exceedance(1, [1, -2]),
             r"shift must be in \[0, inf\), got \[1, -2\]",

@@ -7,7 +7,6 @@ may be, and so the noise scale, when the sensitivity is known.
 
 from skparisk.privacy_loss._gaussian import (
     gaussian_delta,
-    gaussian_loss_cdf,
     gaussian_loss_exceedance,
     gaussian_risk,
 )
@@ -21,7 +20,6 @@ from skparisk.privacy_loss._gaussian_inverses import (
 from skparisk.privacy_loss._laplace import (
     laplace_delta,
     laplace_delta_noise_epsilon,
-    laplace_loss_cdf,
     laplace_loss_exceedance,
     laplace_loss_mean,
     laplace_noise_epsilon,
@@ -32,14 +30,12 @@ __all__ = [
     "gaussian_delta",
     "gaussian_delta_epsilon",
     "gaussian_explicit_shift",
-    "gaussian_loss_cdf",
     "gaussian_loss_exceedance",
     "gaussian_risk",
     "gaussian_risk_shift",
     "gaussian_shift",
     "laplace_delta",
     "laplace_delta_noise_epsilon",
-    "laplace_loss_cdf",
     "laplace_loss_exceedance",
     "laplace_loss_mean",
     "laplace_noise_epsilon",

@@ -16,67 +16,32 @@ _CLOSE = 0.5  # below this shift a difference of Mills ratios is an integral
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(7)  # exact to 1e-16 over _CLOSE
 
 
-def gaussian_loss_cdf(loss: ArrayLike, shift: ArrayLike) -> Any:
-    r"""Return the exact distribution function of the Gaussian privacy loss.
-
-    Parameters
-    ----------
-    loss : float or array
-        Privacy loss `c`, in [-inf, inf]. Natural logarithm units.
-    shift : float or array, broadcast against `loss`
-        L2 distance of the two answers over the noise scale, `a`, in [0, inf]. Unitless.
-
-    Returns
-    -------
-    probability : float or array
-        P(C <= c), in [0, 1]. A float if all inputs are scalars.
-
-    Raises
-    ------
-    ValueError
-        If `loss` is NaN, or `shift` is outside [0, inf].
-
-    Notes
-    -----
-    Exact law for any number of outputs: C is normal with mean :math:`a^2/2` and
-    standard deviation a; all of it at 0 for a = 0, at infinity for a = inf.
-
-    Examples
-    --------
-    >>> from skparisk.privacy_loss import gaussian_loss_cdf
-    >>> round(gaussian_loss_cdf(0.6, shift=1.0), 4), gaussian_loss_cdf(0, shift=0)
-    (0.5398, 1.0)
-    """
-    c = check_floats(loss, "loss", "[-inf, inf]")
-    low, _ = _standardize(c, _check_shift(shift))
-    return unwrap(ndtr(low))  # exact law, C ~ N(a²/2, a²)
-
-
 def gaussian_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     r"""Return the exact probability that the Gaussian privacy loss exceeds epsilon.
 
     Parameters
     ----------
     epsilon : float or array
-        Privacy level, in [0, inf].
+        Privacy level; any loss, in [-inf, inf]. Natural logarithm units.
     shift : float or array, broadcast against `epsilon`
         L2 distance of the two answers over the noise scale, `a`, in [0, inf]. Unitless.
 
     Returns
     -------
     risk : float or array
-        P(C > epsilon), in [0, 1]; 0 without a shift or for epsilon = inf. A float if
-        all inputs are scalars.
+        P(C > epsilon), in [0, 1]; 0 for epsilon = inf. A float if all inputs are
+        scalars.
 
     Raises
     ------
     ValueError
-        If `epsilon` or `shift` is outside [0, inf].
+        If `epsilon` is NaN, or `shift` is outside [0, inf].
 
     Notes
     -----
-    Exact law, :math:`\Phi(a/2 - \epsilon/a)`: increasing in the shift, so the worst
-    pair is the one at the sensitivity.
+    Exact law for any number of outputs, :math:`\Phi(a/2 - \epsilon/a)`: C is normal
+    with mean :math:`a^2/2` and standard deviation a, or 0 without a shift. For a level
+    >= 0 it increases in the shift, so the worst pair is the one at the sensitivity.
 
     Examples
     --------
@@ -84,7 +49,8 @@ def gaussian_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(gaussian_loss_exceedance(0.6, shift=1.0), 4)
     0.4602
     """
-    low, _ = _standardize(check_level(epsilon), _check_shift(shift))
+    c = check_floats(epsilon, "epsilon", "[-inf, inf]")
+    low, _ = _standardize(c, _check_shift(shift))
     return unwrap(ndtr(-low))  # exact law, Φ(a/2 - ε/a)
 
 

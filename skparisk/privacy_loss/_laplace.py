@@ -18,50 +18,13 @@ from skparisk.privacy_loss._numerics import (
 )
 
 
-def laplace_loss_cdf(loss: ArrayLike, shift: ArrayLike) -> Any:
-    r"""Return the exact distribution function of the Laplace privacy loss.
-
-    Parameters
-    ----------
-    loss : float or array
-        Privacy loss `c`, in [-inf, inf]. Natural logarithm units.
-    shift : float or array, broadcast against `loss`
-        Difference of the query over the noise scale, `a`, in [0, inf). Unitless.
-
-    Returns
-    -------
-    probability : float or array
-        P(C <= c), in [0, 1]. A float if all inputs are scalars.
-
-    Raises
-    ------
-    ValueError
-        If `loss` is NaN, or `shift` is outside [0, inf).
-
-    Notes
-    -----
-    Exact law of one coordinate: :math:`C = |E - a| - |E|`, E standard Laplace, has
-    atoms 1/2 at a and :math:`e^{-a}/2` at -a; :math:`e^{(c-a)/2}/2` between.
-
-    Examples
-    --------
-    >>> from skparisk.privacy_loss import laplace_loss_cdf
-    >>> round(laplace_loss_cdf(0.6, shift=1.0), 4), laplace_loss_cdf(1.0, shift=1.0)
-    (0.4094, 1.0)
-    """
-    c = _validate.check_floats(loss, "loss", "[-inf, inf]")
-    a = _validate.check_floats(shift, "shift", "[0, inf)")
-    between = 0.5 * np.exp(np.clip(c, -a, a) / 2 - a / 2)  # exact law, -a <= c < a
-    return unwrap(np.where(c < -a, 0.0, np.where(c < a, between, 1.0)))
-
-
 def laplace_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     r"""Return the exact probability that the Laplace privacy loss exceeds epsilon.
 
     Parameters
     ----------
     epsilon : float or array
-        Privacy level, in [0, inf].
+        Privacy level; any loss, in [-inf, inf]. Natural logarithm units.
     shift : float or array, broadcast against `epsilon`
         Difference of the query over the noise scale, `a`, in [0, inf). Unitless.
 
@@ -73,12 +36,14 @@ def laplace_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     Raises
     ------
     ValueError
-        If `epsilon` is outside [0, inf], or `shift` is outside [0, inf).
+        If `epsilon` is NaN, or `shift` is outside [0, inf).
 
     Notes
     -----
-    Exact law of one coordinate, :math:`1 - e^{(\epsilon - a)/2}/2` below a: at a
-    known pair the noise alone cannot bring the risk under one half.
+    Exact law of one coordinate: :math:`C = |E - a| - |E|`, E standard Laplace, has
+    atoms 1/2 at a and :math:`e^{-a}/2` at -a, so that this is
+    :math:`1 - e^{(\epsilon - a)/2}/2` from -a to a: at a known pair the noise alone
+    cannot bring the risk under one half.
 
     Examples
     --------
@@ -86,10 +51,10 @@ def laplace_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(laplace_loss_exceedance(0.6, shift=1.0), 4)
     0.5906
     """
-    level = check_level(epsilon)
+    c = _validate.check_floats(epsilon, "epsilon", "[-inf, inf]")
     a = _validate.check_floats(shift, "shift", "[0, inf)")
-    risk = 0.5 - 0.5 * np.expm1(np.minimum(level - a, 0.0) / 2)  # exact law
-    return unwrap(np.where(level < a, risk, 0.0))
+    between = 0.5 - 0.5 * np.expm1(np.minimum(c - a, 0.0) / 2)  # exact law, -a <= c < a
+    return unwrap(np.where(c < -a, 1.0, np.where(c < a, between, 0.0)))
 
 
 def laplace_loss_mean(shift: ArrayLike) -> Any:
