@@ -162,9 +162,8 @@ class NeighborPairs:
     def counts(self) -> NDArray[np.float64]:
         """How often each record of the pool is in the first databases."""
         if self._shared.dtype.kind == "i":
-            counts = count_rows(self._shared, self.pool.n_rows)
-        else:
-            counts = self._shared.astype(np.float64)
+            return count_rows(self.members, self.pool.n_rows)
+        counts = self._shared.astype(np.float64)
         # A record that leaves may be there more than once, and counts as often.
         np.add.at(counts, (np.arange(self.n_databases)[:, None], self._left), 1)
         return counts

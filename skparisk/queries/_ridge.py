@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from sklearn import config_context
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import ridge_regression
 
 from skparisk._silence import silenced
 from skparisk.calibration._moves import LargestMove
@@ -133,12 +133,18 @@ class RidgeQuery(Query):
 
     def fit(self, X: Any, y: Any) -> tuple[Floats, Any]:
         """Return ``coef_`` and ``intercept_`` as scikit-learn's `Ridge` has them."""
-        ridge = Ridge(np.asarray(self.alpha), fit_intercept=self.fit_intercept)
-        # Numbers and penalties have been checked, which takes as long as to solve.
+        # What it does after its checks, which take twice as long. On copies, as there:
+        # how numbers stand in memory decides how sums are rounded.
+        X, y = np.array(X, dtype=np.float64), np.array(y, dtype=np.float64)
         checked = config_context(assume_finite=True, skip_parameter_validation=True)
         with checked, silenced():  # that it is ill conditioned would be a release
-            ridge.fit(X, y)
-        return ridge.coef_, ridge.intercept_
+            if not self.fit_intercept:
+                return ridge_regression(X, y, self.alpha, check_input=False), 0.0
+            center, mean = X.mean(axis=0), y.mean(axis=0)
+            X -= center
+            y -= mean
+            coef = ridge_regression(X, y, self.alpha, check_input=False)
+            return coef, mean - center @ coef.T
 
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         if pool.y is None:

@@ -88,7 +88,8 @@ def step_over(rows: Rows, own: Rows, n_rows: int) -> Rows:
             free = np.ones((len(lines), n_rows), dtype=bool)
             np.put_along_axis(free, taken, False, axis=1)
             others = np.broadcast_to(every, free.shape)[free]
-            lines += np.arange(0, others.size, n_rows - own.shape[1])[:, None]
+            first = np.arange(0, others.size, n_rows - own.shape[1], dtype=rows.dtype)
+            lines += first[:, None]
             np.take(others, lines, out=lines, mode="clip")
         return rows
     for taken in np.sort(own, axis=1).T.astype(rows.dtype):
