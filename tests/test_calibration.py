@@ -28,12 +28,10 @@ from skparisk.calibration._rules import CALIBRATIONS, as_rule
 from skparisk.exceptions import CalibrationError
 from skparisk.papers import (
     DandekarTheorem5,
-    bessel_empirical_confidence,
     bessel_joint_confidence,
     bessel_joint_noise_epsilon,
     dandekar_cdf,
     sample_confidence,
-    sample_error,
 )
 
 PROVEN = [Exchangeable(), PAC(0.05), PAC(0.01), DKW()]
@@ -387,8 +385,6 @@ def test_probabilities_out_of_range_are_refused(value):
     for name in CALIBRATIONS:
         with pytest.raises(ValueError, match=message.format("failure_prob")):
             as_rule(name, value)
-    with pytest.raises(ValueError, match=message.format("failure_prob")):
-        sample_error(10, value)
     if value is not None:
         with pytest.raises(ValueError, match=message.format("failure_prob")):
             required_pairs(0.1, failure_prob=value)
@@ -409,7 +405,6 @@ def test_counts_out_of_range_are_refused(value):
         (dkw_least_noise, (0.1,)),
         (dkw_least_risk, ()),
         (sample_confidence, (0.1,)),
-        (sample_error, (0.1,)),
     ):
         with pytest.raises(ValueError, match=message.format("n_pairs")):
             function(value, *other)
@@ -574,26 +569,18 @@ def test_ties_are_safe(seed, n_values):
 def test_theorem_5_numbers():
     """Eq. 13 at the paper's numbers, and Theorem 5 is a product with it."""
     assert f"{sample_confidence(15_000, 0.01):.4f}" == "0.9004"
-    assert bessel_empirical_confidence(0.9, 15_000, 0.01) == pytest.approx(
-        0.9 * (1 - 2 * math.exp(-3))
-    )
-    assert bessel_empirical_confidence(0.9, 1, 0.01) == 0  # nothing is known
-    assert sample_confidence(1, 0.01) < 0
-    assert bessel_empirical_confidence(1, 10**6, 0.1) == 1
+    rule = DandekarTheorem5(1 - sample_confidence(15_000, 0.01))
+    confidence = 1 - rule.certify_risk(15_000, 13_500)
+    assert confidence == pytest.approx(0.9 * (1 - 2 * math.exp(-3)))
+    assert sample_confidence(1, 0.01) < 0  # nothing is known
+    assert sample_confidence(10**6, 0.1) == 1
 
 
 def test_theorem_5_claims_more_than_was_proven():
     """The proof gives (confidence - rho) * alpha, which is less."""
     alpha = sample_confidence(15_000, 0.01)
-    assert bessel_empirical_confidence(0.9, 15_000, 0.01) > (0.9 - 0.01) * alpha
-
-
-@derandomized
-@given(n_pairs=sizes, failure_prob=failures)
-def test_sample_error_inverts_sample_confidence(n_pairs, failure_prob):
-    """The error at a failure probability has that failure probability."""
-    rho = sample_error(n_pairs, failure_prob)
-    assert 1 - sample_confidence(n_pairs, rho) == pytest.approx(failure_prob, abs=1e-12)
+    risk = DandekarTheorem5(1 - alpha).certify_risk(15_000, 13_500)
+    assert 1 - risk > (0.9 - 0.01) * alpha
 
 
 @derandomized
@@ -689,8 +676,6 @@ def test_theorem_6_recalibration_refusal_text():
 def test_confidences_out_of_range_are_refused(value):
     """A confidence in (0, 1] is refused by name otherwise."""
     message = r"^{} must be a number in \(0, 1\], got "
-    with pytest.raises(ValueError, match=message.format("confidence")):
-        bessel_empirical_confidence(value, 10, 0.1)
     with pytest.raises(ValueError, match=message.format("sample_confidence")):
         bessel_joint_noise_epsilon(1, 0.5, 0.5, sample_confidence=value)
 

@@ -18,9 +18,7 @@ from sklearn.linear_model import Ridge
 
 from skparisk import __main__ as main_module
 from skparisk import _demo as demo
-from skparisk._cli import demo as command
 from skparisk.datasets import load_census
-from skparisk.exceptions import CalibrationError
 from skparisk.linear_model import ridge_sensitivity_bound
 from skparisk.queries import RidgeQuery
 from skparisk.sensitivity import SensitivitySampler
@@ -48,7 +46,7 @@ def code_of(argv):
 
 
 def table(text):
-    """Return the rows of the table; one without enough pairs has four cells."""
+    """Return the rows of the table."""
     lines = text.splitlines()
     first = next(i for i, line in enumerate(lines) if line.startswith("---")) - 1
     block = lines[first : lines.index("", first)]
@@ -57,8 +55,8 @@ def table(text):
     ]
     assert tuple(header) == demo.HEADER
     assert all(set(cell) == {"-"} for cell in rule)
-    assert all(len(line) == len(block[0]) for line in block if "needs" not in line)
-    return [dict(zip(header, row, strict=False)) for row in rows]
+    assert all(len(line) == len(block[0]) for line in block)
+    return [dict(zip(header, row, strict=True)) for row in rows]
 
 
 def sampled(rows):
@@ -92,7 +90,7 @@ def test_table_has_a_row_for_every_model(rows):
 
 
 def test_achieved_risk_is_at_most_gamma(rows):
-    released = [row for row in rows if row.get("achieved risk", "-") != "-"]
+    released = [row for row in rows if row["achieved risk"] != "-"]
     assert len(released) == 16
     for row in released:
         assert float(row["achieved risk"]) <= float(row["gamma"])
@@ -104,7 +102,7 @@ def test_achieved_risk_is_at_most_gamma(rows):
 
 def test_noise_scale_is_sensitivity_over_epsilon(rows):
     for row in rows[1:]:
-        if row.get("noise scale", "-") != "-":
+        if row["noise scale"] != "-":
             expected = float(row["sensitivity"]) / float(row["epsilon"])
             assert float(row["noise scale"]) == pytest.approx(expected, rel=1e-3)
 
@@ -115,7 +113,7 @@ def test_sampled_pairs_are_shared_and_a_stricter_claim_takes_a_larger_one(rows):
             row["sensitivity"]
         )
         for row in sampled(rows)
-        if "sensitivity" in row
+        if row["sensitivity"] != "-"
     }
     assert len(values) == 10
     for (epsilon, gamma, calibration), value in values.items():
@@ -125,19 +123,11 @@ def test_sampled_pairs_are_shared_and_a_stricter_claim_takes_a_larger_one(rows):
 
 
 def test_too_few_pairs_are_named_in_the_row(rows):
-    short = [row for row in rows if len(row) == 4]
+    short = [row for row in rows if row["K of m"] == "too few pairs"]
     assert [row["epsilon"] for row in short] == ["0.01", "1"]
     for row in short:
         assert (row["sensitivity from"], row["gamma"]) == ("dkw", "0.05")
-        assert row["K of m"] == "needs 1305 pairs"
-
-
-@pytest.mark.parametrize(
-    ("gamma", "needed"),
-    [(0.2, (4, 14, 61)), (0.05, (19, 59, 1305)), (0.01, (99, 299, 41971))],
-)
-def test_pairs_needed_are_those_of_the_theorems(gamma, needed):
-    assert tuple(count(gamma) for count in demo.PAIRS_NEEDED.values()) == needed
+        assert {row[column] for column in demo.HEADER[4:9]} == {"-"}
 
 
 def test_least_noise_has_a_row_at_each_target(rows):
@@ -161,21 +151,19 @@ def test_least_noise_is_far_less(split):
     assert least < plain / 3
 
 
-def test_least_noise_names_the_pairs_that_it_needs():
-    split = demo.split_census(0)
+def test_least_noise_needs_pairs_for_its_shape(split):
     sampler = SensitivitySampler(
         RidgeQuery(), gamma=0.2, n_pairs=6, n_records=demo.N_TRAIN
     ).fit(split.X_public, split.y_public)
     *_, last = demo.table_rows(split, sampler, [1.0], [0.2])
-    assert last == (demo.LEAST_NOISE, "1", "0.2", "needs 7 pairs")
+    assert last[:4] == (demo.LEAST_NOISE, "1", "0.2", "too few pairs")
 
 
 def test_column_without_noise_is_ridge(rows, split):
     ridge = Ridge(alpha=1.0).fit(split.X_train, split.y_train)
     expected = math.sqrt(np.mean((split.y_test - ridge.predict(split.X_test)) ** 2))
     assert rows[0]["test RMSE"] == f"{expected:.1f}"
-    full = [row for row in rows if len(row) > 4]
-    assert {row["without noise"] for row in full} == {f"{expected:.1f}"}
+    assert {row["without noise"] for row in rows} == {f"{expected:.1f}"}
 
 
 def test_known_bound_is_the_proven_one(rows):
@@ -224,8 +212,8 @@ def test_seed_governs_the_sampling_and_never_the_noise(rows, tmp_path):
     with joblib.parallel_config(backend="threading"):
         again = table(run([*SMALL, "--n-jobs", "2", "--output", output]))
     for column in ("K of m", "sensitivity", "noise scale", "achieved risk"):
-        assert [row.get(column) for row in again] == [row.get(column) for row in rows]
-    errors = [[row.get("test RMSE") for row in sampled(x)] for x in (again, rows)]
+        assert [row[column] for row in again] == [row[column] for row in rows]
+    errors = [[row["test RMSE"] for row in sampled(x)] for x in (again, rows)]
     assert errors[0] != errors[1]
     assert output.read_bytes().startswith(SIGNATURES[".svg"])
 
@@ -248,7 +236,7 @@ def test_without_matplotlib_says_what_to_install(monkeypatch, capsys, tmp_path):
     assert "seed 3" in printed
     assert list(tmp_path.iterdir()) == []
     notes = [row["K of m"] for row in sampled(table(printed))]
-    assert notes == ["19 of 19", "needs 59 pairs", "needs 1305 pairs"]
+    assert notes == ["19 of 19", "too few pairs", "too few pairs"]
 
 
 def test_infinite_epsilon_is_ridge_and_claims_nothing(tmp_path):
@@ -257,7 +245,7 @@ def test_infinite_epsilon_is_ridge_and_claims_nothing(tmp_path):
     text = run([*argv, "--output", output])
     rows = table(text)
     assert "There is no guarantee." in text
-    assert {row.get("achieved risk", "-") for row in rows} == {"-"}
+    assert {row["achieved risk"] for row in rows} == {"-"}
     for row in sampled(rows)[:2]:
         assert row["test RMSE"] == row["without noise"]
         assert row["+/- std"] == "0.0"
@@ -280,32 +268,24 @@ def test_split_follows_the_seed(split):
     assert not np.array_equal(demo.split_census(1).X_train, split.X_train)
 
 
-def test_picture_has_units_a_legend_and_every_pair(tmp_path):
-    sensitivities = np.append(np.geomspace(0.01, 1, 999), 0.0)
-    quantiles = {("exchangeable", 0.1): 0.5, ("pac", 0.1): 0.6, ("pac", 0.01): 0.9}
-    before = sensitivities.copy(), "matplotlib.pyplot" in sys.modules
+def test_picture_is_of_every_pair_and_the_chosen_quantile(split, tmp_path):
+    sampler = SensitivitySampler(
+        RidgeQuery(), noise_shape="isotropic", n_pairs=99, n_records=100
+    ).fit(split.X_public, split.y_public)
+    pyplot = "matplotlib.pyplot" in sys.modules
     figure = Figure()
-    demo.draw_picture(figure, sensitivities, quantiles, tmp_path / "x.png")
+    demo.draw_picture(figure, sampler, tmp_path / "x.png")
+    assert (tmp_path / "x.png").exists()
     (axes,) = figure.axes
     assert "dollars per week" in axes.get_xlabel()
-    assert "share of 1000 pairs" in axes.get_ylabel()
-    curve, *lines = axes.lines
-    assert np.array_equal(curve.get_xdata()[1:], np.sort(sensitivities))
-    np.testing.assert_allclose(curve.get_ydata(), np.arange(1000, -1, -1) / 1000)
-    risks, chosen = lines[:2], lines[2:]
-    assert [line.get_ydata()[0] for line in risks] == [0.1, 0.01]
-    assert [line.get_xdata()[0] for line in chosen] == [0.5, 0.6, 0.9]
-    styles = [line.get_linestyle() for line in lines]
-    assert styles == ["-", "--", "-", "-", "--"]
-    (legend,) = figure.legends
-    assert axes.get_legend() is None
-    assert [entry.get_text() for entry in legend.get_texts()] == [
-        "exchangeable, γ = 0.1: 0.500 dollars",
-        "pac, γ = 0.1: 0.600 dollars",
-        "pac, γ = 0.01: 0.900 dollars",
-    ]
-    assert np.array_equal(sensitivities, before[0])
-    assert ("matplotlib.pyplot" in sys.modules) is before[1]
+    assert "15000 census records" in axes.get_title()
+    curve, risk, chosen = axes.lines
+    sensitivities = np.sort(sampler.sensitivities_)
+    assert np.array_equal(curve.get_xdata()[1:], sensitivities)
+    np.testing.assert_allclose(curve.get_ydata(), np.arange(99, -1, -1) / 99)
+    assert risk.get_ydata()[0] == 0.05
+    assert chosen.get_xdata()[0] == sampler.sensitivity_
+    assert ("matplotlib.pyplot" in sys.modules) is pyplot
 
 
 @pytest.mark.parametrize(("value", "shown"), [(1172.94, "1172.9"), (1e7, "1.00e+07")])
@@ -323,24 +303,20 @@ BAD = {
     "--epsilon 1 -1": r"epsilon must be a number in (0, inf], got -1.0.",
     "--epsilon nan": r"epsilon must be a number in (0, inf], got nan.",
     "--epsilon two": r"epsilon must be a number in (0, inf], got 'two'.",
-    "--epsilon 1 1e-300": "for noise on a grid, got 1e-300.",
     "--gamma 0": "gamma must be a number in (0, 1), got 0.0.",
     "--gamma 0.1 1": "gamma must be a number in (0, 1), got 1.0.",
     "--gamma x": "gamma must be a number in (0, 1), got 'x'.",
     "--gamma": "--gamma: expected at least one argument",
     "--n-pairs 0": "n_pairs must be a whole number >= 1, got 0.",
     "--n-pairs 2.5": "n_pairs must be a whole number >= 1, got '2.5'.",
-    "--n-pairs 18 --gamma 0.2 0.05": "n_pairs=18 pairs certify no risk below "
-    "0.0526316, but gamma=0.05 was requested; it needs n_pairs >= 19.",
     "--n-jobs 0": "n_jobs must be None or a whole number other than 0, got 0.",
     "--n-jobs all": "n_jobs must be None or a whole number other than 0, got 'all'.",
-    "--seed -1": "seed must be a whole number in [0, 2**32), got -1.",
-    "--seed 4294967296": "seed must be a whole number in [0, 2**32), got 4294967296.",
-    "--seed x": "seed must be a whole number in [0, 2**32), got 'x'.",
-    "--output census": "output must end in one of .png .pdf .svg, got 'census'.",
-    "--output no/census.png": "output must be a writable file, got "
-    f"'{Path('no/census.png')}': No such file or directory.",
-    "--output folder.png": "output must be a writable file, got 'folder.png': ",
+    "--seed -1": "seed must be a whole number >= 0, got -1.",
+    "--seed x": "seed must be a whole number >= 0, got 'x'.",
+    "--output census": "output must end in one of .png .pdf .svg, in a folder that "
+    "exists; got 'census'.",
+    "--output no/census.png": f"exists; got '{Path('no/census.png')}'.",
+    "--output folder.png": "exists; got 'folder.png'.",
     "--unknown": "unrecognized arguments: --unknown",
 }
 
@@ -362,22 +338,27 @@ def test_bad_values_are_refused_in_one_line(argv, monkeypatch, capsys, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["folder.png"]
 
 
-def test_what_the_library_refuses_later_is_one_line_too(monkeypatch, capsys, tmp_path):
-    def refuse(*args):
-        raise CalibrationError("The sampled\nsensitivity is 0.", 0.9, 0.1)
+LATER = {
+    "--epsilon 1e-300": "epsilon must be at least 1.68e-08 for this many outputs with "
+    "noise on a grid, got 1e-300.",
+    "--n-pairs 18 --gamma 0.05": "n_pairs=18 pairs certify no risk below 0.0526316, "
+    "but gamma=0.05 was requested; it needs n_pairs >= 19.",
+    "--seed 4294967296": "random_state must be None, a whole number in [0, 2**32), a "
+    "RandomState or a Generator, got 4294967296.",
+}
 
-    monkeypatch.setattr(SensitivitySampler, "fit", refuse)
-    assert code_of(["demo", "--output", str(tmp_path / "x.png")]) == 2
-    expected = "skparisk demo: error: The sampled sensitivity is 0.\n"
-    assert capsys.readouterr().err == expected
+
+@pytest.mark.parametrize("argv", LATER)
+def test_what_the_library_refuses_is_one_line_too(argv, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    assert code_of(["demo", "--n-pairs", "100", *argv.split()]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    *progress, last = printed.err.splitlines()
+    assert last == f"skparisk demo: error: {LATER[argv]}"
+    assert not any("error" in line for line in progress)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_check_of_the_output_leaves_a_file_as_it_was(tmp_path):
-    output = tmp_path / "old.PNG"
-    output.write_bytes(b"old")
-    command.check_writable(command.check_format(output))
-    assert output.read_bytes() == b"old"
 
 
 @pytest.mark.slow

@@ -20,7 +20,6 @@ from skparisk.papers import (
     dandekar_epsilon,
     dandekar_noise_epsilon,
     sample_confidence,
-    sample_error,
 )
 from skparisk.privacy_loss import laplace_loss_exceedance
 
@@ -45,8 +44,13 @@ def levels_by_noise(confidence: float) -> list[float]:
 
 
 def pairs_for_error(risk: float, rho: float) -> float:
-    """Return the pairs of Figure 2: `sample_error` solved for them."""
+    """Return the pairs of Figure 2: Eq. 13 solved for them."""
     return math.log(2 / risk) / (2 * rho**2)
+
+
+def sample_error(n_pairs: int, risk: float) -> float:
+    """Return the error rho that so many pairs have outside of a risk, by Eq. 13."""
+    return math.sqrt(math.log(2 / risk) / (2 * n_pairs))
 
 
 def joint_confidence(epsilon: float, n_pairs: int, rho: float) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from skparisk._cli._parser import Commands, checked
 from skparisk._validate import (
@@ -24,36 +23,12 @@ FORMATS = (".png", ".pdf", ".svg")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the demonstration."""
-    figure_class = import_figure()
-    check_together(options)
-    if figure_class is not None:
-        check_writable(options.output)
-    show(options, figure_class)
-    return 0
-
-
-def check_together(options: argparse.Namespace) -> None:
-    """Raise ValueError if the pairs are too few, or a level is too small for noise."""
-    from skparisk import _demo
-    from skparisk.calibration._rules import as_rule
-    from skparisk.mechanisms import LaplaceMechanism
-
-    rule = as_rule("exchangeable", _demo.FAILURE_PROB)
-    for gamma in options.gamma:
-        rule.order_index(options.n_pairs, gamma)
-    for epsilon in options.epsilon:
-        LaplaceMechanism(1.0, epsilon, _demo.N_OUTPUTS)
-
-
-def show(options: argparse.Namespace, figure_class: Any) -> None:
     """Sample, train, print and draw."""
     from skparisk import _demo
     from skparisk.queries import RidgeQuery
     from skparisk.sensitivity import SensitivitySampler
 
     split = _demo.split_census(options.seed)
-    print(_demo.describe(split, options.seed), flush=True)
     sampler = SensitivitySampler(
         RidgeQuery(_demo.ALPHA),
         epsilon=options.epsilon[0],
@@ -66,17 +41,19 @@ def show(options: argparse.Namespace, figure_class: Any) -> None:
         random_state=options.seed,
         verbose=1,
     ).fit(split.X_public, split.y_public)
+    print(_demo.describe(split, options.seed), flush=True)
     rows = list(_demo.table_rows(split, sampler, options.epsilon, options.gamma))
     print(f"\n{_demo.format_table(_demo.HEADER, rows)}\n\n{_demo.explain()}")
     print(f"\n{_demo.format_certificate(sampler.certificate_)}\n")
-    if figure_class is None:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
         print("No picture: it needs matplotlib (python -m pip install matplotlib).")
-        return
-    quantiles = _demo.chosen_quantiles(sampler, options.gamma)
-    _demo.draw_picture(
-        figure_class(), sampler.sensitivities_, quantiles, options.output
-    )
+        return 0
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    _demo.draw_picture(figure, sampler, options.output)
     print(f"Picture of the sampled sensitivities: {options.output}")
+    return 0
 
 
 def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
@@ -122,7 +99,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     )
     parser.add_argument(
         "--seed",
-        type=checked(int, check_seed),
+        type=checked(int, lambda value: check_at_least(value, "seed", 0)),
         default=SEED,
         metavar="S",
         help="seeds the split of the records and the sampling of pairs, never the "
@@ -130,7 +107,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     )
     parser.add_argument(
         "--output",
-        type=checked(Path, check_format),
+        type=checked(Path, check_output),
         default=OUTPUT,
         metavar="FILE",
         help=f"file for the picture, ending in one of {words(FORMATS)} (default: "
@@ -145,37 +122,12 @@ def words(values: Iterable[object]) -> str:
     return " ".join(map(str, values))
 
 
-def check_seed(value: Any) -> int:
-    """Return a seed that NumPy and scikit-learn take."""
-    if not isinstance(value, int) or not 0 <= value < 2**32:
-        raise ValueError(f"seed must be a whole number in [0, 2**32), got {value!r}.")
-    return value
-
-
-def check_format(path: Path) -> Path:
-    """Return a path that ends in a known format."""
-    if path.suffix.lower() not in FORMATS:
-        raise ValueError(f"output must end in one of {words(FORMATS)}, got '{path}'.")
-    return path
-
-
-def check_writable(path: Path) -> None:
-    """Open a file for writing, and leave everything as it was."""
-    existed = path.exists()
-    try:
-        path.open("ab").close()
-    except OSError as error:
+def check_output(path: Path) -> Path:
+    """Return a path that a picture can be saved to."""
+    known = path.suffix.lower() in FORMATS
+    if not known or path.is_dir() or not path.parent.is_dir():
         raise ValueError(
-            f"output must be a writable file, got '{path}': {error.strerror}."
-        ) from None
-    if not existed:
-        path.unlink()
-
-
-def import_figure() -> Any:
-    """Return matplotlib's Figure, or None where matplotlib is not installed."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return None
-    return Figure
+            f"output must end in one of {words(FORMATS)}, in a folder that exists; got "
+            f"'{path}'."
+        )
+    return path

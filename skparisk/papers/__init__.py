@@ -10,11 +10,9 @@ the theory pages.
 from skparisk.papers._composition import compose_privacy_at_risk
 from skparisk.papers._empirical_risk import (
     DandekarTheorem5,
-    bessel_empirical_confidence,
     bessel_joint_confidence,
     bessel_joint_noise_epsilon,
     sample_confidence,
-    sample_error,
 )
 from skparisk.papers._privacy_at_risk import (
     DandekarTheorem4,
@@ -28,7 +26,6 @@ from skparisk.papers._svm import rubinstein_svm_sensitivity_bound
 __all__ = [
     "DandekarTheorem4",
     "DandekarTheorem5",
-    "bessel_empirical_confidence",
     "bessel_joint_confidence",
     "bessel_joint_noise_epsilon",
     "compose_privacy_at_risk",
@@ -38,5 +35,4 @@ __all__ = [
     "dandekar_noise_epsilon",
     "rubinstein_svm_sensitivity_bound",
     "sample_confidence",
-    "sample_error",
 ]

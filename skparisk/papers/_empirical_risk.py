@@ -37,8 +37,10 @@ class DandekarTheorem5:
     Notes
     -----
     **Guarantee**: none. The sampled sensitivity is the empirical (1 - gamma)
-    quantile, the claimed risk is one minus the theorem's empirical confidence,
-    and the theorem's proof loses a term.
+    quantile, and the claimed risk is one minus the theorem's empirical confidence: the
+    share of the sampled sensitivities at or below it, times `sample_confidence`
+    (Dandekar, Theorem 5, Eq. 5). **It does not hold**: of the share of the true
+    distribution below only that share less rho is known.
 
     Examples
     --------
@@ -63,8 +65,7 @@ class DandekarTheorem5:
     def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
         """Return one minus the theorem's empirical confidence."""
         m, index = check_rank(n_pairs, order_index)
-        confidence = sample_confidence(m, sample_error(m, self.sample_failure_prob))
-        return unwrap(1 - index / m * max(0.0, confidence))
+        return unwrap(1 - index / m * (1 - self.sample_failure_prob))
 
 
 def sample_confidence(n_pairs: int, rho: float) -> float:
@@ -101,77 +102,6 @@ def sample_confidence(n_pairs: int, rho: float) -> float:
     n_pairs = check_at_least(n_pairs, "n_pairs", 1)
     rho = check_positive(rho, "rho")
     return 1 - 2 * math.exp(-2 * rho**2 * n_pairs)
-
-
-def sample_error(n_pairs: int, failure_prob: float) -> float:
-    """Return the rho at which `sample_confidence` is ``1 - failure_prob``.
-
-    Parameters
-    ----------
-    n_pairs : int
-        Sampled pairs, m >= 1.
-
-    failure_prob : float
-        In (0, 1).
-
-    Returns
-    -------
-    rho : float
-        Error of the empirical distribution function.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    Examples
-    --------
-    >>> from skparisk.papers import sample_error
-    >>> round(sample_error(15_000, 0.0996), 4)
-    0.01
-    """
-    n_pairs = check_at_least(n_pairs, "n_pairs", 1)
-    failure_prob = check_probability(failure_prob, "failure_prob")
-    return math.sqrt(math.log(2 / failure_prob) / (2 * n_pairs))
-
-
-def bessel_empirical_confidence(confidence: float, n_pairs: int, rho: float) -> float:
-    """Return Theorem 5's empirical confidence of a sampled sensitivity.
-
-    Parameters
-    ----------
-    confidence : float
-        Share of the sampled sensitivities at or below the one in use, in (0, 1].
-
-    n_pairs : int
-        Sampled pairs, m >= 1.
-
-    rho : float
-        Error of the empirical distribution function, > 0.
-
-    Returns
-    -------
-    confidence : float
-        ``confidence * sample_confidence(n_pairs, rho)``, at least 0.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    Notes
-    -----
-    Dandekar, Theorem 5, Eq. 5. **It does not hold**: the share of the true
-    distribution below is only known to be ``confidence - rho``.
-
-    Examples
-    --------
-    >>> from skparisk.papers import bessel_empirical_confidence
-    >>> round(bessel_empirical_confidence(0.9, 15_000, 0.01), 4)
-    0.8104
-    """
-    confidence = check_number(confidence, "confidence", "(0, 1]")
-    return max(0.0, confidence * sample_confidence(n_pairs, rho))
 
 
 def bessel_joint_confidence(
