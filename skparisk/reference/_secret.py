@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, NoReturn, Self
 
@@ -27,6 +28,7 @@ from skparisk.reference._table import TableReference
 _DRAW = 0x5EC4E7
 
 
+@dataclass(frozen=True, repr=False)
 class SecretSample:
     """A random part of the private records: protects who is in it.
 
@@ -73,13 +75,11 @@ class SecretSample:
     (True, True)
     """
 
-    def __init__(self, fraction: float = 0.5) -> None:
-        self._fraction = check_probability(fraction, "fraction")
+    fraction: float = 0.5
 
-    @property
-    def fraction(self) -> float:
-        """Share of the records that is used."""
-        return self._fraction
+    def __post_init__(self) -> None:
+        fraction = check_probability(self.fraction, "fraction")
+        object.__setattr__(self, "fraction", fraction)
 
     def n_members(self, n_candidates: int) -> int:
         """Return how many of so many records are used.
@@ -169,14 +169,6 @@ default=None
             )
         return drawn
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SecretSample):
-            return NotImplemented
-        return self.fraction == other.fraction
-
-    def __hash__(self) -> int:
-        return hash((SecretSample, self.fraction))
-
     def __sklearn_clone__(self) -> Self:
         return self
 
@@ -184,12 +176,7 @@ default=None
         return f"SecretSample({self.fraction!r})"
 
 
-class _Origin(Held):
-    """What the pairs of a draw are known by: it holds nothing, a copy is itself."""
-
-    __slots__ = ()
-
-
+@dataclass(frozen=True, eq=False, repr=False, slots=True, weakref_slot=True)
 class SecretDraw(Held):
     """Who is used, of records that only those who give them know: in this process.
 
@@ -197,26 +184,13 @@ class SecretDraw(Held):
     the records by which to know them again, but no record.
     """
 
-    __slots__ = ("__weakref__", "_members", "_sample", "_seeded", "_sketch", "origin")
-
-    def __init__(
-        self,
-        sample: SecretSample,
-        members: NDArray[np.intp],
-        sketch: RecordSketch,
-        *,
-        seeded: bool,
-    ) -> None:
-        self._sample = sample
-        self._members = members
-        self._sketch = sketch
-        self._seeded = seeded
-        self.origin = _Origin()
-
-    @property
-    def sample(self) -> SecretSample:
-        """What was asked for."""
-        return self._sample
+    # What was asked for.
+    sample: SecretSample
+    _members: NDArray[np.intp]
+    _sketch: RecordSketch
+    _seeded: bool
+    # What its pairs are known by: it holds nothing, and a copy is itself.
+    origin: object = field(default_factory=Held, init=False)
 
     @property
     def n_candidates(self) -> int:
@@ -356,7 +330,7 @@ def _draw(sample: SecretSample, X: Any, noise_random_state: Any) -> SecretDraw:
     if isinstance(state, Integral):
         source = np.random.default_rng([_DRAW, int(state)]).bytes
     members = draw_ordered(sketch.n_rows, n_members, source)
-    return SecretDraw(sample, members, sketch, seeded=state is not None)
+    return SecretDraw(sample, members, sketch, state is not None)
 
 
 def draw_ordered(n_rows: int, length: int, source: ByteSource) -> NDArray[np.intp]:
