@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, NoReturn, Self
 
@@ -176,7 +176,6 @@ default=None
         return f"SecretSample({self.fraction!r})"
 
 
-@dataclass(frozen=True, eq=False, repr=False, slots=True, weakref_slot=True)
 class SecretDraw(Held):
     """Who is used, of records that only those who give them know: in this process.
 
@@ -184,13 +183,22 @@ class SecretDraw(Held):
     the records by which to know them again, but no record.
     """
 
-    # What was asked for.
-    sample: SecretSample
-    _members: NDArray[np.intp]
-    _sketch: RecordSketch
-    _seeded: bool
-    # What its pairs are known by: it holds nothing, and a copy is itself.
-    origin: object = field(default_factory=Held, init=False)
+    __slots__ = ("__weakref__", "_members", "_seeded", "_sketch", "origin", "sample")
+
+    def __init__(
+        self,
+        sample: SecretSample,
+        members: NDArray[np.intp],
+        sketch: RecordSketch,
+        *,
+        seeded: bool,
+    ) -> None:
+        self.sample = sample
+        self._members = members
+        self._sketch = sketch
+        self._seeded = seeded
+        # What its pairs are known by: it holds nothing, and a copy is itself.
+        self.origin = Held()
 
     @property
     def n_candidates(self) -> int:
@@ -330,7 +338,7 @@ def _draw(sample: SecretSample, X: Any, noise_random_state: Any) -> SecretDraw:
     if isinstance(state, Integral):
         source = np.random.default_rng([_DRAW, int(state)]).bytes
     members = draw_ordered(sketch.n_rows, n_members, source)
-    return SecretDraw(sample, members, sketch, state is not None)
+    return SecretDraw(sample, members, sketch, seeded=state is not None)
 
 
 def draw_ordered(n_rows: int, length: int, source: ByteSource) -> NDArray[np.intp]:
