@@ -34,6 +34,7 @@ from skparisk import (
     SensitivitySampler,
     audit_claim,
 )
+from skparisk._progress import Progress
 from skparisk.audit import (
     PairAttack,
     ShareBeyond,
@@ -153,7 +154,8 @@ def test_releases_are_drawn_one_by_one_or_together(n_jobs):
         return database + np.random.default_rng().normal(size=(size, 3))
 
     for release in (one, many):
-        rows = draw_releases(release, 5.0, 50, n_jobs)
+        with Progress(50, shown=False) as progress:
+            rows = draw_releases(release, 5.0, 50, n_jobs, progress)
         assert rows.shape == (50, 3)
         assert len(np.unique(rows)) == 150
 

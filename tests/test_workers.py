@@ -18,14 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import ThreadpoolController
 
-from skparisk import SchemaReference, SecretSample, SensitivitySampler
+from skparisk import SchemaReference, SecretSample, SensitivitySampler, _progress
+from skparisk._progress import Progress, Watched
 from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import FunctionQuery, MeanQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
 from skparisk.reference._records import Schema
-from skparisk.sensitivity import _progress, _work, _workers, sample_differences
+from skparisk.sensitivity import _work, _workers, sample_differences
 from skparisk.sensitivity._parallel import _join
-from skparisk.sensitivity._progress import Progress, Watched
 from skparisk.sensitivity._work import Block, Desk, Part, Work, cut
 from skparisk.sensitivity._workers import one_blas_thread
 
@@ -301,7 +301,7 @@ def test_who_stops_looking_stops_the_workers(at_once, monkeypatch):
         time.sleep(1e-3)
         return X.mean(axis=0)
 
-    def stop(self, differences):
+    def stop(self, n_more, differences):
         shown.append(differences)
         if len(shown) == 3:  # two parts here, and one from a worker
             raise KeyboardInterrupt
@@ -518,7 +518,7 @@ def test_nothing_is_shown_of_private_records(missing, capsys, monkeypatch, each_
 def test_lines_are_not_shown_too_often(capsys, no_tqdm):
     with Progress(1000, shown=True, watched=Watched(0.5, 1)) as progress:
         for _ in range(1000):
-            progress.add(np.full((1, 2), 3.0))
+            progress.add(1, np.full((1, 2), 3.0))
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("sampling pairs: 1000 of 1000, ")
     assert line.endswith("0.5 quantile 6")
@@ -526,7 +526,7 @@ def test_lines_are_not_shown_too_often(capsys, no_tqdm):
 
 def test_pairs_without_any_answer_are_counted(capsys, no_tqdm):
     with Progress(2, shown=True, watched=Watched(0.5, 1)) as progress:
-        progress.add(np.empty((2, 0)))
+        progress.add(2, np.empty((2, 0)))
     assert "2 of 2" in capsys.readouterr().err
 
 

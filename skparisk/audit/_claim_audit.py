@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk._progress import Progress
 from skparisk._validate import (
     check_at_least,
     check_n_jobs,
@@ -19,7 +20,6 @@ from skparisk.audit._beyond import Population, judge_pairs, share_beyond, share_
 from skparisk.audit._claim_report import ClaimAudit, PairAttack, ShareBeyond
 from skparisk.audit._limits import check_confidence
 from skparisk.audit._lower_bound import LEAST_RELEASES, attack, draw_releases
-from skparisk.audit._progress import Tell, telling_progress
 from skparisk.audit._releases import Audited, Pair, refuse_in_ledger
 from skparisk.audit._worst_neighbor import find_worst_neighbor, search, worst_pair
 from skparisk.certificate import Certificate
@@ -205,12 +205,20 @@ def audit_claim(
     n_tests = 2 * len(given) * (not by_attack) + (by_attack or beyond is not None)
     each = alpha / max(n_tests, 1)
     each_pair = alpha / 5 if by_attack else each
-    with telling_progress(2 * n_releases * len(given), verbose) as tell:
+    total = 2 * n_releases * len(given)
+    with Progress(total, "releases", "release", shown=bool(verbose)) as progress:
         attacks = tuple(
             _attack_pair(
                 audited,
                 pair,
-                _draw(audited, pair, f"{at} of {len(given)}", n_releases, n_jobs, tell),
+                _draw(
+                    audited,
+                    pair,
+                    f"{at} of {len(given)}",
+                    n_releases,
+                    n_jobs,
+                    progress,
+                ),
                 each_pair,
                 rng,
             )
@@ -273,12 +281,12 @@ def _draw(
     which: str,
     n_releases: int,
     n_jobs: int | None,
-    tell: Tell,
+    progress: Progress,
 ) -> list[NDArray[np.float64]]:
     """Return releases of both databases, or say of which pair there are none."""
     try:
         return [
-            draw_releases(audited.release, each, n_releases, n_jobs, tell)
+            draw_releases(audited.release, each, n_releases, n_jobs, progress)
             for each in pair
         ]
     except Exception as error:

@@ -150,30 +150,27 @@ def _scores(
     first: _Floats, second: _Floats, rng: np.random.Generator
 ) -> Iterator[tuple[str, _Score]]:
     """Yield ways to score rows, with words for what they look at."""
-    units = _Units.of(first, second)
+    units = _units_of(first, second)
     ours, others = units(first), units(second)
     shift = ours.mean(axis=0) - others.mean(axis=0)
     spread = np.cov(np.concatenate([ours, others]), rowvar=False).reshape(
         len(shift), len(shift)
     )
     spread += (1e-6 + 1e-3 * np.trace(spread) / len(shift)) * np.eye(len(shift))
-    for words, direction in (
-        ("the mean difference of the releases", shift),
-        (
-            "their mean difference, in units of their spread",
-            np.linalg.solve(spread, shift),
-        ),
-    ):
-        yield words, _Projection(units, direction)
-    yield "the size of the releases", _Size(units)
+    in_spread = np.linalg.solve(spread, shift)
+
+    def along(direction: _Floats) -> _Score:
+        return lambda rows: np.asarray(units(rows) @ direction)
+
+    yield "the mean difference of the releases", along(shift)
+    yield "their mean difference, in units of their spread", along(in_spread)
+    yield "the size of the releases", lambda rows: np.abs(units(rows)).sum(axis=1)
     if np.isnan(first).any() or np.isnan(second).any():
         yield "numbers that are missing", _count_missing
     if ours.shape[1] > 1:
         leading = np.argsort(-np.abs(shift))[:_MOST_COLUMNS]
         for column in np.sort(leading):
-            direction = np.zeros(len(shift))
-            direction[column] = 1.0
-            yield f"number {column} of the release", _Projection(units, direction)
+            yield f"number {column} of the release", along(np.eye(len(shift))[column])
     yield "a logistic regression", _fit_logistic(units, first, second, rng)
     yield from _symbols(first, second)
 
@@ -182,79 +179,46 @@ def _count_missing(rows: _Floats) -> _Floats:
     return np.isnan(rows).sum(axis=1).astype(np.float64)
 
 
-@dataclass(frozen=True, eq=False)
-class _Units:
-    """Numbers of a row in units of their spread, cut off far out."""
+def _units_of(first: _Floats, second: _Floats) -> _Score:
+    """Return what gives numbers of rows in units of their spread, cut off far out."""
+    both = _finite(np.concatenate([first, second]))
+    center = np.median(both, axis=0)
+    scale = np.median(np.abs(both - center), axis=0)
+    scale = np.where(scale > 0, scale, both.std(axis=0))
+    scale = np.where(scale > 0, scale, 1.0)
 
-    center: _Floats
-    scale: _Floats
-
-    @classmethod
-    def of(cls, first: _Floats, second: _Floats) -> _Units:
-        both = _finite(np.concatenate([first, second]))
-        center = np.median(both, axis=0)
-        scale = np.median(np.abs(both - center), axis=0)
-        scale = np.where(scale > 0, scale, both.std(axis=0))
-        return cls(center, np.where(scale > 0, scale, 1.0))
-
-    def __call__(self, rows: _Floats) -> _Floats:
+    def units(rows: _Floats) -> _Floats:
         with np.errstate(over="ignore"):
-            return np.clip((_finite(rows) - self.center) / self.scale, -_FAR, _FAR)
+            return np.clip((_finite(rows) - center) / scale, -_FAR, _FAR)
 
-
-@dataclass(frozen=True, eq=False)
-class _Projection:
-    units: _Units
-    direction: _Floats
-
-    def __call__(self, rows: _Floats) -> _Floats:
-        return np.asarray(self.units(rows) @ self.direction)
-
-
-@dataclass(frozen=True, eq=False)
-class _Size:
-    units: _Units
-
-    def __call__(self, rows: _Floats) -> _Floats:
-        return np.asarray(np.abs(self.units(rows)).sum(axis=1))
-
-
-@dataclass(frozen=True, eq=False)
-class _Logistic:
-    """Logistic regression on numbers, sizes, and how much nearer each center is.
-
-    The last of these is the exact loss of Laplace noise; the first that of Gaussian.
-    """
-
-    units: _Units
-    centers: tuple[_Floats, _Floats]
-    weights: _Floats
-
-    def features(self, rows: _Floats) -> _Floats:
-        x = self.units(rows)
-        near = np.abs(x - self.centers[1]) - np.abs(x - self.centers[0])
-        return np.hstack([near, x, np.abs(x)])
-
-    def __call__(self, rows: _Floats) -> _Floats:
-        return np.asarray(self.features(rows) @ self.weights)
+    return units
 
 
 def _fit_logistic(
-    units: _Units, first: _Floats, second: _Floats, rng: np.random.Generator
-) -> _Logistic:
+    units: _Score, first: _Floats, second: _Floats, rng: np.random.Generator
+) -> _Score:
+    """Return logistic regression on numbers, sizes, and how much nearer a center is.
+
+    The last of these is the exact loss of Laplace noise; the first that of Gaussian.
+    """
     from sklearn.linear_model import LogisticRegression
 
     centers = np.median(units(first), axis=0), np.median(units(second), axis=0)
-    plain = _Logistic(units, centers, np.zeros(0))
+
+    def features(rows: _Floats) -> _Floats:
+        x = units(rows)
+        near = np.abs(x - centers[1]) - np.abs(x - centers[0])
+        return np.hstack([near, x, np.abs(x)])
+
     rows = [
-        plain.features(part[rng.permutation(len(part))[:_MOST_ROWS_TO_FIT]])
+        features(part[rng.permutation(len(part))[:_MOST_ROWS_TO_FIT]])
         for part in (first, second)
     ]
     labels = np.repeat([1, 0], [len(part) for part in rows])
     # Few iterations do: it is a score, and whatever it is the limits hold.
     model = LogisticRegression(C=1.0, max_iter=1000, tol=1e-3)
-    fitted = model.fit(np.concatenate(rows), labels)
-    return _Logistic(units, centers, fitted.coef_[0])
+    weights = model.fit(np.concatenate(rows), labels).coef_[0]
+    return lambda rows: np.asarray(features(rows) @ weights)
 
 
 def _symbols(first: _Floats, second: _Floats) -> Iterator[tuple[str, _Score]]:
@@ -264,45 +228,41 @@ def _symbols(first: _Floats, second: _Floats) -> Iterator[tuple[str, _Score]]:
             ("exact repeats of number {}", _by_value),
             ("the low bits of number {}", _by_low_bits),
         ):
-            found = _Symbols.of(first, second, column, code)
-            if found is not None:
-                yield words.format(column), found
+            score = _score_symbols(first, second, column, code)
+            if score is not None:
+                yield words.format(column), score
 
 
-@dataclass(frozen=True, eq=False)
-class _Symbols:
-    """The logarithm of how much likelier a symbol is, 0 for those not seen."""
+def _score_symbols(
+    first: _Floats,
+    second: _Floats,
+    column: int,
+    code: Callable[[_Floats], NDArray[np.int64]],
+) -> _Score | None:
+    """Return the logarithm of how much likelier a symbol is, 0 for those not seen.
 
-    column: int
-    code: Callable[[_Floats], NDArray[np.int64]]
-    known: NDArray[np.int64]
-    scores: _Floats
+    None where hardly any symbol is seen twice.
+    """
 
-    @classmethod
-    def of(
-        cls,
-        first: _Floats,
-        second: _Floats,
-        column: int,
-        code: Callable[[_Floats], NDArray[np.int64]],
-    ) -> _Symbols | None:
-        """Return None where hardly any symbol is seen twice."""
-        codes = [
-            code(np.ascontiguousarray(rows[:, column])) for rows in (first, second)
-        ]
-        known, places = np.unique(np.concatenate(codes), return_inverse=True)
-        if len(known) > 0.9 * len(places):
-            return None
-        counts = [
-            np.bincount(part, minlength=len(known)) + 0.5
-            for part in np.split(places, [len(first)])
-        ]
-        return cls(column, code, known, np.log(counts[0] / counts[1]))
+    def codes_of(rows: _Floats) -> NDArray[np.int64]:
+        return code(np.ascontiguousarray(rows[:, column]))
 
-    def __call__(self, rows: _Floats) -> _Floats:
-        codes = self.code(np.ascontiguousarray(rows[:, self.column]))
-        places = np.minimum(np.searchsorted(self.known, codes), len(self.known) - 1)
-        return np.where(self.known[places] == codes, self.scores[places], 0.0)
+    codes = [codes_of(rows) for rows in (first, second)]
+    known, places = np.unique(np.concatenate(codes), return_inverse=True)
+    if len(known) > 0.9 * len(places):
+        return None
+    counts = [
+        np.bincount(part, minlength=len(known)) + 0.5
+        for part in np.split(places, [len(first)])
+    ]
+    scores = np.log(counts[0] / counts[1])
+
+    def score(rows: _Floats) -> _Floats:
+        codes = codes_of(rows)
+        places = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+        return np.where(known[places] == codes, scores[places], 0.0)
+
+    return score
 
 
 def _by_value(numbers: _Floats) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from skparisk._progress import Progress
 from skparisk._validate import (
     check_at_least,
     check_n_jobs,
@@ -25,7 +26,6 @@ from skparisk.audit._distinguish import (
     level_limit,
 )
 from skparisk.audit._limits import check_confidence
-from skparisk.audit._progress import Tell, silent, telling_progress
 from skparisk.certificate._rounding import floor_text
 
 LEAST_RELEASES = 40
@@ -186,9 +186,10 @@ def estimate_epsilon_lower_bound(
     delta = check_share(delta, "delta")
     verbose = check_verbose(verbose)
     n_releases = check_at_least(n_releases, "n_releases", LEAST_RELEASES)
-    with telling_progress(2 * n_releases, verbose) as tell:
+    shown = bool(verbose)
+    with Progress(2 * n_releases, "releases", "release", shown=shown) as progress:
         draws = [
-            draw_releases(release, each, n_releases, n_jobs, tell)
+            draw_releases(release, each, n_releases, n_jobs, progress)
             for each in (database, neighbor)
         ]
     found = attack(*draws, alpha=1 - confidence, delta=delta, random_state=random_state)
@@ -234,34 +235,38 @@ def draw_releases(
     database: Any,
     n_releases: int,
     n_jobs: int | None,
-    tell: Tell = silent,
+    progress: Progress,
 ) -> NDArray[np.float64]:
     """Return independent releases of a database, one a row."""
     workers = effective_n_jobs(n_jobs)
     parts = np.array_split(np.arange(n_releases), min(n_releases, workers))
     many = "size" in inspect.signature(release).parameters
     draw = _draw_many if many else _draw_each
-    tasks = [delayed(draw)(release, database, len(part), tell) for part in parts]
+    tasks = [delayed(draw)(release, database, len(part), progress) for part in parts]
     found = Parallel(n_jobs=n_jobs, require="sharedmem")(tasks)
     return np.concatenate(found)
 
 
-def _draw_many(release: Callable[..., Any], database: Any, n: int, tell: Tell) -> Any:
+def _draw_many(
+    release: Callable[..., Any], database: Any, n: int, progress: Progress
+) -> Any:
     rows = _as_numbers(release(database, size=n))
     if rows.ndim == 0 or len(rows) != n:
         raise ValueError(
             f"release must return {n} releases along the first axis when size={n}, got "
             f"shape {rows.shape}."
         )
-    tell(n)
+    progress.add(n)
     return rows.reshape(n, -1)
 
 
-def _draw_each(release: Callable[..., Any], database: Any, n: int, tell: Tell) -> Any:
+def _draw_each(
+    release: Callable[..., Any], database: Any, n: int, progress: Progress
+) -> Any:
     rows = []
     for _ in range(n):
         rows.append(_as_numbers(release(database)).ravel())
-        tell(1)
+        progress.add(1)
     if len({len(row) for row in rows}) > 1:
         raise ValueError("release must return as many numbers in each call.")
     return np.array(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,19 +23,14 @@ from skparisk.reference._sketch import RecordSketch
 _X, _Y = "X of the reference", "y of the reference"
 
 
-class DrawnRows(NamedTuple):
-    """Rows that were kept, in their order, and the sketch of all there were."""
-
-    X: Records
-    y: NDArray[Any] | None
-    sketch: RecordSketch
-
-
-def draw_from_blocks(blocks: Iterable[Any], most: int, random_state: Any) -> DrawnRows:
+def draw_from_blocks(
+    blocks: Iterable[Any], most: int, random_state: Any
+) -> tuple[Records, NDArray[Any] | None, RecordSketch]:
     """Return so many rows of blocks, without replacement, all equally likely.
 
-    Each row draws a number, and those with the smallest ones are kept: what is kept
-    does not depend on how rows are cut into blocks.
+    In their order, and with the sketch of all there were. Each row draws a number, and
+    those with the smallest ones are kept: what is kept does not depend on how rows are
+    cut into blocks.
     """
     kept: tuple[Records, Any] | None = None
     numbers, sketch = np.empty(0), RecordSketch.empty(False)
@@ -66,7 +61,7 @@ def draw_from_blocks(blocks: Iterable[Any], most: int, random_state: Any) -> Dra
         kept = _followed_by(kept, (X, y), rows)
     if kept is None:
         raise ValueError("blocks must hold at least one block of records, got none.")
-    return DrawnRows(*kept, sketch)
+    return *kept, sketch
 
 
 def _columns(X: Records) -> list[Any] | int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from contextlib import suppress
@@ -194,8 +195,8 @@ class LearnedReference(Held, Reference):
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the same with what `encode` makes of the targets."""
-        other = object.__new__(type(self))
-        vars(other).update(vars(self), _schema=self._schema.encoded(encode))
+        other = copy.copy(self)
+        other._schema = self._schema.encoded(encode)
         return other
 
     def bind(

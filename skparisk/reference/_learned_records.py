@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -142,23 +143,17 @@ class LearnedRecords(SchemaReference):
         return f"LearnedRecords({self.description!r})"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class LearnedSplit:
     """A learned reference, and which of the records were not learned from.
 
-    Made by :meth:`LearnedReference.learn`. It has positions of records, and no record.
+    Made by :meth:`LearnedReference.learn`. It has positions of records, and no record;
+    `reference` is public, by post-processing.
     """
 
-    def __init__(
-        self, reference: LearnedRecords, others: NDArray[np.intp], n_candidates: int
-    ) -> None:
-        self._reference = reference
-        self._others = others
-        self._n_candidates = n_candidates
-
-    @property
-    def reference(self) -> LearnedRecords:
-        """The learned reference: public, by post-processing."""
-        return self._reference
+    reference: LearnedRecords
+    _others: NDArray[np.intp]
+    _n_candidates: int
 
     def remaining(self, X: Any, y: Any = None) -> Any:
         """Return the records that were not learned from, in random order.

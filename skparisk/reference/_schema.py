@@ -5,6 +5,7 @@ Nearly half of it is docstrings: how a data dictionary is written.
 
 from __future__ import annotations
 
+import copy
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -313,19 +314,17 @@ class SchemaReference(Held, Reference):
 
     def encoded(self, encode: Callable[[NDArray[Any]], NDArray[Any]]) -> Self:
         """Return the same schema with what `encode` makes of its targets."""
-        other = object.__new__(type(self))
-        vars(other).update(vars(self))
-        other._targets = [spec.encoded(encode) for spec in self._targets]
-        other._domain = self._domain.encoded(encode)
-        other.__dict__.pop("schema", None)
-        return other
+        targets = [spec.encoded(encode) for spec in self._targets]
+        return self._with(targets, self._domain.encoded(encode))
 
     def _without_targets(self) -> Self:
         """Return the same schema for features alone."""
-        other = object.__new__(type(self))
-        vars(other).update(vars(self), _targets=[])
-        other._domain = Domain(self.domain.columns)
-        other.__dict__.pop("schema", None)
+        return self._with([], Domain(self.domain.columns))
+
+    def _with(self, targets: list[Spec], domain: Domain) -> Self:
+        other = copy.copy(self)
+        vars(other).update(_targets=targets, _domain=domain)
+        vars(other).pop("schema", None)
         return other
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, NoReturn, Self
 
@@ -27,6 +28,7 @@ from skparisk.reference._table import TableReference
 _DRAW = 0x5EC4E7
 
 
+@dataclass(frozen=True, repr=False)
 class SecretSample:
     """A random part of the private records: protects who is in it.
 
@@ -73,13 +75,11 @@ class SecretSample:
     (True, True)
     """
 
-    def __init__(self, fraction: float = 0.5) -> None:
-        self._fraction = check_probability(fraction, "fraction")
+    fraction: float = 0.5
 
-    @property
-    def fraction(self) -> float:
-        """Share of the records that is used."""
-        return self._fraction
+    def __post_init__(self) -> None:
+        fraction = check_probability(self.fraction, "fraction")
+        object.__setattr__(self, "fraction", fraction)
 
     def n_members(self, n_candidates: int) -> int:
         """Return how many of so many records are used.
@@ -169,25 +169,11 @@ default=None
             )
         return drawn
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SecretSample):
-            return NotImplemented
-        return self.fraction == other.fraction
-
-    def __hash__(self) -> int:
-        return hash((SecretSample, self.fraction))
-
     def __sklearn_clone__(self) -> Self:
         return self
 
     def __repr__(self) -> str:
         return f"SecretSample({self.fraction!r})"
-
-
-class _Origin(Held):
-    """What the pairs of a draw are known by: it holds nothing, a copy is itself."""
-
-    __slots__ = ()
 
 
 class SecretDraw(Held):
@@ -197,7 +183,7 @@ class SecretDraw(Held):
     the records by which to know them again, but no record.
     """
 
-    __slots__ = ("__weakref__", "_members", "_sample", "_seeded", "_sketch", "origin")
+    __slots__ = ("__weakref__", "_members", "_seeded", "_sketch", "origin", "sample")
 
     def __init__(
         self,
@@ -207,16 +193,12 @@ class SecretDraw(Held):
         *,
         seeded: bool,
     ) -> None:
-        self._sample = sample
+        self.sample = sample
         self._members = members
         self._sketch = sketch
         self._seeded = seeded
-        self.origin = _Origin()
-
-    @property
-    def sample(self) -> SecretSample:
-        """What was asked for."""
-        return self._sample
+        # What its pairs are known by: it holds nothing, and a copy is itself.
+        self.origin = Held()
 
     @property
     def n_candidates(self) -> int:

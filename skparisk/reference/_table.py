@@ -213,13 +213,13 @@ class TableReference(Held, Reference):
         >>> TableReference.of_blocks(blocks, n_rows=300)
         TableReference(300 rows, 2 features, sampling='leave-out')
         """
-        drawn = draw_from_blocks(
+        X, y, sketch = draw_from_blocks(
             blocks,
             check_at_least(n_rows, "n_rows", 2),
             check_random_state(random_state, "random_state"),
         )
-        table = cls(drawn.X, drawn.y, sampling, clip=clip)
-        table._sketch = drawn.sketch
+        table = cls(X, y, sampling, clip=clip)
+        table._sketch = sketch
         return table
 
     @property

@@ -25,7 +25,7 @@ from skparisk.reference._records import Schema, copy_records
 from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._table import UNSEEN
 from skparisk.reference._targets import TargetForm
-from skparisk.reference._types import ColumnType, types_of
+from skparisk.reference._types import types_of
 from skparisk.sensitivity._digest import digest_or_none, versions
 from skparisk.sensitivity._parallel import (
     check_neighbors,
@@ -37,21 +37,6 @@ from skparisk.sensitivity._store import PairStore
 _MOST_ASKED = 3
 # Of the largest number: more than what rounding in another order changes.
 _SAME = 2.0**-20
-
-
-class Asked(NamedTuple):
-    """What a query was asked about a database of a reference, and its answer.
-
-    The columns of the records, as they were given to it, with their types, and their
-    targets, if it takes some; its answer, if it had one; and what errors in this weigh,
-    if that is known.
-    """
-
-    schema: Schema
-    types: tuple[ColumnType, ...] | None
-    targets: TargetForm | None
-    answer: NDArray[np.float64] | None
-    weights: NDArray[np.float64] | None
 
 
 class Seeds(NamedTuple):
@@ -162,22 +147,20 @@ class Draw:
             n_neighbors=self.n_neighbors,
             **how,
         )
-        pairs.draw_seed = int.from_bytes(self.seeds.noise, "little")
-        pairs.answer = None if self.query.is_sum else asked.answer  # that of one record
-        pairs.weights, pairs.schema = asked.weights, asked.schema
-        pairs.types, pairs.targets = asked.types, asked.targets
         if pairs.drawing is not None:
             pairs.drawing = dataclasses.replace(
                 pairs.drawing, reference=known_by(self.reference)
             )
-        return pairs
+        seed = int.from_bytes(self.seeds.noise, "little")
+        return dataclasses.replace(pairs, draw_seed=seed, **asked)
 
-    def _ask_twice(self, private: bool) -> Asked:
-        """Refuse a query that answers the same database differently when asked twice.
+    def _ask_twice(self, private: bool) -> dict[str, Any]:
+        """Return what pairs have of a database that a query was asked about.
 
-        Unless it is known to answer alike. It is asked about a sampled database; about
-        another if it has no answer to one. If it has none to several, the last reason
-        is shown, unless the reference is private.
+        Refuse one that answers the same database differently when asked twice, unless
+        it is known to answer alike. It is asked about a sampled database; about another
+        if it has no answer to one. If it has none to several, the last reason is shown,
+        unless the reference is private.
         """
         query = self.query
         root = np.random.SeedSequence(int.from_bytes(self.seeds.asked, "little"))
@@ -210,7 +193,13 @@ class Draw:
         types = types_of(database[0])
         given = query.targets_of_people(database[1])
         targets = TargetForm.of(given) if query.needs_y else None
-        return Asked(Schema.of(database[0]), types, targets, answer, weights)
+        return {
+            "schema": Schema.of(database[0]),  # of records as they were given to it
+            "types": types,
+            "targets": targets,
+            "answer": None if query.is_sum else answer,  # that of one record
+            "weights": weights,
+        }
 
     def _find_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
         """Return what errors of the outputs weigh, by a query that knows it."""

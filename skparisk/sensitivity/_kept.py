@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import re
-from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -52,19 +52,9 @@ _SAME_QUERY = (
 class KeptPairsMixin(ReleaseMixin):
     """Methods of a sampler whose pairs are drawn, and are used for more."""
 
-    @abstractmethod
-    def _agree(self, n_pairs: int | str, n_neighbors: int | None = None) -> Terms:
-        """Return what is asked for and how, checked."""
-
-    @abstractmethod
-    def _recalibrate(
-        self, pairs: SampledPairs, terms: Terms, about: dict[str, Any]
-    ) -> None:
-        """Set everything that follows from what was sampled before."""
-
-    @abstractmethod
-    def calibrate(self) -> Self:
-        """Return a sampler for another target, from the same sampled pairs."""
+    calibrate: Callable[..., Self]
+    _agree: Callable[..., Terms]
+    _recalibrate: Callable[[SampledPairs, Terms, dict[str, Any]], None]
 
     @property
     def _about_pairs(self) -> dict[str, Any]:

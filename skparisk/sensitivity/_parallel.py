@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk._progress import Progress, Watched
 from skparisk._validate import (
     check_at_least,
     check_n_jobs,
@@ -26,7 +27,6 @@ from skparisk.queries import PairDifferences, Query
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import Form
 from skparisk.reference._records import Schema
-from skparisk.sensitivity._progress import Progress, Watched
 from skparisk.sensitivity._work import Block, Work
 from skparisk.sensitivity._workers import run
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -54,6 +55,11 @@ class PairsNotKeptError(IncompatibleError, AttributeError):
     """There are no pairs to look at, so that attributes of pairs are missing."""
 
 
+def _shown(path: str, doc: str) -> Any:
+    """Return a property that shows what the certificate says."""
+    return property(attrgetter(path), doc=doc)
+
+
 class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     """Methods of a sampler that is fitted: they use what `fit` has set."""
 
@@ -63,6 +69,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     query_: Query
     mechanism_: AdditiveNoise | ExponentialChoice
     claim_: ClaimOfPairs
+    _fit: Callable[..., Self]
 
     @property
     def certificate_(self) -> Certificate:
@@ -83,35 +90,14 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         """Pairs that were sampled."""
         return (self._evidence.n_pairs or 0) + (self._evidence.n_shape_pairs or 0)
 
-    @property
-    def n_records_(self) -> int:
-        """Records of a database."""
-        return self._evidence.n_records
-
-    @property
-    def n_outputs_(self) -> int:
-        """Released numbers."""
-        return self._evidence.n_outputs
-
-    @property
-    def sensitivity_(self) -> float:
-        """What the noise is calibrated to."""
-        return self._evidence.sensitivity
-
-    @property
-    def noise_scale_(self) -> float:
-        """Scale of the noise of each output."""
-        return self._evidence.noise_scale
-
-    @property
-    def noise_epsilon_(self) -> float:
-        """``sensitivity_ / noise_scale_``."""
-        return self.certificate_.noise_epsilon
-
-    @property
-    def risk_(self) -> float:
-        """Achieved risk."""
-        return self.certificate_.risk
+    n_records_ = _shown("_evidence.n_records", "Records of a database.")
+    n_outputs_ = _shown("_evidence.n_outputs", "Released numbers.")
+    sensitivity_ = _shown("_evidence.sensitivity", "What the noise is calibrated to.")
+    noise_scale_ = _shown("_evidence.noise_scale", "Scale of the noise of each output.")
+    noise_epsilon_ = _shown(
+        "certificate_.noise_epsilon", "``sensitivity_ / noise_scale_``."
+    )
+    risk_ = _shown("certificate_.risk", "Achieved risk.")
 
     @property
     def differences_(self) -> NDArray[np.float64]:
@@ -131,10 +117,6 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         shape = getattr(self.mechanism_, "shape", IsotropicShape())
         law = getattr(self.mechanism_, "law", Exponential())
         return norms_of_pairs(pairs, shape, law)
-
-    @abstractmethod
-    def _fit(self, X: Any, y: Any, *, private: bool) -> Self:
-        """Fit to a reference that may be private."""
 
     def release(self, X: Any, y: Any = None) -> Any:
         """Answer the query on private data, with fresh noise.

@@ -15,6 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._fitted import forget_fit
+from skparisk._progress import Watched
 from skparisk._secure_noise import noise_source
 from skparisk._silence import hide_values
 from skparisk._validate import (
@@ -65,7 +66,6 @@ from skparisk.sensitivity._drawing import (
     unseen_tail,
 )
 from skparisk.sensitivity._kept import KeptPairsMixin
-from skparisk.sensitivity._progress import Watched
 from skparisk.sensitivity._store import PairStore
 
 _RANDOMNESS = ("implicit", "both")

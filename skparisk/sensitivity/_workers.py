@@ -15,8 +15,8 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from threadpoolctl import ThreadpoolController
 
+from skparisk._progress import Progress
 from skparisk.queries import PairDifferences
-from skparisk.sensitivity._progress import Progress
 from skparisk.sensitivity._work import Answered, Block, Desk, Part, Work
 
 # Seconds that new workers take until they have imported what they need, and those that
@@ -55,7 +55,8 @@ def run(
         for answered in answers:
             found += answered
             for one in answered:
-                progress.add(one.differences.values)
+                values = one.differences.values
+                progress.add(len(values), values)
     return [one.differences for one in sorted(found, key=lambda one: one.start)]
 
 
