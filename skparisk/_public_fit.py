@@ -300,8 +300,9 @@ class BesidePublicMixin:
         if self.combine is not None:
             raise ValueError(
                 "combine must be None unless pairs are sampled from a table of public "
-                f"records, whose fit the release is weighed with, but {reason}: give "
-                f"X_reference and y_reference; got {self.combine!r}."
+                "records, for their fit to be corrected by the release or weighed with "
+                f"it, but {reason}: give X_reference and y_reference; got "
+                f"{self.combine!r}."
             )
 
     def _find_public_fit(

@@ -12,6 +12,14 @@ from skparisk.papers import DandekarTheorem5
 
 AUDIT = MeasuredRisk(59, 220, 3, 1.0, 0.05, 0.95, lower=0.001, upper=0.037)
 PLAIN = (str, int, float, bool, type(None))
+PAC = {
+    "calibration": "pac",
+    "failure_prob": 0.05,
+    "order_index": 1440,
+    "risk": 0.05,
+    "curve": None,
+}
+AT_RISK = {"risk": 0.05, "gamma": 0.05, "noise_scale": 0.5}
 THEOREM_5 = DandekarTheorem5()
 
 
@@ -37,7 +45,7 @@ def of_theorem_5(**changes):
 CASES = {
     "exchangeable": certificate(),
     "dkw": certificate(calibration="dkw"),
-    "pac": certificate(calibration="pac", failure_prob=0.05),
+    "pac": certificate(**PAC),
     "theorem 5": of_theorem_5(),
     "add-remove": certificate(relation="add-remove"),
     "seeded": certificate(void_reasons=(texts.SEEDED,)),
@@ -49,16 +57,19 @@ CASES = {
     "bound": known(),
     "declared": known("declared"),
     "both": both(),
-    "both, pac": both(calibration="pac", failure_prob=0.05),
+    "both, pac": both(**PAC),
     "whitened": both(noise_shape="whitened", n_shape_pairs=1500),
-    "draws": both(n_draws=3, order_index=4200),
+    "draws": both(n_draws=3, order_index=4278),
     "unanswered": certificate(n_unanswered=7),
     "audited": certificate(audit=AUDIT),
     "gaussian": certificate(
-        law="gaussian", delta=1e-6, loss=DominatingLoss("gaussian", 1.5, 1e-9)
+        law="gaussian",
+        delta=1e-6,
+        noise_scale=1.25,
+        loss=DominatingLoss("gaussian", 1.5, 1e-9),
     ),
     "risk control": both(law="gaussian", n_draws=0, order_index=None),
-    "known, gaussian": known("declared", law="gaussian", risk=0.05, gamma=0.05),
+    "known, gaussian": known("declared", law="gaussian", **AT_RISK),
     "several": Certificate(0.5, 1e-5, 0.05, method="basic", n_releases=2),
 }
 every_case = pytest.mark.parametrize("given_", CASES.values(), ids=CASES)

@@ -350,7 +350,7 @@ MEASURED = Advantage(0.0712, 0.21, 0.049967, 0.02, 0.0305)
 
 
 def measured(**changes):
-    return certificate(**({"advantage": MEASURED} | changes))
+    return certificate(**({"advantage": MEASURED, "noise_scale": 1.25} | changes))
 
 
 def test_what_was_measured_is_said():
@@ -389,6 +389,7 @@ def test_documents_hold_what_was_measured():
     for changed in (
         evidence["advantage"] | {"mean": 2.0},
         evidence["advantage"] | {"mean": 1e-9, "mean_detected": 0.01},
+        evidence["advantage"] | {"quantile": 0.09},
         {"mean": 0.1},
         evidence["advantage"] | {"more": 1},
         0.1,

@@ -15,7 +15,7 @@ from skparisk.certificate import Advantage
 from skparisk.certificate._claim import PRIVATE_CLASSES, SEEDED
 
 GAIN = Advantage(0.1, 0.35, 0.05, 0.02, 0.06)
-RELEASE = certificate(advantage=GAIN, randomness="both", n_draws=1)
+RELEASE = certificate(advantage=GAIN, noise_scale=1.0, randomness="both", n_draws=1)
 X = np.random.default_rng(0).normal(size=(60, 1))
 KINDS = ("success", "trade-off")
 every_kind = pytest.mark.parametrize("kind", KINDS)

@@ -7,14 +7,22 @@ import pickle
 
 import numpy as np
 import pytest
-from certificate_cases import CASES, THEOREM_5, assert_plain, both, every_case, known
+from certificate_cases import (
+    CASES,
+    PAC,
+    THEOREM_5,
+    assert_plain,
+    both,
+    every_case,
+    known,
+)
 from certificates import CURVE, certificate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skparisk import Certificate
 from skparisk.calibration import Exchangeable
-from skparisk.certificate import DominatingLoss, Evidence
+from skparisk.certificate import Advantage, DominatingLoss, Evidence
 from skparisk.certificate import _claim as texts
 from skparisk.laws import Exponential
 
@@ -57,7 +65,7 @@ def test_every_field_is_documented(kind):
 def test_derived_numbers():
     """Confidence and noise level follow from the fields."""
     assert certificate().confidence == 1 - 0.049967
-    assert certificate(noise_scale=0.125).noise_epsilon == 2
+    assert certificate(noise_scale=0.5).noise_epsilon == 0.5
     assert CASES["no noise"].noise_epsilon == math.inf
     with pytest.raises(AttributeError, match="no evidence of a single release"):
         _ = CASES["several"].noise_epsilon
@@ -177,7 +185,7 @@ def test_a_known_sensitivity_has_a_risk_or_a_delta():
         known(law="gaussian")
     with pytest.raises(ValueError, match=r"calibration must be one of .* got 'pac'"):
         known("pac")
-    assert known(law="gaussian", delta=1e-6).private
+    assert known(law="gaussian", delta=1e-6, noise_scale=1.25).private
 
 
 def test_evidence_and_loss_have_their_types():
@@ -305,7 +313,14 @@ def test_guarantee_names_delta():
 @given(risk=st.floats(1e-9, 0.999), epsilon=st.floats(1e-6, 1e6))
 def test_printed_numbers_are_on_the_safe_side(risk, epsilon):
     """The printed risk and level are not below the true ones, and close to them."""
-    given_ = certificate(risk=risk, epsilon=epsilon, curve=None)
+    given_ = certificate(
+        risk=risk,
+        epsilon=epsilon,
+        noise_scale=0.25 / epsilon,
+        n_pairs=10**9,
+        order_index=10**9,
+        curve=None,
+    )
     lines = dict(line.strip().split(": ", 1) for line in str(given_).splitlines()[1:])
     printed = float(lines["risk"].split()[0])
     assert risk <= printed <= risk * (1 + 1e-5)
@@ -349,7 +364,7 @@ def test_other_levels_without_a_curve(given_):
 
 @derandomized
 @given(
-    losses=st.lists(st.floats(0, 5), min_size=1, max_size=30),
+    losses=st.lists(st.floats(0.005, 5), min_size=1, max_size=30),
     level=st.floats(0.01, 6),
     gamma=st.floats(0.01, 0.99),
     share=st.floats(0, 1),
@@ -359,10 +374,15 @@ def test_other_levels_are_the_sample_read_backwards(losses, level, gamma, share)
     rule, m, order = Exchangeable(), len(losses), sorted(losses)
     index = max(1, round(share * m))
     risk = rule.certify_risk(m, index)
-    epsilon = max(order[index - 1], 0.005)
+    epsilon = order[index - 1]
     curve = tuple((loss, rule.certify_risk(m, k + 1)) for k, loss in enumerate(order))
     given_ = certificate(
-        epsilon=epsilon, risk=risk, n_pairs=m, order_index=index, curve=curve
+        epsilon=epsilon,
+        risk=risk,
+        noise_scale=0.25 / epsilon,
+        n_pairs=m,
+        order_index=index,
+        curve=curve,
     )
     assert given_.risk_at(epsilon) <= risk
     within = sum(loss <= level for loss in losses)
@@ -382,3 +402,119 @@ def test_bad_levels_and_risks_are_refused(value):
         certificate().risk_at(value)
     with pytest.raises(ValueError, match=r"^gamma must be a number in \(0, 1\), got"):
         certificate().epsilon_at(value)
+
+
+# What contradicts its own evidence
+
+
+GROUPS = {"n_pairs": 1600, "n_neighbors": 16, "order_index": 1519}
+CONTRADICTIONS = [
+    # The hard level of noise that is bounded.
+    (certificate, {"epsilon": 0.99}, "epsilon=0.99 takes a delta of at least 0.004"),
+    (certificate, {"sensitivity": math.inf}, "takes a delta of at least 1"),
+    (certificate, {"law": "exponential", "epsilon": 0.99}, "takes a delta"),
+    (known, {"epsilon": 0.99}, "takes a delta of at least"),
+    (known, {"law": "wishart", "norm": "trace", "epsilon": 0.99}, "takes a delta"),
+    # A delta.
+    (certificate, {"epsilon": 0.99, "delta": 0.004}, "takes a delta of at least"),
+    (certificate, {"law": "gaussian", "delta": 0.126}, "of at least 0.126937"),
+    (known, {"law": "gaussian", "delta": 0.126}, "of at least 0.126937"),
+    # A risk over the noise.
+    (
+        known,
+        {"law": "gaussian", "risk": 0.308, "gamma": 0.308},
+        r"risk must be at least 0\.308538",
+    ),
+    (known, {"epsilon": 0.5, "risk": 0.61, "n_outputs": 1}, "at least 0.6106"),
+    (known, {"sensitivity": math.inf, "risk": 0.9}, "risk must be at least 1"),
+    # A risk over pairs.
+    (certificate, {"risk": 0.0499666}, r"risk must be at least 0\.0499667"),
+    (certificate, {"risk": 0.0499666, "calibration": "dkw"}, "risk must be at least"),
+    (both, {"risk": 0.0499666}, "risk must be at least"),
+    (both, {"n_draws": 3, "order_index": 4277, "risk": 0.0501}, "risk must be at le"),
+    (certificate, GROUPS | {"risk": 0.0599}, "risk must be at least 0.0600248"),
+    (certificate, PAC | {"order_index": 1439}, "is exceeded by the 1439-th of 1500"),
+    (both, PAC | {"order_index": 1439}, "is exceeded by the 1439-th of 1500 pairs"),
+    (certificate, PAC | {"failure_prob": 0.03}, "and failure_prob is 0.03"),
+    (certificate, {"n_unanswered": 75}, "order_index must be at most 1425"),
+    (
+        both,
+        {"law": "gaussian", "n_draws": 0, "order_index": None, "n_unanswered": 75},
+        "risk must be at least 0.050633",
+    ),
+    # Other levels.
+    (certificate, {"curve": [(0.99, 0.0499)]}, r"risk of at least 0\.0499667 for"),
+    (certificate, {"curve": [(2.0, 0.00066)]}, "curve must have a risk of at least"),
+    (certificate, PAC | {"curve": [(0.99, 0.99)]}, "curve must have a risk of at l"),
+    (
+        known,
+        {"n_outputs": 1, "curve": [(1.0, 0.0), (0.5, 0.61)]},
+        r"at least 0.6106 for the level 0\.5, .*; got 0\.61",
+    ),
+    (known, {"law": "wishart", "norm": "trace", "curve": [(0.5, 0.9)]}, "at least 1"),
+    # More releases, or larger groups, than one.
+    (certificate, {"n_releases": 2}, "evidence must be None unless n_releases and"),
+    (certificate, {"group_size": 2}, "evidence must be None unless n_releases and"),
+    # What attackers gain.
+    (
+        certificate,
+        {"advantage": Advantage(0.1, 0.393, 0.05, 0.02, 0.06)},
+        "advantage must have a quantile of at least 0.393469",
+    ),
+    (
+        certificate,
+        {"advantage": Advantage(0.0198, 0.4, 0.05, 0.02, 0.06)},
+        "advantage must have a mean of at least 0.02",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "changes", "message"), CONTRADICTIONS)
+def test_a_claim_against_its_own_evidence_is_refused(make, changes, message):
+    """By the class, and so from a document; unless it claims nothing."""
+    with pytest.raises(ValueError, match=message):
+        make(**changes)
+    if not {"advantage", "n_releases", "group_size"} & {*changes}:
+        void = make(**changes, void_reasons=(texts.SEEDED,))
+        assert void.void
+        document = void.to_dict(curve=True) | {"void_reasons": []}
+        with pytest.raises(ValueError, match=message):
+            Certificate.from_dict(document | {"version": "0.0.1", "private": True})
+
+
+@pytest.mark.parametrize(
+    ("make", "changes"),
+    [
+        (certificate, {"epsilon": 0.99, "delta": 0.005}),
+        (certificate, {"law": "exponential"}),
+        (certificate, {"law": "gaussian", "delta": 0.12694}),
+        (known, {"law": "gaussian", "risk": 0.30854, "gamma": 0.30854}),
+        (known, {"epsilon": 0.5, "risk": 0.6107, "n_outputs": 1}),
+        (certificate, {"risk": 0.0499667}),
+        (both, {"n_draws": 3, "order_index": 4278, "risk": 0.05}),
+        (certificate, GROUPS | {"risk": 0.06003}),
+        (certificate, PAC),
+        (certificate, {"n_unanswered": 74}),
+        (certificate, {"curve": [(0.99, 0.04997), (2.0, 0.00067)]}),
+        (certificate, PAC | {"curve": [(0.99, 1.0), (1.5, 0.05)]}),
+        (known, {"n_outputs": 1, "curve": [(1.0, 0.0), (0.5, 0.6107)]}),
+        (certificate, {"advantage": Advantage(0.03, 0.3935, 0.05, 0.02, 0.06)}),
+        # On the caller's word, which is added to it.
+        (certificate, {"law": "own", "norm": "l1", "epsilon": 0.1}),
+        (certificate, {"calibration": "own", "risk": 0.001, "curve": None}),
+        (known, {"law": "own", "norm": "l1", "risk": 0.1, "curve": [(0.1, 0.2)]}),
+    ],
+)
+def test_what_the_evidence_carries_is_claimed(make, changes):
+    """At the numbers themselves, rounded as they are here."""
+    claim = make(**changes)
+    assert claim.private
+    assert any("(own)" in text for text in claim.provisos) == ("own" in str(changes))
+    assert Certificate.from_dict(claim.to_dict(curve=True)) == claim
+
+
+def test_less_noise_than_none_is_no_advantage_that_is_checked():
+    """Of no noise nothing was measured; its certificate is void."""
+    gain = Advantage(0.1, 0.35, 0.05, 0.02, 0.06)
+    silent = {"epsilon": math.inf, "noise_scale": 0.0, "curve": None}
+    assert certificate(advantage=gain, **silent).advantage.mean == 1

@@ -540,6 +540,7 @@ def test_privacy_at_risk_of_certificates():
     certificate = certificates.certificate(
         epsilon=0.27,
         risk=0.04,
+        order_index=1442,
         sensitivity=1.0,
         noise_scale=2.0,
         randomness="both",

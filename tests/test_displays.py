@@ -9,6 +9,7 @@ import certificates
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from certificate_cases import known
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
@@ -54,7 +55,9 @@ def known_ridge():
 def certificate(**changes):
     """Return a certificate with a curve, with changes."""
     curve = ((0.01, 0.9), (0.8, 0.2), (1.5, 0.01))
-    return certificates.certificate(**({"risk": 0.0496, "curve": curve} | changes))
+    return certificates.certificate(
+        **({"risk": 0.0496, "order_index": 1428, "curve": curve} | changes)
+    )
 
 
 def curve(*points):
@@ -77,7 +80,7 @@ CERTIFICATES = {
     "with an infinite level": certificate(curve=((0.5, 0.3), (math.inf, 0.01))),
     "empty": certificate(curve=None),
     "without noise": certificate(epsilon=math.inf, noise_scale=0.0, curve=None),
-    "without risk": certificate(curve=((0.5, 0.2), (2.0, 0.0))),
+    "without risk": known(risk=0.0496, curve=((0.5, 0.7), (2.0, 0.0))),
 }
 
 

@@ -215,30 +215,48 @@ def test_search_over_the_level_and_over_what_is_known():
     assert search.best_estimator_.certificate_.private
 
 
-class Twice:
-    """A rule of one's own: twice the level of the noise."""
+class Half:
+    """A rule of one's own: half of the level of the noise."""
+
+    name = "half"
+    void_reasons = ()
+
+    def noise_epsilon(self, epsilon, gamma, n_outputs):
+        return epsilon / 2
+
+
+def test_rule_of_ones_own_is_on_the_certificate():
+    assert isinstance(Half(), KnownRule)
+    model = fit(KnownSensitivity(0.1, at_risk=True, rule=Half()))
+    assert model.noise_epsilon_ == pytest.approx(EPSILON / 2, rel=1e-5)
+    claim = model.certificate_
+    assert claim.evidence.calibration == "declared"
+    assert any("(half)" in text for text in claim.provisos)
+    assert claim.risk == GAMMA
+
+
+class Twice(Half):
+    """Claims a risk that noise of twice the level does not keep."""
 
     name = "twice"
-    void_reasons = ()
 
     def noise_epsilon(self, epsilon, gamma, n_outputs):
         return 2 * epsilon
 
 
-def test_rule_of_ones_own_is_on_the_certificate():
-    assert isinstance(Twice(), KnownRule)
-    model = fit(KnownSensitivity(0.1, at_risk=True, rule=Twice()))
-    assert model.noise_epsilon_ == pytest.approx(2 * EPSILON, rel=1e-5)
-    claim = model.certificate_
-    assert claim.evidence.calibration == "declared"
-    assert any("(twice)" in text for text in claim.provisos)
-    assert claim.risk == GAMMA
+def test_what_a_rule_of_ones_own_claims_against_the_law_of_the_noise_is_refused():
+    """The loss of one output exceeds half of the level of the noise more often."""
+    known = KnownSensitivity(0.1, at_risk=True, rule=Twice())
+    ledger = PrivacyLedger(9.0)
+    with ledger, pytest.raises(ValueError, match=r"risk must be at least 0\.664"):
+        fit(known)
+    assert not ledger.releases
 
 
 def test_rule_of_ones_own_is_said_also_where_it_counts_as_false():
-    rule = type("Empty", (Twice,), {"__len__": lambda self: 0})()
+    rule = type("Empty", (Half,), {"__len__": lambda self: 0})()
     claim = fit(KnownSensitivity(0.1, at_risk=True, rule=rule)).certificate_
-    assert any("(twice)" in text for text in claim.provisos)
+    assert any("(half)" in text for text in claim.provisos)
 
 
 def test_sensitivity_is_not_proven_because_the_caller_says_so():
@@ -263,7 +281,7 @@ def test_sensitivity_is_not_proven_because_the_caller_says_so():
 )
 def test_rules_are_for_laplace_noise_and_a_risk_alone(target, law):
     with pytest.raises(ValueError, match="is for Laplace noise, delta=0 and a risk"):
-        calibrate_known(1.0, target, law=law, rule=Twice())
+        calibrate_known(1.0, target, law=law, rule=Half())
 
 
 def test_theorem_4_of_the_paper_warns_and_certifies_nothing():
@@ -343,13 +361,13 @@ class Hidden:
             KnownSensitivity(
                 1.0,
                 at_risk=True,
-                rule=type("T", (Twice,), {"name": "declared"})(),
+                rule=type("T", (Half,), {"name": "declared"})(),
             ),
             "must not be a rule of your own named 'declared'",
         ),
         (
             KnownSensitivity(
-                1.0, at_risk=True, rule=type("T", (Twice,), {"void_reasons": "No."})()
+                1.0, at_risk=True, rule=type("T", (Half,), {"void_reasons": "No."})()
             ),
             "void_reasons must be a tuple of sentences",
         ),

@@ -24,11 +24,7 @@ def failed(policy, claim):
         ({"epsilon": 1.0}, certificate(), certificate(epsilon=1.01, curve=None)),
         ({"delta": 1e-6}, certificate(delta=1e-6), certificate(delta=1.1e-6)),
         ({"gamma": 0.05}, certificate(), certificate(risk=0.051)),
-        (
-            {"gamma": 0.09},
-            certificate(),
-            certificate(calibration="pac", failure_prob=0.05),
-        ),
+        ({"gamma": 0.09}, certificate(), CASES["pac"]),
         ({"relation": "replace-one"}, certificate(), certificate(relation=None)),
         ({"reference_audited": True}, AUDITED, certificate()),
         ({"reference_audited": True}, known(), CASES["several"]),
@@ -75,7 +71,7 @@ def test_without_a_guarantee_no_limit_is_kept(name):
 
 def test_limits_are_for_all_that_is_released_together():
     policy = Policy(epsilon=1.0, delta=1e-6, gamma=0.05)
-    claim, score = known(epsilon=0.5), Certificate(0.5, delta=1e-6)
+    claim, score = known(epsilon=0.5, noise_scale=0.5), Certificate(0.5, delta=1e-6)
     assert all(check.passed for check in policy.check(claim, score))
     found = policy.check(claim, score, Certificate(1e-9, 1e-9, risk=0.06))
     assert [check.rule for check in found if not check.passed] == [

@@ -213,3 +213,139 @@ def test_frames_of_the_same_types_are_not_copied():
     odd = pd.DataFrame({"c": pd.Categorical([pd.Timestamp(2020, 1, 1)])})
     assert types_of(odd) == (None,)
     assert types_of(pl.DataFrame({"c": ["a"]}, {"c": pl.Categorical})) == (None,)
+
+
+ZONE = "Europe/Paris"
+TIMES = np.array(["2020-01-01T12:00:01.5", "NaT", "1910-01-01"], dtype="M8[us]")
+TIMES = pd.Series(TIMES)
+SPANS = pd.Series(pd.to_timedelta([1.5, None, -3], unit="s")).astype("m8[us]")
+IN_PANDAS = {
+    "seconds": TIMES.astype("M8[s]"),
+    "nanoseconds": TIMES.astype("M8[ns]"),
+    "universal": TIMES.dt.tz_localize("UTC"),
+    "zone": TIMES.dt.tz_localize("UTC").dt.tz_convert(ZONE),
+    "objects": TIMES.dt.tz_localize("UTC").astype(object),
+    "span": SPANS,
+    "span in seconds": SPANS.astype("m8[s]"),
+    "span of objects": SPANS.astype(object),
+}
+
+
+@pytest.mark.parametrize("given", IN_PANDAS)
+@pytest.mark.parametrize("wanted", IN_PANDAS)
+def test_dates_of_pandas_are_in_the_unit_and_zone_that_is_wanted(given, wanted):
+    """The same points in time, or spans, rounded down."""
+    if given.startswith("span") != wanted.startswith("span"):
+        return
+    given, wanted = (IN_PANDAS[name].to_frame("x") for name in (given, wanted))
+    found = in_types(given, types_of(wanted))
+    if wanted["x"].dtype == object:  # of which numbers are those of the objects
+        return
+    assert types_of(found) == types_of(wanted)
+    whole = "s" in str(given["x"].dtype).partition("[")[2].partition(",")[0][:1]
+    expected = wanted["x"].dt.floor("s") if whole else wanted["x"]
+    pd.testing.assert_series_equal(found["x"], expected)
+
+
+def of_polars(dtype, zone=None):
+    values = pl.Series(TIMES.to_numpy() if dtype != pl.Duration else SPANS.to_numpy())
+    values = values.cast(dtype)
+    return values.dt.replace_time_zone(zone) if zone else values
+
+
+IN_POLARS = {
+    "date": of_polars(pl.Date),
+    "milliseconds": of_polars(pl.Datetime("ms")),
+    "nanoseconds": of_polars(pl.Datetime("ns")),
+    "universal": of_polars(pl.Datetime("us"), "UTC"),
+    "zone": of_polars(pl.Datetime("us"), "UTC").dt.convert_time_zone(ZONE),
+}
+
+
+@pytest.mark.parametrize("given", IN_POLARS)
+@pytest.mark.parametrize("wanted", IN_POLARS)
+def test_dates_of_polars_are_in_the_unit_and_zone_that_is_wanted(given, wanted):
+    """A date is its first moment."""
+    expected = IN_POLARS[wanted]
+    if given == "date" and wanted != "date":
+        expected = pl.Series(TIMES.dt.floor("D").to_numpy()).cast(
+            expected.dtype.base_type()(expected.dtype.time_unit)
+        )
+        if IN_POLARS[wanted].dtype.time_zone:
+            expected = expected.dt.replace_time_zone("UTC")
+            expected = expected.dt.convert_time_zone(IN_POLARS[wanted].dtype.time_zone)
+    frames = (pl.DataFrame({"x": IN_POLARS[name]}) for name in (given, wanted))
+    given_, wanted_ = frames
+    found = in_types(given_, types_of(wanted_))
+    assert found["x"].dtype == wanted_["x"].dtype
+    assert found["x"].to_list() == expected.to_list()
+
+
+def test_spans_of_polars_and_seconds_of_pandas():
+    spans = pl.DataFrame({"x": pl.Series(SPANS.to_numpy())})
+    found = in_types(spans, ("timedelta64[ms]",))
+    assert found["x"].dtype == pl.Duration("ms")
+    assert found["x"].to_list() == spans["x"].to_list()
+    times = pl.DataFrame({"x": pl.Series(TIMES.to_numpy())})
+    found = in_types(times, types_of(TIMES.astype("M8[s]").to_frame()))
+    assert found["x"].dtype == pl.Datetime("ms")
+
+
+def test_dates_that_a_unit_has_no_place_for_are_its_nearest():
+    """An error would tell of a record; and a zone can be added to the last one."""
+    far = pd.DataFrame({"x": pd.Series(["9999-12-31", "0001-01-01"], dtype="M8[s]")})
+    for wanted in ("datetime64[ns]", f"datetime64[ns],{ZONE}"):
+        found = in_types(far, (wanted,))["x"]
+        assert [date.year for date in found] == [2262, 1677]
+        assert str(found.astype(str)[0]).startswith("2262-04-")
+
+
+def hours(frame):
+    """Return what depends on unit and zone."""
+    column = frame["t"]
+    if hasattr(frame, "iloc"):
+        return (column.dt.hour + column.astype("int64") / 1e18).mean()
+    return (column.dt.hour() + column.to_physical() / 1e18).mean()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_a_query_is_asked_about_private_dates_as_about_public_ones(kind, tmp_path):
+    """Whatever unit and zone they are in; also by a sampler that was saved."""
+    own, public = (
+        pd.Series(np.datetime64("2020-01-01", "ms") + RNG.integers(0, 10**9, 200))
+        for _ in range(2)
+    )
+    if kind == "polars":
+        public, own = (pl.Series(part.to_numpy()) for part in (public, own))
+        others = own.dt.replace_time_zone("UTC"), own.cast(pl.Datetime("ns"))
+        others = (*others, others[0].dt.convert_time_zone(ZONE))
+        table = pl.DataFrame
+    else:
+        others = own.astype("M8[ns]"), own.dt.tz_localize("UTC")
+        others = (*others, others[1].dt.tz_convert(ZONE))
+        table = pd.DataFrame
+    sampler = sampler_of(hours, table({"t": public}), epsilon=np.inf)
+    sampler.save(tmp_path / "sampler.npz")
+    read = SensitivitySampler.load(tmp_path / "sampler.npz", hours)
+    for each in (sampler, read):
+        released = each.release(table({"t": own}))
+        for other in others:
+            assert each.release(table({"t": other})) == released
+
+
+def test_codes_of_polars_that_follow_from_a_process_are_not_there():
+    """They would be those of whatever was read before, also of private records."""
+
+    def codes(frame):
+        return frame["c"].to_physical().mean()
+
+    def texts(frame):
+        return (frame["c"] == "b").mean()
+
+    public = pl.DataFrame({"c": pl.Series(LABELS.tolist(), dtype=pl.Categorical)})
+    with pytest.raises(Exception, match=r"mean|numeric|str|None"):
+        sampler_of(codes, public)
+    sampler = sampler_of(texts, public, epsilon=np.inf)
+    for dtype in (pl.Categorical, pl.String):
+        own = pl.DataFrame({"c": pl.Series(OWN.tolist(), dtype=dtype)})
+        assert sampler.release(own) == (OWN == "b").mean()

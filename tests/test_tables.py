@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import fractions
 import gc
 import hashlib
 import pickle
@@ -242,6 +243,22 @@ def test_lists_of_mixed_values_keep_their_numbers():
             "argument must be a string or a number, not 'dict', in pub",
         ),
         (pl.DataFrame({"a": [[1]]}), TypeError, "the column 'a' of pub"),
+        (np.array([[10**400]]), ValueError, "Pub holds a number beyond 1.8e308 or"),
+        (
+            pd.DataFrame({"a": [-(10**400), "x"]}),
+            ValueError,
+            "The column 'a' of pub holds a number beyond 1.8e308 or a signaling NaN",
+        ),
+        (
+            pd.DataFrame({"a": [fractions.Fraction(10**400), 1]}),
+            ValueError,
+            "The column 'a' of pub holds a number beyond",
+        ),
+        (
+            pd.DataFrame({"a": [decimal.Decimal("sNaN"), 1]}),
+            ValueError,
+            "The column 'a' of pub holds a number beyond",
+        ),
         (pd.DataFrame({0: [1j]}), TypeError, "column number 0 of pub"),
         (
             pd.DataFrame({"a": pd.period_range("2020", periods=2)}),
@@ -253,6 +270,12 @@ def test_lists_of_mixed_values_keep_their_numbers():
 def test_other_things_are_refused(X, error, message):
     with pytest.raises(error, match=re.escape(message)):
         as_records(X, "pub")
+
+
+def test_numbers_of_python_that_a_float_can_hold_are_numbers():
+    frame = pd.DataFrame({"a": [10**308, decimal.Decimal("NaN"), None, 2.5, np.nan]})
+    assert as_records(frame) is frame
+    assert Schema.of(frame).kinds == ("number",)
 
 
 def test_dates_in_an_array_stay_dates():

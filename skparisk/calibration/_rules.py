@@ -14,15 +14,10 @@ from scipy.special import betainccinv
 
 from skparisk._validate import check_at_least, check_choice, check_probability
 from skparisk.calibration._dkw import dkw_least_noise, dkw_slack, round_up
-from skparisk.certificate._claim import check_sentences
+from skparisk.certificate._claim import GIVEN_RULE, check_sentences
 from skparisk.exceptions import CalibrationError
 from skparisk.laws._names import is_named, is_ours
 from skparisk.privacy_loss._numerics import unwrap
-
-_GIVEN_RULE = (
-    "The calibration rule ({}) was supplied by the caller, and its guarantee has not "
-    "been checked."
-)
 
 
 @runtime_checkable
@@ -249,7 +244,7 @@ def as_rule(calibration: Any, failure_prob: float = 0.05) -> Rule:
 
 def rule_proviso(rule: Any) -> tuple[str, ...]:
     """Return what a guarantee rests on by a rule of the caller's; nothing by ours."""
-    return () if is_ours(rule) else (_GIVEN_RULE.format(rule.name),)
+    return () if is_ours(rule) else (GIVEN_RULE.format(rule.name),)
 
 
 def check_name(rule: Any) -> None:

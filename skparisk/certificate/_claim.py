@@ -20,12 +20,14 @@ from skparisk._validate import (
 )
 from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._audit import MeasuredRisk
+from skparisk.certificate._carried import check_advantage, check_carried
 from skparisk.certificate._loss import DominatingLoss, is_name
 from skparisk.certificate._rounding import ROUNDING, check_range, exact_sum
 from skparisk.laws._names import LAWS, NORMS, OWN_NAMES
 
 RANDOMNESS = ("implicit", "both", "explicit")
 _KNOWN = ("declared", "bound")
+_OWN_RULES = ("exchangeable", "pac", "dkw", *_KNOWN)
 SENTENCES = ("void_reasons", "leaks", "provisos")
 
 # Each of these is one sentence. First: why there is no guarantee at all.
@@ -64,6 +66,10 @@ DECLARED = "The sensitivity was declared by the caller and has not been checked.
 _GIVEN_LAW = (
     "The law of the noise ({}) was supplied by the caller, and what it says of its "
     "privacy loss has not been checked."
+)
+GIVEN_RULE = (
+    "The calibration rule ({}) was supplied by the caller, and its guarantee has not "
+    "been checked."
 )
 
 
@@ -233,6 +239,7 @@ class Evidence:
                 "advantage must be None or an Advantage that was measured on n_pairs "
                 f"pairs, and is at least {least:.6g} on average; got {advantage!r}."
             )
+        check_advantage(self, self.n_neighbors)
 
     def _check_audit(self, audit: Any) -> None:
         """Refuse an audit of a known sensitivity, or of a smaller risk, or of more."""
@@ -363,12 +370,15 @@ class Claim:
         return (CERTAIN,) if certain and not reasons else ()
 
     def _missing_provisos(self, said: tuple[str, ...]) -> tuple[str, ...]:
-        """Return that a law is not of this package, if it is not said yet."""
+        """Return that a law or rule is not of this package, if it is not said yet."""
         named = [
             *([] if self.loss is None else [self.loss.law_name]),
             *([] if self.evidence is None else [self.evidence.law]),
         ]
-        given = (text for name in named for text in law_proviso(name))
+        given = [text for name in named for text in law_proviso(name)]
+        rule = None if self.evidence is None else self.evidence.calibration
+        if rule not in (None, *_OWN_RULES) and not self.void_reasons:
+            given.append(GIVEN_RULE.format(rule))
         return tuple(sorted({*given} - {*said}))
 
     def _check_loss(self, loss: Any, epsilon: float, evidence: Any) -> None:
@@ -397,6 +407,11 @@ class Claim:
         """
         if not isinstance(evidence, Evidence):
             raise ValueError(f"evidence must be None or Evidence, got {evidence!r}.")
+        if plain["n_releases"] != 1 or plain["group_size"] != 1:
+            raise ValueError(
+                "evidence must be None unless n_releases and group_size are 1, got "
+                f"{self.n_releases!r} and {self.group_size!r}."
+            )
         finite, delta = math.isfinite(plain["epsilon"]), plain["delta"]
         known = self.randomness == "explicit"
         if known == (evidence.n_pairs is not None):
@@ -445,6 +460,8 @@ class Claim:
                 "delta must be above 0 for gaussian noise, whose loss has no bound, "
                 f"with randomness={self.randomness!r} and risk={self.risk!r}."
             )
+        if not plain["void_reasons"]:
+            check_carried(evidence, plain, self.randomness)
         provisos: tuple[str, ...] = plain["provisos"]
         declared = evidence.calibration == "declared" and DECLARED not in provisos
         provisos = (DECLARED, *provisos) if declared else provisos

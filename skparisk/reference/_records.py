@@ -8,6 +8,7 @@ sparse matrix in CSR; a one-dimensional array of texts; and any other array. All
 from __future__ import annotations
 
 import datetime
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -48,9 +49,9 @@ _CONTAINERS = {
 def as_records(X: Any, name: str = "X") -> Records:
     """Return records as they are kept, or say what is wrong with the input `name`.
 
-    Frames stay as they are. Texts become a 1-d object array, numbers a float64 array
-    that may hold NaN but not infinity, sparse matrices float64 in CSR. What holds other
-    things as well is a 2-d object array.
+    Frames stay as they are, but for the Categorical of polars. Texts become a 1-d
+    object array, numbers a float64 array that may hold NaN but not infinity, sparse
+    matrices float64 in CSR. What holds other things as well is a 2-d object array.
     """
     if is_frame(X):
         _check_shape(X.shape, name)
@@ -59,7 +60,7 @@ def as_records(X: Any, name: str = "X") -> Records:
             kinds_in(column, where)
             if column.dtype.kind == "f" and np.isinf(column).any():
                 raise ValueError(f"Input {name} contains infinity, in {where}.")
-        return X
+        return _without_codes(X)
     if sparse.issparse(X):
         return _as_csr(X, name)
     array = np.asarray(X)
@@ -86,6 +87,18 @@ def as_records(X: Any, name: str = "X") -> Records:
             f"one dimension, but it holds {_say(kinds)}.\nReshape your data."
         )
     return array
+
+
+def _without_codes(frame: Any) -> Any:
+    """Return a frame without the Categorical of polars, which become texts.
+
+    Their codes follow from all that the process has seen, private records among them.
+    """
+    if hasattr(frame, "iloc"):
+        return frame
+    coded = [x for x in frame.get_columns() if str(x.dtype).startswith("Categorical")]
+    texts = [column.cast(sys.modules["polars"].String) for column in coded]
+    return frame.with_columns(texts) if texts else frame
 
 
 def as_numbers(records: Records, name: str, *, allow_nan: bool = False) -> Any:
@@ -406,7 +419,23 @@ def kinds_in(values: NDArray[Any], where: str) -> set[str]:
                 f"{where}: it may hold numbers, texts, booleans, dates and missing "
                 "values."
             )
+    # Those of numpy are floats, or become some.
+    exact = {kind for kind, word in words.items() if word == NUMBER}
+    exact -= {kind for kind in exact if issubclass(kind, float | np.generic)}
+    if exact and not all(_has_float(value) for value in values if type(value) in exact):
+        raise ValueError(
+            f"{where[:1].upper()}{where[1:]} holds a number beyond 1.8e308 or a "
+            "signaling NaN, which no float can hold."
+        )
     return {word for word in words.values() if word is not None} - {MISSING}
+
+
+def _has_float(number: Any) -> bool:
+    """Tell if there is a float for a whole or decimal number or a fraction."""
+    try:
+        return math.isfinite(float(number)) or number != number
+    except (OverflowError, ValueError):
+        return False
 
 
 def _kind_of_type(kind: type) -> str | None:

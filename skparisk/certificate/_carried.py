@@ -1,0 +1,167 @@
+"""What the numbers of the evidence carry of a claim, so that no more is claimed.
+
+By the laws and rules of this package: what a law or rule of the caller's leaves to
+claim is on the caller's word. No more is asked than what is necessary: calibration
+rounds to the safe side, and pays for the grid of the noise, itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincc
+
+from skparisk.certificate._rounding import ROUNDING, ceil_text, exact_sum
+from skparisk.laws._grid import MOST_STEPS
+from skparisk.laws._names import LAWS, OWN_NAMES
+from skparisk.privacy_loss import gaussian_loss_exceedance, laplace_loss_exceedance
+
+# Of tails, which are accurate to some digits less than sums are.
+_SLACK = 1 + 2.0**-20
+_EXCEEDANCES: dict[str, Callable[..., Any]] = {
+    "laplace": laplace_loss_exceedance,
+    "gaussian": gaussian_loss_exceedance,
+}
+
+
+def check_carried(evidence: Any, plain: dict[str, Any], randomness: str) -> None:
+    """Refuse numbers of a claim, or other levels, below what the evidence carries."""
+    epsilon, delta, risk = plain["epsilon"], plain["delta"], plain["risk"]
+    at_rank = 0.0
+    if evidence.n_pairs is not None:
+        at_rank = _check_rank(evidence, risk, plain["failure_prob"])
+    if evidence.law in OWN_NAMES and randomness != "both":
+        shift = shift_of(evidence)
+        if randomness == "explicit" and risk and not delta:
+            exceeded = float(_exceeded(evidence, shift, np.array([epsilon]))[0])
+            if risk * _SLACK < exceeded:
+                raise ValueError(
+                    f"risk must be at least {exceeded:.6g}, with which the loss of "
+                    f"{evidence.law} noise of scale {evidence.noise_scale!r} exceeds "
+                    f"{epsilon!r} at sensitivity {evidence.sensitivity!r}; got "
+                    f"{risk!r}."
+                )
+        elif delta * _SLACK < (spent := _least_delta(evidence.law, epsilon, shift)):
+            raise ValueError(
+                f"epsilon={epsilon!r} takes a delta of at least {spent:.6g} with "
+                f"{evidence.law} noise of scale {evidence.noise_scale!r} at "
+                f"sensitivity {evidence.sensitivity!r}, and delta is {delta!r}."
+            )
+    if evidence.curve is not None:
+        _check_levels(evidence, epsilon, risk, at_rank, randomness)
+
+
+def check_advantage(evidence: Any, r: int) -> None:
+    """Refuse attackers who gain less than at the sensitivity, or on average.
+
+    On average, with the pairs that are as far apart or farther, as many as the risk of
+    the quantile says.
+    """
+    if evidence.law not in LAWS or not evidence.noise_scale:
+        return
+    law, measured = LAWS[evidence.law](), evidence.advantage
+    on_grid = {"n_outputs": evidence.n_outputs, "steps": MOST_STEPS}
+    least = float(law.advantage([shift_of(evidence)], **on_grid)[0])
+    n_pairs = evidence.n_pairs
+    n_far = max(measured.risk * (n_pairs + r) - r + 1, 0.0)
+    mean = (n_far * least + r) / (n_pairs + r)
+    for name, bound in (("quantile", least), ("mean", mean)):
+        if getattr(measured, name) * _SLACK < bound:
+            raise ValueError(
+                f"advantage must have a {name} of at least {bound:.6g}, by sensitivity "
+                f"and noise_scale of the evidence; got {measured!r}."
+            )
+
+
+def shift_of(evidence: Any) -> float:
+    """Return the sensitivity over the noise scale, no larger than it is."""
+    if math.isinf(evidence.sensitivity):
+        return math.inf
+    return float(evidence.sensitivity / evidence.noise_scale * (1 - ROUNDING))
+
+
+def _check_rank(evidence: Any, risk: float, failure_prob: float) -> float:
+    """Refuse a risk that the pairs do not certify; return what they do at the least.
+
+    Rules of this package certify no less than that, on average over samples, as a fresh
+    pair is one more of the same (:ref:`thm-order-statistic`, :ref:`thm-groups`).
+    """
+    m, r, index = evidence.n_pairs, evidence.n_neighbors, evidence.order_index
+    n_unanswered = evidence.n_unanswered or 0
+    q = 1 if evidence.n_draws is None else evidence.n_draws
+    if index is not None and index > (m - n_unanswered) * q:
+        raise ValueError(
+            f"order_index must be at most {(m - n_unanswered) * q}, as no noise is "
+            f"enough for pairs without an answer; got {index}."
+        )
+    if evidence.calibration == "pac":
+        # P(Binomial(m, 1 - risk) >= K)
+        fails = float(betaincc(m - index + 1, index, risk))
+        if fails > failure_prob * _SLACK:
+            raise ValueError(
+                f"risk={risk!r} is exceeded by the {index}-th of {m} pairs in a share "
+                f"{fails:.6g} of samples, and failure_prob is {failure_prob!r}."
+            )
+        return 1.0  # of other levels it certifies nothing
+    if evidence.calibration not in ("exchangeable", "dkw"):
+        return 0.0
+    n_above = m * q - index if q else n_unanswered
+    q = q or 1
+    least = Fraction(n_above + q * r, q * (m + r))
+    # Of the number, or of the decimals that it is written as.
+    if max(Fraction(risk), exact_sum([risk])) < least:
+        raise ValueError(
+            f"risk must be at least {ceil_text(float(least))}, by n_pairs={m} and "
+            f"order_index={index!r}, got {risk!r}."
+        )
+    return float(least)
+
+
+def _least_delta(name: str, epsilon: float, shift: float) -> float:
+    """Return the delta of noise at a distance over its scale; 0 or 1 if bounded."""
+    law = LAWS[name]() if name in LAWS else None
+    if law is None or not law.composes(1):
+        return float(shift > epsilon)
+    return float(law.profile(epsilon, shift)) if math.isfinite(shift) else 1.0
+
+
+def _exceeded(
+    evidence: Any, shift: float, levels: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the risks over the noise at which a pair exceeds levels.
+
+    Of the worst that is known: it differs in one output only.
+    """
+    known = _EXCEEDANCES.get(evidence.law)
+    if math.isinf(shift):
+        return np.ones(len(levels))
+    if known is None:
+        return np.where(levels < shift, 1.0, 0.0)
+    return np.asarray(known(levels, shift))
+
+
+def _check_levels(
+    evidence: Any, epsilon: float, risk: float, at_rank: float, randomness: str
+) -> None:
+    """Refuse too small a risk for another level; none below the claim's has less."""
+    levels, risks = evidence.curve.T
+    r, pairs = evidence.n_neighbors, evidence.n_pairs
+    if at_rank:
+        every = risk if evidence.calibration == "pac" else r / (pairs + r)
+        bounds = np.where(levels * _SLACK < epsilon, at_rank, every)
+    elif randomness == "explicit" and evidence.law in OWN_NAMES:
+        bounds = _exceeded(evidence, shift_of(evidence), levels)
+    else:
+        return
+    low = np.flatnonzero(risks * _SLACK < bounds)
+    if low.size:
+        level, claimed = evidence.curve[low[0]].tolist()
+        raise ValueError(
+            f"curve must have a risk of at least {bounds[low[0]]:.6g} for the level "
+            f"{level!r}, by the other numbers of the claim; got {claimed!r}."
+        )
