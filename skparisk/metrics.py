@@ -83,12 +83,7 @@ class PrivateScore:
     certificate: Certificate
 
     def as_certificate(self) -> Certificate:
-        """Return what composition and budgets count of it.
-
-        Returns
-        -------
-        certificate : Certificate
-        """
+        """Return what composition and budgets count of it."""
         return self.certificate
 
     def __str__(self) -> str:
@@ -212,10 +207,6 @@ def private_score(
     noise_random_state : int, RandomState, Generator or None, default=None
         None: the operating system's cryptographic source. Anything else is for tests: a
         release whose noise can be repeated is not private.
-
-    Returns
-    -------
-    score : PrivateScore
 
     Raises
     ------

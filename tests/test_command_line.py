@@ -419,7 +419,7 @@ BAD = {
         "'none.csv' must be a CSV that begins with a line of the names of its columns"
     ),
     f"--test private.csv {' '.join(SCORE)} --target-bounds 0 9 --ledger two.ledger": (
-        "room for epsilon 2.25, and the fit and its score need 2.5 together"
+        "no room for epsilon 2.5. Its limit is epsilon 2.25"
     ),
 }
 

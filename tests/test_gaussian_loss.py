@@ -459,12 +459,12 @@ def test_inverses_return_floats():
         (lambda: gaussian_risk_shift(1, 0), r"gamma must be .*\(0, 1\), got 0"),
         (
             lambda: gaussian_classical_shift(1.5, 0.1),
-            r"epsilon must be in \(0, 1\], got 1.5",
+            r"epsilon must be a number in \(0, 1\], got 1.5",
         ),
-        (lambda: gaussian_classical_shift(0, 0.1), r"epsilon must be in .*got 0"),
+        (lambda: gaussian_classical_shift(0, 0.1), r"epsilon must be .*got 0"),
         (
             lambda: gaussian_classical_shift([0.5], 0.1),
-            r"epsilon must be one number in \(0, 1\], got \[0.5\]",
+            r"epsilon must be a number in \(0, 1\], got \[0.5\]",
         ),
         (lambda: gaussian_classical_shift(1, 1), r"delta must be .*\(0, 1\), got 1"),
         (lambda: gaussian_delta_epsilon(0, 1), r"delta must be in \(0, 1\), got 0"),

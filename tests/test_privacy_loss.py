@@ -641,13 +641,13 @@ def test_inputs_are_not_changed():
         (lambda: laplace_delta_noise_epsilon(-1, 0), r"epsilon must be .*, got -1"),
         (
             lambda: laplace_delta_noise_epsilon(1, 1.0),
-            r"delta must be in \[0, 1\), got 1.0",
+            r"delta must be a number in \[0, 1\), got 1.0",
         ),
-        (lambda: laplace_delta_noise_epsilon(1, -0.1), r"delta must be in .*got -0.1"),
+        (lambda: laplace_delta_noise_epsilon(1, -0.1), r"delta must be .*got -0.1"),
         (lambda: laplace_delta_noise_epsilon(1, False), r"delta must be .*got False"),
         (
             lambda: laplace_delta_noise_epsilon(1, [0.1]),
-            r"delta must be one number in \[0, 1\), got \[0.1\]",
+            r"delta must be a number in \[0, 1\), got \[0.1\]",
         ),
         (lambda: dandekar_cdf(math.nan), r"x must be in \[-inf, inf\], got nan"),
         (lambda: dandekar_cdf(1, 0), "n_outputs must be a whole number >= 1, got 0"),

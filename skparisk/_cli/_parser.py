@@ -12,6 +12,14 @@ from typing import Any, NoReturn
 
 Commands = Any  # argparse has no public name for what `add_subparsers` returns
 
+_DECLARED = {
+    "project": "what it was made for",
+    "data_set": "name and version of the data",
+    "product": "what is released",
+    "use": "intended use",
+    "not_for": "what it must not be used for",
+}
+
 
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, without the usage."""
@@ -41,14 +49,14 @@ def checked(
 def add_declared(parser: argparse.ArgumentParser) -> None:
     """Add what is declared in a report."""
     group = parser.add_argument_group("declared in the report, and taken over as it is")
-    for name, text in (
-        ("project", "what it was made for"),
-        ("data-set", "name and version of the data"),
-        ("product", "what is released"),
-        ("use", "intended use"),
-        ("not-for", "what it must not be used for"),
-    ):
-        group.add_argument(f"--{name}", default="", metavar="TEXT", help=text)
+    for name, text in _DECLARED.items():
+        option = f"--{name.replace('_', '-')}"
+        group.add_argument(option, default="", metavar="TEXT", help=text)
+
+
+def declared_in(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what was declared."""
+    return {name: getattr(options, name) for name in _DECLARED}
 
 
 def add_cost(parser: argparse.ArgumentParser) -> None:

@@ -17,13 +17,13 @@ from skparisk._cli._parser import (
     add_cost,
     add_declared,
     cost_in,
+    declared_in,
     import_skops,
     print_json,
     read_policy,
 )
 
 ENDINGS = (".html", ".json", ".md", ".yaml")
-_DECLARED = ("project", "data_set", "product", "use", "not_for")
 # Of what is not the library's own, what its models hold. To load it runs nothing: a
 # function in a partial is listed, and refused, by itself.
 _TRUSTED = (
@@ -100,11 +100,6 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     checked.add_argument("--json", action="store_true")
     checked.set_defaults(run=run_check)
     return [made, verified, checked]
-
-
-def declared_in(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what was declared."""
-    return {name: getattr(options, name) for name in _DECLARED}
 
 
 def check_ending(path: Path, epsilon: float = 0.0) -> None:

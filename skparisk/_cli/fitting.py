@@ -17,6 +17,7 @@ from skparisk._cli._parser import (
     check_new_file,
     checked,
     cost_in,
+    declared_in,
     import_skops,
     print_json,
     read_policy,
@@ -175,8 +176,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
 def run(options: argparse.Namespace) -> int:
     """Fit, save and report; whatever can be refused is refused before the release."""
     skops_io = import_skops()
-    from skparisk._cli.filing import declared_in
-    from skparisk.ledger import PrivacyLedger
+    from skparisk.ledger import PrivacyLedger, check_room
     from skparisk.metrics import private_score
     from skparisk.report import Report
 
@@ -189,7 +189,9 @@ def run(options: argparse.Namespace) -> int:
     about |= declared_in(options)
     rehearse(options, about)
     prepared = prepare(options)
-    check_room(opened, options)
+    if opened is not None and options.score is not None:
+        with opened:  # for the fit alone there may be room
+            check_room(options.epsilon, options.score_epsilon)
     check_secret(opened, options)
     audit = None if options.attack is None else attack(prepared, options)
     scores = {}
@@ -342,18 +344,6 @@ def check_score(options: argparse.Namespace) -> None:
     except ValueError as error:  # in words of Python
         raise ValueError(f"--target-bounds: {error}") from None
     check_noise(options.score, options.score_epsilon)
-
-
-def check_room(ledger: Any, options: argparse.Namespace) -> None:
-    """Refuse a fit after which there would be no room for its score."""
-    if ledger is None or options.score is None:
-        return
-    left, asked = ledger.remaining(), options.epsilon + options.score_epsilon
-    if asked > left:
-        raise ValueError(
-            f"the budget has room for epsilon {left:g}, and the fit and its score need "
-            f"{asked:g} together."
-        )
 
 
 def check_secret(ledger: Any, options: argparse.Namespace) -> None:

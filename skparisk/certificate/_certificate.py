@@ -249,10 +249,6 @@ class Certificate(Claim):
         conditions : iterable of str
             Conditions of other certificates that this one was made from. Those that
             are none of its own become provisos.
-
-        Returns
-        -------
-        certificate : Certificate
         """
         new = {"void_reasons": void_reasons, "leaks": leaks, "provisos": provisos}
         for name, sentences in new.items():
@@ -278,10 +274,6 @@ class Certificate(Claim):
             Of :func:`~skparisk.audit.audit_reference`. That it is about the same query
             and the same public records cannot be checked here, as a certificate has
             neither; `audit_reference` does that for what is fitted.
-
-        Returns
-        -------
-        certificate : Certificate
 
         Raises
         ------
@@ -346,10 +338,6 @@ class Certificate(Claim):
             numbers and words of a claim are read all the same, and what needs the law
             to compose it refuses.
 
-        Returns
-        -------
-        certificate : Certificate
-
         Raises
         ------
         ValueError
@@ -374,10 +362,6 @@ def as_certificate(release: Any) -> Certificate:
         A :class:`Certificate` or a mechanism; or plain numbers, `epsilon`, (epsilon,
         delta) or (epsilon, delta, risk). A plain risk is taken to be over the pair and
         the noise together, the weakest reading.
-
-    Returns
-    -------
-    certificate : Certificate
 
     Raises
     ------

@@ -84,25 +84,19 @@ def read(document: Any, kind: type[ClaimT], laws: Iterable[Law] = ()) -> ClaimT:
             "schema."
         )
     named = {law.name: law for law in map(as_law, laws)}
-    own = [field.name for field in fields(kind)]
-    derived = ["version", "guarantee", "conditions", "private"]
-    _check_entries(document, [*_SCHEMA, *derived, *own])
+    derived = ("version", "guarantee", "conditions", "private")
+    entries = _entries(document, kind, *_SCHEMA, *derived)
     evidence, loss = document["evidence"], document["loss"]
     try:
-        entries = _entries(document, kind)
         if loss is not None:
-            _check_entries(loss, [field.name for field in fields(DominatingLoss)])
             parts = _entries(loss, DominatingLoss)
             parts["law"] = named.get(parts["law"], parts["law"])
             entries["loss"] = DominatingLoss(**parts)
         if evidence is not None:
-            names = [field.name for field in fields(Evidence) if field.name != "curve"]
-            _check_entries(evidence, names, "curve")
-            parts = _entries(evidence, Evidence)
+            parts = _entries(evidence, Evidence, optional="curve")
             for name, kind_ in _MEASURED.items():
                 if parts[name] is not None:
-                    _check_entries(parts[name], [f.name for f in fields(kind_)])
-                    parts[name] = kind_(**parts[name])
+                    parts[name] = kind_(**_entries(parts[name], kind_))
             entries["evidence"] = Evidence(**parts)
         claim = kind(**entries)
     except (TypeError, ValueError) as error:
@@ -122,22 +116,22 @@ def read(document: Any, kind: type[ClaimT], laws: Iterable[Law] = ()) -> ClaimT:
     return claim
 
 
-def _check_entries(document: Any, names: list[str], *optional: str) -> None:
+def _entries(
+    document: Any, kind: type, *others: str, optional: str | None = None
+) -> dict[str, Any]:
+    """Return the parameters of a part, which has no other entries, as they were."""
     if not isinstance(document, Mapping):
         raise ValueError(f"document must hold a mapping, got {document!r}.")
-    missing = [name for name in names if name not in document]
-    unknown = [name for name in document if name not in (*names, *optional)]
+    names = [field.name for field in fields(kind)]
+    wanted = (*others, *names)
+    missing = [name for name in wanted if name not in (*document, optional)]
+    unknown = [name for name in document if name not in wanted]
     if missing or unknown:
         raise ValueError(
             f"document must have the entries of a certificate; missing: {missing}, "
             f"unknown: {unknown}."
         )
-
-
-def _entries(document: Mapping[str, Any], kind: type) -> dict[str, Any]:
-    """Return the parameters of a part, with numbers as they were."""
-    names = [field.name for field in fields(kind) if field.name in document]
-    found = {name: document[name] for name in names}
+    found = {name: document[name] for name in names if name in document}
     return {name: math.inf if v == "inf" else v for name, v in found.items()}
 
 

@@ -59,10 +59,6 @@ class AuditDisplay(Display):
 
         ax, **kwargs
             As in `plot`.
-
-        Returns
-        -------
-        display : AuditDisplay
         """
         return cls(audit).plot(ax, **kwargs)
 

@@ -120,10 +120,6 @@ class CostDisplay(Display):
         ax, **kwargs
             As in `plot`.
 
-        Returns
-        -------
-        display : CostDisplay
-
         Raises
         ------
         ValueError

@@ -121,10 +121,6 @@ class SensitivityDisplay(StepDisplay):
         ax, name, **kwargs
             As in `plot`; without a name it is the class of the estimator.
 
-        Returns
-        -------
-        display : SensitivityDisplay
-
         Raises
         ------
         NotFittedError

@@ -102,10 +102,6 @@ class CertificateDisplay(Display):
 
         ax, name, **kwargs
             As in `plot`, with all that it takes.
-
-        Returns
-        -------
-        display : RiskCurveDisplay or AttackDisplay
         """
         return cls(certificate, estimator_name=name).plot(ax, **kwargs)
 
@@ -122,10 +118,6 @@ class CertificateDisplay(Display):
 
         ax, name, **kwargs
             As in `from_certificate`; without a name it is the class of the estimator.
-
-        Returns
-        -------
-        display : RiskCurveDisplay or AttackDisplay
 
         Raises
         ------

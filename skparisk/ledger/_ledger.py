@@ -149,10 +149,6 @@ class PrivacyLedger:
             The `head` that was filed at any time before. What it stood for must still
             be there.
 
-        Returns
-        -------
-        ledger : PrivacyLedger
-
         Raises
         ------
         LedgerError
@@ -190,10 +186,6 @@ class PrivacyLedger:
 
         path, head : str or path-like, default=None
             As for a new ledger, and as for `open`.
-
-        Returns
-        -------
-        ledger : PrivacyLedger
 
         Raises
         ------

@@ -19,7 +19,7 @@ from skparisk.privacy_loss._gaussian import (
     gaussian_loss_exceedance,
     gaussian_risk,
 )
-from skparisk.privacy_loss._numerics import check_float, safe_root, unwrap
+from skparisk.privacy_loss._numerics import safe_root, unwrap
 
 
 def gaussian_shift(epsilon: float, delta: float) -> float:
@@ -105,7 +105,7 @@ def gaussian_classical_shift(epsilon: float, delta: float) -> float:
     >>> round(gaussian_classical_shift(1.0, delta=1e-5), 4)
     0.2064
     """
-    level = check_float(epsilon, "epsilon", "(0, 1]")
+    level = _validate.check_number(epsilon, "epsilon", "(0, 1]")
     target = _validate.check_probability(delta, "delta")
     shift = level / math.sqrt(2 * (math.log(1.25) - math.log(target)))  # Theorem A.1
     return shift * (1 - 1e-15)  # more than what rounding can have added

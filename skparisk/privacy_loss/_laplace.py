@@ -10,12 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
 from skparisk import _validate
-from skparisk.privacy_loss._numerics import (
-    check_float,
-    check_level,
-    safe_root,
-    unwrap,
-)
+from skparisk.privacy_loss._numerics import check_level, safe_root, unwrap
 
 
 def laplace_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
@@ -218,7 +213,7 @@ def laplace_delta_noise_epsilon(epsilon: float, delta: float) -> float:
     1.0001
     """
     level = _validate.check_epsilon(epsilon)
-    target = check_float(delta, "delta", "[0, 1)")
+    target = _validate.check_share(delta, "delta")
     if level == math.inf:
         return level
     return safe_root(

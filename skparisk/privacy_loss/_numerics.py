@@ -31,13 +31,6 @@ def check_level(epsilon: ArrayLike) -> NDArray[np.float64]:
     return check_floats(epsilon, "epsilon", "[0, inf]")
 
 
-def check_float(value: Any, name: str, allowed: str) -> float:
-    """Return one float that is in an interval."""
-    if np.ndim(value) != 0:
-        raise ValueError(f"{name} must be one number in {allowed}, got {value!r}.")
-    return float(check_floats(value, name, allowed))
-
-
 def unwrap(values: Any) -> Any:
     """Return a float for a single number, the array otherwise."""
     return float(values) if np.ndim(values) == 0 else values

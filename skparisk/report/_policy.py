@@ -116,10 +116,6 @@ class Policy:
             A file of TOML, with the parameters as its keys, such as
             ``epsilon = 1.0``.
 
-        Returns
-        -------
-        policy : Policy
-
         Raises
         ------
         ValueError

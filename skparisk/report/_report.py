@@ -192,10 +192,6 @@ class Report:
         document : mapping
             What was saved as JSON.
 
-        Returns
-        -------
-        report : Report
-
         Raises
         ------
         ValueError
@@ -221,10 +217,6 @@ class Report:
         ----------
         path : str or path-like
 
-        Returns
-        -------
-        report : Report
-
         Raises
         ------
         ValueError
@@ -240,10 +232,6 @@ class Report:
         Parameters
         ----------
         policy : Policy
-
-        Returns
-        -------
-        checks : tuple of Check
         """
         beside = (self.document[name] for name in ("scores", "attack_audit"))
         return _check(policy, self.certificate, *beside)
@@ -270,31 +258,16 @@ class Report:
         return "NOT private as a whole: something was released without noise."
 
     def to_json(self) -> str:
-        """Return it as strict JSON.
-
-        Returns
-        -------
-        text : str
-        """
+        """Return it as strict JSON."""
         return json.dumps(self.document, indent=1, allow_nan=False) + "\n"
 
     def to_html(self) -> str:
-        """Return it as a page that needs no other file, no script and no network.
-
-        Returns
-        -------
-        text : str
-        """
+        """Return it as a page that needs no other file, no script and no network."""
         alarm = not self.certificate.private
         return as_page(self.title, self.verdict, self._sections, alarm)
 
     def to_markdown(self) -> str:
-        """Return it as Markdown with a head of YAML, as model cards have.
-
-        Returns
-        -------
-        text : str
-        """
+        """Return it as Markdown with a head of YAML, as model cards have."""
         claim = self.document["certificate"]
         names = ("epsilon", "delta", "risk", "relation", "private")
         head = {
