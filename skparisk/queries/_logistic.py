@@ -205,15 +205,15 @@ class LogisticRegressionQuery(Query):
     ) -> bool:
         """Tell if answers are those of the other solver, from which the releases come.
 
-        On one database: the average one, whose answer is known, if databases are larger
-        than the pool, and else one of records from all over the pool (whose classes may
-        be sorted).
+        On one database: the average one, whose answer is known, if databases are at
+        least as large as the pool, and else one of records from all over the pool
+        (whose classes may be sorted).
         """
         n_records, n_rows = average.n_records, pool.n_rows
-        if n_records > n_rows:
+        if n_records >= n_rows:
             swap = np.zeros((1, 1), dtype=np.intp)  # with itself
             records = solver.records
-            assert isinstance(records, SharedRecords)  # of fewer than a database
+            assert isinstance(records, SharedRecords)  # of no more than a database
             own, _, proven = solver.solve(records, average.counts, swap, swap)
             answer = average.answer
         else:
