@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
 
-def forget_fit(estimator: object) -> None:
-    """Delete all fitted attributes: a fit that fails leaves nothing to release."""
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def whole_fit(fit: Fit) -> Fit:
+    """Let a method set all fitted attributes, or leave none if it fails.
+
+    Also where it fails after a release, as by a warning that is an error: the claim may
+    not yet say all that it has to.
+    """
+
+    @wraps(fit)
+    def fit_whole(estimator: Any, *args: Any, **kwargs: Any) -> Any:
+        _forget(estimator)
+        try:
+            return fit(estimator, *args, **kwargs)
+        except BaseException:
+            _forget(estimator)
+            raise
+
+    return cast(Fit, fit_whole)
+
+
+def _forget(estimator: object) -> None:
     for name in list(vars(estimator)):
         if name.endswith("_") and not name.startswith("_"):
             delattr(estimator, name)

@@ -96,12 +96,14 @@ def distance(sampler: SensitivitySampler, released: NDArray[np.float64]) -> floa
     samples = 2 + n_records / pairs.sketch.n_rows
     squares = np.mean(noise.shape.whiten(answered) ** 2, axis=0)
     spread = np.sqrt(squares * n_records / changed * samples)
-    off = noise.shape.whiten((released - pairs.answer)[None])[0]
+    with np.errstate(all="ignore"):  # numbers near the largest ones
+        off = noise.shape.whiten((released - pairs.answer)[None])[0]
     share = _FALSE_ALARM / len(off)
     # Laplace noise, whose tails are the heavier; answers are about normal.
     rare_noise = noise.noise_scale * noise.law.deviation * -math.log(share) / 2**0.5
     rare_spread = _SPREAD_SLACK * spread * -ndtri(share / 2)
-    return float(np.abs(off / np.hypot(rare_noise, rare_spread)).max())
+    away = np.abs(off / np.hypot(rare_noise, rare_spread)).max()
+    return math.inf if np.isnan(away) else float(away)
 
 
 def _advise(model: Any) -> str:

@@ -13,7 +13,7 @@ from scipy.special import roots_legendre
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skparisk._fitted import forget_fit
+from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._training_data import reference_table
@@ -138,6 +138,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         self.noise_random_state = noise_random_state
         self.verbose = verbose
 
+    @whole_fit
     def fit(self, X: Any, y: Any = None, *, X_reference: Any = None) -> Self:
         """Estimate the density, and release its values at the nodes with noise.
 
@@ -161,7 +162,6 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         ValueError, CalibrationError, IncompatibleError
             For these, and what it warns of, see :ref:`private-fit`.
         """
-        forget_fit(self)
         source = self._check_privacy({})
         order = check_at_least(self.order, "order", 1)
         box = _check_box(self.bounds)

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skparisk._fitted import forget_fit
+from skparisk._fitted import whole_fit
 from skparisk._secure_noise import noise_source, sample_uniform_integers
 from skparisk._silence import hide_values
 from skparisk._validate import check_choice, check_epsilon, check_random_state
@@ -113,6 +113,7 @@ class RandomizedResponseTransformer(
         self.categories = categories
         self.noise_random_state = noise_random_state
 
+    @whole_fit
     def fit(self, X: Any, y: Any = None) -> Self:
         """Set the categories, and what randomizes each column.
 
@@ -137,7 +138,6 @@ class RandomizedResponseTransformer(
         TypeError
             If a column mixes strings and numbers, and categories are not given.
         """
-        forget_fit(self)
         epsilon = check_epsilon(self.epsilon)
         noise_source(self.noise_random_state)
         columns = self._columns(X, reset=True)

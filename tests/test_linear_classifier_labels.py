@@ -1,5 +1,7 @@
 """Labels of private linear classifiers: of any type, and classes that are missing."""
 
+import warnings
+
 import numpy as np
 import pytest
 from linear_classifiers import (
@@ -27,7 +29,16 @@ from linear_classifiers import (
 )
 from sklearn.base import clone
 
-from skparisk import CalibrationError, SensitivitySampler
+from skparisk import (
+    CalibrationError,
+    KnownSensitivity,
+    PrivacyLeakWarning,
+    PrivacyLedger,
+    PrivateLogisticRegression,
+    PrivateRidge,
+    SensitivitySampler,
+)
+from skparisk.exceptions import ReferenceWarning
 
 LABELS = {
     "strings": ["no", "yes", "zoo"],
@@ -160,3 +171,21 @@ def test_one_class_is_refused(shell):
         make(shell, classes=[1]).fit(X, Y, **PUBLIC)
     with pytest.raises(ValueError, match="y_reference must have at least 2 classes"):
         make(shell).fit(X, Y, X_reference=X_PUBLIC, y_reference=np.ones(150))
+
+
+@pytest.mark.parametrize("error", [PrivacyLeakWarning, ReferenceWarning])
+def test_a_fit_that_ends_with_a_warning_as_an_error_is_none(error):
+    """Its certificate would not say what it was about to: it looked private."""
+    model = PrivateLogisticRegression(sensitivity=KnownSensitivity(0.1))
+    data, public = (X, Y), {}
+    if error is ReferenceWarning:  # far from the reference
+        model = PrivateRidge(random_state=0)
+        X_other, y_other = make_data(150, 2, seed=1)
+        public = {"X_reference": X_other, "y_reference": y_other}
+        data = X, 1e6 * Y
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", error)
+        with PrivacyLedger(9.0) as ledger, pytest.raises(error):
+            model.fit(*data, **public)
+    assert ledger.releases
+    assert not [name for name in vars(model) if name.endswith("_")]

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._classes import PublicClasses, tell_classes
-from skparisk._fitted import forget_fit
+from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._training_data import reference_table
@@ -45,6 +45,7 @@ class PrivateLinearClassifier(
     def _release_bounded(self, query: Any, X: Floats, y: Floats) -> Floats:
         """Release with noise for the proven bound, in the order of the query."""
 
+    @whole_fit
     def fit(
         self, X: Any, y: Any, *, X_reference: Any = None, y_reference: Any = None
     ) -> Self:
@@ -70,7 +71,6 @@ class PrivateLinearClassifier(
         ValueError, CalibrationError, IncompatibleError
             For these, and what it warns of, see :ref:`private-fit`.
         """
-        forget_fit(self)
         source = self._check_privacy({"x_norm": self.x_norm})
         features, given = validate_private(self, X, y, dtype=np.float64)
         table = reference_table(X_reference, y_reference, any_table=True)

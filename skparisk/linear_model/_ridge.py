@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin
 
-from skparisk._fitted import forget_fit
+from skparisk._fitted import whole_fit
 from skparisk._linear_predictions import LinearPredictions
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
@@ -165,6 +165,7 @@ class PrivateRidge(
         self.noise_random_state = noise_random_state
         self.verbose = verbose
 
+    @whole_fit
     def fit(
         self, X: Any, y: Any, *, X_reference: Any = None, y_reference: Any = None
     ) -> Self:
@@ -190,7 +191,6 @@ class PrivateRidge(
         ValueError, CalibrationError, IncompatibleError
             For these, and what it warns of, see :ref:`private-fit`.
         """
-        forget_fit(self)
         source = self._check_privacy({"x_norm": self.x_norm, "y_bounds": self.y_bounds})
         if source == "bound":
             check_positive(self.x_norm, "x_norm")

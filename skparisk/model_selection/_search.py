@@ -16,7 +16,7 @@ from sklearn.utils import (
 )
 from sklearn.utils.metadata_routing import MetadataRouter
 
-from skparisk._fitted import forget_fit
+from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._secure_noise import noise_source
 from skparisk._silence import hide_values
@@ -179,6 +179,7 @@ class PrivateGridSearchCV(GridSearchCV):
             params = {**params, "selection": _as_selection(selection)}
         return super().set_params(**params)
 
+    @whole_fit
     def fit(
         self, X: Any, y: Any = None, *, X_reference: Any = None, y_reference: Any = None
     ) -> Self:
@@ -229,7 +230,6 @@ class PrivateGridSearchCV(GridSearchCV):
             skparisk are fitted to them, or the noise is seeded; and what the candidates
             warn of.
         """
-        forget_fit(self)
         selection = self._check_parameters()
         check_consistent_length(X, y)
         if isinstance(X_reference, TableReference):

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skparisk._fitted import forget_fit
+from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._silence import hide_values
@@ -141,6 +141,7 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
         self.noise_random_state = noise_random_state
         self.verbose = verbose
 
+    @whole_fit
     def fit(
         self,
         X: Any,
@@ -172,7 +173,6 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
             For these, and what it warns of, see :ref:`private-fit`. Also if there are
             neither bounds nor public records.
         """
-        forget_fit(self)
         source = self._check_privacy({})
         if isinstance(source, SensitivitySampler) and source.relation != "replace-one":
             raise ValueError(

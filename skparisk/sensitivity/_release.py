@@ -288,9 +288,9 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         if sketch is None or is_simulated():
             return
         if RecordSketch.of(X, y).overlaps(sketch):
-            warn_private_reference()
             forget_kept(self.pairs_)
             self.pairs_.withhold(Withheld())
+            warn_private_reference()
 
     def _add_noise(self, answers: NDArray[np.float64]) -> Any:
         certificate = self.certificate_

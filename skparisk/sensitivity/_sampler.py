@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk._fitted import forget_fit
+from skparisk._fitted import whole_fit
 from skparisk._progress import Watched
 from skparisk._secure_noise import noise_source
 from skparisk._silence import hide_values
@@ -438,9 +438,9 @@ default="auto"
         """
         return self._fit(X, y, private=False)
 
+    @whole_fit
     def _fit(self, X: Any, y: Any, *, private: bool) -> Self:
         """Fit to a reference that may be private: nothing of it is then shown."""
-        forget_fit(self)
         query = own_query(self.query)
         terms = self._check_parameters()
         if isinstance(query, RecordQuery):

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk._fitted import forget_fit
+from skparisk._fitted import whole_fit
 from skparisk._secure_noise import noise_source
 from skparisk._validate import (
     check_epsilon,
@@ -152,6 +152,7 @@ class PrivateTable(BaseEstimator):
         self.epsilon = epsilon
         self.noise_random_state = noise_random_state
 
+    @whole_fit
     def fit(self, X: Any, y: Any = None) -> Self:
         """Answer all questions about a data frame, and release the answers with noise.
 
@@ -184,7 +185,6 @@ class PrivateTable(BaseEstimator):
         PrivacyLeakWarning
             If the noise is seeded.
         """
-        forget_fit(self)
         relation = check_relation(self.relation)
         target = Target(check_epsilon(self.epsilon), 0.0, 0.0, "explicit")
         noise_source(self.noise_random_state)

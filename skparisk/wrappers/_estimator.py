@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags, get_tags
 
 from skparisk._classes import PublicClasses, tell_classes
-from skparisk._fitted import forget_fit
+from skparisk._fitted import whole_fit
 from skparisk._fitted_parts import (
     FITTED_PARTS,
     FROZEN_PARTS,
@@ -221,6 +221,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         self.noise_random_state = noise_random_state
         self.verbose = verbose
 
+    @whole_fit
     def fit(
         self,
         X: Any,
@@ -259,7 +260,6 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         ValueError, CalibrationError, IncompatibleError
             For these, and what it warns of, see :ref:`private-fit`.
         """
-        forget_fit(self)
         refuse_fit_params(fit_params)
         proven = self._sums_leaves or self._sums_bounded
         source = self._check_privacy({} if proven else None)
