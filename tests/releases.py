@@ -3,14 +3,15 @@
 from functools import partial
 
 from skparisk.certificate import Certificate, DominatingLoss
+from skparisk.certificate._certificate import as_certificates
 from skparisk.composition import (
     compose_advanced,
     compose_basic,
     compose_exact,
-    compose_filter,
     compose_laplace,
     compose_parallel,
 )
+from skparisk.composition._totals import Totals
 from skparisk.privacy_loss import gaussian_delta_epsilon
 
 DELTA = 1e-5
@@ -30,6 +31,12 @@ def gaussian(shift, delta=1e-6, **changes):
     return Certificate(**(values | changes))
 
 
+def compose_filter(releases, *, delta, slack=None):
+    """Return what a ledger counts of releases whose levels are chosen on the way."""
+    spare = delta / 2 if slack is None else slack
+    return Totals.of(as_certificates(releases)).filter(delta, spare)
+
+
 RULES = {
     "basic": compose_basic,
     "owner": partial(compose_parallel, partition="owner"),
@@ -39,7 +46,6 @@ RULES = {
     "dwork-roth": partial(compose_advanced, delta=DELTA, form="dwork-roth"),
     "laplace": partial(compose_laplace, delta=DELTA),
     "filter": partial(compose_filter, delta=DELTA),
-    "filter, no delta": partial(compose_filter, delta=0.0),
     "exact": partial(compose_exact, delta=DELTA),
     "exact, no delta": partial(compose_exact, delta=0),
 }

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from releases import DELTA, RULES, gaussian, laplace
+from releases import DELTA, RULES, compose_filter, gaussian, laplace
 from scipy import integrate, optimize, special, stats
 
 from skparisk.certificate import METHODS, Certificate, DominatingLoss
@@ -19,7 +19,6 @@ from skparisk.composition import (
     compose_advanced,
     compose_basic,
     compose_exact,
-    compose_filter,
     compose_laplace,
     compose_parallel,
     group_privacy,
@@ -65,8 +64,6 @@ NAMES = {
     "position": "parallel",
     "value": "parallel",
     "lecture": "advanced",
-} | {
-    "filter, no delta": "filter",
     "exact, no delta": "exact",
 }
 
@@ -190,7 +187,7 @@ levels = st.lists(st.floats(0.001, 3.0), min_size=1, max_size=6)
 def test_order_is_no_matter(shifts, data):
     releases = [laplace(a, delta=i * 1e-9) for i, a in enumerate(shifts)]
     shuffled = data.draw(st.permutations(releases))
-    for name in sorted(set(RULES) - {"filter, no delta"}):
+    for name in sorted(RULES):
         assert RULES[name](shuffled) == RULES[name](releases)
 
 
@@ -221,7 +218,7 @@ def test_rules_that_know_more_are_not_above(shifts, copies):
     whole = compose_filter(alone, delta=DELTA, slack=DELTA).epsilon
     assert generic <= min(whole, found["lecture"]) * (1 + 1e-6)
     assert whole <= found["filter"] <= found["basic"]
-    assert found["basic"] == found["exact, no delta"] == found["filter, no delta"]
+    assert found["basic"] == found["exact, no delta"]
 
 
 def test_sums_are_those_of_decimal_numbers():
@@ -265,9 +262,7 @@ def test_formulas_are_never_rounded_down(shifts, delta):
             assert least <= together.epsilon <= exact[name] * (1 + 1e-11)
 
 
-@pytest.mark.parametrize(
-    "rule", [compose_advanced, compose_laplace, compose_exact, compose_filter]
-)
+@pytest.mark.parametrize("rule", [compose_advanced, compose_laplace, compose_exact])
 @pytest.mark.parametrize("delta", [-0.1, 1, 1.5, math.nan, "0.1", True, None])
 def test_delta_out_of_range_is_refused(rule, delta):
     with pytest.raises(ValueError, match=r"^delta must be a number in"):
@@ -357,23 +352,6 @@ def test_filter_formula():
         assert expected <= found.epsilon <= expected * (1 + 1e-11)
         assert found.delta == 1e-5
     assert compose_filter([0.1] * 3, delta=DELTA).epsilon == 0.3
-
-
-def test_filter_keeps_its_slack():
-    compose_filter([(0.1, 2.5e-6)] * 2, delta=1e-5)
-    with pytest.raises(CalibrationError, match="delta - slack") as caught:
-        compose_filter([(0.1, 2.5e-6)] * 3, delta=1e-5)
-    assert (caught.value.target, caught.value.best) == (1e-5, 1.25e-5)
-    with pytest.raises(CalibrationError):
-        compose_filter([(0.1, 1e-12)], delta=1e-5, slack=1e-5)
-    with pytest.raises(CalibrationError):
-        compose_filter([(0.1, 1e-12)], delta=0)
-
-
-@pytest.mark.parametrize("slack", [0, -1e-6, 2e-5, math.nan, True, "all"])
-def test_slack_out_of_range_is_refused(slack):
-    with pytest.raises(ValueError, match="slack must be None or in"):
-        compose_filter([0.1], delta=1e-5, slack=slack)
 
 
 def test_a_slack_that_releases_leave_over_would_not_do():

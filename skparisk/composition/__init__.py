@@ -4,11 +4,7 @@ Each release is a :class:`~skparisk.Certificate`, a mechanism, or plain numbers
 (epsilon, delta, risk); each rule returns a certificate, which may be composed again.
 """
 
-from skparisk.composition._advanced import (
-    compose_advanced,
-    compose_filter,
-    compose_laplace,
-)
+from skparisk.composition._advanced import compose_advanced, compose_laplace
 from skparisk.composition._conversions import (
     group_privacy,
     post_process,
@@ -21,7 +17,6 @@ __all__ = [
     "compose_advanced",
     "compose_basic",
     "compose_exact",
-    "compose_filter",
     "compose_laplace",
     "compose_parallel",
     "group_privacy",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from skparisk._validate import check_choice, check_probability, check_share, is_number
+from skparisk._validate import check_choice, check_probability
 from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificates
 from skparisk.certificate._rounding import add_up, exact_sum, round_up
@@ -53,7 +53,7 @@ def compose_advanced(
     Notes
     -----
     **Guarantee** (:ref:`thm-composition`). Queries may depend on earlier releases; how
-    many there are, their levels and deltas may not, see `compose_filter`. Source:
+    many there are, their levels and deltas may not, see :ref:`thm-filter`. Source:
     Dwork and Roth (2014), Theorem 3.20; Kairouz, Oh, Viswanath (2017) for the mean.
 
     Examples
@@ -132,75 +132,6 @@ def compose_laplace(releases: Iterable[Any], *, delta: float) -> Certificate:
     return Totals.of(parts).combine("laplace", min(certain, epsilon), total)
 
 
-def compose_filter(
-    releases: Iterable[Any], *, delta: float, slack: float | None = None
-) -> Certificate:
-    r"""Return what releases use up of a budget, their levels chosen on the way.
-
-    Parameters
-    ----------
-    releases : iterable of object with `as_certificate`, float or tuple of float
-        Certificates, guarantees, mechanisms, or plain numbers. May be empty.
-
-    delta : float
-        Delta of the budget, in [0, 1). With 0 levels add up.
-
-    slack : float or None, default=None
-        Part of `delta` that is not for the releases' own, in (0, `delta`]. The rest is
-        the most that theirs may sum to. None: half.
-
-    Returns
-    -------
-    guarantee : Certificate
-        The smaller of the sum of levels and
-        :math:`\sqrt{2 \ln(1/\delta') V} + V/2`, with :math:`V = \sum \epsilon_i^2` and
-        :math:`\delta'` the slack. Its level is the least limit that these releases
-        fit into.
-
-    Raises
-    ------
-    CalibrationError
-        If deltas of the releases sum to more than `delta` - `slack`; ``best`` is the
-        `delta` they would fit into.
-    IncompatibleError
-        If the releases have different relations of neighboring databases.
-    ValueError
-        If `delta` or `slack` is out of range, or a release is no release.
-
-    Notes
-    -----
-    **Guarantee** (:ref:`thm-filter`). Each query, level and delta may depend on what
-    was released before, and so may the number of releases. What the caller must ensure
-    is that a limit of the level, `delta` and `slack` were fixed before the first
-    release, and that no release is made with which this rule would exceed the limit.
-    All releases together then have the *limit* as their level; the level returned here
-    is only their guarantee if all levels were fixed before. A slack that were what the
-    releases leave over would not do. Source: Whitehouse, Ramdas, Rogers, Wu (2023),
-    *Fully-adaptive composition in differential privacy*, Theorem 1.
-
-    Examples
-    --------
-    >>> from skparisk.composition import compose_filter
-    >>> round(compose_filter([0.1] * 100, delta=1e-5, slack=1e-5).epsilon, 4)
-    5.2985
-    """
-    parts = as_certificates(releases)
-    total = check_share(delta, "delta")
-    spare = total / 2 if slack is None else _check_slack(slack, total)
-    totals = Totals.of(parts)
-    own = totals.deltas
-    if own > exact_sum([total]) - exact_sum([spare]):
-        raise CalibrationError(
-            f"releases must have deltas that sum to at most delta - slack, with "
-            f"delta={total!r} and slack={spare!r}, got {round_up(own)!r}.",
-            target=total,
-            best=round_up(own + exact_sum([spare])),
-        )
-    if spare:
-        return totals.filter(total, spare)
-    return totals.combine("filter", add_up(g.epsilon for g in parts), total)
-
-
 def bound_sum(levels: Sequence[float], means: Sequence[float], delta: float) -> float:
     """Return what a sum exceeds with probability delta at most, rounded up.
 
@@ -234,12 +165,6 @@ def _what_is_left(total: float, parts: Iterable[Certificate]) -> float:
             best=round_up(own),
         )
     return left
-
-
-def _check_slack(value: Any, total: float) -> float:
-    if not is_number(value) or not 0 < value <= total:
-        raise ValueError(f"slack must be None or in (0, {total!r}], got {value!r}.")
-    return float(value)
 
 
 def _total(numbers: Iterable[float]) -> float:

@@ -91,7 +91,14 @@ class Totals:
         return self.combine("basic", self._level(), min(1.0, round_up(self.deltas)))
 
     def filter(self, delta: float, slack: float) -> Certificate:
-        """Return what `compose_filter` does where deltas leave a slack above 0."""
+        """Return the least limit that these fit into, levels chosen on the way.
+
+        Their deltas, which may be chosen as well, are within `delta` less a slack above
+        0 that was fixed before. With the limit fixed, too, and no release made that
+        exceeds it, all together have the limit as their level (:ref:`thm-filter`;
+        Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 1): this level only if all of them
+        were fixed before.
+        """
         level = self._level()
         if not self.infinite:
             squares = _nearest(self.squares)  # V of thm-filter

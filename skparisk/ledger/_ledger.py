@@ -45,8 +45,9 @@ class PrivacyLedger:
 
     composition : {"basic", "advanced", "exact"}, default="basic"
         How releases compose. "basic": levels, deltas and risks add up. "advanced":
-        that, or :func:`~skparisk.composition.compose_filter`, where one half of
-        `delta` is for the composition and the other for the deltas of the releases.
+        that, or advanced composition of levels that are chosen on the way
+        (:ref:`thm-filter`), where one half of `delta` is for the composition and the
+        other for the deltas of the releases.
         "exact": "basic", or :func:`~skparisk.composition.compose_exact`; slow for
         hundreds of releases, the others are not. The last two need a `delta` above 0.
 
