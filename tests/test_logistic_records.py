@@ -11,7 +11,7 @@ from skparisk.queries._logistic_records import (
     PoolRecords,
     SharedRecords,
     expected_counts,
-    gathered,
+    parts_of,
 )
 from skparisk.reference import TableReference
 
@@ -225,6 +225,7 @@ def test_counts_are_those_of_the_databases(relation):
         assert (counts >= 0).all()
         return rows[np.lexsort(rows.T)]
 
+    parts = parts_of(pool, pairs, 1)
     for i, (records, counts, removed, added) in enumerate(_groups(pool, pairs)):
         assert counts.dtype == float
         databases = [pairs.first(i * r)] + [pairs.second(i * r + j) for j in range(r)]
@@ -234,7 +235,7 @@ def test_counts_are_those_of_the_databases(relation):
             np.testing.assert_array_equal(
                 counted(records.Z, own), counted(database, np.ones(len(database)))
             )
-        own, one, left, joined = gathered(pool, pairs, slice(i, i + 1))
+        own, one, left, joined = next(parts)
         for j in range(r):
             new = None if joined is None else joined[:, j]
             theirs = _others(one.copy(), left[:, j], new)

@@ -175,8 +175,10 @@ class Audited:
         # All of it is public: no ledger is charged.
         with simulated(), suspend_open():
             if isinstance(self.model, SensitivitySampler):
-                fitted = self._fit_sampler(X_drawn, y_drawn, n_records, n_jobs, rng)
-                found = Calibrated(fitted, None)
+                sampler = self._own_sampler()
+                sampler.set_params(n_records=n_records, reference=self.reference)
+                prepared = _prepare(sampler, n_jobs, rng)
+                found = Calibrated(prepared.fit(X_drawn, y_drawn), None)
             else:
                 found = self._fit_model(X_drawn, y_drawn, n_records, n_jobs, rng)
             self._check_same(found)
@@ -213,18 +215,6 @@ class Audited:
             evidence = self.certificate.require_evidence()
             sampler.set_params(noise_shape=evidence.noise_shape)
         return sampler
-
-    def _fit_sampler(
-        self,
-        X: Any,
-        y: Any,
-        n_records: int,
-        n_jobs: int | None,
-        rng: np.random.Generator,
-    ) -> SensitivitySampler:
-        sampler = self._own_sampler()
-        sampler.set_params(n_records=n_records, reference=self.reference)
-        return _prepare(sampler, n_jobs, rng).fit(X, y)
 
     def _fit_model(
         self,

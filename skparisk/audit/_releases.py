@@ -68,6 +68,10 @@ class KnownNoise:
             moved = self.answer(first) - self.answer(second)
         except Exception:  # which tells the databases apart by itself
             return math.inf
+        return self.length(moved)
+
+    def length(self, moved: NDArray[np.float64]) -> float:
+        """Return how long a difference of two answers is, over the noise scale."""
         white = self.noise.shape.whiten(moved[np.newaxis])
         scale = self.noise.noise_scale
         return float(np.linalg.norm(white[0], ord=self.law.norm)) / scale

@@ -192,11 +192,7 @@ def search(
             moved = answer(neighbor) - at_home
         except Exception:  # which tells the neighbor by itself
             return math.inf
-        if known is None:
-            return float(np.linalg.norm(moved))
-        white = known.noise.shape.whiten(moved[np.newaxis])[0]
-        norm = float(np.linalg.norm(white, ord=known.law.norm))
-        return norm / known.noise.noise_scale
+        return float(np.linalg.norm(moved)) if known is None else known.length(moved)
 
     best = 0, space.corner(rng)
     largest = distance(*best)

@@ -30,32 +30,14 @@ class CorrectionQuery(Query):
     mapped by itself, and neighbors stay neighbors. What the fit leaves of the rows that
     it was fitted to is too small: pairs are to be drawn from others
     (:ref:`thm-correction`).
-
-    Parameters
-    ----------
-    query : RidgeQuery, LogisticRegressionQuery or UnitsQuery
-        The ridge regression of residuals; or the logistic regression of records whose
-        scores are those of the public fit beforehand.
-
-    start : tuple of float
-        Coefficients and then intercepts of the public fit, as `query` has them.
-
-    usual : RidgeQuery, LogisticRegressionQuery or UnitsQuery
-        What the public records answered it to.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skparisk.queries import RidgeQuery
-    >>> from skparisk.queries._correction import CorrectionQuery
-    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([1.0, 3.0, 5.0])
-    >>> query = CorrectionQuery(RidgeQuery(alpha=1e6), (2.0, 0.0), RidgeQuery())
-    >>> query(X, y).round(3)  # the slope is right, and the level is not
-    array([0., 1.])
     """
 
+    # Of what that fit leaves: the ridge regression of residuals; or the logistic
+    # regression of records whose scores are those of the public fit beforehand.
     query: Corrected
+    # Coefficients and then intercepts of the public fit, as `query` has them.
     start: tuple[float, ...]
+    # What the public records answered it to.
     usual: Corrected
 
     is_repeatable = True

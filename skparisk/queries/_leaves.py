@@ -171,6 +171,7 @@ class LeafQuery(Query):
     labels: NDArray[Any] | None = None
     template: Any = None
 
+    ranges = None  # what noise takes out of these is brought back with leaf values
     needs_y = True
     any_table = True  # whatever the estimator takes
     is_sum = True  # neighbors differ by what one record adds to its cells
@@ -179,11 +180,6 @@ class LeafQuery(Query):
     def classes(self) -> tuple[float, ...] | None:
         """The numbers that stand for the classes in a database."""
         return getattr(self.addend, "classes", None)
-
-    @property
-    def ranges(self) -> None:
-        """None: what noise takes out of its range is brought back with leaf values."""
-        return
 
     @property
     def n_outputs(self) -> int:

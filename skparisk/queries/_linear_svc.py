@@ -249,15 +249,6 @@ class _Distinct(NamedTuple):
         return _Distinct([Z[kept] for Z in self.signed], places)
 
 
-class _Pairs(NamedTuple):
-    """Minimizers of one problem, how far they may be off, and who has not moved."""
-
-    first: Floats
-    second: Floats
-    errors: Floats
-    still: NDArray[np.bool_]
-
-
 class _LinearSVCOnPool:
     """Differences of minimizers for many pairs from one pool of records."""
 
@@ -329,11 +320,9 @@ class _LinearSVCOnPool:
         off, still = np.empty((2, *shape[:2]))
         for task in self._tasks(pairs):
             for k, start in enumerate(self._starts):
-                solved = self._solve(task, task.problems[k], start)
-                first[task.pairs, k] = solved.first
-                second[task.pairs, k] = solved.second
-                off[task.pairs, k] = solved.errors
-                still[task.pairs, k] = solved.still
+                found = self._solve(task, task.problems[k], start)
+                for of_all, own in zip((first, second, off, still), found, strict=True):
+                    of_all[task.pairs, k] = own
         answers, others = query.answers(first), query.answers(second)
         largest = np.maximum(np.abs(answers), np.abs(others)).max(axis=1)
         # Here and where it is released, both answers may be off.
@@ -374,8 +363,11 @@ class _LinearSVCOnPool:
                 None if added is None else found.numbers[None, n:],
             )
 
-    def _solve(self, task: _Task, rows: Rows, start: Start) -> _Pairs:
-        """Solve the first databases, then the second ones that are not the same."""
+    def _solve(self, task: _Task, rows: Rows, start: Start) -> tuple[Any, ...]:
+        """Solve the first databases, then the second ones that are not the same.
+
+        Return both minimizers, how far they may be off, and who has not moved.
+        """
         m, r = task.removed.shape
         starts = np.broadcast_to(start.w, (m, len(start.w)))
         solved = self._minimize(rows, task.counts, starts, start, 1.0)
@@ -397,7 +389,7 @@ class _LinearSVCOnPool:
             )
             second[moved] = other.W
             errors[moved] = np.maximum(errors[moved], other.errors)
-        return _Pairs(solved.W, second, errors, still)
+        return solved.W, second, errors, still
 
     def _minimize(
         self, rows: Rows, counts: Floats, starts: Floats, pool: Start, closeness: float

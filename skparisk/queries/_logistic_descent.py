@@ -22,10 +22,13 @@ from skparisk.queries._logistic_neighbors import (
     inverse_curvature,
 )
 from skparisk.queries._logistic_records import (
+    Part,
     PoolRecords,
     Records,
     SharedRecords,
-    gathered,
+    Solved,
+    join_solved,
+    parts_of,
 )
 from skparisk.queries._logistic_solver import (
     AverageDatabase,
@@ -88,31 +91,17 @@ class PoolDescent:
         if not counts_pay(self._n_rows, average.n_records):
             self.records = self._pool
 
-    def __call__(
-        self, pairs: NeighborPairs
-    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    def __call__(self, pairs: NeighborPairs) -> Solved:
         """Return the answers of both databases of each pair, and which are proven."""
-        solved = []
-        if _pays(
-            min(pairs.n_records, self._n_rows), self._start.size, pairs.n_neighbors
-        ):
-            solved = [self._solve_group(*group) for group in _groups(self._pool, pairs)]
-            first, second, proven = map(np.concatenate, zip(*solved, strict=True))
-            return first, second, proven
-        records, n_rows = self.records, pairs.n_records
-        if isinstance(records, SharedRecords):
-            counts, n_rows = pairs.counts, len(records.Z)
+        n_rows = pairs.n_records
+        if _pays(min(n_rows, self._n_rows), self._start.size, pairs.n_neighbors):
+            groups = _groups(self._pool, pairs)
+            return join_solved(self._solve_group(*group) for group in groups)
+        if isinstance(self.records, SharedRecords):
+            n_rows = len(self.records.Z)
         step = max(1, _TOGETHER // (n_rows * len(self._start)))
-        for start in range(0, pairs.n_databases, step):
-            part = slice(start, start + step)
-            if isinstance(records, PoolRecords):
-                solved.append(self.solve(*gathered(records, pairs, part)))
-                continue
-            removed, added = pairs.swaps
-            added = None if added is None else added[part]
-            solved.append(self.solve(records, counts[part], removed[part], added))
-        first, second, proven = map(np.concatenate, zip(*solved, strict=True))
-        return first, second, proven
+        parts = parts_of(self.records, pairs, step)
+        return join_solved(self.solve(*part) for part in parts)
 
     def _solve_group(
         self,
@@ -120,7 +109,7 @@ class PoolDescent:
         counts: Floats,
         removed: NDArray[np.intp],
         added: NDArray[np.intp] | None,
-    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    ) -> Solved:
         """Solve one database and its neighbors, by curvature of its own."""
         near, _ = self._descend(
             records, counts[None], self._start[None], self._inverse, _NEAR
@@ -149,7 +138,7 @@ class PoolDescent:
         counts: Floats,
         removed: NDArray[np.intp],
         added: NDArray[np.intp] | None,
-    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    ) -> Solved:
         """Solve databases of these counts, and their neighbors."""
         start = np.tile(self._start, (len(counts), 1, 1))
         first, proven = self._descend(records, counts, start, self._inverse)
@@ -382,9 +371,7 @@ def _swapped(records: SharedRecords, columns: NDArray[np.intp]) -> Swapped:
     return Swapped(records.Z[columns], records.of_class[:, columns].T, before)
 
 
-def _groups(
-    pool: PoolRecords, pairs: NeighborPairs
-) -> Iterator[tuple[SharedRecords, Floats, NDArray[np.intp], NDArray[np.intp] | None]]:
+def _groups(pool: PoolRecords, pairs: NeighborPairs) -> Iterator[Part]:
     """Yield each database: its different records, and those of its neighbors.
 
     With their counts, and what is removed and added.

@@ -13,8 +13,10 @@ from skparisk.queries._logistic_records import (
     PoolRecords,
     Records,
     SharedRecords,
+    Solved,
     expected_counts,
-    gathered,
+    join_solved,
+    parts_of,
 )
 from skparisk.queries._logistic_solver import AverageDatabase, penalty_shares, released
 from skparisk.queries._together import Floats, counts_pay
@@ -92,19 +94,13 @@ class PoolSolver:
             )
         self._curvature = derivatives[1]
 
-    def __call__(
-        self, pairs: NeighborPairs
-    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    def __call__(self, pairs: NeighborPairs) -> Solved:
         """Return the answers of both databases of each pair, and which are proven."""
-        if isinstance(self.records, SharedRecords):
-            return self.solve(self.records, pairs.counts, *pairs.swaps)
-        step = max(1, _GATHERED // pairs.n_records)
-        solved = [
-            self.solve(*gathered(self.records, pairs, slice(start, start + step)))
-            for start in range(0, pairs.n_databases, step)
-        ]
-        first, second, proven = map(np.concatenate, zip(*solved, strict=True))
-        return first, second, proven
+        step = pairs.n_databases
+        if isinstance(self.records, PoolRecords):
+            step = max(1, _GATHERED // pairs.n_records)
+        parts = parts_of(self.records, pairs, step)
+        return join_solved(self.solve(*part) for part in parts)
 
     def solve(
         self,
@@ -112,7 +108,7 @@ class PoolSolver:
         counts: Floats,
         removed: NDArray[np.intp],
         added: NDArray[np.intp] | None,
-    ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    ) -> Solved:
         """Solve databases of these counts, and their neighbors."""
         moments = records.sums(counts, records.of_class)
         slopes = records.sums(counts, records.residuals)

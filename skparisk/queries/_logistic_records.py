@@ -7,9 +7,10 @@ Derivatives are flat over logits and columns.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -231,29 +232,14 @@ class OwnRecords(Records):
 
 @dataclass(frozen=True, eq=False)
 class PoolRecords:
-    """The records of a pool, and what is looked up of them where they are drawn.
+    """The records of a pool, and what is looked up of them where they are drawn."""
 
-    Parameters
-    ----------
-    Z : ndarray or LookedUp of shape (n_rows, q)
-        The records.
-
-    codes : ndarray of shape (n_rows,)
-        Their classes.
-
-    start : ndarray of shape (n_logits, q)
-        The point at which residuals are.
-
-    penalty : ndarray
-        That of `Records`.
-
-    offsets : ndarray of shape (n_logits, n_rows), default=None
-        What logits are before.
-    """
-
+    # Of shape (n_rows, q), and the class of each.
     Z: Floats | LookedUp
     codes: NDArray[np.intp]
+    # Of shape (n_logits, q): the point at which residuals are.
     start: Floats
+    # As those of `Records`.
     penalty: NDArray[np.floating]
     offsets: Floats | None = None
 
@@ -279,17 +265,44 @@ class PoolRecords:
         return np.moveaxis(self.offsets[:, rows], 0, -2)
 
 
-def gathered(
-    pool: PoolRecords, pairs: NeighborPairs, part: slice
-) -> tuple[OwnRecords, Floats, NDArray[np.intp], NDArray[np.intp] | None]:
-    """Return records of some databases, their counts, and what to remove and add."""
-    rows, added = pairs.members[part], pairs.swaps[1]
+# Records of databases, their counts, and which neighbors remove and add.
+Part: TypeAlias = tuple[Any, Floats, NDArray[np.intp], NDArray[np.intp] | None]
+# Answers of both databases of each pair, and which of these are proven.
+Solved: TypeAlias = tuple[Floats, Floats, NDArray[np.bool_]]
+
+
+def parts_of(
+    records: SharedRecords | PoolRecords, pairs: NeighborPairs, step: int
+) -> Iterator[Part]:
+    """Yield as many databases at a time."""
+    removed, added = pairs.swaps
+    for start in range(0, pairs.n_databases, step):
+        part = slice(start, start + step)
+        joined = None if added is None else added[part]
+        if isinstance(records, SharedRecords):
+            yield records, pairs.counts[part], removed[part], joined
+        else:
+            yield _gathered(records, pairs.members[part], pairs.n_neighbors, joined)
+
+
+def join_solved(solved: Iterable[Solved]) -> Solved:
+    """Return what was solved in parts."""
+    first, second, proven = map(np.concatenate, zip(*solved, strict=True))
+    return first, second, proven
+
+
+def _gathered(
+    pool: PoolRecords,
+    rows: NDArray[np.intp],
+    n_neighbors: int,
+    added: NDArray[np.intp] | None,
+) -> Part:
+    n, r = rows.shape[1], n_neighbors
     counts = np.ones(rows.shape)
     # Records that are removed are the last of the members.
-    n, r = pairs.n_records, pairs.n_neighbors
     removed = np.tile(np.arange(n - r, n), (len(rows), 1))
     if added is None:
         return pool.take(rows), counts, removed, None
-    rows = np.column_stack([rows, added[part]])
+    rows = np.column_stack([rows, added])
     counts = np.column_stack([counts, np.zeros((len(counts), r))])
     return pool.take(rows), counts, removed, removed + r

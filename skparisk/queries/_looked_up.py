@@ -35,16 +35,8 @@ def representative(
 class LookedUp:
     """Records less their center, and a linear map of these: indexed like an array.
 
-    Parameters
-    ----------
-    records : ndarray, or numbers in a file, of shape (n_rows,) or (n_rows, n_columns)
-        The records of a pool.
-
-    center : ndarray of shape (n_columns,)
-        What is subtracted.
-
-    matrix : ndarray of shape (q, q), default=None
-        What is multiplied by; for one column more, of ones, if it has as many.
+    Of n_rows, or these in a file; with a matrix for one column more, if it is so wide,
+    of ones.
     """
 
     def __init__(

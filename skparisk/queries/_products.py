@@ -21,14 +21,7 @@ class Products:
     """Products of columns with each other, and with other columns, of each row.
 
     They are kept where memory allows it, and else made for a stretch of rows at a time.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (q, n_rows)
-        What is multiplied with itself.
-
-    others : ndarray of shape (t, n_rows), default=None
-        What columns are multiplied with besides.
+    Columns have the shape (q, n_rows), and others (t, n_rows).
     """
 
     def __init__(self, columns: NDArray[Any], others: NDArray[Any] | None = None):
