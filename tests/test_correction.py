@@ -307,6 +307,46 @@ def test_noise_of_a_split_table_is_exact(usual):
     assert share > 0.15 - 3 * error
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "usual", [RIDGE, TWO_CLASSES, THREE_CLASSES], ids=["ridge", "two", "three"]
+)
+def test_a_tenth_less_noise_or_more_is_noticed(usual):
+    """Where pairs are those of the population, and the fit is one of other people.
+
+    Then a real pair is one more of the same, and nothing is on the safe side. Real ones
+    are answered one by one, and calibrating ones together.
+    """
+    rng, n_pairs, n_real = np.random.default_rng(5), 8000, 2500
+    how = {"n_records": 50, "random_state": 5}
+    strength = 5000.0 if usual is RIDGE else 1 / 50
+    start = tuple(usual(*people(rng, 120, usual)))
+    query = CorrectionQuery(with_penalty(usual, strength), start, usual)
+    population, others = (people(rng, 20_000, usual) for _ in range(2))
+    n_scores = len(query.classes or (0, 1)) - 1
+    left = targets_left(usual, population[1], np.zeros((20_000, n_scores)))
+    table = TableReference(*population, "subsample")._cross_fitted(left)
+    calibrated = {"gamma": 0.2, "n_pairs": n_pairs, "noise_shape": "isotropic"}
+    sampler = SensitivitySampler(query, reference=table, **calibrated, **how)
+    sampler.fit(table.pool.X, table.targets)
+    real = sample_differences(
+        FunctionQuery(query),
+        TableReference(*others, "subsample"),
+        n_pairs=n_real,
+        n_features=N_FEATURES,
+        **how,
+    )
+    less, same, more = np.mean(
+        np.abs(real).sum(axis=1)
+        > np.array([[0.9], [1.0], [1.1]]) * sampler.sensitivity_,
+        axis=1,
+    )
+    error = math.sqrt(0.2 * 0.8 * (1 / n_pairs + 1 / n_real))
+    assert abs(same - 0.2) < 3 * error
+    assert less > 0.2 + 3 * error
+    assert more < 0.2 - 3 * error
+
+
 @pytest.mark.parametrize("name", QUERIES)
 def test_errors_are_those_of_fits_to_other_people(name):
     """What a penalty leaves of a shift, and both covariances, against simulations."""
