@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from skparisk._silence import silenced
 from skparisk.exceptions import PrivacyLeakWarning, warn_caller
 from skparisk.queries._estimator import repeatable, takes_targets
+from skparisk.queries._state import find_places
 from skparisk.reference._records import copy_records
 
 FITTED_PARTS = (
@@ -83,7 +84,8 @@ def refuse_frozen_on(
                 thawed.fit(records, y) if takes_targets(thawed) else thawed.fit(records)
         except Exception:
             continue  # there is nothing that it could have learned from these records
-        found += _fitted_objects(thawed)
+        parts = [thawed, *(part for _, part in find_places(thawed))]
+        found += filter(_is_fitted, parts)
     if any(_learned_the_same(part, other) for part in frozen for other in found):
         raise ValueError(
             "A frozen part of the estimator holds what a fit to the training data "
@@ -115,25 +117,6 @@ def _thaw(estimator: Any) -> Any:
         if isinstance(part, FrozenEstimator)
     }
     return thawed.set_params(**frozen)
-
-
-def _fitted_objects(root: Any) -> Iterator[Any]:
-    """Yield the estimators that a fitted one holds, however they are put together."""
-    seen: set[int] = set()
-    left = [root]
-    while left:
-        value = left.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, BaseEstimator):
-            if _is_fitted(value):
-                yield value
-            left += vars(value).values()
-        elif isinstance(value, list | tuple):
-            left += value
-        elif isinstance(value, dict):
-            left += value.values()
 
 
 def _learned_the_same(one: Any, other: Any) -> bool:

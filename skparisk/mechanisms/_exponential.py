@@ -200,17 +200,8 @@ class ExponentialChoice(_Chooser):
         scores : array-like of shape (n_candidates,) or (n_rows, n_candidates)
             Finite numbers. Each row is a release of its own.
 
-        charges : sequence of Certificate, default=None
-            What open ledgers are charged: one for each row, or one for all rows, which
-            must then be about different people. None: it is not known, and refused
-            where a ledger is open.
-
-        note : str, default=""
-            What is released, for the ledgers: nothing private.
-
-        noise_random_state : int, RandomState, Generator or None, default=None
-            None: the operating system's cryptographic source. Anything else is
-            for tests: a release whose noise can be repeated is not private.
+        charges, note, noise_random_state : optional
+            As in :meth:`AdditiveNoise.release`.
 
         Returns
         -------

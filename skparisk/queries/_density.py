@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -206,7 +206,30 @@ class DensityQuery(Query):
                     f"{self.bounds}, got a feature that ranges from {column.min()} to "
                     f"{column.max()} where ({low}, {high}) is allowed."
                 )
-        return _DensityOnPool(self, X, n_records)
+        rounding = self._rounding(n_records)
+        # Contributions of all records of the pool, unless they are too many.
+        few = len(X) * count_nodes(self.lattice_size, len(self.bounds)) <= _MOST_CACHED
+        of_pool = cache(lambda: self._contributions(X))
+
+        def mean(rows: NDArray[np.intp]) -> Floats:
+            if not few:
+                return self(X[rows])
+            return self._mean(len(rows), lambda part: of_pool()[rows[part]])
+
+        def differences(pairs: NeighborPairs) -> PairDifferences:
+            moves = self._contributions(X[pairs.removed])
+            if pairs.replacement is not None:
+                moves -= self._contributions(X[pairs.replacement])
+                moves /= n_records
+            else:
+                means = np.array([mean(rows) for rows in pairs.members])
+                moves -= means[pairs.database]
+                moves /= n_records - 1
+            # Twice: what the difference was off before, and the move away from zero.
+            errors = np.broadcast_to(2 * rounding, moves.shape)
+            return PairDifferences(moves + np.copysign(rounding, moves), errors)
+
+        return differences
 
     def clip(self, X: Floats) -> Floats:
         """Return records within the bounds.
@@ -283,43 +306,6 @@ class DensityQuery(Query):
         for part in parts[1:]:
             total = total + part
         return np.asarray(total / n_records)
-
-
-class _DensityOnPool:
-    """Differences of densities for many pairs from one pool of records."""
-
-    def __init__(self, query: DensityQuery, X: Floats, n_records: int) -> None:
-        self._query = query
-        self._X = X
-        self._n_records = n_records
-        self._rounding = query._rounding(n_records)
-
-    def __call__(self, pairs: NeighborPairs) -> PairDifferences:
-        moves = self._query._contributions(self._X[pairs.removed])
-        if pairs.replacement is not None:
-            moves -= self._query._contributions(self._X[pairs.replacement])
-            moves /= self._n_records
-        else:
-            means = np.array([self._mean(rows) for rows in pairs.members])
-            moves -= means[pairs.database]
-            moves /= self._n_records - 1
-        # Twice: what the difference was off before, and the move away from zero.
-        errors = np.broadcast_to(2 * self._rounding, moves.shape)
-        return PairDifferences(moves + np.copysign(self._rounding, moves), errors)
-
-    @cached_property
-    def _of_pool(self) -> Floats | None:
-        """Contributions of all records of the pool, unless they are too many."""
-        n_nodes = (self._query.lattice_size + 1) ** self._X.shape[1]
-        if len(self._X) * n_nodes > _MOST_CACHED:
-            return None
-        return self._query._contributions(self._X)
-
-    def _mean(self, rows: NDArray[np.intp]) -> Floats:
-        cached = self._of_pool
-        if cached is None:
-            return self._query(self._X[rows])
-        return self._query._mean(len(rows), lambda part: cached[rows[part]])
 
 
 def check_bounds(bounds: Any) -> tuple[tuple[float, float], ...]:
