@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from skparisk.calibration import SampledPairs, Target
+from skparisk import PrivateRidge
+from skparisk.calibration import Exchangeable, SampledPairs, Target, _target
 from skparisk.calibration._calibrate import _cheapest
 from skparisk.calibration._terms import _for_shape, _with_shape, agree
 from skparisk.exceptions import CalibrationError
@@ -182,3 +183,23 @@ def test_auto_chooses_in_any_units(size):
     pairs = SampledPairs(size * differences, None, np.zeros(3))
     terms = terms_of(1000, shape="auto")
     assert _cheapest(terms, pairs.differences, pairs) in ("whitened", "diagonal")
+
+
+def test_a_fit_checks_its_level_once_and_asks_the_rule_a_few_times(monkeypatch):
+    """The rule checks the risk itself, as users may ask it as well."""
+    levels, risks = [], []
+
+    def note(calls, checked):
+        return lambda *arguments: calls.append(arguments) or checked(*arguments)
+
+    monkeypatch.setattr(_target, "check_epsilon", note(levels, _target.check_epsilon))
+    order_index = Exchangeable.order_index
+    monkeypatch.setattr(Exchangeable, "order_index", note(risks, order_index))
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 3)), rng.normal(size=80)
+    model = PrivateRidge(alpha=1.0, epsilon=2.0, gamma=0.2, random_state=0)
+    model.fit(X[40:], y[40:], X_reference=X[:40], y_reference=y[:40])
+    assert levels == [(2.0,)]
+    # As many pairs as are usual, those beside the shape, and what rows leave of these.
+    assert [call[1:] for call in risks[:2]] == [(100, 0.2), (1000, 0.2)]
+    assert len(risks) <= 6

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
@@ -98,8 +97,7 @@ class Terms(NamedTuple):
         wanted = asked - (1 - asked) / max(1, n_independent)
         for risk in (wanted, 1 / m, float(self.rule.certify_risk(m, largest))):
             if 0 < risk < asked:
-                stricter = replace(self.target, gamma=risk)
-                index = _index_if_any(m, stricter, self.rule, self.n_draws)
+                index = _index_if_any(m, self.target, self.rule, self.n_draws, risk)
                 if index is not None:
                     index = max(index, self.order_index)
                     return self._replace(risk=risk, order_index=index)
@@ -241,16 +239,24 @@ def _may_learn(target: Target, law: Law, rule: Rule) -> bool:
     return not (law.chooses or rule.void_reasons or math.isinf(target.epsilon))
 
 
-def _order_index(n_pairs: int, target: Target, rule: Rule, draws: int | None) -> int:
+def _order_index(
+    n_pairs: int,
+    target: Target,
+    rule: Rule,
+    draws: int | None,
+    risk: float | None = None,
+) -> int:
     """Return which distance counts, or raise CalibrationError for too few pairs.
 
-    What a rule of the caller's chooses may be none of them.
+    For a smaller `risk` than that of the target, where it is given. What a rule of the
+    caller's chooses may be none of them.
     """
+    gamma = target.gamma if risk is None else risk
     if target.advantage is not None:
         check_risk_control(n_pairs, target.advantage, "advantage")
     elif draws == 0:
-        check_risk_control(n_pairs, target.gamma)
-    index = rule.order_index(n_pairs, target.gamma)
+        check_risk_control(n_pairs, gamma)
+    index = rule.order_index(n_pairs, gamma)
     most = n_pairs * (rule.n_draws if isinstance(rule, Exchangeable) else 1)
     whole = isinstance(index, Integral) and not isinstance(index, bool)
     if not (whole and 1 <= index <= most):
@@ -261,12 +267,10 @@ def _order_index(n_pairs: int, target: Target, rule: Rule, draws: int | None) ->
     return int(index)
 
 
-def _index_if_any(
-    n_pairs: int, target: Target, rule: Rule, draws: int | None
-) -> int | None:
+def _index_if_any(n_pairs: int, *asked: Any) -> int | None:
     """Return which distance counts, or None if so many pairs are not enough."""
     try:
-        return _order_index(n_pairs, target, rule, draws)
+        return _order_index(n_pairs, *asked)
     except (CalibrationError, _NoPairError):
         return None
 
@@ -279,7 +283,9 @@ def _enough_databases(
     And those that a shape is learned from.
     """
     usual = _USUAL_PAIRS if n_neighbors == 1 else _USUAL_DATABASES
-    n = max(usual, _TIMES_FEWEST * _fewest_pairs(target, rule, draws))
+    n = usual
+    if _index_if_any(usual // _TIMES_FEWEST, target, rule, draws) is None:
+        n = max(usual, _TIMES_FEWEST * _fewest_pairs(target, rule, draws))
     if learns:
         return _with_shape(n, n_neighbors)
     return max(n, 2 * _USUAL_PAIRS) if n_neighbors == 1 else n
