@@ -181,6 +181,13 @@ class Query:
         """
         return self
 
+    def preparing(self, pool: RecordPool, n_records: int) -> float:
+        """Return as how many answers it takes, about, to prepare a pool.
+
+        So many, or fewer, are given one by one.
+        """
+        return 0.0
+
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         """Prepare what all pairs of a pool share; return their differences' function.
 

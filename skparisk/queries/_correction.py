@@ -69,6 +69,9 @@ class CorrectionQuery(Query):
     def resized(self, share: float) -> CorrectionQuery:
         return replace(self, query=self.query.resized(share))
 
+    def preparing(self, pool: RecordPool, n_records: int) -> float:
+        return self.query.preparing(pool, n_records)
+
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         X, y = loaded(pool.X), loaded(pool.y)
         left = RecordPool(X, None if y is None else self.left(X, y))

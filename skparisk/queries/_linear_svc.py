@@ -32,7 +32,7 @@ from skparisk.queries._linear_svc_solver import (
     minimize_squared_hinge,
     solve_squared_hinge,
 )
-from skparisk.queries._looked_up import representative
+from skparisk.queries._looked_up import answers_to_prepare, representative
 from skparisk.queries._together import (
     Floats,
     counts_pay,
@@ -187,6 +187,9 @@ class LinearSVCQuery(Query):
     def output_weights(self, X: Any, n_outputs: int) -> Floats | None:
         return prediction_weights(X, n_outputs, fit_intercept=self.fit_intercept)
 
+    def preparing(self, pool: RecordPool, n_records: int) -> float:
+        return answers_to_prepare(pool, n_records, _MOST_SORTED, _PREPARING)
+
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         codes = pool_codes(pool, self.classes)
         batched: Differences = self._plain_differences
@@ -216,6 +219,8 @@ _LEAST_SPREAD = 2.0**-12
 _OUTWARD = 2.0**-29
 # Numbers of a pool that are sorted, however few databases are drawn from it.
 _MOST_SORTED = 2**17
+# Answers that take as long as to prepare as many records.
+_PREPARING = 6
 # Numbers that are worked on together.
 _CHUNK = 2**18
 # The start is the minimizer for about that many times the records of a database.

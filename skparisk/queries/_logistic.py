@@ -24,7 +24,7 @@ from skparisk.queries._logistic_descent import PoolDescent
 from skparisk.queries._logistic_pool import PoolSolver
 from skparisk.queries._logistic_records import SharedRecords
 from skparisk.queries._logistic_solver import AverageDatabase, minimizer, released
-from skparisk.queries._looked_up import representative
+from skparisk.queries._looked_up import answers_to_prepare, representative
 from skparisk.queries._together import outward_differences
 from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
@@ -142,6 +142,9 @@ class LogisticRegressionQuery(Query):
     def output_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
         return prediction_weights(X, n_outputs, fit_intercept=self.fit_intercept)
 
+    def preparing(self, pool: RecordPool, n_records: int) -> float:
+        return answers_to_prepare(pool, n_records, _MOST_TRANSFORMED, _PREPARING)
+
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         labels, offsets = split_offsets(loaded(pool.y), self.classes)
         codes = pool_codes(RecordPool(pool.X, labels), self.classes)
@@ -227,6 +230,8 @@ class LogisticRegressionQuery(Query):
 
 # Numbers of a pool that are looked at, however few databases are drawn from it.
 _MOST_TRANSFORMED = 2**17
+# Answers that take as long as to prepare as many records.
+_PREPARING = 6
 # Coefficients of a logit and of all up to which all second derivatives of a record take
 # less time than the products that come in their place, as measured.
 _FEW = 427

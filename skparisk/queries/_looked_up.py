@@ -12,6 +12,8 @@ from skparisk.reference._base import RecordPool
 
 # Records that give a transformation of all, for each column.
 _ROWS_PER_COLUMN = 64
+# Records that take as long as what an answer takes beside its records.
+_BESIDE = 500
 
 
 def representative(
@@ -30,6 +32,18 @@ def representative(
     if n_some >= n_rows:
         return None
     return np.linspace(0, n_rows - 1, n_some).astype(np.intp)
+
+
+def answers_to_prepare(
+    pool: RecordPool, n_records: int, most: int, n_answers: int
+) -> float:
+    """Return as how many answers it takes to prepare what `representative` says.
+
+    If it takes `n_answers` about as many records as are prepared.
+    """
+    rows = representative(pool, n_records, most)
+    n_prepared = pool.n_rows if rows is None else len(rows)
+    return n_answers * (n_prepared + _BESIDE) / (n_records + _BESIDE)
 
 
 class LookedUp:

@@ -20,7 +20,7 @@ from skparisk.calibration._moves import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._bounds import longest_row, solved_ridge_bounds
-from skparisk.queries._looked_up import LookedUp, representative
+from skparisk.queries._looked_up import LookedUp, answers_to_prepare, representative
 from skparisk.queries._products import Products
 from skparisk.queries._together import (
     Floats,
@@ -146,6 +146,10 @@ class RidgeQuery(Query):
             coef = ridge_regression(X, y, self.alpha, check_input=False)
             return coef, mean - center @ coef.T
 
+    def preparing(self, pool: RecordPool, n_records: int) -> float:
+        most = _most_transformed(pool, n_records)
+        return answers_to_prepare(pool, n_records, most, _PREPARING)
+
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         if pool.y is None:
             raise ValueError(
@@ -178,6 +182,9 @@ _LEAST_LEFT = 2.0**-4
 # more than so many databases take.
 _FEW_TRANSFORMED, _MOST_TRANSFORMED = 2**17, 2**20
 _TAKEN_TOGETHER = 64
+# Answers that take as long as to prepare as many records; and a few more, as those of
+# some pairs together take half of what answers one by one take.
+_PREPARING = 12
 # Numbers that are gathered together: few enough for their memory to be used again.
 _CHUNK = 2**20
 
@@ -210,7 +217,7 @@ class _RidgeOnPool:
         if condition > _POOL_CONDITION:
             raise np.linalg.LinAlgError("the pool's normal equations")
         # `Ridge` subtracts means in floating point: far from zero it loses digits.
-        low, high = pool.extent
+        low, high = X.min(axis=0), X.max(axis=0)
         deviation = np.maximum(high - self._center, self._center - low)
         moving = deviation > 0
         largest = np.maximum(high, -low)
@@ -399,14 +406,18 @@ class _RidgeOnPool:
 
 def _representative(pool: RecordPool, n_records: int) -> tuple[Floats, Floats]:
     """Return the records of a pool that databases are transformed by."""
-    taken = _TAKEN_TOGETHER * n_records * pool.X.shape[1]
-    most = int(np.clip(taken, _FEW_TRANSFORMED, _MOST_TRANSFORMED))
-    rows = representative(pool, n_records, most)
+    rows = representative(pool, n_records, _most_transformed(pool, n_records))
     if rows is None:
         return loaded(pool.X), loaded(pool.y)
     X, y = pool.take(rows)
     assert y is not None
     return X, y
+
+
+def _most_transformed(pool: RecordPool, n_records: int) -> int:
+    """Return how many numbers of a pool are transformed at the most."""
+    taken = _TAKEN_TOGETHER * n_records * pool.X.shape[1]
+    return int(np.clip(taken, _FEW_TRANSFORMED, _MOST_TRANSFORMED))
 
 
 def _products_of(rows: Floats, others: Floats) -> Floats:

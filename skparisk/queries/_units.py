@@ -97,6 +97,9 @@ class UnitsQuery(Query):
     def resized(self, share: float) -> UnitsQuery:
         return replace(self, query=self.query.resized(share))
 
+    def preparing(self, pool: RecordPool, n_records: int) -> float:
+        return self.query.preparing(pool, n_records)
+
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         converted = RecordPool(self._converted(pool.X), pool.y)
         differences = self.query.on_pool(converted, n_records)

@@ -171,8 +171,18 @@ def sample_pairs(
     ]
     first = _whole_blocks(known)
     blocks = blocks[len(first.values) // (size * n_neighbors) :]
+    # How a whole block is answered does not depend on their number: more may come.
+    n_answers = n_databases * (1 + n_neighbors) if n_databases < size else math.inf
     work = Work(
-        query, source, n_records, n_drawn, n_neighbors, schema, form, private=private
+        query,
+        source,
+        n_records,
+        n_drawn,
+        n_neighbors,
+        schema,
+        form,
+        private=private,
+        n_answers=n_answers,
     )
     progress = Progress(
         n_pairs - len(first.values),

@@ -68,6 +68,8 @@ class Work:
     form: Form
     # Whether nothing that is seen here may be shown.
     private: bool
+    # Answers that are asked for in all, if they are fewer than those of a whole block.
+    n_answers: float = math.inf
 
     def answer(self, parts: Iterable[Part]) -> list[Answered]:
         """Return the answers on some parts, one after the other."""
@@ -95,6 +97,8 @@ class Work:
                 f"The query {self.query} takes targets, but the reference has none "
                 f"(y){numbers}."
             )
+        if self.n_answers <= self.query.preparing(pool, self.n_records):
+            return self.query._plain_differences
         return self.query.on_pool(pool, self.n_records)
 
     def quietly(self) -> AbstractContextManager[None]:
