@@ -151,6 +151,12 @@ class DensityReference(CallableReference):
         and targets together. None: the samples have no targets. An int gives
         `y` of one dimension.
 
+    Notes
+    -----
+    It must have been fitted to public records, or with a guarantee of its own. That it
+    was fitted to the private ones is found out of a `KernelDensity` alone, which holds
+    them: what others have learned of them does not show.
+
     Examples
     --------
     >>> from sklearn.mixture import GaussianMixture
@@ -194,7 +200,20 @@ class DensityReference(CallableReference):
             density.random_state = state
             drawn = density.sample(n_records)
         # GaussianMixture returns the component of each sample as well.
-        X = np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn)
+        return self._split(np.asarray(drawn[0] if isinstance(drawn, tuple) else drawn))
+
+    @cached_property
+    def sketch(self) -> RecordSketch | None:
+        """Hashes of the records that a kernel density holds, or that it makes."""
+        held = getattr(getattr(self.density, "tree_", None), "data", None)
+        if held is None:
+            return super().sketch
+        drawn = self._split(np.asarray(held))
+        X, y = drawn if isinstance(drawn, tuple) else (drawn, None)
+        return replace(RecordSketch.of(X, y), whole=False)
+
+    def _split(self, X: NDArray[Any]) -> Any:
+        """Return samples, or these in two parts if there are columns of targets."""
         if self.target_columns is None:
             return X
         columns = np.asarray(self.target_columns)
