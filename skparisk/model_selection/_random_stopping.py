@@ -6,7 +6,6 @@ import copy
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -159,16 +158,61 @@ class RandomStoppingSelection(HoldOutSelection):
             )
             for each, seed in zip(task.candidates, seeds, strict=True)
         ]
-        n_runs = self.n_runs or _RUNS_PER_CANDIDATE * len(estimators)
-        runs = _Runs(estimators, training, score, n_runs, self.epsilon, risks, total)
         source = noise_source(noise)
         spend(total, note="a choice by random stopping")
         failure: BaseException
         try:
-            return runs.find_best(source)
+            return self._find_best(estimators, training, score, risks, total, source)
         except BaseException as error:  # an interruption has frames as well
             failure = _without_results(error)
         raise failure  # outside, so that no frame of a run comes along
+
+    def _find_best(
+        self,
+        estimators: Sequence[Any],
+        records: Records,
+        score: Callable[[Any], float],
+        risks: Sequence[float],
+        total: Certificate,
+        source: Any,
+    ) -> Choice:
+        """Return the best run."""
+        n_runs = self.n_runs or _RUNS_PER_CANDIDATE * len(estimators)
+        best: tuple[float, Choice] | None = None
+        calibrated: dict[int, list[Any]] = {}
+        recorded = count_recorded()
+        more = True
+        with suspend_open(), silenced():
+            while more or best is None:
+                index = int(sample_uniform_integers(len(estimators), 1, source)[0])
+                fitted, releases = fit_recorded(
+                    estimators[index], records, epsilon=self.epsilon
+                )
+                if count_recorded() != recorded:
+                    raise IncompatibleError(
+                        "selection='random-stopping' is not valid if open ledgers are "
+                        "charged for single runs, because the charges tell how many "
+                        "there were: the estimator must not fit in threads, and other "
+                        "threads must not release anything; use n_jobs=None in the "
+                        "estimator."
+                    )
+                run = compose_basic(releases)
+                _check_run(run, total, risks[index])
+                claims = [*releases, *find_certificates(fitted)]
+                if run.risk and calibrated.setdefault(index, claims) != claims:
+                    raise IncompatibleError(
+                        "selection='random-stopping' is not valid for a candidate with "
+                        "a risk whose runs are not calibrated alike."
+                    )
+                reached = score(fitted)
+                reached = -math.inf if math.isnan(reached) else reached
+                if best is None or reached > best[0]:
+                    best = reached, Choice(index, fitted, run)
+                # One more with a probability of 1 - 1 / n_runs.
+                more = sample_uniform_integers(n_runs, 1, source)[0] > 0
+        choice, run = best[1], best[1].certificate
+        certificate = total.amended(provisos=run.provisos, conditions=run.conditions)
+        return dataclasses.replace(choice, certificate=certificate)
 
     def _score_runs(
         self, task: Task, split: np.random.SeedSequence, noise: Any
@@ -229,77 +273,25 @@ class RandomStoppingSelection(HoldOutSelection):
         return risks, total
 
 
-@dataclass(frozen=True, eq=False)
-class _Runs:
-    """What is run, what each run may spend, and what the best of them guarantees."""
-
-    estimators: Sequence[Any]
-    records: Records
-    score: Callable[[Any], float]
-    n_runs: int
-    epsilon: float
-    risks: Sequence[float]
-    total: Certificate
-
-    def find_best(self, source: Any) -> Choice:
-        """Return the best run."""
-        best: tuple[float, Choice] | None = None
-        calibrated: dict[int, list[Any]] = {}
-        recorded = count_recorded()
-        more = True
-        with suspend_open(), silenced():
-            while more or best is None:
-                index = int(sample_uniform_integers(len(self.estimators), 1, source)[0])
-                fitted, releases = fit_recorded(
-                    self.estimators[index], self.records, epsilon=self.epsilon
-                )
-                if count_recorded() != recorded:
-                    raise IncompatibleError(
-                        "selection='random-stopping' is not valid if open ledgers are "
-                        "charged for single runs, because the charges tell how many "
-                        "there were: the estimator must not fit in threads, and other "
-                        "threads must not release anything; use n_jobs=None in the "
-                        "estimator."
-                    )
-                run = compose_basic(releases)
-                self._check_run(run, self.risks[index])
-                claims = [*releases, *find_certificates(fitted)]
-                if run.risk and calibrated.setdefault(index, claims) != claims:
-                    raise IncompatibleError(
-                        "selection='random-stopping' is not valid for a candidate with "
-                        "a risk whose runs are not calibrated alike."
-                    )
-                reached = self.score(fitted)
-                reached = -math.inf if math.isnan(reached) else reached
-                if best is None or reached > best[0]:
-                    best = reached, Choice(index, fitted, run)
-                # One more with a probability of 1 - 1 / n_runs.
-                more = sample_uniform_integers(self.n_runs, 1, source)[0] > 0
-        choice, run = best[1], best[1].certificate
-        certificate = self.total.amended(
-            provisos=run.provisos, conditions=run.conditions
-        )
-        return dataclasses.replace(choice, certificate=certificate)
-
-    def _check_run(self, run: Certificate, risk: float) -> None:
-        """Refuse a run for which the total does not hold."""
-        cases = {
-            f"relation={run.relation!r} instead of {self.total.relation!r}": (
-                run.relation not in (None, self.total.relation)
-            ),
-            "a delta": run.delta > 0,
-            "a risk over the noise": run.risk > 0 and run.randomness != "implicit",
-            "a risk that does not follow from its parameters, so its runs may not be "
-            "calibrated alike": _whole_risk(run) > risk,
-            "no guarantee": run.void and not self.total.void,
-            "a leak": bool(run.leaks),
-        }
-        for what, applies in cases.items():
-            if applies:
-                raise IncompatibleError(
-                    "selection='random-stopping' is not valid for a candidate with "
-                    f"{what}. {' '.join(run.caveats)}".rstrip()
-                )
+def _check_run(run: Certificate, total: Certificate, risk: float) -> None:
+    """Refuse a run for which the total does not hold."""
+    cases = {
+        f"relation={run.relation!r} instead of {total.relation!r}": (
+            run.relation not in (None, total.relation)
+        ),
+        "a delta": run.delta > 0,
+        "a risk over the noise": run.risk > 0 and run.randomness != "implicit",
+        "a risk that does not follow from its parameters, so its runs may not be "
+        "calibrated alike": _whole_risk(run) > risk,
+        "no guarantee": run.void and not total.void,
+        "a leak": bool(run.leaks),
+    }
+    for what, applies in cases.items():
+        if applies:
+            raise IncompatibleError(
+                "selection='random-stopping' is not valid for a candidate with "
+                f"{what}. {' '.join(run.caveats)}".rstrip()
+            )
 
 
 def _check_candidate(
