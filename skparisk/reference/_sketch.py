@@ -120,11 +120,12 @@ def _share_singles(
     limits = [int(kept[-1]) for kept in (one, two) if len(kept) == _MOST_KEPT]
     if limits:
         one, two = (kept[kept <= min(limits)] for kept in (one, two))
-    least = max(_LEAST_COMMON, _LEAST_SHARE * min(len(one), len(two)))
-    if min(len(one), len(two)) < least:
+    fewer, more = sorted((one, two), key=len)
+    least = max(_LEAST_COMMON, _LEAST_SHARE * len(fewer))
+    if len(fewer) < least:
         return False
-    places = np.minimum(np.searchsorted(two, one), len(two) - 1)
-    if np.count_nonzero(two[places] == one) < least:  # whether single or not
+    places = np.minimum(np.searchsorted(more, fewer), len(more) - 1)
+    if np.count_nonzero(more[places] == fewer) < least:  # whether single or not
         return False
     (singles, n_twice), (others, n_others_twice) = map(_repeats, (one, two))
     n_common = len(np.intersect1d(singles, others, assume_unique=True))
