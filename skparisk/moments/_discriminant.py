@@ -34,8 +34,11 @@ class MomentsLDA(ClassifierMixin, FromMoments):
     intercept_ : ndarray of shape (n_classes,)
         Intercept of each score.
 
-    certificate_, n_features_in_, feature_names_in_ : objects
-        That of the release; the features, and their names, where they had names.
+    certificate_ : Certificate
+        That of the release.
+
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        The features, and their names, where they had names.
     """
 
     classes_: NDArray[Any]

@@ -99,8 +99,11 @@ class MomentsRidge(_Linear):
         Penalty: of coefficients in the units of the data; with "auto" in units of
         `scale_`, and of the intercept as well.
 
-    certificate_, n_features_in_, feature_names_in_ : objects
-        That of the release; the features, and their names, where they had names.
+    certificate_ : Certificate
+        That of the release.
+
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        The features, and their names, where they had names.
     """
 
     penalty_: float
@@ -135,8 +138,11 @@ class MomentsOLS(_Linear):
     dof_ : int
         Records less parameters.
 
-    certificate_, n_features_in_, feature_names_in_ : objects
-        That of the release; the features, and their names, where they had names.
+    certificate_ : Certificate
+        That of the release.
+
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        The features, and their names, where they had names.
     """
 
     stderr_: Floats
@@ -180,8 +186,11 @@ class MomentsPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FromMoments)
     mean_ : ndarray of shape (n_features,)
         Mean of each feature.
 
-    certificate_, n_features_in_, feature_names_in_ : objects
-        That of the release; the features, and their names, where they had names.
+    certificate_ : Certificate
+        That of the release.
+
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        The features, and their names, where they had names.
     """
 
     components_: Floats
