@@ -57,7 +57,8 @@ class PairsNotKeptError(IncompatibleError, AttributeError):
 
 def _shown(path: str, doc: str) -> Any:
     """Return a property that shows what the certificate says."""
-    return property(attrgetter(path), doc=doc)
+    read = attrgetter(path)  # by itself nothing that documentation can describe
+    return property(lambda sampler: read(sampler), doc=doc)
 
 
 class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
