@@ -500,6 +500,7 @@ def test_a_claim_against_its_own_evidence_is_refused(make, changes, message):
         (certificate, {"law": "gaussian", "delta": 0.12694}),
         (known, {"law": "gaussian", "risk": 0.30854, "gamma": 0.30854}),
         (known, {"epsilon": 0.5, "risk": 0.6107, "n_outputs": 1}),
+        (both, EXACT | {"risk": 0.0195}),
         (certificate, {"risk": 0.0499667}),
         (both, {"n_draws": 3, "order_index": 4278, "risk": 0.05}),
         (certificate, GROUPS | {"risk": 0.06003}),
