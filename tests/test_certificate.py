@@ -408,6 +408,13 @@ def test_bad_levels_and_risks_are_refused(value):
 
 
 GROUPS = {"n_pairs": 1600, "n_neighbors": 16, "order_index": 1519}
+EXACT = {
+    "law": "gaussian",
+    "n_draws": 0,
+    "order_index": None,
+    "curve": None,
+    "advantage": Advantage(0.1, 0.4, 0.05, 0.02, 0.06),
+}
 CONTRADICTIONS = [
     # The hard level of noise that is bounded.
     (certificate, {"epsilon": 0.99}, "epsilon=0.99 takes a delta of at least 0.004"),
@@ -442,6 +449,9 @@ CONTRADICTIONS = [
         {"law": "gaussian", "n_draws": 0, "order_index": None, "n_unanswered": 75},
         "risk must be at least 0.050633",
     ),
+    (both, EXACT | {"risk": 0.0155}, r"risk must be at least 0\.0194335, by sensi"),
+    (both, EXACT | {"epsilon": 0.001}, "risk must be at least 0.05"),
+    (both, EXACT | {"epsilon": 0.0, "risk": 0.0197}, "risk must be at least 0.0198"),
     # Other levels.
     (certificate, {"curve": [(0.99, 0.0499)]}, r"risk of at least 0\.0499667 for"),
     (certificate, {"curve": [(2.0, 0.00066)]}, "curve must have a risk of at least"),
@@ -490,6 +500,7 @@ def test_a_claim_against_its_own_evidence_is_refused(make, changes, message):
         (certificate, {"law": "gaussian", "delta": 0.12694}),
         (known, {"law": "gaussian", "risk": 0.30854, "gamma": 0.30854}),
         (known, {"epsilon": 0.5, "risk": 0.6107, "n_outputs": 1}),
+        (both, EXACT | {"risk": 0.0195}),
         (certificate, {"risk": 0.0499667}),
         (both, {"n_draws": 3, "order_index": 4278, "risk": 0.05}),
         (certificate, GROUPS | {"risk": 0.06003}),

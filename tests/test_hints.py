@@ -228,3 +228,15 @@ def test_noise_that_is_seeded_is_told_of_as_before():
     with pytest.warns(PrivacyLeakWarning, match="noise_random_state"):
         model = ridge(noise_random_state=0).fit(X, Y, **PUBLIC)
     assert model.noise_to_spread_ > 0
+
+
+def test_a_release_near_the_largest_numbers_is_far_without_a_word_of_numpy():
+    """Its distance is no number, and a RuntimeWarning would be an error here."""
+    features, targets = RNG.normal(size=(2, 100, 3)), RNG.normal(size=(2, 100))
+    targets[0, 5] = 7e306
+    model = PrivateRidge(random_state=0)
+    with pytest.warns(ReferenceWarning, match="further from what the reference"):
+        model.fit(
+            features[0], targets[0], X_reference=features[1], y_reference=targets[1]
+        )
+    assert FAR in model.certificate_.provisos

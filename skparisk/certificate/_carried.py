@@ -19,7 +19,11 @@ from scipy.special import betaincc
 from skparisk.certificate._rounding import ROUNDING, ceil_text, exact_sum
 from skparisk.laws._grid import MOST_STEPS
 from skparisk.laws._names import LAWS, OWN_NAMES
-from skparisk.privacy_loss import gaussian_loss_exceedance, laplace_loss_exceedance
+from skparisk.privacy_loss import (
+    gaussian_loss_exceedance,
+    gaussian_risk,
+    laplace_loss_exceedance,
+)
 
 # Of tails, which are accurate to some digits less than sums are.
 _SLACK = 1 + 2.0**-20
@@ -36,7 +40,7 @@ def check_carried(evidence: Any, plain: dict[str, Any], randomness: str) -> None
     if evidence.n_pairs is not None:
         at_rank = _check_rank(evidence, risk, plain["failure_prob"])
     if evidence.law in OWN_NAMES and randomness != "both":
-        shift = shift_of(evidence)
+        shift = _shift_of(evidence)
         if randomness == "explicit" and risk and not delta:
             exceeded = float(_exceeded(evidence, shift, np.array([epsilon]))[0])
             if risk * _SLACK < exceeded:
@@ -52,25 +56,27 @@ def check_carried(evidence: Any, plain: dict[str, Any], randomness: str) -> None
                 f"{evidence.law} noise of scale {evidence.noise_scale!r} at "
                 f"sensitivity {evidence.sensitivity!r}, and delta is {delta!r}."
             )
+    known = evidence.n_draws == 0 and evidence.advantage is not None
+    if known and evidence.law in LAWS:
+        each = _least_advantage(evidence)
+        if epsilon:
+            each = float(gaussian_risk(epsilon, _shift_of(evidence)))
+        least = _least_mean(evidence, each)
+        if risk * _SLACK < least:
+            raise ValueError(
+                f"risk must be at least {least:.6g}, by sensitivity, noise_scale and "
+                f"advantage of the evidence; got {risk!r}."
+            )
     if evidence.curve is not None:
         _check_levels(evidence, epsilon, risk, at_rank, randomness)
 
 
-def check_advantage(evidence: Any, r: int) -> None:
-    """Refuse attackers who gain less than at the sensitivity, or on average.
-
-    On average, with the pairs that are as far apart or farther, as many as the risk of
-    the quantile says.
-    """
+def check_advantage(evidence: Any) -> None:
+    """Refuse attackers who gain less than at the sensitivity, or on average."""
     if evidence.law not in LAWS or not evidence.noise_scale:
         return
-    law, measured = LAWS[evidence.law](), evidence.advantage
-    on_grid = {"n_outputs": evidence.n_outputs, "steps": MOST_STEPS}
-    least = float(law.advantage([shift_of(evidence)], **on_grid)[0])
-    n_pairs = evidence.n_pairs
-    n_far = max(measured.risk * (n_pairs + r) - r + 1, 0.0)
-    mean = (n_far * least + r) / (n_pairs + r)
-    for name, bound in (("quantile", least), ("mean", mean)):
+    measured, least = evidence.advantage, _least_advantage(evidence)
+    for name, bound in (("quantile", least), ("mean", _least_mean(evidence, least))):
         if getattr(measured, name) * _SLACK < bound:
             raise ValueError(
                 f"advantage must have a {name} of at least {bound:.6g}, by sensitivity "
@@ -78,7 +84,22 @@ def check_advantage(evidence: Any, r: int) -> None:
             )
 
 
-def shift_of(evidence: Any) -> float:
+def _least_advantage(evidence: Any) -> float:
+    law, on_grid = LAWS[evidence.law](), {"n_outputs": evidence.n_outputs}
+    return float(law.advantage([_shift_of(evidence)], steps=MOST_STEPS, **on_grid)[0])
+
+
+def _least_mean(evidence: Any, each: float) -> float:
+    """Return what is certified on average, if pairs at the sensitivity count so much.
+
+    And those that are farther apart: as many as the risk of the quantile says.
+    """
+    n_pairs, r = evidence.n_pairs, evidence.n_neighbors
+    n_far = max(evidence.advantage.risk * (n_pairs + r) - r + 1, 0.0)
+    return float((n_far * each + r) / (n_pairs + r))
+
+
+def _shift_of(evidence: Any) -> float:
     """Return the sensitivity over the noise scale, no larger than it is."""
     if math.isinf(evidence.sensitivity):
         return math.inf
@@ -155,7 +176,7 @@ def _check_levels(
         every = risk if evidence.calibration == "pac" else r / (pairs + r)
         bounds = np.where(levels * _SLACK < epsilon, at_rank, every)
     elif randomness == "explicit" and evidence.law in OWN_NAMES:
-        bounds = _exceeded(evidence, shift_of(evidence), levels)
+        bounds = _exceeded(evidence, _shift_of(evidence), levels)
     else:
         return
     low = np.flatnonzero(risks * _SLACK < bounds)

@@ -239,7 +239,7 @@ class Evidence:
                 "advantage must be None or an Advantage that was measured on n_pairs "
                 f"pairs, and is at least {least:.6g} on average; got {advantage!r}."
             )
-        check_advantage(self, self.n_neighbors)
+        check_advantage(self)
 
     def _check_audit(self, audit: Any) -> None:
         """Refuse an audit of a known sensitivity, or of a smaller risk, or of more."""
