@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincc
 
 from skparisk.certificate._rounding import ROUNDING, ceil_text, exact_sum
@@ -50,7 +50,9 @@ def check_carried(evidence: Any, plain: dict[str, Any], randomness: str) -> None
                     f"{epsilon!r} at sensitivity {evidence.sensitivity!r}; got "
                     f"{risk!r}."
                 )
-        elif delta * _SLACK < (spent := _least_delta(evidence.law, epsilon, shift)):
+        elif delta * _SLACK < (
+            spent := float(_least_deltas(evidence.law, epsilon, shift))
+        ):
             raise ValueError(
                 f"epsilon={epsilon!r} takes a delta of at least {spent:.6g} with "
                 f"{evidence.law} noise of scale {evidence.noise_scale!r} at "
@@ -68,7 +70,7 @@ def check_carried(evidence: Any, plain: dict[str, Any], randomness: str) -> None
                 f"advantage of the evidence; got {risk!r}."
             )
     if evidence.curve is not None:
-        _check_levels(evidence, epsilon, risk, at_rank, randomness)
+        _check_levels(evidence, plain, at_rank, randomness)
 
 
 def check_advantage(evidence: Any) -> None:
@@ -143,12 +145,12 @@ def _check_rank(evidence: Any, risk: float, failure_prob: float) -> float:
     return float(least)
 
 
-def _least_delta(name: str, epsilon: float, shift: float) -> float:
-    """Return the delta of noise at a distance over its scale; 0 or 1 if bounded."""
+def _least_deltas(name: str, levels: ArrayLike, shift: float) -> NDArray[np.float64]:
+    """Return the deltas of noise at a distance over its scale; 0 or 1 if bounded."""
     law = LAWS[name]() if name in LAWS else None
-    if law is None or not law.composes(1):
-        return float(shift > epsilon)
-    return float(law.profile(epsilon, shift)) if math.isfinite(shift) else 1.0
+    if law is None or math.isinf(shift) or not law.composes(1):
+        return np.asarray(shift > np.asarray(levels), dtype=np.float64)
+    return np.asarray(law.profile(levels, shift))
 
 
 def _exceeded(
@@ -167,15 +169,27 @@ def _exceeded(
 
 
 def _check_levels(
-    evidence: Any, epsilon: float, risk: float, at_rank: float, randomness: str
+    evidence: Any, plain: dict[str, Any], at_rank: float, randomness: str
 ) -> None:
-    """Refuse too small a risk for another level; none below the claim's has less."""
+    """Refuse too small a risk for another level.
+
+    For none that a pair at the sensitivity exceeds it is less than that of the claim.
+    That may hold at lower levels as well, as with the textbook's Gaussian noise.
+    """
     levels, risks = evidence.curve.T
-    r, pairs = evidence.n_neighbors, evidence.n_pairs
+    r, pairs, own = evidence.n_neighbors, evidence.n_pairs, evidence.law in OWN_NAMES
     if at_rank:
-        every = risk if evidence.calibration == "pac" else r / (pairs + r)
-        bounds = np.where(levels * _SLACK < epsilon, at_rank, every)
-    elif randomness == "explicit" and evidence.law in OWN_NAMES:
+        every = plain["risk"] if evidence.calibration == "pac" else r / (pairs + r)
+        bounds = np.full(len(levels), every)
+        exceeded = levels * _SLACK < plain["epsilon"]
+        if randomness != "both" and own:
+            lower = levels[exceeded] * _SLACK
+            spent = _least_deltas(evidence.law, lower, _shift_of(evidence))
+            exceeded[exceeded] = spent > plain["delta"] * _SLACK
+        elif randomness != "both":
+            exceeded[:] = False
+        bounds[exceeded] = at_rank
+    elif randomness == "explicit" and own:
         bounds = _exceeded(evidence, _shift_of(evidence), levels)
     else:
         return
