@@ -202,11 +202,18 @@ class Draw:
         }
 
     def _find_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
-        """Return what errors of the outputs weigh, by a query that knows it."""
-        reference = self.reference
-        once = isinstance(reference, TableReference) and reference.whole is None
-        if once or n_outputs > MOST_SHAPE_PAIRS:  # records serve for one thing each
+        """Return what errors of the outputs weigh, by a query that knows it.
+
+        On all rows of a table, and else on the records of a database.
+        """
+        if n_outputs > MOST_SHAPE_PAIRS:
             return None
+        if isinstance(self.reference, TableReference):
+            pool = self.reference.whole
+            if pool is None:  # records serve for one thing each
+                return None
+            # A database has some rows of a table again, and lacks others.
+            X = pool.in_form(self.form).part().X
         given = self.query.output_weights(copy_records(X), n_outputs)
         if given is None:
             return None
