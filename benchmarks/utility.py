@@ -12,9 +12,9 @@ public records are all, 30, or, as "shifted", those lowest in a feature that mat
 while the private and the test records are drawn from the others. Bounds, where a
 mechanism needs them, are those of the public records, so that nothing is spent on them.
 Standardized columns are so by the public records. The figures are medians over repeats
-of R2, accuracy, or inertia over that of one center, on the test records; of a repeat the
-median over --draws fits, whose pairs and noise are drawn anew, so that they depend less
-on chance.
+of R2, accuracy, or inertia over that of one center, on the test records; of a repeat
+the median over --draws fits, whose pairs and noise are drawn anew, so that they depend
+less on chance.
 
 Splits are in `_splits.py`, and peers in `_peers.py`, which are checked before anything
 else. diffprivlib may need an environment of its own: its Python is --diffprivlib.
