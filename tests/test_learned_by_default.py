@@ -229,6 +229,26 @@ def test_directions_in_which_no_record_differs_weigh_something():
     assert RidgeQuery().output_weights(np.full((5, 2), 1e200), 3) is None
 
 
+def test_weights_are_those_of_all_rows_of_a_table():
+    """And not of a database, which has some of them again; of a law, of a database."""
+    query, records = RidgeQuery(), X[:60]
+    for n_records in (20, 60):
+        table = TableReference(records, Y[:60])
+        sampler = SensitivitySampler(
+            query, reference=table, n_records=n_records, n_pairs=40, random_state=0
+        ).fit(X, Y)
+        given = query.output_weights(records, 4)
+        np.testing.assert_allclose(sampler.pairs_.weights, given)
+
+    def law(n_records, rng):
+        rows = rng.integers(len(X), size=n_records)
+        return X[rows], Y[rows]
+
+    sampler.set_params(reference=law).fit(X, Y)
+    assert sampler.pairs_.weights.shape == (4, 4)
+    assert np.abs(sampler.pairs_.weights - given).max() > 0.01
+
+
 class Weighed(Query):
     """Two means, of which only the second is of use, it says."""
 

@@ -28,14 +28,16 @@ def simulated_noise(
     It must not be released: the terms are for twice as many. A shape that is learned
     from half of few pairs would be far from that of all. It is learned from all, in
     which they are closer than others are; the size is corrected for that if the noise
-    is to be `as_large` as that of a release.
+    is to be `as_large` as that of a release. Not where it is a mean over all pairs that
+    counts, as with "both", and not the few that are furthest apart.
     """
     found = find_noise(_some(pairs, np.tile(np.arange(len(pairs)), 2)), terms)
     noise = found.noise
     assert isinstance(noise, AdditiveNoise)
-    if not (as_large and found.terms.n_shape_pairs):
+    terms = found.terms
+    if not as_large or not terms.n_shape_pairs or terms.n_draws is not None:
         return noise
-    factor = _understated(pairs, found.shape, found.terms)
+    factor = _understated(pairs, found.shape, terms)
     return AdditiveNoise.at_least(
         noise.law,
         noise.noise_scale * factor,
@@ -48,14 +50,20 @@ def _understated(pairs: SampledPairs, shape: NoiseShape, terms: Terms) -> float:
     """Return by how much pairs that a shape is not learned from are further apart.
 
     As noise that costs the same in what outputs are for: each fold of the pairs in the
-    shape that is learned from the others, against all in the shape of all.
+    shape that is learned from the others, against all in the shape of all. 1 where the
+    others are too few to learn one like it.
     """
     answered = pairs.answered
+    n_learned = (
+        answered.sum() - math.ceil(pairs.n_databases / _FOLDS) * pairs.n_neighbors
+    )
+    if n_learned < (pairs.n_outputs if shape.name == "whitened" else 2):
+        return 1.0
     unit = np.abs(pairs.differences[answered]).max()
 
     def sizes(part: SampledPairs, shape: NoiseShape) -> Floats:
         cost = noise_cost(shape, pairs.weights, unit)
-        return norms_of_pairs(part, shape, terms.law) * np.sqrt(cost)
+        return norms_of_pairs(part, shape, terms.law) * math.sqrt(cost)
 
     folds = np.arange(len(pairs)) // pairs.n_neighbors % _FOLDS
     apart = np.empty(len(pairs))
@@ -69,11 +77,10 @@ def _understated(pairs: SampledPairs, shape: NoiseShape, terms: Terms) -> float:
             pairs.n_independent,
         )
         apart[tried] = sizes(_some(pairs, tried), others)
-    # With draws of the noise there are more numbers than pairs to take one of.
-    share = terms.order_index / (len(pairs) * (terms.n_draws or 1))
+    share = terms.order_index / (terms.n_calibrating * terms.n_neighbors)
     place = min(math.ceil(share * len(pairs)), int(answered.sum())) - 1
-    ratio = np.sort(apart)[place] / np.sort(sizes(pairs, shape))[place]
-    return float(max(ratio, 1.0))
+    own, other = np.sort(sizes(pairs, shape))[place], np.sort(apart)[place]
+    return float(max(other, own) / own)
 
 
 def _some(pairs: SampledPairs, rows: NDArray[Any]) -> SampledPairs:
