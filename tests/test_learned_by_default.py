@@ -25,6 +25,7 @@ from skparisk.calibration._terms import agree
 from skparisk.papers import DandekarTheorem5
 from skparisk.queries import LinearSVCQuery, LogisticRegressionQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
+from skparisk.sensitivity import _drawing
 from skparisk.sensitivity._sampler import claim_at_most
 
 RNG = np.random.default_rng(0)
@@ -229,8 +230,11 @@ def test_directions_in_which_no_record_differs_weigh_something():
     assert RidgeQuery().output_weights(np.full((5, 2), 1e200), 3) is None
 
 
-def test_weights_are_those_of_all_rows_of_a_table():
-    """And not of a database, which has some of them again; of a law, of a database."""
+def test_weights_are_those_of_all_rows_of_a_table(monkeypatch):
+    """Not of a database, which has some of them again; of many, of rows all over it.
+
+    Of a law they are those of a database.
+    """
     query, records = RidgeQuery(), X[:60]
     for n_records in (20, 60):
         table = TableReference(records, Y[:60])
@@ -239,6 +243,9 @@ def test_weights_are_those_of_all_rows_of_a_table():
         ).fit(X, Y)
         given = query.output_weights(records, 4)
         np.testing.assert_allclose(sampler.pairs_.weights, given)
+    monkeypatch.setattr(_drawing, "_MOST_WEIGHED", 30)
+    some = query.output_weights(records[np.linspace(0, 59, 30).astype(int)], 4)
+    np.testing.assert_allclose(sampler.fit(X, Y).pairs_.weights, some)
 
     def law(n_records, rng):
         rows = rng.integers(len(X), size=n_records)
