@@ -12,7 +12,9 @@ public records are all, 30, or, as "shifted", those lowest in a feature that mat
 while the private and the test records are drawn from the others. Bounds, where a
 mechanism needs them, are those of the public records, so that nothing is spent on them.
 Standardized columns are so by the public records. The figures are medians over repeats
-of R2, accuracy, or inertia over that of one center, on the test records.
+of R2, accuracy, or inertia over that of one center, on the test records; of a repeat
+the median over --draws fits, whose pairs and noise are drawn anew, so that they depend
+less on chance.
 
 Splits are in `_splits.py`, and peers in `_peers.py`, which are checked before anything
 else. diffprivlib may need an environment of its own: its Python is --diffprivlib.
@@ -148,6 +150,9 @@ CONTESTANTS = {
 }
 # Of these the public records hardly matter, or their figures elsewhere tell no more.
 THIRD_ONLY = ("both", "both, Gaussian")
+# Each of their fits is the same.
+NOISELESS = ("without privacy", "public only")
+SEEDS_APART = 1000
 
 
 def takes_part(name: str, cell: Cell) -> bool:
@@ -171,19 +176,27 @@ Task = tuple[Cell, str, float]
 Found = dict[Task, list[Outcome]]
 
 
-def outcome(cell: Cell, name: str, epsilon: float, repeat: int) -> Outcome:
-    """Return what a contestant is worth in a repeat."""
+def outcome(
+    cell: Cell, name: str, epsilon: float, repeat: int, n_draws: int
+) -> Outcome:
+    """Return what a contestant is worth in a repeat: the median over fits."""
     split = make_split(cell, repeat)
     fit = CONTESTANTS[name].fit
     assert fit is not None
+    if name in NOISELESS:
+        n_draws = 1
+    scores = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        try:
-            model = fit(split, epsilon, repeat)
-        except Exception as error:  # is printed, and no claim holds
-            return Outcome(math.nan, f"{type(error).__name__}: {error}")
+        for draw in range(n_draws):
+            # Other pairs, and of the peers, which are seeded, other noise.
+            seed = repeat + SEEDS_APART * draw
+            try:
+                scores.append(score(fit(split, epsilon, seed), split))
+            except Exception as error:  # is printed, and no claim holds
+                return Outcome(math.nan, f"{type(error).__name__}: {error}")
     warned = any(issubclass(each.category, ReferenceWarning) for each in caught)
-    return Outcome(score(model, split), "", warned)
+    return Outcome(float(np.median(scores)), "", warned)
 
 
 def score(model: Any, split: Split) -> float:
@@ -316,6 +329,12 @@ def median(row: list[Outcome]) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument(
+        "--draws",
+        type=int,
+        default=5,
+        help="fits of each repeat, with noise of their own",
+    )
     parser.add_argument("--n-jobs", type=int, default=-1)
     parser.add_argument("--problem", choices=PROBLEMS, nargs="*", default=[*PROBLEMS])
     parser.add_argument("--public", choices=PUBLIC, nargs="*", default=[*PUBLIC])
@@ -344,13 +363,16 @@ def main() -> int:
         else:
             python = arguments.diffprivlib
             found = diffprivlib_scores(python, cells, epsilons, repeats)
-    print(f"medians over {repeats} repeats; columns are epsilon")
+    print(
+        f"medians over {repeats} repeats, each the median of {arguments.draws} draws "
+        "(diffprivlib: of 1); columns are epsilon"
+    )
     for cell in [*cells, *raw]:
         levels = [1.0] if cell.raw else epsilons
         names = [name for name in arguments.contestant if takes_part(name, cell)]
         tasks = [(cell, *each) for each in product(names, levels)]
         outcomes = Parallel(n_jobs=arguments.n_jobs)(
-            delayed(outcome)(*task, repeat)
+            delayed(outcome)(*task, repeat, arguments.draws)
             for task in tasks
             for repeat in range(repeats)
         )

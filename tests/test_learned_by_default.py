@@ -25,6 +25,7 @@ from skparisk.calibration._terms import agree
 from skparisk.papers import DandekarTheorem5
 from skparisk.queries import LinearSVCQuery, LogisticRegressionQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
+from skparisk.sensitivity import _drawing
 from skparisk.sensitivity._sampler import claim_at_most
 
 RNG = np.random.default_rng(0)
@@ -227,6 +228,32 @@ def test_directions_in_which_no_record_differs_weigh_something():
     constant = RidgeQuery().output_weights(np.ones((5, 2)), 3)
     np.testing.assert_allclose(constant, 1.0)
     assert RidgeQuery().output_weights(np.full((5, 2), 1e200), 3) is None
+
+
+def test_weights_are_those_of_all_rows_of_a_table(monkeypatch):
+    """Not of a database, which has some of them again; of many, of rows all over it.
+
+    Of a law they are those of a database.
+    """
+    query, records = RidgeQuery(), X[:60]
+    for n_records in (20, 60):
+        table = TableReference(records, Y[:60])
+        sampler = SensitivitySampler(
+            query, reference=table, n_records=n_records, n_pairs=40, random_state=0
+        ).fit(X, Y)
+        given = query.output_weights(records, 4)
+        np.testing.assert_allclose(sampler.pairs_.weights, given)
+    monkeypatch.setattr(_drawing, "_MOST_WEIGHED", 30)
+    some = query.output_weights(records[np.linspace(0, 59, 30).astype(int)], 4)
+    np.testing.assert_allclose(sampler.fit(X, Y).pairs_.weights, some)
+
+    def law(n_records, rng):
+        rows = rng.integers(len(X), size=n_records)
+        return X[rows], Y[rows]
+
+    sampler.set_params(reference=law).fit(X, Y)
+    assert sampler.pairs_.weights.shape == (4, 4)
+    assert np.abs(sampler.pairs_.weights - given).max() > 0.01
 
 
 class Weighed(Query):

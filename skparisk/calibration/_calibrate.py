@@ -344,10 +344,9 @@ def _cheapest(
     """Return the shape with which noise costs least, learned from half of these pairs.
 
     It is tried on the other half: moves of few outputs at a time, as those of counts,
-    are longer in coordinates that mix them. Where no weights are known, errors count in
-    the outputs' own scales, to which both shapes add the same at one noise scale.
+    are longer in coordinates that mix them.
     """
-    n_outputs, half = differences.shape[1], len(differences) // 2
+    half = len(differences) // 2
     largest = np.abs(differences).max()
     costs = {}
     with np.errstate(all="ignore"):
@@ -360,8 +359,19 @@ def _cheapest(
             )
             lengths = row_norms(shape.whiten(differences[half:]), terms.law.norm)
             longest = np.quantile(lengths, 1 - terms.target.gamma)
-            costs[name] = longest**2
-            if pairs.weights is not None:
-                factor = shape.color(np.eye(n_outputs)) / largest
-                costs[name] *= np.sum((factor @ pairs.weights) * factor)
+            costs[name] = longest**2 * noise_cost(shape, pairs.weights, largest)
     return min(costs, key=costs.__getitem__)
+
+
+def noise_cost(
+    shape: NoiseShape, weights: NDArray[np.float64] | None, unit: float
+) -> float:
+    """Return what noise of this shape costs in what outputs are for, in a unit of them.
+
+    1 where that is not known: errors then count in the outputs' own scales, to which
+    all learned shapes add the same.
+    """
+    if weights is None:
+        return 1.0
+    factor = shape.color(np.eye(len(weights))) / unit
+    return float(np.sum((factor @ weights) * factor))

@@ -215,6 +215,8 @@ class CorrectionChooser(PenaltyChooser):
         # What a fit leaves of each row is of other rows already.
         return [(slice(None), slice(0))]
 
+    _tries_draws = False
+
     def _released(self, penalty: float) -> CorrectionQuery:
         asked = in_units(with_penalty(self._query, penalty), self._units)
         return self._start.query(asked)

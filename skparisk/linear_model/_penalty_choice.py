@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,10 @@ from sklearn.base import clone
 
 from skparisk._secure_noise import noise_source
 from skparisk._validate import check_random_state
-from skparisk.calibration import SampledPairs
-from skparisk.calibration._calibrate import find_noise
 from skparisk.calibration._terms import Terms
 from skparisk.exceptions import CalibrationError
 from skparisk.linear_model._penalty_climb import climb
+from skparisk.linear_model._simulated_noise import simulated_noise
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.neighbors import n_own, sample_database
 from skparisk.queries import Query, RidgeQuery
@@ -186,6 +185,7 @@ class PenaltyChooser:
         self._n_pairs -= self._n_pairs % self._n_neighbors
         self._terms, self._excess = _agree(source, 2 * self._n_pairs)
         self._classes = getattr(self._query, "classes", None)
+        self._X = pool.X
         self._folds = [
             _Fold(pool, train, test, self._classes is None)
             for train, test in self._splits(pool)
@@ -228,13 +228,22 @@ class PenaltyChooser:
         self, penalty: float, noise: AdditiveNoise, covariance: Floats
     ) -> float:
         """Return the expected score of a release with noise of that covariance."""
-        draws = None if self._classes is None else self._draws(noise)
+        draws = self._draws(noise) if self._tries_draws else None
         query = with_penalty(self._query, penalty)
         scores = [
             fold.score(self._answer(query, fold), covariance, draws, self._classes)
             for fold in self._folds
         ]
         return float(np.mean(scores))
+
+    @property
+    def _tries_draws(self) -> bool:
+        """Whether scores are means over draws of the noise, as accuracies are.
+
+        Others are computed from its covariance. Such a mean is worse than what most
+        draws have, and with larger noise asked for more penalty than is best.
+        """
+        return self._classes is not None
 
     def _answer(self, query: LinearQuery, fold: _Fold) -> Floats:
         # With the penalty for each record that it will have.
@@ -263,22 +272,15 @@ class PenaltyChooser:
                 verbose=0,
                 n_neighbors=self._n_neighbors,
             )
-            # Twice the same pairs: a shape that is learned on half of so few would be
-            # far from the one of all, and these calibrate nothing that is released.
-            twice = SampledPairs(
-                np.tile(pairs.differences, (2, 1)),
-                None if pairs.errors is None else np.tile(pairs.errors, (2, 1)),
-                pairs.rounding,
-                pairs.failure,
+            known = replace(
+                pairs,
                 draw_seed=self._noise_seed,
-                weights=query.output_weights(self._folds[0].X, pairs.n_outputs),
+                weights=query.output_weights(self._X, pairs.n_outputs),
                 n_independent=self._reference.n_independent(n_own(source.relation)),
             )
-            noise = find_noise(twice, self._terms).noise
+            return simulated_noise(known, self._terms, as_large=self._tries_draws)
         except CalibrationError:
             return None  # it would be refused, so it is not chosen
-        assert isinstance(noise, AdditiveNoise)
-        return noise
 
     def _draws(self, noise: AdditiveNoise) -> Floats:
         """Return noise, made of the same numbers for all candidates."""

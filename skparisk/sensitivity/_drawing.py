@@ -35,6 +35,8 @@ from skparisk.sensitivity._store import PairStore
 
 # Databases that a query is asked about twice, until it has an answer.
 _MOST_ASKED = 3
+# Rows of a table that are looked at for what errors of outputs weigh.
+_MOST_WEIGHED = 2**14
 # Of the largest number: more than what rounding in another order changes.
 _SAME = 2.0**-20
 
@@ -202,11 +204,20 @@ class Draw:
         }
 
     def _find_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
-        """Return what errors of the outputs weigh, by a query that knows it."""
-        reference = self.reference
-        once = isinstance(reference, TableReference) and reference.whole is None
-        if once or n_outputs > MOST_SHAPE_PAIRS:  # records serve for one thing each
+        """Return what errors of the outputs weigh, by a query that knows it.
+
+        On rows from all over a table, and else on the records of a database.
+        """
+        if n_outputs > MOST_SHAPE_PAIRS:
             return None
+        if isinstance(self.reference, TableReference):
+            pool = self.reference.whole
+            if pool is None:  # records serve for one thing each
+                return None
+            # A database has some rows of a table again, and lacks others.
+            n_looked_at = min(pool.n_rows, _MOST_WEIGHED)
+            rows = np.linspace(0, pool.n_rows - 1, n_looked_at).astype(np.intp)
+            X, _ = pool.in_form(self.form).take(rows)
         given = self.query.output_weights(copy_records(X), n_outputs)
         if given is None:
             return None
