@@ -1,7 +1,6 @@
 """The command line: from a CSV to a filed report, and what is refused on the way."""
 
 import builtins
-import csv
 import functools
 import json
 import math
@@ -12,11 +11,11 @@ import sys
 import zipfile
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 import skops.io
 from certificates import certificate
+from command_lines import FIT, SCORE, N, fill, fit_argv, refused, table
 
 from skparisk import (
     Certificate,
@@ -32,9 +31,6 @@ from skparisk._cli._tables import Reading, holds_numbers
 from skparisk._cli.filing import load_model
 from skparisk.exceptions import UnrecordedReleaseError
 
-N = 240
-FIT = ["--epsilon", "2", "--gamma", "0.2", "--n-pairs", "12", "--seed", "0"]
-SCORE = ["--score", "mean_absolute_error", "--score-epsilon", "0.5"]
 DICTIONARY = """name,kind,low,high,values,missing
 age,whole,18,90,,
 hours,number,0,80.5,,
@@ -43,64 +39,16 @@ wage,number,,,,
 """
 
 
-def table(seed):
-    """Return a table of numbers and words with gaps."""
-    rng = np.random.default_rng(seed)
-    jobs = rng.choice(["nurse", "clerk"], N)
-    frame = pd.DataFrame(
-        {"age": rng.integers(18, 90, N), "hours": rng.normal(38, 8, N), "job": jobs}
-    )
-    frame["wage"] = frame["age"] * 10 + (jobs == "nurse") * 200 + rng.normal(0, 50, N)
-    frame["high"] = np.where(frame["wage"] > 600, "yes", "no")
-    frame.loc[rng.random(N) < 0.1, "hours"] = np.nan
-    frame.loc[rng.random(N) < 0.1, "job"] = None
-    return frame
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with tables, a policy and a ledger, and what one fit wrote there."""
     folder = tmp_path_factory.mktemp("filed")
-    for seed, name in enumerate(("private", "public")):
-        frame = table(seed).drop(columns="high")
-        frame.to_csv(folder / f"{name}.csv", index=False)
-        numbers = frame[["age", "wage"]]
-        numbers.to_csv(folder / f"{name}_numbers.csv", index=False)
-        table(seed).drop(columns="wage").to_csv(folder / f"{name}_classes.csv")
-    (folder / "policy.toml").write_text("epsilon = 2.5\npublic_reference = true\n")
-    (folder / "strict.toml").write_text("epsilon = 1.0\nreference_audited = true\n")
-    PrivacyLedger(3.0, path=folder / "budget.ledger")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        argv = fit_argv("model", "--ledger", "budget.ledger")
-        argv += ["--policy", "policy.toml", "--report", "r.json", "--report", "r.html"]
-        argv += ["--project", "wages <b>", "--data-set", "made up, 2026"]
-        argv += ["--test", "private.csv", *SCORE, "--target-bounds", "0", "2000"]
-        assert main(argv) == 0
+    fill(folder)
     return folder
 
 
 @pytest.fixture(autouse=True)
 def _in_folder(folder, monkeypatch):
     monkeypatch.chdir(folder)
-
-
-def fit_argv(name, *more, reference=("--reference", "public.csv")):
-    data = ["fit", "private.csv", "--target", "wage", "--estimator", "ridge"]
-    return [*data, *FIT, *reference, "--output", f"{name}.skops", *more]
-
-
-def refused(argv, capsys):
-    """Return the one line that a command is refused with."""
-    capsys.readouterr()
-    try:
-        code = main(argv)
-    except SystemExit as stop:
-        code = stop.code
-    assert code == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert ": error: " in lines[-1]
-    return lines[-1]
 
 
 def test_a_fit_writes_a_model_and_reports_and_is_charged(folder):
@@ -466,205 +414,6 @@ def test_a_table_without_a_head_is_not_shown(folder, capsys):
     texts = Reading("y", [], False).texts(folder / "odd.csv")
     assert texts["y"].fillna("none").tolist() == ["1", "0", "none"]
     assert texts["age"].tolist() == ["35", "40", "50"]
-
-
-def given_as(folder, name, seed=1, **how):
-    """Write a table as other programs do."""
-    frame = table(seed).drop(columns="high").round(1)
-    frame.to_csv(folder / name, **{"index": False, **how})
-    return frame
-
-
-WRITTEN = {
-    "semicolons": {"sep": ";"},
-    "tabs": {"sep": "\t"},
-    "a byte order mark": {"encoding": "utf-8-sig"},
-    "quotes": {"quoting": csv.QUOTE_ALL},
-    "numbers of rows": {"index": True},
-    "decimal commas": {"sep": ";", "decimal": ","},
-}
-
-
-@pytest.mark.parametrize("how", WRITTEN)
-def test_tables_of_other_programs_are_read_alike(how, folder):
-    """Whatever is between columns; decimal commas need an option."""
-    plain = given_as(folder, "plain.csv")
-    given_as(folder, "other.csv", **WRITTEN[how])
-    found = Reading("wage", [], how == "decimal commas").texts(folder / "other.csv")
-    expected = Reading("wage", [], False).texts(folder / "plain.csv")
-    for name in ("age", "hours", "wage"):
-        np.testing.assert_array_equal(found[name].astype(float), plain[name])
-    assert found["job"].equals(expected["job"])
-    assert [*found] == [*plain]
-
-
-def test_thousands_are_read_with_decimal_commas(folder):
-    (folder / "odd.csv").write_text(
-        "a;y\n1.234,5;1\n-12.345.678;2\n1.5;3\nx,5;4\n,5;5\n"
-    )
-    texts = Reading("y", [], True).texts(folder / "odd.csv")
-    assert texts["a"].tolist() == ["1234.5", "-12345678", "1.5", "x,5", ",5"]
-
-
-UNUSABLE = {
-    "numbers of customers": (
-        lambda f: f.assign(
-            id=[f"C{i}" for i in range(N)], day=[f"d{i}" for i in range(N)]
-        ),
-        "'id' holds 240 in 240 records, 'day' holds 240 in 240 records",
-    ),
-    "the way out": (
-        lambda f: f.assign(**{"the id": [f"C{i}" for i in range(N)]}),
-        "leave them out with --drop 'the id'",
-    ),
-    "thousands": (
-        lambda f: f.assign(pay=(1000 + f["age"] * 7).map("{:,.0f}".format)),
-        "'pay' of 'odd_public.csv' holds numbers, and '1,",
-    ),
-    "percents": (lambda f: f.assign(p=f["age"].map("{}%".format)), "%', by which all"),
-    "a word among numbers": (
-        lambda f: f.assign(age=f["age"].astype(str).where(f.index != 7, "unknown")),
-        "'age' of 'odd_public.csv' holds numbers, and 'unknown', by which all",
-    ),
-    "a target of words": (
-        lambda f: f.assign(wage="high"),
-        "must hold numbers with --estimator ridge",
-    ),
-    "names": (lambda f: f.rename(columns={"wage": "Wage"}), "Is it --target 'Wage'?"),
-    "a name twice": (
-        lambda f: f.rename(columns={"age": "job"}),
-        "must have another name for each column",
-    ),
-}
-
-
-@pytest.mark.parametrize("what", UNUSABLE)
-def test_what_a_public_table_is_of_no_use_for_is_said(what, folder, capsys):
-    """With the way out: before anything is sampled."""
-    change, message = UNUSABLE[what]
-    change(table(1).drop(columns="high")).to_csv("odd_public.csv", index=False)
-    argv = fit_argv("bad", reference=("--reference", "odd_public.csv"))
-    assert message in refused(argv, capsys)
-
-
-@pytest.mark.parametrize("target", ["wage", "job"])
-def test_classes_are_few(target, folder, capsys):
-    """A target that is not one of either kind, and one that has a single class."""
-    frame = table(1).drop(columns="high")
-    frame.assign(job="nurse").to_csv("odd_public.csv", index=False)
-    argv = fit_argv("bad", reference=("--reference", "odd_public.csv"))
-    argv[argv.index("--target") + 1] = target
-    argv[argv.index("ridge")] = "logistic"
-    assert "must hold a few classes, such as yes and no" in refused(argv, capsys)
-
-
-def test_columns_are_left_out(folder, capsys):
-    frame = table(1).drop(columns="high").assign(id=[f"C{i}" for i in range(N)])
-    frame.to_csv("with_id.csv", index=False)
-    reference = ("--reference", "with_id.csv")
-    dropped = [f"--drop={name}" for name in frame if name != "wage"]
-    argv = fit_argv("none", *dropped, reference=reference)
-    assert "must have another column than the target" in refused(argv, capsys)
-    argv = fit_argv("no_id", "--drop", "id", "--drop", "hours", reference=reference)
-    assert main(argv) == 0
-    model = load_model(folder / "no_id.skops")
-    assert [*model.feature_names_in_] == ["age", "job"]
-
-
-def test_a_malformed_line_is_neither_told_nor_refused(folder, capsys):
-    """Nor a number that no fit has an answer for, nor bytes that are no text."""
-    lines = Path("private.csv").read_bytes().splitlines()
-    lines[3] += b",1,2,3"
-    lines[4] = b"12"
-    lines[5] = b"\xff\xfe," + lines[5]
-    for place in (6, 7):
-        values = lines[place].split(b",")
-        values[0 if place == 6 else -1] = b"-1e300"
-        lines[place] = b",".join(values)
-    Path("malformed.csv").write_bytes(b"\n".join(lines))
-    argv = fit_argv("malformed")
-    argv[1] = "malformed.csv"
-    assert main(argv) == 0
-    assert load_model(folder / "malformed.skops").certificate_.evidence.n_records == N
-
-
-def test_an_open_quote_would_swallow_people(folder, capsys):
-    text = Path("private.csv").read_text().replace("\n", '\n"', 1)
-    Path("open.csv").write_text(text)
-    argv = fit_argv("open")
-    argv[1] = "open.csv"
-    assert "must close each quote that it opens" in refused(argv, capsys)
-
-
-def test_a_target_has_a_name(capsys):
-    argv = fit_argv("nameless")
-    argv[argv.index("wage")] = ""
-    assert "--target must be a name" in refused(argv, capsys)
-
-
-def test_a_reference_must_be_text_that_is_read_as_the_private_one(folder, capsys):
-    frame = table(1).drop(columns="high").replace({"job": {"clerk": "Bürokraft"}})
-    frame.to_csv("latin.csv", index=False, encoding="latin-1")
-    argv = fit_argv("bad", reference=("--reference", "latin.csv"))
-    assert "'latin.csv' must be in UTF-8" in refused(argv, capsys)
-
-
-def test_a_policy_that_a_fit_breaks_is_told_at_the_end(folder, capsys):
-    """What could not be known before: the exit code is that of `check`."""
-    (folder / "audited.toml").write_text("epsilon = 2\nreference_audited = true\n")
-    assert main(fit_argv("unaudited", "--policy", "audited.toml")) == 1
-    assert "FAIL  reference_audited" in capsys.readouterr().out
-    assert (folder / "unaudited.skops").exists()
-
-
-def test_what_columns_hold_must_be_said(folder, capsys):
-    """Also with a secret sample: private records decide nothing."""
-    for given in ((), ("--secret-sample", "0.5")):
-        argv = fit_argv("bad", reference=given)
-        assert "give one of --reference and --schema" in refused(argv, capsys)
-    (folder / "no_target.toml").write_text('[columns."age"]\nrange = [1, 2]\n')
-    argv = fit_argv("bad", reference=("--schema", "no_target.toml"))
-    assert "the schema must declare a target" in refused(argv, capsys)
-
-
-OF_WAGES = """target = "wage"
-columns.age.whole = [18, 90]
-columns.job.categories = ["nurse", "clerk"]
-columns.wage.range = [0, 2000]
-"""
-CLASSES = 'columns.wage.categories = ["low", "high"]'
-
-
-@pytest.mark.parametrize(
-    ("text", "more", "message"),
-    [
-        (OF_WAGES, ["--target", "age"], 'target = "age", and has another one'),
-        (OF_WAGES, ["--target", "hours"], 'target = "hours", and has another one'),
-        (OF_WAGES, ["--drop", "job"], "--drop must not be a column of the schema, got"),
-        (
-            OF_WAGES,
-            ["--estimator", "logistic"],
-            "by categories that are texts in quotes",
-        ),
-        (
-            OF_WAGES.replace("columns.wage.range = [0, 2000]", CLASSES),
-            [],
-            "by a range of numbers with --estimator ridge",
-        ),
-    ],
-)
-def test_a_schema_is_about_the_target_that_is_asked_for(text, more, message, capsys):
-    """Else pairs would be drawn of another target than the noise is added for."""
-    Path("about.toml").write_text(text)
-    argv = fit_argv("bad", *more, reference=("--schema", "about.toml"))
-    assert message in refused(argv, capsys)
-
-
-def test_a_dictionary_that_is_a_table_without_a_head_is_not_shown(folder, capsys):
-    (folder / "record.csv").write_text("35,Maria Huber,1\n")
-    for more in ((), ("--names-only",)):
-        argv = ["schema", "record.csv", "--target", "wage", *more]
-        assert "Huber" not in refused(argv, capsys)
 
 
 NOT_TOLD = ["Maria Huber", "1e999", "-inf", "0x1F", "9" * 400, "\x00", '"', "\u202e"]
