@@ -120,10 +120,6 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         **params : dict
             As in scikit-learn. ``sensitivity__n_pairs`` and the like make a
             :class:`~skparisk.SensitivitySampler` of a `sensitivity` that is None.
-
-        Returns
-        -------
-        self : estimator
         """
         nested = any(name.startswith("sensitivity__") for name in params)
         if nested and params.get("sensitivity", self.sensitivity) is None:

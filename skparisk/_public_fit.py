@@ -268,10 +268,6 @@ class BesidePublicMixin:
         Computed by `fit`, from what was released and what is public
         (:ref:`thm-combined`): no ledger is charged for it.
 
-        Returns
-        -------
-        comparison : ReferenceComparison
-
         Raises
         ------
         IncompatibleError

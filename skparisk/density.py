@@ -153,10 +153,6 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
         X_reference : array-like of shape (n_rows, n_features), default=None
             Public records, which must be within the bounds: :ref:`private-fit`.
 
-        Returns
-        -------
-        self : PrivateKernelDensity
-
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError

@@ -126,10 +126,6 @@ class RandomizedResponseTransformer(
         y : ignored
             For the interface of scikit-learn.
 
-        Returns
-        -------
-        self : RandomizedResponseTransformer
-
         Raises
         ------
         ValueError

@@ -106,10 +106,6 @@ def audit_reference(
     n_jobs : int, default=None
         Workers of joblib. The result does not depend on it.
 
-    Returns
-    -------
-    audit : ReferenceAudit
-
     Raises
     ------
     ValueError

@@ -74,12 +74,7 @@ class ReferenceAudit(MeasuredRisk):
         return cost_of_audit(self.epsilon, self.seeded)
 
     def as_certificate(self) -> Certificate:
-        """Return what composition and budgets count of it.
-
-        Returns
-        -------
-        certificate : Certificate
-        """
+        """Return what composition and budgets count of it."""
         return self.certificate
 
     def to_dict(self) -> dict[str, Any]:

@@ -133,10 +133,6 @@ def find_worst_neighbor(
     random_state : int, RandomState, Generator or None, default=None
         Seeds the search.
 
-    Returns
-    -------
-    worst : WorstNeighbor
-
     Raises
     ------
     ValueError

@@ -62,10 +62,6 @@ class PrivateLinearClassifier(
         X_reference, y_reference : array-like, default=None
             Public records, and their labels: :ref:`private-fit`.
 
-        Returns
-        -------
-        self : estimator
-
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError

@@ -182,10 +182,6 @@ class PrivateRidge(
         X_reference, y_reference : array-like, default=None
             Public records, and their targets: :ref:`private-fit`.
 
-        Returns
-        -------
-        self : PrivateRidge
-
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError

@@ -376,10 +376,6 @@ class BernsteinMechanism:
             None: the operating system's cryptographic source. Anything else is
             for tests: a release whose noise can be repeated is not private.
 
-        Returns
-        -------
-        polynomial : BernsteinPolynomial
-
         Raises
         ------
         ValueError

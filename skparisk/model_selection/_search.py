@@ -169,10 +169,6 @@ class PrivateGridSearchCV(GridSearchCV):
         **params : dict
             As in scikit-learn. ``selection__epsilon`` and the like make an object of a
             name.
-
-        Returns
-        -------
-        self : PrivateGridSearchCV
         """
         selection = params.get("selection", self.selection)
         if any(name.startswith("selection__") for name in params):
@@ -202,10 +198,6 @@ class PrivateGridSearchCV(GridSearchCV):
 
         y_reference : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Their targets or labels.
-
-        Returns
-        -------
-        self : PrivateGridSearchCV
 
         Raises
         ------
@@ -279,12 +271,7 @@ class PrivateGridSearchCV(GridSearchCV):
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return what `fit` asks for, and what the estimator does.
-
-        Returns
-        -------
-        routing : MetadataRouter
-        """
+        """Return what `fit` asks for, and what the estimator does."""
         return super().get_metadata_routing().add_self_request(self)
 
     def _check_parameters(self) -> Selection:

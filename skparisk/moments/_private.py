@@ -163,10 +163,6 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
         X_reference, y_reference : array-like, default=None
             Public records, and their targets: :ref:`private-fit`.
 
-        Returns
-        -------
-        self : PrivateMoments
-
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError

@@ -98,10 +98,6 @@ class ServedSums:
         target : int, default=0
             Which of several targets.
 
-        Returns
-        -------
-        model : MomentsOLS
-
         Raises
         ------
         ValueError

@@ -191,10 +191,6 @@ class CellsQuery(Query):
         relation : {"replace-one", "add-remove"}, default="replace-one"
             How neighbors differ.
 
-        Returns
-        -------
-        bound : float
-
         Notes
         -----
         **Guarantee** (:ref:`thm-tables`). With K summed columns, the sum of weights

@@ -214,10 +214,6 @@ class LeafQuery(Query):
         relation : {"replace-one", "add-remove"}, default="replace-one"
             How neighbors differ.
 
-        Returns
-        -------
-        bound : float
-
         Notes
         -----
         **Guarantee** (:ref:`thm-leaves`). For counts of classes in T trees that is 2 T,

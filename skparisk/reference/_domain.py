@@ -99,10 +99,6 @@ class Domain:
         ----------
         encode : callable
             Maps labels to numbers.
-
-        Returns
-        -------
-        domain : Domain
         """
 
         def codes(column: Column) -> Column:

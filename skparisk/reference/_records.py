@@ -290,10 +290,6 @@ class Schema:
 
         names : sequence of str, default=None
             Names of the columns, where the records themselves have none.
-
-        Returns
-        -------
-        schema : Schema
         """
         container = container_of(records)
         known = column_names(records) if names is None else tuple(names)
@@ -308,10 +304,6 @@ class Schema:
         Parameters
         ----------
         n_columns : int
-
-        Returns
-        -------
-        schema : Schema
         """
         return cls(None, None, (MISSING,) * n_columns)
 
@@ -321,12 +313,7 @@ class Schema:
         return len(self.kinds)
 
     def as_numbers(self) -> Self:
-        """Return the schema of the same table as an array of numbers.
-
-        Returns
-        -------
-        schema : Schema
-        """
+        """Return the schema of the same table as an array of numbers."""
         return type(self)("array", self.names, (NUMBER,) * self.n_columns)
 
     def check_same(self, other: Schema) -> None:

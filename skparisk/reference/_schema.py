@@ -192,10 +192,6 @@ class SchemaReference(Held, Reference):
         target, missing
             As of the class.
 
-        Returns
-        -------
-        schema : SchemaReference
-
         Raises
         ------
         ValueError
@@ -218,10 +214,6 @@ class SchemaReference(Held, Reference):
             ``weights = [9, 1]`` for a histogram; and maybe ``missing = 0.05``. On top,
             ``target`` is a name or a list of names, or ``[target]`` a column as above;
             and ``container`` is that of the class.
-
-        Returns
-        -------
-        schema : SchemaReference
 
         Raises
         ------
@@ -258,10 +250,6 @@ class SchemaReference(Held, Reference):
 
         random_state : int, default=0
             Seeds the targets, which are public.
-
-        Returns
-        -------
-        reference : TableReference
 
         Raises
         ------

@@ -196,10 +196,6 @@ class TableReference(Held, Reference):
         sampling, clip : str and bool
             As for the class: of the rows that are kept.
 
-        Returns
-        -------
-        reference : TableReference
-
         Raises
         ------
         ValueError, TypeError
@@ -256,10 +252,6 @@ class TableReference(Held, Reference):
         ----------
         y : array-like of shape (n_rows,) or (n_rows, n_targets), or None
             Numbers, or labels.
-
-        Returns
-        -------
-        reference : TableReference
         """
         other = self._with(RecordPool(self.pool.X, _check_targets(y, self.n_rows)))
         other.__dict__.pop("domain", None)

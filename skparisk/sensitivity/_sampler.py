@@ -407,10 +407,6 @@ default="auto"
         y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
             Targets, if `query` takes them.
 
-        Returns
-        -------
-        self : SensitivitySampler
-
         Raises
         ------
         ValueError
@@ -631,10 +627,6 @@ default="auto"
         ----------
         gamma : float
             Risk in (0, 1), fixed without a look at the sampled pairs.
-
-        Returns
-        -------
-        sensitivity : float
 
         Raises
         ------

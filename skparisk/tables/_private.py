@@ -165,10 +165,6 @@ class PrivateTable(BaseEstimator):
         y : ignored
             For the interface of scikit-learn.
 
-        Returns
-        -------
-        self : PrivateTable
-
         Raises
         ------
         ValueError

@@ -251,10 +251,6 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             Nothing else is passed to the fit of the estimator: weights and the like
             are refused, because sampled neighbors have none.
 
-        Returns
-        -------
-        self : PrivateEstimator
-
         Raises
         ------
         ValueError, CalibrationError, IncompatibleError

@@ -244,10 +244,6 @@ class ServedMethods:
         ----------
         transform : {"default", "pandas", "polars"} or None, default=None
             As in scikit-learn; None leaves it as it is.
-
-        Returns
-        -------
-        self : estimator
         """
         self.estimator.set_output(transform=transform)
         if hasattr(self, "estimator_"):
