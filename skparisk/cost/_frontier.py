@@ -47,12 +47,6 @@ class Frontier:
     error_std : array-like of shape (n_points,)
         Standard deviation of the score over the splits, finite, >= 0.
 
-    Attributes
-    ----------
-    efficient : ndarray of shape (n_points,), bool
-        Points that no other one beats: none costs less without a larger error, or has
-        a smaller error without costing more.
-
     Raises
     ------
     ValueError
@@ -100,7 +94,11 @@ class Frontier:
 
     @property
     def efficient(self) -> NDArray[np.bool_]:
-        """Points that no other one beats."""
+        """Points that no other one beats, of shape (n_points,).
+
+        None costs less without a larger error, or has a smaller error without costing
+        more.
+        """
         cost, error = self.cost[:, np.newaxis], self.error[:, np.newaxis]
         no_worse = (self.cost <= cost) & (self.error <= error)
         better = (self.cost < cost) | (self.error < error)

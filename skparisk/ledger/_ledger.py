@@ -56,25 +56,6 @@ class PrivacyLedger:
         crash, and which other processes may use at the same time by :meth:`open`. It
         must be on a local disk. None: it is kept in memory.
 
-    Attributes
-    ----------
-    limit : tuple of (float, float, float)
-        The budget: level, delta and risk; (inf, 1, 1) if it has no limit.
-
-    spent : Certificate
-        What all releases so far guarantee together, if their levels were fixed before.
-        If they were chosen on the way, what holds is `limit`.
-
-    releases : tuple of LedgerEntry
-        Each release: its `certificate`, `note` and `time`.
-
-    head : str
-        Hash of all that it holds: filed elsewhere, it shows later that nothing of this
-        was rewritten.
-
-    path : str or None
-        The file, without links.
-
     Raises
     ------
     ValueError
@@ -240,28 +221,34 @@ class PrivacyLedger:
 
     @property
     def limit(self) -> tuple[float, float, float]:
-        """The budget: level, delta and risk."""
+        """The budget: level, delta and risk; (inf, 1, 1) if it has no limit."""
         return self._book.budget.limit
 
     @property
     def spent(self) -> Certificate:
-        """What all releases so far guarantee together."""
+        """What all releases so far guarantee together, at levels fixed beforehand.
+
+        If they were chosen on the way, what holds is `limit`.
+        """
         return self._book.budget.spent(self._history())
 
     @property
     def releases(self) -> tuple[LedgerEntry, ...]:
-        """Each release so far."""
+        """Each release so far: its `certificate`, `note` and `time`."""
         return self._history().entries
 
     @property
     def head(self) -> str:
-        """Hash of all that it holds."""
+        """Hash of all that it holds.
+
+        Filed elsewhere, it shows later that nothing of this was rewritten.
+        """
         with self._book.locked():
             return self._book.head()
 
     @property
     def path(self) -> str | None:
-        """The file."""
+        """The file, without links."""
         return self._book.path
 
     def remaining(self, n: int = 1) -> float:
