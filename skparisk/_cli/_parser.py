@@ -77,13 +77,12 @@ def cost_in(options: argparse.Namespace) -> Any:
     """Return the cost model of the options; None without them."""
     from skparisk.cost import CompensationModel
 
-    names = {
-        "compensation": "compensation",
-        "n_people": "n_people",
-        "compensation_minimum": "minimum",
-        "compensation_rate": "rate",
+    names = ("compensation", "n_people", "compensation_minimum", "compensation_rate")
+    given = {
+        name.removeprefix("compensation_"): value
+        for name in names
+        if (value := getattr(options, name)) is not None
     }
-    given = {names[n]: v for n in names if (v := getattr(options, n)) is not None}
     if not given:
         return None
     if not {"compensation", "n_people"} <= {*given}:
@@ -99,11 +98,10 @@ def read_toml(read: Callable[[Path], Any], path: Path) -> Any:
     try:
         return read(path)
     except (TOMLDecodeError, UnicodeDecodeError) as error:
-        why = error
-    raise ValueError(
-        f"'{path}' must be a file of TOML in which nothing is marked with TODO any "
-        f"more: {why}."
-    )
+        raise ValueError(
+            f"'{path}' must be a file of TOML in which nothing is marked with TODO any "
+            f"more: {error}."
+        ) from None
 
 
 def read_policy(path: Path | None) -> Any:

@@ -163,6 +163,8 @@ def run_check(options: argparse.Namespace) -> int:
 
 def run_verify(options: argparse.Namespace) -> int:
     """Verify a report and files: one line for each."""
+    from skparisk.report import Report
+
     found: list[dict[str, Any]] = []
 
     def say(what: object, verify: Callable[[], str]) -> bool:
@@ -175,8 +177,11 @@ def run_verify(options: argparse.Namespace) -> int:
         found.append(entry)
         return bool(entry["passed"])
 
-    if say(options.report, partial(_verify_report, options.report)):
-        report = _load_report(options.report)
+    def verify_itself() -> str:
+        return f"it is as it was written, with the id {Report.load(options.report).id}"
+
+    if say(options.report, verify_itself):
+        report = Report.load(options.report)
         for path in options.files:
             say(path, partial(_verify_file, report, path))
         if options.ledger is not None:
@@ -188,16 +193,6 @@ def run_verify(options: argparse.Namespace) -> int:
             word = "pass" if each["passed"] else "FAIL"
             print(f"{word}  {each['what']}: {each['found']}")
     return 0 if all(each["passed"] for each in found) else 1
-
-
-def _load_report(path: Path) -> Any:
-    from skparisk.report import Report
-
-    return Report.load(path)
-
-
-def _verify_report(path: Path) -> str:
-    return f"it is as it was written, with the id {_load_report(path).id}"
 
 
 def _verify_file(report: Any, path: Path) -> str:

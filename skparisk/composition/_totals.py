@@ -131,9 +131,9 @@ class Totals:
             n_releases=self.n_releases,
             group_size=min(self.group_sizes, default=1),
             post_processed=self.post_processed,
-            void_reasons=_in_order(self.void_reasons),
-            leaks=_in_order(self.leaks),
-            provisos=_in_order(self.provisos),
+            void_reasons=tuple(sorted(self.void_reasons)),
+            leaks=tuple(sorted(self.leaks)),
+            provisos=tuple(sorted(self.provisos)),
         )
         return together.amended(conditions=self.conditions)
 
@@ -168,10 +168,6 @@ def _only(values: frozenset[Any], rule: str) -> frozenset[Any]:
     if len(values) > 1:
         raise IncompatibleError(f"{rule}, got {sorted(values)}.")
     return values
-
-
-def _in_order(sentences: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(sentences))
 
 
 # What neighbors differ in, where a record's part follows from this.

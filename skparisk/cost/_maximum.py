@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 from numpy.polynomial import Polynomial
-from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+from skparisk.cost._laws import Floats
 
 _LEAST = 1e-9  # level that is searched, as a share of the largest
 _NARROWEST = 1e-13  # interval that is searched, as a share of its end
