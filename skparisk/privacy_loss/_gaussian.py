@@ -32,11 +32,6 @@ def gaussian_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
         P(C > epsilon), in [0, 1]; 0 for epsilon = inf. A float if all inputs are
         scalars.
 
-    Raises
-    ------
-    ValueError
-        If `epsilon` is NaN, or `shift` is outside [0, inf].
-
     Notes
     -----
     Exact law for any number of outputs, :math:`\Phi(a/2 - \epsilon/a)`: C is normal
@@ -70,11 +65,6 @@ def gaussian_risk(epsilon: ArrayLike, shift: ArrayLike) -> Any:
         P(\|C\| > epsilon), in [0, 1]; 0 without a shift or for epsilon = inf. A float
         if all inputs are scalars.
 
-    Raises
-    ------
-    ValueError
-        If `epsilon` or `shift` is outside [0, inf].
-
     Notes
     -----
     Exact law, :math:`\Phi(a/2 - \epsilon/a) + \Phi(-a/2 - \epsilon/a)`: increasing in
@@ -106,11 +96,6 @@ def gaussian_delta(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     delta : float or array
         Hockey-stick divergence, in [0, 1]; 0 without a shift or for epsilon = inf. A
         float if all inputs are scalars.
-
-    Raises
-    ------
-    ValueError
-        If `epsilon` or `shift` is outside [0, inf].
 
     Notes
     -----
