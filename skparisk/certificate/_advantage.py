@@ -57,8 +57,8 @@ class Advantage:
     Raises
     ------
     ValueError
-        If a number is out of range, or a true-positive rate is beyond what the
-        advantage allows.
+        If a number is out of range, by methods as well, or a true-positive rate is
+        beyond what the advantage allows.
 
     Notes
     -----
@@ -107,11 +107,6 @@ class Advantage:
         success : Success
             With the fields `mean` and `quantile`: floats, or arrays like `prior`.
 
-        Raises
-        ------
-        ValueError
-            If `prior` is out of range.
-
         Notes
         -----
         **Guarantee** (:ref:`thm-advantage`).
@@ -145,11 +140,6 @@ class Advantage:
             With the fields `mean` and `quantile`, arrays like what is given: what the
             advantage allows, and the rate at 0.01, as the best tests have a concave
             curve.
-
-        Raises
-        ------
-        ValueError
-            If a rate is out of range.
         """
         alpha = check_floats(false_positive_rate, "false_positive_rate", "[0, 1]")
         at = self.false_positive_rate

@@ -1,4 +1,7 @@
-"""Pictures of what was sampled, what is certified, and what it costs."""
+"""Pictures of what was sampled, what is certified, and what it costs.
+
+They need matplotlib: where it is missing, an ImportError says how to install it.
+"""
 
 from skparisk.displays._attack import AttackDisplay
 from skparisk.displays._audit import AuditDisplay

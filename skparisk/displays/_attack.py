@@ -86,9 +86,6 @@ class AttackDisplay(CertificateDisplay):
 
         Raises
         ------
-        ImportError
-            If matplotlib is not installed.
-
         ValueError
             If `kind` is neither.
         """

@@ -45,11 +45,6 @@ class Display(ABC):
         -------
         display : Display
             This one.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
         """
         self.ax_ = new_axes() if ax is None else ax
         self.figure_ = self.ax_.figure
@@ -154,11 +149,6 @@ class StepDisplay(Display):
         -------
         display : RiskCurveDisplay or SensitivityDisplay
             This one.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
         """
         name = self.estimator_name if name is None else name
         return super().plot(ax, **{"label": name, **kwargs})
