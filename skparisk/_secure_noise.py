@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import check_random_state
+from skparisk._validate import check_random_state, is_whole
 
 ByteSource: TypeAlias = Callable[[int], bytes]
 
@@ -298,8 +297,7 @@ def _sample_geometric(
 
 def _check_integer(value: Any, name: str, bits: int) -> int:
     """Return a whole number in [1, 2**bits] as a Python integer."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or not 1 <= value <= 2**bits:
+    if not is_whole(value) or not 1 <= value <= 2**bits:
         raise ValueError(
             f"{name} must be a whole number in [1, 2**{bits}], got {value!r}."
         )

@@ -19,6 +19,11 @@ def is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+def is_whole(value: Any) -> bool:
+    """Tell if it is a whole number; truth values are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def as_float(value: Any) -> float:
     """Return the float that a number counts as, for a check; NaN where it is none.
 
@@ -78,7 +83,7 @@ def check_positive(value: Any, name: str) -> float:
 
 def check_at_least(value: Any, name: str, least: int) -> int:
     """Return a whole number that is not below `least`."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+    if not is_whole(value) or value < least:
         raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}.")
     return int(value)
 
@@ -106,8 +111,7 @@ def check_flag(value: Any, name: str) -> bool:
 
 def check_n_jobs(value: Any) -> int | None:
     """Return a number of workers in the sense of joblib: any whole number but 0."""
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if value is not None and (not whole or value == 0):
+    if value is not None and (not is_whole(value) or value == 0):
         raise ValueError(
             f"n_jobs must be None or a whole number other than 0, got {value!r}."
         )
@@ -121,8 +125,7 @@ def check_verbose(value: Any) -> int:
 
 def check_seed(value: Any, name: str) -> None:
     """Refuse what `check_random_state` does, which takes long for a number."""
-    number = isinstance(value, Integral) and not isinstance(value, bool)
-    if not (number and 0 <= value < 2**32):
+    if not (is_whole(value) and 0 <= value < 2**32):
         check_random_state(value, name)
 
 

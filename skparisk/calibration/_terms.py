@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from numbers import Integral
 from typing import Any, NamedTuple, Self
 
-from skparisk._validate import check_at_least, check_choice
+from skparisk._validate import check_at_least, check_choice, is_whole
 from skparisk.calibration._order import check_risk_control
 from skparisk.calibration._rules import Exchangeable, Rule, as_rule
 from skparisk.calibration._target import Target
@@ -258,8 +257,7 @@ def _order_index(
         check_risk_control(n_pairs, gamma)
     index = rule.order_index(n_pairs, gamma)
     most = n_pairs * (rule.n_draws if isinstance(rule, Exchangeable) else 1)
-    whole = isinstance(index, Integral) and not isinstance(index, bool)
-    if not (whole and 1 <= index <= most):
+    if not (is_whole(index) and 1 <= index <= most):
         raise _NoPairError(
             f"calibration must choose one of {n_pairs} sampled pairs, and "
             f"{rule.name!r} chose number {index!r}."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 from skparisk._validate import (
@@ -11,6 +10,7 @@ from skparisk._validate import (
     check_flag,
     check_positive,
     check_probability,
+    is_whole,
 )
 from skparisk.certificate._rounding import ceil_text, check_range, floor_text
 from skparisk.exceptions import IncompatibleError
@@ -80,8 +80,7 @@ class MeasuredRisk:
     seeded: bool = False
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.noisy_count, Integral)
-        if not whole or isinstance(self.noisy_count, bool):
+        if not is_whole(self.noisy_count):
             raise ValueError(
                 f"noisy_count must be a whole number, got {self.noisy_count!r}."
             )

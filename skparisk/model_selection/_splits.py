@@ -9,6 +9,8 @@ from typing import Any
 from sklearn import model_selection
 from sklearn.base import is_classifier
 
+from skparisk._validate import is_whole
+
 SPLITS_BY_VALUES = (
     "The records were split by their values, as in stratified folds: changing one "
     "record moves others to another fold, so the levels of the fits do not add up to "
@@ -31,9 +33,8 @@ _BY_POSITION = (
 
 def check_splitter(cv: Any) -> None:
     """Refuse what scikit-learn cannot split by; an iterator is not used up."""
-    whole = isinstance(cv, Integral) and not isinstance(cv, bool)
     many = hasattr(cv, "split") or isinstance(cv, Iterable)
-    if isinstance(cv, str) or not (cv is None or (cv >= 2 if whole else many)):
+    if isinstance(cv, str) or not (cv is None or (cv >= 2 if is_whole(cv) else many)):
         raise ValueError(
             "cv must be None, a whole number >= 2, a splitter or an iterable of "
             f"splits, got {cv!r}."

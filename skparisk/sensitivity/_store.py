@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
-from numbers import Integral
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, NamedTuple, Self
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple, Self
 import joblib
 import sklearn
 
+from skparisk._validate import is_whole
 from skparisk.calibration import SampledPairs
 from skparisk.exceptions import warn_caller
 from skparisk.queries import Query
@@ -89,8 +89,7 @@ class PairStore:
                 "memory must be None, the path of a folder or a joblib.Memory, got "
                 f"{memory!r}."
             )
-        whole = isinstance(random_state, Integral)
-        if not whole or isinstance(random_state, bool):
+        if not is_whole(random_state):
             raise ValueError(
                 "random_state must be a whole number with a memory, because other "
                 f"pairs are drawn each time with {random_state!r}, so that none is "
