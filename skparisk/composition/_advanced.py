@@ -91,8 +91,7 @@ def compose_laplace(releases: Iterable[Any], *, delta: float) -> Certificate:
     Raises
     ------
     IncompatibleError
-        If the loss of a release is not known to be that of Laplace noise, or the
-        releases have different relations of neighboring databases.
+        If the loss of a release is not known to be that of Laplace noise.
 
     Notes
     -----

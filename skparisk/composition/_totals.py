@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 from typing import Any, Self
 
 from skparisk._validate import check_choice
@@ -49,10 +50,7 @@ class Totals:
     @classmethod
     def of(cls, releases: Iterable[Certificate]) -> Self:
         """Return the sums of a list."""
-        totals = cls()
-        for release in releases:
-            totals = totals.plus(release)
-        return totals
+        return reduce(cls.plus, releases, cls())
 
     def plus(self, release: Certificate, times: int = 1) -> Self:
         """Add a release that is made so many times; refuse other neighbors."""
@@ -240,9 +238,8 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
     Raises
     ------
     IncompatibleError
-        If the parts follow from values and a release is about replaced records; if
-        they follow from positions and a release is about added or removed ones; or if
-        the releases have different relations of neighboring databases.
+        If the parts follow from values and a release is about replaced records, or
+        from positions and a release is about added or removed ones.
 
     Notes
     -----

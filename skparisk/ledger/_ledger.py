@@ -59,8 +59,9 @@ class PrivacyLedger:
     Raises
     ------
     ValueError
-        If a parameter is out of range, or `path` is on a network file system, as far
-        as the system tells, or has an ending that SQLite uses, such as "-journal".
+        If a parameter is out of range, of `remaining` as well, or `path` is on a
+        network file system, as far as the system tells, or has an ending that SQLite
+        uses, such as "-journal".
 
     OSError
         If `path` exists and is not an empty file (FileExistsError), or cannot be
@@ -264,11 +265,6 @@ class PrivacyLedger:
         -------
         epsilon : float
             Rounded down, so that they fit; in [0, inf]. 0: none of them fits.
-
-        Raises
-        ------
-        ValueError
-            If `n` is out of range.
         """
         n = check_at_least(n, "n", 1)
         return self._book.budget.remaining(self._history(), n)
