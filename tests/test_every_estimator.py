@@ -152,7 +152,8 @@ def assert_served(kind, model):
     secrets = {name: numbers_reached(value) for name, value in vars(plain).items()}
     secrets |= {"records": numbers_reached(X), "targets": numbers_reached(y)}
     for name, values in secrets.items():
-        assert not (kept - public) & values, name
+        leaked = (kept - public) & values
+        assert not leaked, f"{name}: {sorted(leaked)[:3]}"
     released = set()
     for place in model.template_.places:
         released |= telling(read(model.estimator_, place))

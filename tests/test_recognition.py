@@ -8,6 +8,7 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression
+from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -470,3 +471,18 @@ def test_an_estimator_refuses_a_kernel_density_of_its_records():
     few = SensitivitySampler(n_pairs=40, reference=DensityReference(density, 3))
     with pytest.raises(ValueError, match="shares records with the training data"):
         PrivateRidge(sensitivity=few).fit(X, Y)
+
+
+def test_other_densities_are_known_by_what_they_make():
+    """Which is not what they learned from: that they are public is the caller's word."""
+    density = GaussianMixture(random_state=0).fit(X)
+    reference = DensityReference(density)
+    made, _ = density.sample(120)
+    sampler = SensitivitySampler(
+        MeanQuery(), reference=reference, n_pairs=40, n_records=120, random_state=0
+    ).fit(X_PUBLIC)
+    sampler.release(X)
+    assert sampler.certificate_.private
+    assert not RecordSketch.of(made).overlaps(RecordSketch.of(X))
+    assert reference.sketch is not None
+    assert not reference.sketch.overlaps(RecordSketch.of(X))

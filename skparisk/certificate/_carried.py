@@ -174,21 +174,20 @@ def _check_levels(
     """Refuse too small a risk for another level.
 
     For none that a pair at the sensitivity exceeds it is less than that of the claim.
-    That may hold at lower levels as well, as with the textbook's Gaussian noise.
+    That may hold at lower levels as well, as with the textbook's Gaussian noise, or for
+    pair and noise together, of which only the worst loss is told.
     """
     levels, risks = evidence.curve.T
     r, pairs, own = evidence.n_neighbors, evidence.n_pairs, evidence.law in OWN_NAMES
     if at_rank:
         every = plain["risk"] if evidence.calibration == "pac" else r / (pairs + r)
         bounds = np.full(len(levels), every)
-        exceeded = levels * _SLACK < plain["epsilon"]
         if randomness != "both" and own:
-            lower = levels[exceeded] * _SLACK
-            spent = _least_deltas(evidence.law, lower, _shift_of(evidence))
-            exceeded[exceeded] = spent > plain["delta"] * _SLACK
-        elif randomness != "both":
-            exceeded[:] = False
-        bounds[exceeded] = at_rank
+            lower = levels * _SLACK < plain["epsilon"]
+            shift = _shift_of(evidence)
+            spent = _least_deltas(evidence.law, levels[lower] * _SLACK, shift)
+            lower[lower] = spent > plain["delta"] * _SLACK
+            bounds[lower] = at_rank
     elif randomness == "explicit" and own:
         bounds = _exceeded(evidence, _shift_of(evidence), levels)
     else:

@@ -2,8 +2,6 @@
 
 Each release is a :class:`~skparisk.Certificate`, a mechanism, or plain numbers
 (epsilon, delta, risk); each rule returns a certificate, which may be composed again.
-All of them raise a ValueError for what is no release, and for an argument out of range;
-and an IncompatibleError for releases with different relations of neighboring databases.
 """
 
 from skparisk.composition._advanced import compose_advanced, compose_laplace

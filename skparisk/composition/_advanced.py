@@ -45,6 +45,10 @@ def compose_advanced(
     ------
     CalibrationError
         If the releases use up `delta`; ``best`` is the sum of theirs.
+    IncompatibleError
+        If the releases have different relations of neighboring databases.
+    ValueError
+        If `delta` or `form` is out of range, or a release is no release.
 
     Notes
     -----
@@ -91,7 +95,10 @@ def compose_laplace(releases: Iterable[Any], *, delta: float) -> Certificate:
     Raises
     ------
     IncompatibleError
-        If the loss of a release is not known to be that of Laplace noise.
+        If the loss of a release is not known to be that of Laplace noise, or the
+        releases have different relations of neighboring databases.
+    ValueError
+        If `delta` is outside (0, 1), or a release is no release.
 
     Notes
     -----

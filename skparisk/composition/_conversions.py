@@ -29,6 +29,11 @@ def post_process(release: Any) -> Certificate:
         `post_processed`, so that the words are about events, not about the loss. A
         release without a risk over the noise: as it was.
 
+    Raises
+    ------
+    ValueError
+        If it is no release.
+
     Notes
     -----
     **Guarantee** (:ref:`thm-conversions`). What is computed, such as predictions from
@@ -80,6 +85,8 @@ def group_privacy(release: Any, size: int) -> Certificate:
     ------
     IncompatibleError
         If the risk is over the noise: see `post_process`.
+    ValueError
+        If it is no release, or `size` no whole number >= 1.
 
     Notes
     -----
@@ -144,6 +151,9 @@ def transfer(release: Any, kl_divergence: float, n_records: int) -> Certificate:
 
     Raises
     ------
+    ValueError
+        If it is no release, or a number is out of range.
+
     IncompatibleError
         If it is about a secret sample, whose pairs are of no population.
 

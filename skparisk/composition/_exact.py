@@ -64,6 +64,10 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
         If no level reaches `delta`; ``best`` is one that has a level.
     ImportError
         If dp-accounting is missing: ``pip install "skparisk[accounting]"``.
+    IncompatibleError
+        If the releases have different relations of neighboring databases.
+    ValueError
+        If `delta` is outside [0, 1), or a release is no release.
 
     Notes
     -----

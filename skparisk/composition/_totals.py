@@ -197,6 +197,13 @@ def compose_basic(releases: Iterable[Any]) -> Certificate:
     guarantee : Certificate
         `epsilon`, `delta` and `risk` are sums, at most 1 for the last two.
 
+    Raises
+    ------
+    IncompatibleError
+        If the releases have different relations of neighboring databases.
+    ValueError
+        If a release is none of these, or a number is out of range.
+
     Notes
     -----
     **Guarantee** (:ref:`thm-composition`). Queries, levels and deltas may be chosen by
@@ -238,8 +245,11 @@ def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
     Raises
     ------
     IncompatibleError
-        If the parts follow from values and a release is about replaced records, or
-        from positions and a release is about added or removed ones.
+        If the parts follow from values and a release is about replaced records; if
+        they follow from positions and a release is about added or removed ones; or if
+        the releases have different relations of neighboring databases.
+    ValueError
+        If `partition` is none of these, or a release is no release.
 
     Notes
     -----

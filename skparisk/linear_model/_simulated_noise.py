@@ -31,7 +31,9 @@ def simulated_noise(
     is to be `as_large` as that of a release. Not where it is a mean over all pairs that
     counts, as with "both", and not the few that are furthest apart.
     """
-    found = find_noise(_some(pairs, np.tile(np.arange(len(pairs)), 2)), terms)
+    twice = _some(pairs, np.tile(np.arange(len(pairs)), 2))
+    # By the terms neighbors of a database count as if they were on their own.
+    found = find_noise(replace(twice, n_neighbors=terms.n_neighbors), terms)
     noise = found.noise
     assert isinstance(noise, AdditiveNoise)
     terms = found.terms

@@ -4,8 +4,7 @@ Nothing in the rest of the package rests on this module. Its functions are formu
 its rules go where a calibration is asked for, as in
 ``SensitivitySampler(calibration=DandekarTheorem5())``: the estimator then warns, and
 its certificate is void. What takes their place, and a counterexample for each, is in
-the theory pages. All of them raise a ValueError for an argument that is NaN, or outside
-of the range that it is to be in.
+the theory pages.
 """
 
 from skparisk.papers._composition import compose_privacy_at_risk

@@ -56,6 +56,8 @@ def compose_privacy_at_risk(
     ------
     IncompatibleError
         If the releases have different relations of neighboring databases.
+    ValueError
+        If `delta` or `version` is out of range, or a release is none of these.
 
     Warns
     -----

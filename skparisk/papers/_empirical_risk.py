@@ -84,6 +84,11 @@ def sample_confidence(n_pairs: int, rho: float) -> float:
     confidence : float
         May be negative, which says nothing.
 
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
     Notes
     -----
     Dandekar, Eq. 13, the Dvoretzky-Kiefer-Wolfowitz inequality.
@@ -132,6 +137,11 @@ def bessel_joint_confidence(
         ``confidence * P(T <= epsilon) / P(T <= eta * noise_epsilon)``. To be
         multiplied with `sample_confidence` for the theorem's empirical one. As
         printed, so above `confidence` where `epsilon` is above the other level.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
 
     Notes
     -----
@@ -193,6 +203,9 @@ def bessel_joint_noise_epsilon(
 
     Raises
     ------
+    ValueError
+        If a parameter is out of range.
+
     CalibrationError
         If even without noise the formula claims more than the target.
 

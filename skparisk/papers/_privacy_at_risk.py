@@ -74,6 +74,11 @@ def dandekar_cdf(x: ArrayLike, n_outputs: int = 1) -> Any:
     probability : float or array
         P(T <= x), in [0, 1]; 0 for x <= 0. A float for a scalar.
 
+    Raises
+    ------
+    ValueError
+        If `x` is NaN, or `n_outputs` is not a whole number >= 1.
+
     Notes
     -----
     T is the distance of two independent Gamma(k, 1) variables (Dandekar, Basu,
@@ -118,6 +123,11 @@ def dandekar_confidence(
     confidence : float or array
         In [0, 1]; 1 from `noise_epsilon` on. A float if all inputs are scalars.
 
+    Raises
+    ------
+    ValueError
+        If a level is outside (0, inf], or `n_outputs` no whole number >= 1.
+
     Notes
     -----
     :math:`P(T \le \epsilon)/P(T \le \epsilon_0)` (Dandekar, Basu, Bressan 2021,
@@ -158,6 +168,11 @@ def dandekar_epsilon(
     -------
     epsilon : float
         In (0, noise_epsilon]. Rounded up: its confidence is not below the target.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
 
     Notes
     -----
@@ -203,6 +218,8 @@ def dandekar_noise_epsilon(
     ------
     CalibrationError
         If even without noise the confidence is higher; ``best`` is the least one.
+    ValueError
+        If an argument is outside its range.
 
     Notes
     -----

@@ -2,8 +2,7 @@
 
 A *shift* is the difference of a query between two databases over the noise scale.
 The laws tell how likely a loss is at a shift; their inverses tell how large a shift
-may be, and so the noise scale, when the sensitivity is known. All of them raise a
-ValueError for an argument that is NaN, or outside of the range that it is to be in.
+may be, and so the noise scale, when the sensitivity is known.
 """
 
 from skparisk.privacy_loss._gaussian import (

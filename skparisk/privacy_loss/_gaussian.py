@@ -32,6 +32,11 @@ def gaussian_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
         P(C > epsilon), in [0, 1]; 0 for epsilon = inf. A float if all inputs are
         scalars.
 
+    Raises
+    ------
+    ValueError
+        If `epsilon` is NaN, or `shift` is outside [0, inf].
+
     Notes
     -----
     Exact law for any number of outputs, :math:`\Phi(a/2 - \epsilon/a)`: C is normal
@@ -45,7 +50,7 @@ def gaussian_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     0.4602
     """
     c = check_floats(epsilon, "epsilon", "[-inf, inf]")
-    low, _ = _standardize(c, check_floats(shift, "shift", "[0, inf]"))
+    low, _ = _standardize(c, _check_shift(shift))
     return unwrap(ndtr(-low))  # exact law, Φ(a/2 - ε/a)
 
 
@@ -65,6 +70,11 @@ def gaussian_risk(epsilon: ArrayLike, shift: ArrayLike) -> Any:
         P(\|C\| > epsilon), in [0, 1]; 0 without a shift or for epsilon = inf. A float
         if all inputs are scalars.
 
+    Raises
+    ------
+    ValueError
+        If `epsilon` or `shift` is outside [0, inf].
+
     Notes
     -----
     Exact law, :math:`\Phi(a/2 - \epsilon/a) + \Phi(-a/2 - \epsilon/a)`: increasing in
@@ -77,8 +87,7 @@ def gaussian_risk(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(gaussian_risk(0.6, shift=1.0), 4)
     0.5958
     """
-    level, a = check_level(epsilon), check_floats(shift, "shift", "[0, inf]")
-    low, high = _standardize(level, a)
+    low, high = _standardize(check_level(epsilon), _check_shift(shift))
     return unwrap(np.minimum(ndtr(-low) + ndtr(-high), 1.0))  # exact law, both sides
 
 
@@ -97,6 +106,11 @@ def gaussian_delta(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     delta : float or array
         Hockey-stick divergence, in [0, 1]; 0 without a shift or for epsilon = inf. A
         float if all inputs are scalars.
+
+    Raises
+    ------
+    ValueError
+        If `epsilon` or `shift` is outside [0, inf].
 
     Notes
     -----
@@ -119,13 +133,18 @@ def gaussian_delta(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(gaussian_delta(0.6, shift=1.0), 4)
     0.213
     """
-    level, a = check_level(epsilon), check_floats(shift, "shift", "[0, inf]")
+    level, a = check_level(epsilon), _check_shift(shift)
     low, high = _standardize(level, a)
     density = np.exp(-0.5 * np.clip(low, -40.0, 40.0) ** 2) / math.sqrt(2 * math.pi)
     upper = np.where(low > 0, density * _mills(np.maximum(low, 0.0)), ndtr(-low))
     far = upper - density * _mills(high)  # Theorem 8, with e^ε φ(y) = φ(x)
     near = density * _mills_fall(np.clip(low, -1.0, 40.0), np.minimum(a, _CLOSE))
     return unwrap(np.where(a < _CLOSE, near, far))
+
+
+def _check_shift(shift: ArrayLike) -> NDArray[np.float64]:
+    """Return shifts in [0, inf]."""
+    return check_floats(shift, "shift", "[0, inf]")
 
 
 def _standardize(

@@ -37,6 +37,11 @@ def gaussian_shift(epsilon: float, delta: float) -> float:
     shift : float
         L2 sensitivity over noise scale, in [0, inf]. Rounded down, to more noise.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
     Notes
     -----
     The root of `gaussian_delta` in the shift: the analytic Gaussian mechanism of
@@ -79,6 +84,11 @@ def gaussian_classical_shift(epsilon: float, delta: float) -> float:
     shift : float
         L2 sensitivity over noise scale, above 0. Rounded down, to more noise.
 
+    Raises
+    ------
+    ValueError
+        If `epsilon` is outside (0, 1], or `delta` outside (0, 1).
+
     Notes
     -----
     :math:`\epsilon / \sqrt{2 \ln(1.25 / \delta)}` (Dwork, Roth 2014, *The Algorithmic
@@ -115,6 +125,11 @@ def gaussian_explicit_shift(epsilon: float, gamma: float) -> float:
     -------
     shift : float
         L2 sensitivity over noise scale, in [0, inf]. Rounded down, to more noise.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
 
     Notes
     -----
@@ -158,6 +173,11 @@ def gaussian_risk_shift(epsilon: float, gamma: float) -> float:
     shift : float
         L2 distance of two answers over noise scale, in [0, inf]. Rounded down.
 
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
+
     Notes
     -----
     The root of `gaussian_risk` in the shift.
@@ -195,6 +215,11 @@ def gaussian_delta_epsilon(delta: ArrayLike, shift: ArrayLike) -> Any:
     epsilon : float or array
         Privacy level, in [0, inf]; 0 where `delta` is enough by itself. Rounded up. A
         float if all inputs are scalars.
+
+    Raises
+    ------
+    ValueError
+        If `delta` is outside (0, 1), or `shift` outside [0, inf].
 
     Notes
     -----

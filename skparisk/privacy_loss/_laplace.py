@@ -28,6 +28,11 @@ def laplace_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     risk : float or array
         P(C > epsilon): in [1/2, 1] for epsilon < shift, else 0. Float for scalars.
 
+    Raises
+    ------
+    ValueError
+        If `epsilon` is NaN, or `shift` is outside [0, inf).
+
     Notes
     -----
     Exact law of one coordinate: :math:`C = |E - a| - |E|`, E standard Laplace, has
@@ -60,6 +65,11 @@ def laplace_loss_mean(shift: ArrayLike) -> Any:
     mean : float or array
         E[C], in [0, shift]. A float for a scalar.
 
+    Raises
+    ------
+    ValueError
+        If `shift` is outside [0, inf).
+
     Notes
     -----
     Exact law of one coordinate, :math:`a + e^{-a} - 1`, written as
@@ -89,6 +99,11 @@ def laplace_delta(epsilon: ArrayLike, noise_epsilon: ArrayLike) -> Any:
     -------
     delta : float or array
         Hockey-stick divergence, in [0, 1]. A float if all inputs are scalars.
+
+    Raises
+    ------
+    ValueError
+        If `epsilon` is outside [0, inf], or `noise_epsilon` outside (0, inf].
 
     Notes
     -----
@@ -126,6 +141,11 @@ def laplace_noise_epsilon(epsilon: float, gamma: float, n_outputs: int = 1) -> f
     -------
     noise_epsilon : float
         L1 sensitivity over noise scale, in [epsilon, inf]. Rounded down.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
 
     Notes
     -----
@@ -172,6 +192,11 @@ def laplace_delta_noise_epsilon(epsilon: float, delta: float) -> float:
     -------
     noise_epsilon : float
         L1 sensitivity over noise scale, in [epsilon, inf]. Rounded down.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range.
 
     Notes
     -----
