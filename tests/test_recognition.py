@@ -474,7 +474,7 @@ def test_an_estimator_refuses_a_kernel_density_of_its_records():
 
 
 def test_other_densities_are_known_by_what_they_make():
-    """Which is not what they learned from: that they are public is the caller's word."""
+    """Not by what they learned from: that this is public is the caller's word."""
     density = GaussianMixture(random_state=0).fit(X)
     reference = DensityReference(density)
     made, _ = density.sample(120)
