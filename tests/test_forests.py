@@ -1,5 +1,6 @@
 """Trees and forests have public splits, and leaf values from noisy sums."""
 
+import copy
 import math
 import pickle
 from dataclasses import replace
@@ -32,6 +33,7 @@ from sklearn.tree import (
     ExtraTreeClassifier,
     ExtraTreeRegressor,
 )
+from sklearn.tree._tree import Tree
 from wrapped import CLASSES, LABELS, LABELS_PUBLIC, X_PUBLIC, Y_PUBLIC, X, Y, private
 
 from skparisk import (
@@ -47,7 +49,7 @@ from skparisk.neighbors import NeighborPairs
 from skparisk.queries import ClassAddend, LeafQuery, Leaves, TargetAddend
 from skparisk.queries._addends import MarginAddend
 from skparisk.queries._row_wise import is_row_wise
-from skparisk.queries._state import read
+from skparisk.queries._state import find_places, read
 from skparisk.reference import Domain, TableReference
 from skparisk.reference._base import RecordPool
 from skparisk.wrappers._forests import find_trees
@@ -715,3 +717,30 @@ def test_splits_of_private_records_are_refused():
     model = private(DecisionTreeClassifier(), sensitivity="bound")
     with pytest.raises(ValueError, match="what classes and splits there are"):
         model.fit(X, LABELS, X_reference=X, y_reference=LABELS)
+
+
+def padding_of(model):
+    """Return the bytes between the fields of all nodes that a model holds."""
+    found = []
+    for _, value in find_places(model):
+        if isinstance(value, Tree):
+            nodes = value.__getstate__()["nodes"]
+            last, start, *_ = nodes.dtype.fields["missing_go_to_left"]
+            raw = np.frombuffer(nodes.tobytes(), np.uint8).reshape(len(nodes), -1)
+            found.append(raw[:, start + last.itemsize :])
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("kind", [DecisionTreeRegressor, RandomForestRegressor])
+def test_nothing_stands_between_the_fields_of_nodes(kind):
+    """Copies of scikit-learn have there what was in memory: private records, too."""
+    left_over = [np.full(64 * 1000, np.pi) for _ in range(20)]
+    del left_over
+    model = fit_targets(kind(random_state=0), sensitivity=SensitivitySampler(n_pairs=9))
+    for one in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert padding_of(one).shape[1] == 7
+        assert not padding_of(one).any()
+    sampler = SensitivitySampler(model.sampler_.query_, n_pairs=19)
+    sampler.fit(X_PUBLIC, Y_PUBLIC)
+    assert not padding_of(sampler.query_).any()
+    assert copy.deepcopy(model).certificate_ == model.certificate_
