@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 
 from skparisk.queries._state import find_places
+
+_TREE = ("sklearn.tree._tree", "Tree")
 
 
 def blank_padding(root: Any) -> None:
@@ -16,11 +17,8 @@ def blank_padding(root: Any) -> None:
     A copy of a tree leaves there what stood in memory before, which may have been
     private, and a pickle has it.
     """
-    module: Any = sys.modules.get("sklearn.tree._tree")
-    if module is None:
-        return
     for _, value in find_places(root):
-        if isinstance(value, module.Tree):
+        if (type(value).__module__, type(value).__name__) == _TREE:
             nodes = value.__getstate__()["nodes"]  # not a copy
             own = np.zeros(nodes.dtype.itemsize, dtype=bool)
             for dtype, offset, *_ in nodes.dtype.fields.values():
