@@ -9,7 +9,6 @@ from typing import Any
 import joblib
 
 from skparisk.queries._base import FunctionQuery, Query, RecordQuery
-from skparisk.queries._padding import blank_padding
 
 
 def as_query(query: Any) -> Query:
@@ -33,7 +32,6 @@ def own_query(query: Any) -> Query:
     given = as_query(query)
     try:
         copied: Query = _copied(given)
-        blank_padding(copied)
         return copied
     except Exception as error:
         kept = f"copy.deepcopy failed with {type(error).__name__}: {error}"

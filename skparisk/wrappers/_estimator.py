@@ -339,13 +339,13 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         clusters = tags.estimator_type == "clusterer" and self.release == "auto"
         if clusters and math.isinf(self.epsilon):
             self.labels_ = self.predict(X)
-        blank_padding(self)
+        blank_padding(self.estimator_)
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         copied = memo[id(self)] = copy.copy(self)
         copied.__dict__ |= copy.deepcopy(self.__dict__, memo)
-        blank_padding(copied)
+        blank_padding(getattr(copied, "estimator_", None))
         return copied
 
     @property
