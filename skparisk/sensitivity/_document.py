@@ -165,12 +165,15 @@ def _read(document: Mapping[str, Any], arrays: Arrays) -> SampledPairs:
         provisos=tuple(document["provisos"]),
         schema=Schema(
             schema["container"],
-            names and tuple(names),
+            None if names is None else tuple(names),
             tuple(schema["kinds"]),
         ),
-        types=types
-        and tuple(tuple(each) if isinstance(each, list) else each for each in types),
-        targets=targets and TargetForm(tuple(targets["shape"]), targets["labels"]),
+        types=None
+        if types is None
+        else tuple(tuple(each) if isinstance(each, list) else each for each in types),
+        targets=None
+        if targets is None
+        else TargetForm(tuple(targets["shape"]), targets["labels"]),
         drawing=Drawing(
             bytes.fromhex(drawing["entropy"]),
             drawing["n_whole"],
@@ -178,12 +181,14 @@ def _read(document: Mapping[str, Any], arrays: Arrays) -> SampledPairs:
             drawing["failure"],
             drawing["reference"],
         ),
-        sketch=sketch
-        and RecordSketch(
+        sketch=None
+        if sketch is None
+        else RecordSketch(
             **sketch, features=arrays["features"], records=arrays.get("records")
         ),
-        domain=domain
-        and Domain(
+        domain=None
+        if domain is None
+        else Domain(
             [*map(_read_column, domain["columns"])],
             [*map(_read_column, domain["targets"])],
         ),
