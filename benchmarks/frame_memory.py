@@ -1,10 +1,10 @@
 """Memory that a large public frame takes beside itself, for a private pipeline.
 
 Claim: for 100 000 public rows of 10 columns of categories and texts and 10 of numbers,
-of which some are missing, the table, its sketch and the fit of a pipeline to 500
-private records each take at most twice the memory of the 20 columns as doubles, which
-is less than the encoded table has. Beside them what scikit-learn takes to fit the plain
-pipeline to that table.
+of which some are missing, the table and its sketch each take at most half the memory of
+the 20 columns as doubles. The fit of a pipeline to 500 private records takes at most
+1.1 times what scikit-learn takes to fit the plain pipeline to the table, which is done
+in it as well, to compare the release with public records alone.
 
 Peaks are those of tracemalloc, so of NumPy and Python, over what was there before. They
 do not depend on the machine. They are shown as shares of the encoded table, and of the
@@ -36,7 +36,7 @@ N_RECORDS = 500
 N_COLUMNS = 20
 N_PAIRS = 9
 CATEGORIES = (3, 8, 30)  # in each column of texts
-MOST = 2.0
+MOST, MOST_OF_PLAIN = 0.5, 1.1
 
 
 def mixed_frame(n_rows: int, n_categories: int, seed: int) -> tuple[Any, Any]:
@@ -94,7 +94,6 @@ def measure(n_rows: int, n_categories: int) -> bool:
     finally:
         tracemalloc.stop()
     n_encoded = plain[-1].n_features_in_
-    held = True
     for name, taken in (
         ("table", of_table),
         ("sketch", of_sketch),
@@ -102,13 +101,13 @@ def measure(n_rows: int, n_categories: int) -> bool:
         ("plain fit to the table", of_plain),
     ):
         ratio = taken / (8 * n_rows * N_COLUMNS)
-        held &= ratio <= MOST or taken is of_plain
         print(
             f"{n_categories:>10} {n_encoded:>8} {name:>22} {taken / 1e6:>8.1f} "
             f"{taken / (8 * n_rows * n_encoded):>8.2f} {ratio:>14.2f}",
             flush=True,
         )
-    return held
+    most = MOST * 8 * n_rows * N_COLUMNS
+    return max(of_table, of_sketch) <= most and of_fit <= MOST_OF_PLAIN * of_plain
 
 
 def main() -> int:
