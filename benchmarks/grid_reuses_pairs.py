@@ -33,7 +33,7 @@ from skparisk import (
 )
 from skparisk.datasets import load_census
 from skparisk.reference import TableReference
-from skparisk.sensitivity._workers import one_blas_thread
+from skparisk.sensitivity._workers import one_thread
 
 EPSILONS, GAMMAS = (0.3, 0.5, 1.0, 2.0, 4.0), (0.02, 0.05, 0.1, 0.15, 0.2)
 N_FOLDS, N_ROUNDS = 5, 3
@@ -81,7 +81,7 @@ def search(
     if private:
         model = case.model.set_params(sensitivity=sampler, random_state=0)
     folds = KFold(N_FOLDS, shuffle=True, random_state=0)
-    with one_blas_thread():
+    with one_thread():
         start = time.process_time()
         GridSearchCV(model, grid, cv=folds, refit=False).fit(case.X[own], case.y[own])
         return time.process_time() - start

@@ -125,7 +125,7 @@ class Before:
     """Single pairs of another checkout, in a process that waits for work."""
 
     def __init__(self, path: Path) -> None:
-        # Those of `one_blas_thread` cost nothing there, which need not have it.
+        # Those of `one_thread` cost nothing there, which need not have it.
         alone = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
         self._process = subprocess.Popen(
             [sys.executable, __file__, "--answer"],
@@ -180,7 +180,7 @@ def compare(problem: Problem, before: Before | None) -> list[bool]:
 def compare_logistic(name: str, load: Any) -> float:
     """Print how many times faster than fits both kinds of pairs are."""
     # Not above: packages before need not have it.
-    from skparisk.sensitivity._workers import one_blas_thread
+    from skparisk.sensitivity._workers import one_thread
 
     X, y = load(return_X_y=True)
     X = StandardScaler().fit_transform(X[:, X.std(axis=0) > 0])
@@ -207,7 +207,7 @@ def compare_logistic(name: str, load: Any) -> float:
         return (time.process_time() - start) / (N_PAIRS * n_neighbors)
 
     rounds = []
-    with one_blas_thread():
+    with one_thread():
         pair_of_fits()  # what is done once
         for seed in range(N_ROUNDS):
             # Before and after each: what else the machine does changes meanwhile.

@@ -31,7 +31,7 @@ from skparisk import ReferenceWarning
 from skparisk.queries import FunctionQuery, LogisticRegressionQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
-from skparisk.sensitivity._workers import one_blas_thread
+from skparisk.sensitivity._workers import one_thread
 
 PICTURE = Path(__file__).parents[1] / "docs" / "gallery" / "pictures" / "scaling.svg"
 OFF = 0.1
@@ -137,7 +137,7 @@ def measure(name: str, size: Size, *, elapsed: bool = False) -> Measured:
     warnings.simplefilter("ignore", ReferenceWarning)
     query = QUERIES[name]
     clock = time.perf_counter if elapsed else time.process_time
-    with one_blas_thread():
+    with one_thread():
         sample(query, Size(m=size.k * 2, n=100, k=size.k, d=4))
         start = clock()
         sample(query, size)

@@ -29,6 +29,7 @@ from skparisk.reference._comparison import ReferenceComparison
 from skparisk.reference._records import Schema, n_rows, take_rows
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._store import kept_beside
+from skparisk.sensitivity._workers import one_thread
 
 Floats = NDArray[np.float64]
 # Score of the model that an answer makes, on records and targets as queries have them.
@@ -357,21 +358,22 @@ class BesidePublicMixin:
         if public is None or not (compared or self.combine is not None):
             return
         assert self.sampler_ is not None
-        alone = public.alone_beside(
-            self.sampler_.pairs_,
-            score if hasattr(self, "score") else None,
-            None if scored_by is None else (type(self), scored_by),
-        )
-        if compared:
-            self.reference_comparison_ = public.compare(served, alone, score)
-        if self.combine is None:
-            return
-        if start is None:
-            assert alone.values is not None
-            corrected = alone.values
-            weighed = public.weigh_with(released, alone.values, self.sampler_)
-        else:
-            corrected = start.numbers
-            weighed = start.weigh_with(released, self.sampler_)
+        with one_thread():
+            alone = public.alone_beside(
+                self.sampler_.pairs_,
+                score if hasattr(self, "score") else None,
+                None if scored_by is None else (type(self), scored_by),
+            )
+            if compared:
+                self.reference_comparison_ = public.compare(served, alone, score)
+            if self.combine is None:
+                return
+            if start is None:
+                assert alone.values is not None
+                corrected = alone.values
+                weighed = public.weigh_with(released, alone.values, self.sampler_)
+            else:
+                corrected = start.numbers
+                weighed = start.weigh_with(released, self.sampler_)
         self.private_weight_, self.reference_shift_ = weighed.weight, weighed.shift
         unpack(self, corrected + weighed.correction)

@@ -29,7 +29,7 @@ from skparisk.queries._logistic_solver import AverageDatabase
 from skparisk.queries._together import CLOSE
 from skparisk.reference import TableReference
 from skparisk.reference._base import RecordPool
-from skparisk.sensitivity._workers import one_blas_thread
+from skparisk.sensitivity._workers import one_thread
 
 
 @pytest.fixture
@@ -352,7 +352,7 @@ def test_digits_are_solved_together(refits):  # noqa: F811
     X, y = X[:400, X.std(axis=0) > 0] / 16, y[:400].astype(float)
     query = LogisticRegressionQuery(tuple(range(10)))
     pairs = pairs_from(X, y, n_records=120, size=2)
-    with one_blas_thread():
+    with one_thread():
         block = query.on_pool(pairs.pool, 120)(pairs)
         assert refits == [120]
         assert block.values.shape == (2, 620)

@@ -27,7 +27,7 @@ from skparisk.reference._records import Schema
 from skparisk.sensitivity import _work, _workers, sample_differences
 from skparisk.sensitivity._parallel import _join
 from skparisk.sensitivity._work import Block, Desk, Part, Work, cut
-from skparisk.sensitivity._workers import one_blas_thread
+from skparisk.sensitivity._workers import one_thread
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(60, 2))
@@ -376,6 +376,10 @@ def test_who_interrupts_leaves_no_process_behind(to_all, tmp_path):
         time.sleep(0.05)
 
 
+def most_threads():
+    return max(pool["num_threads"] for pool in ThreadpoolController().info())
+
+
 class Looked(Query):
     """Notes which file the records are mapped from, and how many threads there are."""
 
@@ -388,12 +392,7 @@ class Looked(Query):
             records = pool.X
             while not isinstance(records, np.memmap):
                 records = records.base
-            threads = [
-                pool["num_threads"]
-                for pool in ThreadpoolController().info()
-                if pool["user_api"] == "blas"
-            ]
-            name = f"{os.getpid()} {Path(records.filename).name} {max(threads)}"
+            name = f"{os.getpid()} {Path(records.filename).name} {most_threads()}"
             Path(self.folder, name).touch()
         return super().on_pool(pool, n_records)
 
@@ -436,14 +435,14 @@ def test_one_thread_lasts_until_the_last_one_leaves(first_leaves):
     entered, leave = threading.Event(), threading.Event()
 
     def other():
-        with one_blas_thread():
+        with one_thread():
             entered.set()
             leave.wait(60)
 
     thread = threading.Thread(target=other)
     with ThreadpoolController().limit(limits=2, user_api="blas"):
         before = blas_threads()
-        with one_blas_thread():
+        with one_thread():
             thread.start()
             entered.wait(60)
             if first_leaves == "last":
@@ -456,6 +455,37 @@ def test_one_thread_lasts_until_the_last_one_leaves(first_leaves):
             assert {*blas_threads()} == {1}
             leave.set()
             thread.join()
+
+
+class Counted:
+    """A function that notes how many threads there are, and in which one it is."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, X):
+        name = f"{os.getpid()} {threading.get_ident()} {most_threads()}"
+        Path(self.folder, name).touch()
+        return X.mean(axis=0)
+
+
+@pytest.mark.parametrize("backend", ["sequential", "threading", "loky"])
+def test_each_fit_has_one_thread_in_every_kind_of_worker(
+    at_once, monkeypatch, tmp_path, backend
+):
+    """Each thread has a number of its own for OpenMP, which a new one has anew."""
+    monkeypatch.setattr(_work, "_TASK", 1e-3)
+    monkeypatch.setattr(_work, "_WORTH_PREPARING", 0)
+    with (
+        ThreadpoolController().limit(limits=2),
+        joblib.parallel_config(backend, n_jobs=2),
+    ):
+        sample(FunctionQuery(Counted(tmp_path)), n_jobs=None)
+        assert most_threads() == 2
+    noted = [path.name.split() for path in tmp_path.iterdir()]
+    assert {threads for *_, threads in noted} == {"1"}
+    places = 1 if backend == "sequential" else 2
+    assert len({(process, thread) for process, thread, _ in noted}) >= places
 
 
 def fitted(**parameters):

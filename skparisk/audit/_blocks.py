@@ -23,7 +23,7 @@ from skparisk.queries import Query
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import take_rows
 from skparisk.sensitivity import SensitivitySampler
-from skparisk.sensitivity._workers import one_blas_thread
+from skparisk.sensitivity._workers import one_thread
 
 Block = tuple[Database, np.random.SeedSequence]
 
@@ -171,11 +171,11 @@ def count_exceeding(
     n_tasks = min(len(blocks), 1 if workers == 1 else _TASKS_PER_WORKER * workers)
     parts = np.array_split(np.arange(len(blocks)), n_tasks)
     tasks = (delayed(_count)(judge, [blocks[i] for i in part]) for part in parts)
-    with one_blas_thread():
+    with one_thread():
         return sum(Parallel(n_jobs=n_jobs)(tasks))
 
 
 def _count(judge: BlockJudge, blocks: Sequence[Block]) -> int:
     """Count in one worker."""
-    with one_blas_thread():
+    with one_thread():
         return sum(map(judge.exceeds, blocks))

@@ -49,7 +49,7 @@ def run(
     _keep_memory()
     with (
         progress,
-        one_blas_thread(),
+        one_thread(),
         closing(_answer(work, blocks, n_jobs)) as answers,
     ):
         for answered in answers:
@@ -169,7 +169,7 @@ def _answer_there(
     # joblib gives tasks to this process itself where a cluster has one worker left.
     work = shipped if isinstance(shipped, Work) else shipped.result()
     _keep_memory()
-    with one_blas_thread():
+    with one_thread():
         return number, work.answer(parts)
 
 
@@ -191,7 +191,7 @@ def _thread_pools() -> ThreadpoolController:
 
 
 class _Limit:
-    """Lasts from the first thread that enters to the last one that leaves.
+    """That of linear algebra, from the first thread that enters to the last to leave.
 
     Where they overlap, and another one leaves last, it may stay: threadpoolctl lets the
     thread that set a limit lift it.
@@ -219,13 +219,16 @@ _limit = _Limit()
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Let linear algebra use one thread: sums do not depend on how many there are.
+def one_thread() -> Iterator[None]:
+    """Let one thread do what this one asks for: sums depend on how many there are.
 
-    It is so for the whole process, until nobody needs it any more.
+    Fits to few records also take far longer where threads of OpenMP wait for a core
+    that something else uses. OpenMP has a limit for each thread that asks; linear
+    algebra has one for the whole process, until nobody needs it any more.
     """
     _limit.enter()
     try:
-        yield
+        with _thread_pools().limit(limits=1, user_api="openmp"):
+            yield
     finally:
         _limit.leave()

@@ -39,7 +39,7 @@ from skparisk.reference import as_reference
 from skparisk.reference._base import Form
 from skparisk.reference._records import Records, Schema
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
-from skparisk.sensitivity._workers import one_blas_thread
+from skparisk.sensitivity._workers import one_thread
 from skparisk.wrappers._accepted import (
     SEVERAL_LABELS,
     check_estimator,
@@ -409,7 +409,7 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
             assert schema is not None  # that of the reference, never of `X`
             again = ask_again(self, estimator, known, labels, data.features)
             return schema, again, None
-        with one_blas_thread():
+        with one_thread():
             public = self._find_public(sampler, estimator, data, labels)
             query = make_query(self, estimator, public, labels, data.features)
         return public.schema, query, public
