@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skparisk import PrivateRidge
-from skparisk.calibration import Exchangeable, SampledPairs, Target, _target
+from skparisk.calibration import Exchangeable, SampledPairs, Target, _rules, _target
 from skparisk.calibration._calibrate import _cheapest
 from skparisk.calibration._terms import _for_shape, _with_shape, agree
 from skparisk.exceptions import CalibrationError
@@ -185,21 +185,52 @@ def test_auto_chooses_in_any_units(size):
     assert _cheapest(terms, pairs.differences, pairs) in ("whitened", "diagonal")
 
 
-def test_a_fit_checks_its_level_once_and_asks_the_rule_a_few_times(monkeypatch):
-    """The rule checks the risk itself, as users may ask it as well."""
-    levels, risks = [], []
+def test_a_fit_checks_its_target_once_and_asks_the_rule_a_few_times(monkeypatch):
+    """What the target has checked the rule does not, unless a caller asks it."""
+    levels, risks, asked = [], [], []
 
-    def note(calls, checked):
-        return lambda *arguments: calls.append(arguments) or checked(*arguments)
+    def note(calls, module, name):
+        checked = getattr(module, name)
 
-    monkeypatch.setattr(_target, "check_epsilon", note(levels, _target.check_epsilon))
-    order_index = Exchangeable.order_index
-    monkeypatch.setattr(Exchangeable, "order_index", note(risks, order_index))
+        def noted(*arguments):
+            calls.append(arguments)
+            return checked(*arguments)
+
+        monkeypatch.setattr(module, name, noted)
+
+    note(levels, _target, "check_epsilon")
+    for module in (_target, _rules):
+        note(risks, module, "check_probability")
+    note(asked, Exchangeable, "choose")
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(80, 3)), rng.normal(size=80)
     model = PrivateRidge(alpha=1.0, epsilon=2.0, gamma=0.2, random_state=0)
     model.fit(X[40:], y[40:], X_reference=X[:40], y_reference=y[:40])
     assert levels == [(2.0,)]
+    assert [call for call in risks if call[1] == "gamma"] == [(0.2, "gamma")]
     # As many pairs as are usual, those beside the shape, and what rows leave of these.
-    assert [call[1:] for call in risks[:2]] == [(100, 0.2), (1000, 0.2)]
-    assert len(risks) <= 6
+    assert [call[1:] for call in asked[:2]] == [(100, 0.2), (1000, 0.2)]
+    assert len(asked) <= 6
+    with pytest.raises(ValueError, match=r"^gamma must be a number in \(0, 1\), got 2"):
+        Exchangeable().order_index(100, 2)
+
+
+class Careful(Exchangeable):
+    """A class of the caller's that inherits from one of skparisk's."""
+
+    name = "careful"
+
+    def order_index(self, n_pairs, gamma):
+        return super().order_index(n_pairs, gamma) + 1
+
+
+def test_a_rule_that_inherits_is_asked_by_its_own_method():
+    assert terms_of(100).order_index + 1 == terms_of(100, rule=Careful()).order_index
+
+
+def test_candidates_for_a_penalty_settle_their_terms_once():
+    terms = terms_of(1000, shape="auto")
+    settled = terms.settled(3)
+    assert settled.n_shape == 500
+    assert settled.settled(3) is settled
+    assert terms.settled(1).shape == "isotropic"

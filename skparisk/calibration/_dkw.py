@@ -133,18 +133,24 @@ def dkw_least_noise(n_pairs: int, gamma: float) -> DKWOperatingPoint:
     """
     n_pairs = check_at_least(n_pairs, "n_pairs", 1)
     gamma = check_probability(gamma, "gamma")
-    least = dkw_least_risk(n_pairs)
-    slack = Fraction(dkw_slack(n_pairs))
-    index = math.ceil(n_pairs * (1 - Fraction(gamma) + slack))
+    index = least_index(n_pairs, gamma)
+    return DKWOperatingPoint(n_pairs, index, gamma, _best_rho(n_pairs))
+
+
+def least_index(n_pairs: int, gamma: float) -> int:
+    """Return the least K for a number of pairs and a risk, which have been checked."""
+    slack = dkw_slack(n_pairs)
+    index = math.ceil(n_pairs * (1 - Fraction(gamma) + Fraction(slack)))
     if index > n_pairs:
+        least = min(1.0, slack)
         raise CalibrationError(
-            f"n_pairs={n_pairs} pairs certify no risk below {least.gamma:.10g} by the "
+            f"n_pairs={n_pairs} pairs certify no risk below {least:.10g} by the "
             f"DKW inequality, but gamma={gamma!r} was requested; it needs n_pairs >= "
             f"{dkw_fewest_pairs(gamma).n_pairs}.",
             target=gamma,
-            best=least.gamma,
+            best=least,
         )
-    return DKWOperatingPoint(n_pairs, index, gamma, least.rho)
+    return index
 
 
 def dkw_least_risk(n_pairs: int) -> DKWOperatingPoint:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv
 
 from skparisk._validate import check_at_least, check_choice, check_probability
-from skparisk.calibration._dkw import dkw_least_noise, dkw_slack, round_up
+from skparisk.calibration._dkw import dkw_slack, least_index, round_up
 from skparisk.certificate._claim import GIVEN_RULE, check_sentences
 from skparisk.exceptions import CalibrationError
 from skparisk.laws._names import is_named, is_ours
@@ -57,9 +58,17 @@ class Rule(Protocol):
         ...
 
 
-def check_target(n_pairs: int, gamma: float) -> tuple[int, float]:
-    """Return a number of pairs and a risk in (0, 1)."""
-    return check_at_least(n_pairs, "n_pairs", 1), check_probability(gamma, "gamma")
+class OwnRule(ABC):
+    """A rule of this package: it checks what a caller asks, which a target has done."""
+
+    def order_index(self, n_pairs: int, gamma: float) -> int:
+        """Return the least K that certifies `gamma`, or raise CalibrationError."""
+        n_pairs = check_at_least(n_pairs, "n_pairs", 1)
+        return self.choose(n_pairs, check_probability(gamma, "gamma"))
+
+    @abstractmethod
+    def choose(self, n_pairs: int, gamma: float) -> int:
+        """Return what `order_index` does, of what has been checked."""
 
 
 def check_rank(
@@ -93,7 +102,7 @@ def _too_few_pairs(
 
 
 @dataclass(frozen=True)
-class Exchangeable:
+class Exchangeable(OwnRule):
     """K = ceil((1 - gamma)(m + 1)): the fresh pair is one more of the same.
 
     Parameters
@@ -130,8 +139,8 @@ class Exchangeable:
     def __post_init__(self) -> None:
         check_at_least(self.n_draws, "n_draws", 1)
 
-    def order_index(self, n_pairs: int, gamma: float) -> int:
-        m, gamma = check_target(n_pairs, gamma)
+    def choose(self, n_pairs: int, gamma: float) -> int:
+        m = n_pairs
         n_above = math.floor(self.n_draws * (Fraction(gamma) * (m + 1) - 1))
         if n_above < 0:
             least = self.certify_risk(m, m * self.n_draws)
@@ -148,7 +157,7 @@ class Exchangeable:
 
 
 @dataclass(frozen=True)
-class PAC:
+class PAC(OwnRule):
     """The exact binomial tolerance limit (Wilks 1941).
 
     **Guarantee**. With probability at least ``1 - failure_prob`` over the sampled
@@ -174,8 +183,8 @@ class PAC:
                 f"incomplete beta function is not exact, got {self.failure_prob!r}."
             )
 
-    def order_index(self, n_pairs: int, gamma: float) -> int:
-        m, gamma = check_target(n_pairs, gamma)
+    def choose(self, n_pairs: int, gamma: float) -> int:
+        m = n_pairs
         least = self.certify_risk(m, m)
         if least > gamma:
             needed = required_pairs(gamma, failure_prob=self.failure_prob)
@@ -202,7 +211,7 @@ _ROUNDING = 1 + 1e-12  # of the inverse incomplete beta function, on the safe si
 
 
 @dataclass(frozen=True)
-class DKW:
+class DKW(OwnRule):
     """Theorem 15 of Rubinstein and Aldà, at the rho of least K.
 
     **Guarantee** (:func:`dkw_least_noise`). As `Exchangeable`, on average over
@@ -213,8 +222,8 @@ class DKW:
     failure_prob: ClassVar[float] = 0.0
     void_reasons: ClassVar[tuple[str, ...]] = ()
 
-    def order_index(self, n_pairs: int, gamma: float) -> int:
-        return dkw_least_noise(n_pairs, gamma).order_index
+    def choose(self, n_pairs: int, gamma: float) -> int:
+        return least_index(n_pairs, gamma)
 
     def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
         m, index = check_rank(n_pairs, order_index)

@@ -94,7 +94,7 @@ def _rule_of_draws(terms: Terms, pairs: SampledPairs) -> tuple[Rule, int]:
     if terms.n_draws is None or terms.n_draws == 1:
         return terms.rule, terms.order_index
     rule = Exchangeable(terms.n_draws * terms.n_neighbors)
-    return rule, rule.order_index(pairs.n_databases, terms.risk)
+    return rule, rule.choose(pairs.n_databases, terms.risk)
 
 
 def _order(

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, Self
 
 from skparisk._validate import check_at_least, check_choice, is_whole
 from skparisk.calibration._order import check_risk_control
-from skparisk.calibration._rules import Exchangeable, Rule, as_rule
+from skparisk.calibration._rules import Exchangeable, OwnRule, Rule, as_rule
 from skparisk.calibration._target import Target
 from skparisk.exceptions import CalibrationError
 from skparisk.laws import Laplace, Law
-from skparisk.laws._names import as_law
+from skparisk.laws._names import as_law, is_ours
 from skparisk.mechanisms import IsotropicShape, NoiseShape
 from skparisk.mechanisms._shapes import as_shape
 
@@ -73,7 +73,7 @@ class Terms(NamedTuple):
 
     def settled(self, n_outputs: int) -> Self:
         """Return the terms for so many outputs, with pairs for "auto" to learn from."""
-        if self.shape != "auto":
+        if self.shape != "auto" or self.n_shape:
             return self
         if n_outputs > 1 and _may_learn(self.target, self.law, self.rule):
             for learned in self._learned():
@@ -255,7 +255,11 @@ def _order_index(
         check_risk_control(n_pairs, target.advantage, "advantage")
     elif draws == 0:
         check_risk_control(n_pairs, gamma)
-    index = rule.order_index(n_pairs, gamma)
+    # A class of the caller's may have another order_index than the one it inherits.
+    ask = rule.order_index
+    if isinstance(rule, OwnRule) and is_ours(rule):
+        ask = rule.choose
+    index = ask(n_pairs, gamma)
     most = n_pairs * (rule.n_draws if isinstance(rule, Exchangeable) else 1)
     if not (is_whole(index) and 1 <= index <= most):
         raise _NoPairError(

@@ -278,6 +278,8 @@ class PenaltyChooser:
                 weights=query.output_weights(self._X, pairs.n_outputs),
                 n_independent=self._reference.n_independent(n_own(source.relation)),
             )
+            # Of all candidates alike, as their numbers of outputs are.
+            self._terms = self._terms.settled(pairs.n_outputs)
             return simulated_noise(known, self._terms, as_large=self._tries_draws)
         except CalibrationError:
             return None  # it would be refused, so it is not chosen

@@ -19,14 +19,14 @@ from skparisk._validate import (
     check_positive,
     check_probability,
 )
-from skparisk.calibration._rules import check_rank, check_target
+from skparisk.calibration._rules import OwnRule, check_rank
 from skparisk.exceptions import CalibrationError
 from skparisk.papers._privacy_at_risk import VOID, dandekar_cdf, dandekar_epsilon
 from skparisk.privacy_loss._numerics import unwrap
 
 
 @dataclass(frozen=True)
-class DandekarTheorem5:
+class DandekarTheorem5(OwnRule):
     """Theorem 5 as a rule for the sampled sensitivity, for ``calibration=``.
 
     Parameters
@@ -57,10 +57,9 @@ class DandekarTheorem5:
     def __post_init__(self) -> None:
         check_probability(self.sample_failure_prob, "sample_failure_prob")
 
-    def order_index(self, n_pairs: int, gamma: float) -> int:
+    def choose(self, n_pairs: int, gamma: float) -> int:
         """Return the rank of the empirical quantile."""
-        m, gamma = check_target(n_pairs, gamma)
-        return math.ceil((1 - Fraction(gamma)) * m)
+        return math.ceil((1 - Fraction(gamma)) * n_pairs)
 
     def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
         """Return one minus the theorem's empirical confidence."""
