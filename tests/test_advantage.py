@@ -402,8 +402,14 @@ def test_documents_hold_what_was_measured():
 def test_nothing_is_measured_without_pairs_or_below_what_they_can():
     with pytest.raises(ValueError, match="advantage must be None or an Advantage"):
         measured(advantage=0.1)
-    with pytest.raises(ValueError, match=r"is at least 0.000666223 on average"):
-        measured(advantage=Advantage(0.0006, 0.21, 0.05, 0.0105, 0.03))
+    low = Advantage(0.0006, 0.21, 0.05, 0.0105, 0.03)
+    with pytest.raises(ValueError, match=r"a mean of at least 0.00542435"):
+        measured(advantage=low)
+    # Of another's law it is known that the fresh pair counts, which is 1 of 1501.
+    with pytest.raises(ValueError, match=r"a mean of at least 0.000666223"):
+        measured(advantage=low, law="another", norm="l1")
+    enough = dataclasses.replace(low, mean=0.00066623)
+    measured(advantage=enough, law="another", norm="l1")
     known = CASES["bound"]
     with pytest.raises(ValueError, match="was measured on n_pairs"):
         dataclasses.replace(known.evidence, advantage=MEASURED)

@@ -74,15 +74,17 @@ def check_carried(evidence: Any, plain: dict[str, Any], randomness: str) -> None
 
 
 def check_advantage(evidence: Any) -> None:
-    """Refuse attackers who gain less than at the sensitivity, or on average."""
-    if evidence.law not in LAWS or not evidence.noise_scale:
-        return
-    measured, least = evidence.advantage, _least_advantage(evidence)
+    """Refuse attackers who gain less than at the sensitivity, or on average.
+
+    Nothing at the sensitivity, of a law of the caller's; the fresh pair counts for all.
+    """
+    known = evidence.law in LAWS and evidence.noise_scale
+    measured, least = evidence.advantage, _least_advantage(evidence) if known else 0.0
     for name, bound in (("quantile", least), ("mean", _least_mean(evidence, least))):
         if getattr(measured, name) * _SLACK < bound:
             raise ValueError(
-                f"advantage must have a {name} of at least {bound:.6g}, by sensitivity "
-                f"and noise_scale of the evidence; got {measured!r}."
+                f"advantage must have a {name} of at least {bound:.6g}, by n_pairs, "
+                f"sensitivity and noise_scale of the evidence; got {measured!r}."
             )
 
 

@@ -22,7 +22,7 @@ from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._audit import MeasuredRisk
 from skparisk.certificate._carried import check_advantage, check_carried
 from skparisk.certificate._loss import DominatingLoss, is_name
-from skparisk.certificate._rounding import ROUNDING, check_range, exact_sum
+from skparisk.certificate._rounding import check_range, exact_sum
 from skparisk.laws._names import LAWS, NORMS, OWN_NAMES
 
 RANDOMNESS = ("implicit", "both", "explicit")
@@ -201,23 +201,30 @@ class Evidence:
             raise ValueError(
                 f"norm must be {norm!r} with law={self.law!r}, got {self.norm!r}."
             )
+        least = {"n_pairs": 1, "n_draws": 0, "n_unanswered": 0, "n_shape_pairs": 1}
+        least |= {"n_candidates": plain["n_records"] + 1}
+        for name, least_number in least.items():
+            if getattr(self, name) is not None:
+                number = check_at_least(getattr(self, name), name, least_number)
+                plain[name] = number
         sample = self.order_index, self.n_draws, self.n_unanswered, self.n_shape_pairs
         if self.n_pairs is not None:
-            plain |= self._check_sample(self.n_pairs)
+            n_draws = plain.get("n_draws", 1)
+            plain["order_index"] = self._check_sample(plain["n_pairs"], n_draws)
         elif sample != (None,) * len(sample):
             raise ValueError(
                 "order_index, n_draws, n_unanswered and n_shape_pairs must be None "
                 f"without n_pairs, got {sample!r}."
             )
         if self.advantage is not None:
-            self._check_advantage(self.advantage)
+            if not isinstance(self.advantage, Advantage) or self.n_pairs is None:
+                raise ValueError(
+                    "advantage must be None or an Advantage that was measured on "
+                    f"n_pairs pairs, got {self.advantage!r}."
+                )
+            check_advantage(self)
         if self.worst_loss is not None:
             plain["worst_loss"] = check_range(self.worst_loss, "worst_loss")
-        if self.n_candidates is not None:
-            least = plain["n_records"] + 1
-            plain["n_candidates"] = check_at_least(
-                self.n_candidates, "n_candidates", least
-            )
         if self.curve is not None:
             plain["curve"] = _check_curve(self.curve)
         if self.audit is not None:
@@ -229,17 +236,6 @@ class Evidence:
         vars(self).update(state)
         if self.curve is not None:
             self.curve.flags.writeable = False
-
-    def _check_advantage(self, advantage: Any) -> None:
-        """Refuse what no pairs can have measured: each counts, and the fresh one."""
-        least = 1 / (1 + (self.n_pairs or 0) // self.n_neighbors)
-        known = isinstance(advantage, Advantage) and self.n_pairs is not None
-        if not known or advantage.mean < least * (1 - ROUNDING):
-            raise ValueError(
-                "advantage must be None or an Advantage that was measured on n_pairs "
-                f"pairs, and is at least {least:.6g} on average; got {advantage!r}."
-            )
-        check_advantage(self)
 
     def _check_audit(self, audit: Any) -> None:
         """Refuse an audit of a known sensitivity, or of a smaller risk, or of more."""
@@ -253,40 +249,31 @@ class Evidence:
                 f"{audit!r}."
             )
 
-    def _check_sample(self, n_pairs: int) -> dict[str, int]:
-        """Return the numbers of pairs, draws and order, which must fit."""
-        sample = {"n_pairs": check_at_least(n_pairs, "n_pairs", 1)}
-        if sample["n_pairs"] % self.n_neighbors:
+    def _check_sample(self, n_pairs: int, n_draws: int) -> int | None:
+        """Return which number counts, of so many pairs and draws of the noise."""
+        if n_pairs % self.n_neighbors:
             raise ValueError(
                 f"n_pairs must be a multiple of n_neighbors={self.n_neighbors}, got "
                 f"{n_pairs!r}."
             )
-        if self.n_unanswered is not None:
-            n_unanswered = check_at_least(self.n_unanswered, "n_unanswered", 0)
-            sample["n_unanswered"] = n_unanswered
-        most = sample["n_pairs"]
-        if self.n_draws is not None:
-            sample["n_draws"] = check_at_least(self.n_draws, "n_draws", 0)
-            most *= sample["n_draws"]
-        if most:
+        if self.n_shape_pairs is not None and self.noise_shape == "isotropic":
+            raise ValueError(
+                "n_shape_pairs must be None with noise_shape='isotropic', got "
+                f"{self.n_shape_pairs!r}."
+            )
+        if n_draws:
             index = check_at_least(self.order_index, "order_index", 1)
-            if index > most:
-                raise ValueError(f"order_index must be at most {most}, got {index}.")
-            sample["order_index"] = index
-        elif self.order_index is not None or self.law == "exponential":
+            if index > n_pairs * n_draws:
+                raise ValueError(
+                    f"order_index must be at most {n_pairs * n_draws}, got {index}."
+                )
+            return index
+        if self.order_index is not None or self.law == "exponential":
             raise ValueError(
                 "n_draws must be at least 1 unless order_index is None and the law is "
                 f"of noise, got 0 with law={self.law!r}."
             )
-        if self.n_shape_pairs is not None:
-            n_shape = check_at_least(self.n_shape_pairs, "n_shape_pairs", 1)
-            sample["n_shape_pairs"] = n_shape
-            if self.noise_shape == "isotropic":
-                raise ValueError(
-                    "n_shape_pairs must be None with noise_shape='isotropic', got "
-                    f"{self.n_shape_pairs!r}."
-                )
-        return sample
+        return None
 
 
 @dataclass(frozen=True)
