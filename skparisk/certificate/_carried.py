@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincc
 
-from skparisk.certificate._rounding import ROUNDING, ceil_text, exact_sum
+from skparisk.certificate._rounding import ROUNDING, ceil_text, decimal
 from skparisk.laws._grid import MOST_STEPS
 from skparisk.laws._names import LAWS, OWN_NAMES
 from skparisk.privacy_loss import (
@@ -139,7 +139,7 @@ def _check_rank(evidence: Any, risk: float, failure_prob: float) -> float:
     q = q or 1
     least = Fraction(n_above + q * r, q * (m + r))
     # Of the number, or of the decimals that it is written as.
-    if max(Fraction(risk), exact_sum([risk])) < least:
+    if max(Fraction(risk), decimal(risk)) < least:
         raise ValueError(
             f"risk must be at least {ceil_text(float(least))}, by n_pairs={m} and "
             f"order_index={index!r}, got {risk!r}."

@@ -17,9 +17,14 @@ ROUNDING = 2.0**-40
 _LARGEST = Fraction(sys.float_info.max)
 
 
+def decimal(number: float) -> Fraction:
+    """Return the decimal number that a float is written as."""
+    return Fraction(repr(float(number))) if number else Fraction(0)
+
+
 def exact_sum(numbers: Iterable[float]) -> Fraction:
     """Return the sum of the decimal numbers that floats are written as."""
-    return sum((Fraction(repr(float(number))) for number in numbers), Fraction(0))
+    return sum(map(decimal, numbers), Fraction(0))
 
 
 def add_up(numbers: Iterable[float]) -> float:
@@ -35,7 +40,7 @@ def round_up(value: Fraction) -> float:
     if value > _LARGEST:
         return math.inf
     nearest = float(value)
-    while Fraction(repr(nearest)) < value:
+    while decimal(nearest) < value:
         nearest = math.nextafter(nearest, math.inf)
     return nearest
 
@@ -78,13 +83,13 @@ def guesses_text(advantage: float) -> str:
 
     Rounded up, to one decimal.
     """
-    tenths = math.ceil(500 * (1 + Fraction(repr(advantage))))
+    tenths = math.ceil(500 * (1 + decimal(advantage)))
     return f"{tenths / 10:g}"
 
 
 def people_text(risk: float) -> str:
     """Write for how many of 100 people a bound holds, rounded down to one decimal."""
-    return f"{math.floor(1000 * (1 - Fraction(repr(risk)))) / 10:g}"
+    return f"{math.floor(1000 * (1 - decimal(risk))) / 10:g}"
 
 
 def printable(text: str) -> str:

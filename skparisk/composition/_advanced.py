@@ -9,7 +9,7 @@ from typing import Any
 from skparisk._validate import check_choice, check_probability
 from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificates
-from skparisk.certificate._rounding import add_up, exact_sum, round_up
+from skparisk.certificate._rounding import add_up, decimal, exact_sum, round_up
 from skparisk.composition._conversions import known_level
 from skparisk.composition._totals import Totals, concentrated
 from skparisk.exceptions import CalibrationError, IncompatibleError
@@ -156,7 +156,7 @@ def _what_is_left(total: float, parts: Iterable[Certificate]) -> float:
     own = exact_sum(g.delta for g in parts)
     if not own:  # next to 1 the smallest change of delta matters
         return total
-    left = math.nextafter(float(exact_sum([total]) - own), 0.0)
+    left = math.nextafter(float(decimal(total) - own), 0.0)
     if left <= 0:
         raise CalibrationError(
             f"delta must be above the sum of the releases' deltas, {round_up(own)!r}, "

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 from skparisk._validate import check_at_least, check_number
 from skparisk.certificate import Certificate, as_certificate
-from skparisk.certificate._rounding import ROUNDING, add_up, round_up
+from skparisk.certificate._rounding import ROUNDING, add_up, decimal, round_up
 from skparisk.exceptions import IncompatibleError
 
 
@@ -218,7 +217,7 @@ def _times(number: float, k: int) -> float:
     """Return k times a number, rounded up as sums are."""
     if math.isinf(number):
         return number
-    return round_up(k * Fraction(repr(number)))
+    return round_up(k * decimal(number))
 
 
 def _group_delta(epsilon: float, delta: float, k: int) -> float:

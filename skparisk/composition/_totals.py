@@ -12,7 +12,7 @@ from typing import Any, Self
 from skparisk._validate import check_choice
 from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificates
-from skparisk.certificate._rounding import ROUNDING, add_up, exact_sum, round_up
+from skparisk.certificate._rounding import ROUNDING, add_up, decimal, round_up
 from skparisk.exceptions import IncompatibleError
 
 # A sum of squares that is less may be one of numbers whose squares are none.
@@ -61,11 +61,11 @@ class Totals:
         relation = {release.relation} - {None}
         return type(self)(
             n_releases=self.n_releases + times * release.n_releases,
-            levels=self.levels + times * _decimal(level),
+            levels=self.levels + times * decimal(level),
             squares=self.squares + times * _square(level),
-            deltas=self.deltas + times * _decimal(release.delta),
-            risks=self.risks + times * _decimal(release.risk),
-            failure_probs=self.failure_probs + times * _decimal(release.failure_prob),
+            deltas=self.deltas + times * decimal(release.delta),
+            risks=self.risks + times * decimal(release.risk),
+            failure_probs=self.failure_probs + times * decimal(release.failure_prob),
             infinite=self.infinite or infinite,
             folded=self.folded or (risky and sampled),
             post_processed=self.post_processed or release.post_processed,
@@ -143,10 +143,6 @@ def concentrated(squares: float, mean: float, delta: float) -> float:
     """
     spread = math.sqrt(2 * -math.log(delta) * max(squares, _LEAST_SQUARES))
     return (spread + mean) * (1 + ROUNDING)
-
-
-def _decimal(number: float) -> Fraction:
-    return exact_sum([number]) if number else Fraction(0)
 
 
 def _square(level: float) -> Fraction:

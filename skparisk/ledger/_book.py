@@ -24,7 +24,6 @@ from skparisk.ledger._lines import (
     as_budget,
     as_entries,
     charge_line,
-    now,
     open_line,
 )
 from skparisk.ledger._wording import in_words, left_in_words, limit_in_words
@@ -64,8 +63,8 @@ class Book(ABC):
         """Use it, or refuse in a thread that does already."""
 
     @abstractmethod
-    def append(self, certificates: Sequence[Certificate], note: str) -> None:
-        """Write releases down, all or none; the book is locked."""
+    def append(self, entries: list[LedgerEntry]) -> None:
+        """Write one charge down, all of it or nothing; the book is locked."""
 
     @abstractmethod
     def lines(self) -> Sequence[Line]:
@@ -119,9 +118,7 @@ class MemoryBook(Book):
         finally:
             self._busy = False
 
-    def append(self, certificates: Sequence[Certificate], note: str) -> None:
-        time = now()
-        entries = [LedgerEntry(certificate, note, time) for certificate in certificates]
+    def append(self, entries: list[LedgerEntry]) -> None:
         self.history = self.history.extended(entries)
         self._charges.append(entries)
 

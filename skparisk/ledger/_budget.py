@@ -13,7 +13,7 @@ from scipy.optimize import toms748
 
 from skparisk._validate import are_inside, as_float, check_choice
 from skparisk.certificate import Certificate
-from skparisk.certificate._rounding import exact_sum, round_up
+from skparisk.certificate._rounding import decimal, exact_sum, round_up
 from skparisk.composition import compose_exact
 from skparisk.exceptions import CalibrationError
 from skparisk.laws import Law
@@ -36,7 +36,7 @@ def _basic(history: History, delta: float) -> Iterator[Certificate]:
 def _advanced(history: History, delta: float) -> Iterator[Certificate]:
     # What is kept of delta for the composition must not depend on the releases.
     slack = delta / 2
-    if history.totals.deltas <= _decimal(delta) - _decimal(slack):
+    if history.totals.deltas <= decimal(delta) - decimal(slack):
         yield history.totals.basic()
         yield history.totals.filter(delta, slack)
 
@@ -136,7 +136,7 @@ class Budget:
             return min(least - self.epsilon, self.epsilon)
 
         spent = history.totals.basic().epsilon
-        left = _decimal(self.epsilon) - _decimal(min(spent, self.epsilon))
+        left = decimal(self.epsilon) - decimal(min(spent, self.epsilon))
         low = _floor_float(left / n)
         if not self.fits(after(low)):
             return 0.0
@@ -162,10 +162,6 @@ def triple(total: Certificate) -> tuple[float, float, float]:
     """Return level, delta and risk, with the probability that a certificate fails."""
     risk = round_up(exact_sum((total.risk, total.failure_prob)))
     return total.epsilon, total.delta, min(1.0, risk)
-
-
-def _decimal(number: float) -> Fraction:
-    return Fraction(repr(number))
 
 
 def _floor_float(value: Fraction) -> float:

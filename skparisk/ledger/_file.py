@@ -20,11 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skparisk.certificate import Certificate
 from skparisk.exceptions import IncompatibleError
 from skparisk.ledger._book import Book, interrupted
 from skparisk.ledger._history import LedgerEntry
-from skparisk.ledger._lines import LedgerError, Line, charge_line, now
+from skparisk.ledger._lines import LedgerError, Line, charge_line
 from skparisk.ledger._system import refuse_network
 
 if TYPE_CHECKING:
@@ -136,9 +135,8 @@ class FileBook(Book):
             del self.hashes[n_lines:]
             raise
 
-    def append(self, certificates: Sequence[Certificate], note: str) -> None:
-        time, index = now(), len(self.hashes)
-        entries = [LedgerEntry(certificate, note, time) for certificate in certificates]
+    def append(self, entries: list[LedgerEntry]) -> None:
+        index = len(self.hashes)
         line = charge_line(index, self.hashes[-1], entries)
         self._execute("INSERT INTO lines VALUES (?, ?, ?)", index, *line)
         self._execute("UPDATE checkpoint SET lines = ?, sha256 = ?", index + 1, line[1])

@@ -15,6 +15,8 @@ from skparisk.certificate._certificate import as_certificates
 from skparisk.exceptions import IncompatibleError, UnrecordedReleaseError
 from skparisk.ledger._book import Book, refusal
 from skparisk.ledger._clusters import tell_clusters, told_by_a_client
+from skparisk.ledger._history import LedgerEntry
+from skparisk.ledger._lines import now
 from skparisk.ledger._marker import Marker
 
 _RELEASE_OUTSIDE = (
@@ -202,8 +204,10 @@ def charge(books: Iterable[Book], certificates: list[Certificate], note: str) ->
             if not book.budget.fits(history.plus(certificates))
         ]
         if not full:
+            time = now()
+            entries = [LedgerEntry(each, note, time) for each in certificates]
             for book in histories:
-                book.append(certificates, note)
+                book.append(entries)
     for book in full:  # what still fits takes time to find: nobody waits for it
         raise refusal(book.budget, histories[book], certificates)
 

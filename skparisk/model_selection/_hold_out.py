@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, is_classifier, is_regressor
 
 from skparisk._silence import silenced
 from skparisk._validate import check_epsilon, check_probability
-from skparisk.certificate._rounding import exact_sum
+from skparisk.certificate._rounding import decimal
 from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.model_selection._candidates import Records
 from skparisk.model_selection._recorded import Task
@@ -65,7 +65,7 @@ def split_records(
 ) -> tuple[Records, Records]:
     """Return the records to train on, and those that are held out."""
     n_records = len(records)
-    n_held_out = math.ceil(exact_sum([holdout]) * n_records)
+    n_held_out = math.ceil(decimal(holdout) * n_records)
     if n_held_out >= n_records:
         raise ValueError(
             f"holdout={holdout!r} leaves no record to train on, got n_samples="
