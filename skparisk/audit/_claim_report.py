@@ -10,7 +10,7 @@ from typing import Any
 
 from skparisk.audit._worst_neighbor import WorstNeighbor
 from skparisk.certificate import Certificate
-from skparisk.certificate._rounding import ceil_text, floor_text
+from skparisk.certificate._rounding import ceil_text, floor_text, strict
 
 EVIDENCE, NOTHING = "evidence against", "no evidence found"
 
@@ -193,7 +193,7 @@ class ClaimAudit:
         own = dataclasses.asdict(dataclasses.replace(self, claim=Certificate(0.0)))
         return {
             "schema": "skparisk.claim_audit",
-            **_plain(own),
+            **strict(own),
             "claim": self.claim.to_dict(),
             "verdict": self.verdict,
             "meaning": self._meaning(),
@@ -270,14 +270,3 @@ def _about_neighbor(worst: WorstNeighbor) -> str:
     else:
         level = f"epsilon = {ceil_text(worst.epsilon, 3)} at the noise that is stated"
     return f"Worst neighbor found, in {worst.n_trials} trials: {level}."
-
-
-def _plain(value: Any) -> Any:
-    """Return numbers and strings of strict JSON."""
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, float) and math.isinf(value):
-        return "inf"
-    return value

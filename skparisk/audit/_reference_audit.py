@@ -9,6 +9,7 @@ from typing import Any
 
 from skparisk.certificate import Certificate, MeasuredRisk
 from skparisk.certificate._claim import SEEDED
+from skparisk.certificate._document import fields_of
 from skparisk.certificate._rounding import ceil_text, floor_text
 
 _VERDICTS = {
@@ -65,8 +66,7 @@ class ReferenceAudit(MeasuredRisk):
     @property
     def measured(self) -> MeasuredRisk:
         """What a certificate has of it."""
-        names = [field.name for field in dataclasses.fields(MeasuredRisk)]
-        return MeasuredRisk(**{name: getattr(self, name) for name in names})
+        return MeasuredRisk(**fields_of(self, MeasuredRisk))
 
     @property
     def certificate(self) -> Certificate:

@@ -410,5 +410,4 @@ def _as_plain(certificate: Any) -> Certificate:
         )
     if type(certificate) is Certificate:
         return certificate
-    names = [field.name for field in dataclasses.fields(Certificate)]
-    return Certificate(**{name: getattr(certificate, name) for name in names})
+    return Certificate(**document.fields_of(certificate, Certificate))

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import html
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
-
-import numpy as np
 
 from skparisk._version import __version__
 from skparisk.certificate import _words as words
@@ -16,6 +13,7 @@ from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._audit import MeasuredRisk
 from skparisk.certificate._claim import SENTENCES, Claim, Evidence
 from skparisk.certificate._loss import DominatingLoss
+from skparisk.certificate._rounding import from_strict, strict
 from skparisk.laws import Law
 from skparisk.laws._names import as_law
 
@@ -28,43 +26,36 @@ _SCHEMA = {"schema": "skparisk.certificate", "schema_version": 1}
 
 def write(claim: Claim, *, curve: bool = False) -> dict[str, Any]:
     """Return a document that `read` understands, with what follows from the claim."""
+    document = fields_of(claim)
+    if claim.loss is not None:
+        document["loss"] = fields_of(claim.loss) | {"law": claim.loss.law_name}
+    if claim.evidence is not None:
+        document["evidence"] = _write_evidence(claim.evidence, curve)
     return {
         **_SCHEMA,
         "version": __version__,
         "guarantee": words.in_words(claim),
         "conditions": list(words.conditions(claim)),
         "private": claim.private,
-        **_plain(claim),
-        "loss": None
-        if claim.loss is None
-        else {**_plain(claim.loss), "law": claim.loss.law_name},
-        "evidence": _write_evidence(claim.evidence, curve),
+        **strict(document),
     }
 
 
-def _write_evidence(evidence: Evidence | None, curve: bool) -> dict[str, Any] | None:
-    if evidence is None:
-        return None
-    document = _plain(evidence)
+def _write_evidence(evidence: Evidence, curve: bool) -> dict[str, Any]:
+    document = fields_of(evidence)
     points = document.pop("curve")
     for name in _MEASURED:
         if document[name] is not None:
-            document[name] = _plain(document[name])
+            document[name] = fields_of(document[name])
     if curve and points is not None:
-        infinite = np.isinf(points)
-        document["curve"] = np.where(infinite, "inf", points.astype(object)).tolist()
+        document["curve"] = points.tolist()
     return document
 
 
-def _plain(part: Any) -> dict[str, Any]:
-    """Return the fields: tuples as lists, and no infinite number, as in strict JSON."""
-    document = {field.name: getattr(part, field.name) for field in fields(part)}
-    for name, value in document.items():
-        if isinstance(value, tuple):
-            document[name] = list(value)
-        elif isinstance(value, float) and value == math.inf:
-            document[name] = "inf"
-    return document
+def fields_of(part: Any, kind: type | None = None) -> dict[str, Any]:
+    """Return the fields of a dataclass, or those that another one has as well."""
+    names = [field.name for field in fields(part if kind is None else kind)]
+    return {name: getattr(part, name) for name in names}
 
 
 def read(document: Any, kind: type[ClaimT], laws: Iterable[Law] = ()) -> ClaimT:
@@ -131,8 +122,7 @@ def _entries(
             f"document must have the entries of a certificate; missing: {missing}, "
             f"unknown: {unknown}."
         )
-    found = {name: document[name] for name in names if name in document}
-    return {name: math.inf if v == "inf" else v for name, v in found.items()}
+    return from_strict({name: document[name] for name in names if name in document})
 
 
 def as_text(claim: Claim) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from numbers import Rational
@@ -90,6 +90,20 @@ def guesses_text(advantage: float) -> str:
 def people_text(risk: float) -> str:
     """Write for how many of 100 people a bound holds, rounded down to one decimal."""
     return f"{math.floor(1000 * (1 - decimal(risk))) / 10:g}"
+
+
+def strict(value: Any) -> Any:
+    """Return what strict JSON has for it: lists, and "inf" for an infinite number."""
+    if isinstance(value, Mapping):
+        return {name: strict(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [strict(each) for each in value]
+    return "inf" if isinstance(value, float) and value == math.inf else value
+
+
+def from_strict(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Return entries of a document, with the infinite numbers that `strict` wrote."""
+    return {name: math.inf if v == "inf" else v for name, v in entries.items()}
 
 
 def printable(text: str) -> str:

@@ -248,11 +248,14 @@ def level_rows(claim: Claim) -> list[tuple[str, str]]:
     risk = "none is guaranteed" if claim.void_reasons else ceil_text(claim.risk)
     if evidence is not None and evidence.gamma and claim.epsilon:
         risk += f" (asked for: {evidence.gamma:g})"
+    over = "nothing: the level holds for every pair and output"
+    if claim.risk or claim.failure_prob:
+        over = _OVER[claim.randomness]
     table = [
         ("privacy level epsilon", ceil_text(claim.epsilon)),
         ("delta", ceil_text(claim.delta)),
         ("risk", risk),
-        ("risk is over", _risk_is_over(claim)),
+        ("risk is over", over),
     ]
     if claim.failure_prob:
         share = ceil_text(claim.failure_prob)
@@ -314,12 +317,6 @@ def _rows_of_membership(claim: Claim) -> list[tuple[str, str]]:
     )
     # An advantage alone leaves the odds of no output as they were.
     return [odds, one] if claim.epsilon else [one]
-
-
-def _risk_is_over(claim: Claim) -> str:
-    if claim.risk or claim.failure_prob:
-        return _OVER[claim.randomness]
-    return "nothing: the level holds for every pair and output"
 
 
 def _after(claim: Claim) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 from skparisk.certificate import Certificate
+from skparisk.certificate._rounding import from_strict, strict
 from skparisk.ledger._budget import Budget
 from skparisk.ledger._history import LedgerEntry
 
@@ -73,10 +73,9 @@ def as_budget(document: dict[str, Any], where: str) -> Budget:
     found = {name: document.get(name) for name in _SCHEMA}
     if found != _SCHEMA:
         raise LedgerError(f"{where} must have the schema {_SCHEMA}, got {found}.")
-    given = [document.get(name) for name in _BUDGET]
-    limits: list[Any] = [math.inf if limit == "inf" else limit for limit in given]
+    limits = from_strict({name: document.get(name) for name in _BUDGET})
     try:
-        budget = Budget(*limits)
+        budget = Budget(**limits)
     except (TypeError, ValueError) as error:
         raise LedgerError(f"{where} has no valid budget: {error}") from error
     texts = document.get("id"), document.get("created")
@@ -129,11 +128,8 @@ def _checkpoint(documents: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _budget_document(budget: Budget, number: str, created: str) -> dict[str, Any]:
-    limits = {
-        name: "inf" if limit == math.inf else limit
-        for name, limit in dataclasses.asdict(budget).items()
-    }
-    return _SCHEMA | limits | {"id": number, "created": created}
+    limits = strict(dataclasses.asdict(budget))
+    return {**_SCHEMA, **limits, "id": number, "created": created}
 
 
 def _seal(document: dict[str, Any], previous: str) -> Line:

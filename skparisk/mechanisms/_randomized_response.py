@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk._secure_noise import noise_source, sample_uniform_integers
-from skparisk._validate import check_at_least, check_epsilon, is_number
+from skparisk._validate import check_at_least, check_epsilon, check_number
 from skparisk.certificate import Certificate
 from skparisk.ledger import spend
 from skparisk.mechanisms._charge import as_seeded
@@ -94,7 +94,9 @@ class RandomizedResponse:
                 f"{self.epsilon!r} and {self.truth_probability!r}."
             )
         if self.epsilon is None:
-            probability = _check_share(self.truth_probability, "truth_probability")
+            probability = check_number(
+                self.truth_probability, "truth_probability", "[0, 1]"
+            )
             truth, other = _weights_of_probability(n_answers, probability)
             most = math.inf
         else:
@@ -280,12 +282,6 @@ class RandomizedResponse:
             )
         counts = np.bincount(responses.ravel(), minlength=self.n_answers)
         return counts.tolist(), responses.size
-
-
-def _check_share(value: Any, name: str) -> float:
-    if not is_number(value) or not 0 <= value <= 1:
-        raise ValueError(f"{name} must be a number in [0, 1], got {value!r}.")
-    return float(value)
 
 
 def _weights_of_level(n_answers: int, epsilon: float) -> tuple[int, int]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from skparisk._hints import deviations_of
 from skparisk.certificate import Certificate
+from skparisk.certificate._rounding import strict
 from skparisk.cost import CostModel
 from skparisk.laws._names import LAWS
 from skparisk.mechanisms._noise import AdditiveNoise
@@ -44,7 +45,6 @@ def noise_of(source: Any, claim: Certificate) -> dict[str, float] | None:
 
 def cost_of(cost: CostModel, claim: Certificate) -> dict[str, Any]:
     """Return what the release costs by numbers that were declared."""
-    total = cost.budget_of(claim)
     return {
         "model": type(cost).__name__,
         "declared": {
@@ -52,5 +52,5 @@ def cost_of(cost: CostModel, claim: Certificate) -> dict[str, Any]:
             for name, value in vars(cost).items()
             if isinstance(value, Real) and math.isfinite(value)
         },
-        "total": "inf" if math.isinf(total) else total,
+        "total": strict(cost.budget_of(claim)),
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
@@ -158,19 +157,13 @@ class Policy:
             Of the guarantee, and of each rule that is set, in the order of the
             parameters. Where there is no guarantee, no limit is kept.
         """
-        return tuple(self._checks(certificate, others, attack_verdict))
-
-    def _checks(
-        self,
-        claim: Certificate,
-        others: Sequence[Certificate],
-        attack_verdict: str | None,
-    ) -> Iterator[Check]:
-        claims = [claim, *others]
+        claim, claims = certificate, [certificate, *others]
         wrong = next((each for each in claims if not each.private), claim)
         stands = "it stands" if wrong.private else " ".join(wrong.void_reasons)
         found = stands or "released without noise: " + " ".join(wrong.leaks)
-        yield Check("guarantee", wrong.private, found, "it stands as it is written")
+        checks = [
+            Check("guarantee", wrong.private, found, "it stands as it is written")
+        ]
         risks = [part for each in claims for part in (each.risk, each.failure_prob)]
         numbers = {
             "epsilon": add_up([each.epsilon for each in claims]),
@@ -183,19 +176,19 @@ class Policy:
             if limit is not None:
                 kept = not void and number <= limit
                 found = "none is guaranteed" if void else ceil_text(number)
-                yield Check(name, kept, found, f"at most {limit:g}")
+                checks.append(Check(name, kept, found, f"at most {limit:g}"))
         if self.relation is not None:
             same = claim.relation == self.relation
-            yield Check("relation", same, claim.relation or "none", self.relation)
-        if self.reference_audited:
-            kept, found = _audited(claim)
-            yield Check("reference_audited", kept, found, "an audit supports the risk")
-        if self.public_reference:
-            kept, found = _public(claim)
-            yield Check("public_reference", kept, found, "a public one, or none")
-        if self.attack_audited:
-            kept, found = attack_verdict == NOTHING, attack_verdict or "not attacked"
-            yield Check("attack_audited", kept, found, NOTHING)
+            found = claim.relation or "none"
+            checks.append(Check("relation", same, found, self.relation))
+        attacked = attack_verdict == NOTHING, attack_verdict or "not attacked"
+        flags = {
+            "reference_audited": (*_audited(claim), "an audit supports the risk"),
+            "public_reference": (*_public(claim), "a public one, or none"),
+            "attack_audited": (*attacked, NOTHING),
+        }
+        checks += [Check(name, *flags[name]) for name in flags if getattr(self, name)]
+        return tuple(checks)
 
 
 def _samples(claim: Certificate) -> bool:

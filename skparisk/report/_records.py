@@ -70,6 +70,8 @@ def registry_record(document: Mapping[str, Any], claim: Certificate) -> str:
     curator = f"{_TODO} who publishes it"
     created = document["created"][:10]
     variant, parameters = _variant(claim)
+    version = document["versions"]["skparisk"]
+    noise = "" if claim.evidence is None else f", {claim.evidence.law} noise"
     unprotected = [*claim.leaks]
     if claim.relation == "replace-one":
         unprotected.append("The number of records.")
@@ -101,7 +103,7 @@ def registry_record(document: Mapping[str, Any], claim: Certificate) -> str:
             "release_type": "One release" if claim.n_releases == 1 else "Many releases",
         },
         "accounting": {"composition": words.METHODS.get(claim.method, claim.method)},
-        "implementation": {"mechanisms": _mechanisms(document, claim)},
+        "implementation": {"mechanisms": f"skparisk {version}{noise}"},
         "administrative": {
             "notes": f"From the report {document['id']} of skparisk.",
             "registry_authors": [f"{_TODO} who fills this in"],
@@ -154,12 +156,6 @@ def _unit(claim: Certificate) -> str:
     if claim.group_size > 1:
         return f"Any {claim.group_size} records together"
     return "One record"
-
-
-def _mechanisms(document: Mapping[str, Any], claim: Certificate) -> str:
-    evidence = claim.evidence
-    noise = "" if evidence is None else f", {evidence.law} noise"
-    return f"skparisk {document['versions']['skparisk']}{noise}"
 
 
 def _on_trust(claim: Certificate) -> list[str]:

@@ -86,7 +86,11 @@ def _section_in_html(section: Section) -> str:
     if section.table:
         head, *others = section.table
         titles = "".join(f"<th scope='col'>{_text(name)}</th>" for name in head)
-        rows = "".join(_row_in_html(row) for row in others)
+        rows = "".join(
+            f"<tr><th scope='row'>{_text(row[0])}</th>"
+            f"{''.join(f'<td>{_text(cell)}</td>' for cell in row[1:])}</tr>"
+            for row in others
+        )
         # It may be wider than a phone, and is then scrolled, also by keys.
         parts.append(
             f"<div class='wide' role='region' tabindex='0' "
@@ -95,12 +99,6 @@ def _section_in_html(section: Section) -> str:
             f"<tbody>{rows}</tbody></table></div>"
         )
     return f"<section>{''.join((*parts, *section.pictures))}</section>\n"
-
-
-def _row_in_html(row: Sequence[str]) -> str:
-    first, *others = map(_text, row)
-    cells = "".join(f"<td>{cell}</td>" for cell in others)
-    return f"<tr><th scope='row'>{first}</th>{cells}</tr>"
 
 
 def as_markdown(

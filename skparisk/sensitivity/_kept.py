@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +15,7 @@ from skparisk._validate import check_at_least, check_verbose
 from skparisk.calibration import SampledPairs
 from skparisk.calibration._pairs import Drawing
 from skparisk.calibration._terms import Terms
+from skparisk.certificate._rounding import from_strict, strict
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import Query
 from skparisk.queries._given import own_query
@@ -255,8 +255,8 @@ class KeptPairsMixin(ReleaseMixin):
 
     def _saved(self) -> dict[str, Any]:
         own = self.get_params(deep=False)
-        saved = {name: as_plain(own[name], name) for name in own.keys() - _NOT_SAVED}
-        return {n: "inf" if value == math.inf else value for n, value in saved.items()}
+        saved = own.keys() - _NOT_SAVED
+        return {name: strict(as_plain(own[name], name)) for name in saved}
 
     @classmethod
     def load(cls, path: Any, query: Any = None) -> Self:
@@ -304,8 +304,7 @@ class KeptPairsMixin(ReleaseMixin):
         if not _check_query(path, asked, document["query"]):
             said = _SAME_QUERY.format(asked)
             pairs.provisos = tuple(dict.fromkeys((*pairs.provisos, said)))
-        given = document["parameters"].items()
-        sampler = cls(query, **{k: math.inf if v == "inf" else v for k, v in given})
+        sampler = cls(query, **from_strict(document["parameters"]))
         sampler.query_, sampler.n_features_in_ = asked, document["n_features_in_"]
         if names := document["feature_names_in_"]:
             sampler.feature_names_in_ = np.array(names, dtype=object)
