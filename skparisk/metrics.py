@@ -204,9 +204,8 @@ def private_score(
     confidence : float, default=0.95
         Of each interval, in (0, 1).
 
-    noise_random_state : int, RandomState, Generator or None, default=None
-        None: the operating system's cryptographic source. Anything else is for tests: a
-        release whose noise can be repeated is not private.
+    noise_random_state
+        As in :meth:`skparisk.mechanisms.AdditiveNoise.release`.
 
     Raises
     ------

@@ -67,9 +67,10 @@ def compose_advanced(
     total = check_probability(delta, "delta")
     slack = _what_is_left(total, parts)
     levels = [g.epsilon for g in parts]
-    mean = _mean_loss if form == "lecture" else textbook_mean
-    method = "advanced" if form == "lecture" else "dwork-roth"
-    epsilon = bound_sum(levels, [mean(e) for e in levels], slack)
+    method, means = "dwork-roth", [textbook_mean(e) for e in levels]
+    if form == "lecture":
+        method, means = "advanced", [e * math.tanh(e / 2) for e in levels]
+    epsilon = bound_sum(levels, means, slack)
     return Totals.of(parts).combine(method, epsilon, total)
 
 
@@ -145,10 +146,6 @@ def bound_sum(levels: Sequence[float], means: Sequence[float], delta: float) -> 
 def textbook_mean(epsilon: float) -> float:
     """Return epsilon (exp(epsilon) - 1), inf where that is too large for a float."""
     return epsilon * (math.expm1(epsilon) if epsilon < 700 else math.inf)
-
-
-def _mean_loss(epsilon: float) -> float:
-    return epsilon * math.tanh(epsilon / 2)
 
 
 def _what_is_left(total: float, parts: Iterable[Certificate]) -> float:

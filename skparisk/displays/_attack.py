@@ -65,15 +65,12 @@ class AttackDisplay(CertificateDisplay):
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Where to draw. None: a new figure.
+        ax, name
+            As in :meth:`RiskCurveDisplay.plot`.
 
         kind : {"success", "trade-off"}, default="success"
             How often guesses are right, by how likely the database was before; or the
             true-positive rate of tests, by their false-positive rate.
-
-        name : str, default=None
-            Name in the legend. None: `estimator_name`.
 
         **kwargs : dict
             For matplotlib's `plot`, which draws both curves; not `label` or

@@ -136,7 +136,9 @@ class CostDisplay(Display):
             x = np.union1d(np.linspace(0.0, level, _N_LEVELS + 1)[1:], best)
             cost = model.budget_at_risk(x, level, n_outputs, law)
             at = int(np.searchsorted(x, best))
-            text = f"{_money(cost[at])} at ε = {best:.3g}"
+            # In whole units where it is large.
+            money = f"{cost[at]:,.0f}" if cost[at] >= 1000 else f"{cost[at]:.3g}"
+            text = f"{money} at ε = {best:.3g}"
             name = f"noise ε₀ = {ceil_text(level, 3)}"
             curves.append(_Curve(x, cost, [at], [text], name))
         caveat = None if law == "exact" else "not a guarantee"
@@ -214,8 +216,3 @@ class CostDisplay(Display):
             log_scale(self.ax_, "x")
             if high > 100 * low:
                 self.ax_.xaxis.set_minor_formatter("")
-
-
-def _money(value: float) -> str:
-    """Write a budget, in whole units where it is large."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -372,9 +372,8 @@ class BernsteinMechanism:
             numbers; or these, at the nodes of :func:`bernstein_lattice` in their
             order.
 
-        noise_random_state : int, RandomState, Generator or None, default=None
-            None: the operating system's cryptographic source. Anything else is
-            for tests: a release whose noise can be repeated is not private.
+        noise_random_state
+            As in :meth:`AdditiveNoise.release`.
 
         Raises
         ------

@@ -105,9 +105,8 @@ class DiscreteMechanism:
         inputs : array-like of int, of any shape
             Rows of the matrix, in [0, n_inputs). Each is a release of its own.
 
-        noise_random_state : int, RandomState, Generator or None, default=None
-            None: the operating system's cryptographic source. Anything else is
-            for tests: a release whose noise can be repeated is not private.
+        noise_random_state
+            As in :meth:`AdditiveNoise.release`.
 
         Returns
         -------

@@ -295,17 +295,10 @@ class ExponentialMechanism(_Chooser):
     ) -> int | NDArray[np.intp]:
         """Choose a candidate at random, those of high scores more often.
 
-        The time it takes depends on the scores: about n_candidates times the
-        probability of the best one are tried.
-
         Parameters
         ----------
-        scores : array-like of shape (n_candidates,) or (n_rows, n_candidates)
-            Finite numbers. Each row is a release of its own.
-
-        noise_random_state : int, RandomState, Generator or None, default=None
-            None: the operating system's cryptographic source. Anything else is
-            for tests: a release whose noise can be repeated is not private.
+        scores, noise_random_state
+            As in :meth:`ExponentialChoice.choose`, also the time that it takes.
 
         Returns
         -------
@@ -314,11 +307,8 @@ class ExponentialMechanism(_Chooser):
 
         Raises
         ------
-        ValueError
-            If a score is NaN or infinite, or there is no candidate.
-
-        BudgetExceededError
-            If a ledger is open and refuses; each row is charged.
+        ValueError, BudgetExceededError
+            As there; each row is charged.
         """
         charges = [self.as_certificate()] * len(_check_scores(scores))
         return self._draw(scores, charges, str(self), noise_random_state)

@@ -118,17 +118,11 @@ class AdditiveNoise:
 
         Parameters
         ----------
-        law : {"laplace", "gaussian"} or Law
-            Law of the noise.
+        law, n_outputs, shape
+            As in the class.
 
         noise_scale : float
             Finite, > 0, in the coordinates of the shape.
-
-        n_outputs : int, default=1
-            Number of values that are released together.
-
-        shape : NoiseShape, default=IsotropicShape()
-            How much noise each direction gets.
 
         least_steps : int, default=1
             Steps of the grid that the scale must have at least, up to 2**51, for the
@@ -303,12 +297,8 @@ class KnownMechanism(ABC):
 
         Parameters
         ----------
-        values : array-like, last axis of length `n_outputs`
-            Finite numbers. Each row is a release of its own.
-
-        noise_random_state : int, RandomState, Generator or None, default=None
-            None: the operating system's cryptographic source. Anything else is
-            for tests: a release whose noise can be repeated is not private.
+        values, noise_random_state
+            As in :meth:`AdditiveNoise.release`.
 
         Returns
         -------
@@ -316,11 +306,8 @@ class KnownMechanism(ABC):
 
         Raises
         ------
-        ValueError
-            If a value is NaN or infinite, or the last axis has another length.
-
-        BudgetExceededError
-            If a ledger is open and refuses; each row is charged.
+        ValueError, BudgetExceededError
+            As there; each row is charged.
         """
         # What counts are numbers: a `size` of the caller's may be anything.
         values = np.asarray(values, dtype=np.float64)

@@ -134,9 +134,8 @@ class RandomizedResponse:
             In [0, n_answers). Each is a release of its own. The first axis is over
             people; further ones are over questions that each of them is asked.
 
-        noise_random_state : int, RandomState, Generator or None, default=None
-            None: the operating system's cryptographic source. Anything else is
-            for tests: a release whose noise can be repeated is not private.
+        noise_random_state
+            As in :meth:`AdditiveNoise.release`.
 
         Returns
         -------

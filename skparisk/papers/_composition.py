@@ -5,7 +5,7 @@ In these formulas a *confidence* is one minus a risk.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,9 +23,14 @@ _UNPROVEN = (
     "Theorem 3 in the preprint of Dandekar et al. has no valid proof, and is false "
     "where the confidence may be chosen freely."
 )
-_VERSIONS = {
-    "journal": ("Dandekar et al. 2021, Theorem 3", _COUNTEREXAMPLE),
-    "preprint": ("Dandekar et al. (preprint), Theorem 3", _UNPROVEN),
+# With the mean loss at a level, of Theorem 3 and Corollary 1.
+_VERSIONS: Mapping[str, tuple[str, str, Callable[[float], float]]] = {
+    "journal": (
+        "Dandekar et al. 2021, Theorem 3",
+        _COUNTEREXAMPLE,
+        lambda e: e * e / 2,
+    ),
+    "preprint": ("Dandekar et al. (preprint), Theorem 3", _UNPROVEN, textbook_mean),
 }
 
 
@@ -93,13 +98,15 @@ def compose_privacy_at_risk(
         raise ValueError(f"releases must be a list of releases, got {releases!r}.")
     listed = list(releases)
     triples = [_as_triple(release) for release in listed]
-    mean = _journal_mean if version == "journal" else _preprint_mean
-    method, reason = _VERSIONS[version]
+    method, reason, mean = _VERSIONS[version]
     warn_caller(f"{reason} Use compose_exact.", HeuristicGuaranteeWarning)
-    epsilon = bound_sum(
-        [e0 for _, _, e0 in triples], [mean(*triple) for triple in triples], total
-    )
-    behind = map(_behind, listed, [e0 for _, _, e0 in triples])
+    levels = [e0 for _, _, e0 in triples]
+    epsilon = bound_sum(levels, [_mixed(mean, *each) for each in triples], total)
+    # What certificates bring besides; plain numbers bring nothing.
+    behind = [
+        as_certificate(release if hasattr(release, "as_certificate") else level)
+        for release, level in zip(listed, levels, strict=True)
+    ]
     claim = Totals.of(behind).combine(method, epsilon, total)
     return replace(claim, void_reasons=(reason, *claim.void_reasons))
 
@@ -124,23 +131,9 @@ def _as_triple(release: Any) -> tuple[float, float, float]:
     return epsilon, 1 - risk, noise_epsilon
 
 
-def _behind(release: Any, noise_epsilon: float) -> Certificate:
-    """Return what a certificate brings besides; plain numbers bring nothing."""
-    if hasattr(release, "as_certificate"):
-        return as_certificate(release)
-    return Certificate(noise_epsilon)
-
-
-def _mix(confidence: float, inside: float, outside: float) -> float:
-    """Return a mean of two numbers; one without weight may be infinite."""
-    parts = ((confidence, inside), (1 - confidence, outside))
-    return sum(weight * value for weight, value in parts if weight)
-
-
-def _journal_mean(epsilon: float, confidence: float, noise_epsilon: float) -> float:
-    inside, outside = epsilon * epsilon, noise_epsilon * noise_epsilon
-    return 0.5 * _mix(confidence, inside, outside)  # Theorem 3 and Corollary 1
-
-
-def _preprint_mean(epsilon: float, confidence: float, noise_epsilon: float) -> float:
-    return _mix(confidence, textbook_mean(epsilon), textbook_mean(noise_epsilon))
+def _mixed(
+    mean: Callable[[float], float], epsilon: float, confidence: float, noise: float
+) -> float:
+    """Return the mean loss of a mixture; a level without weight may be infinite."""
+    parts = ((confidence, epsilon), (1 - confidence, noise))
+    return sum(weight * mean(level) for weight, level in parts if weight)

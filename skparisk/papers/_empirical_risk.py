@@ -176,20 +176,11 @@ def bessel_joint_noise_epsilon(
 
     Parameters
     ----------
-    epsilon : float
-        Privacy level whose confidence is claimed, > 0.
+    epsilon, confidence, n_outputs, eta
+        As in `bessel_joint_confidence`; the level is finite.
 
     target : float
         Empirical confidence to be claimed, in (0, 1).
-
-    confidence : float
-        Share of the sampled sensitivities at or below the one in use, in (0, 1).
-
-    n_outputs : int, default=1
-        Outputs of the query, >= 1.
-
-    eta : float, default=1.0
-        True over sampled sensitivity.
 
     sample_confidence : float, default=1.0
         Confidence in the empirical distribution, in (0, 1].

@@ -159,10 +159,8 @@ def dandekar_epsilon(
     ----------
     confidence : float
         One minus the risk that the paper states, in (0, 1).
-    noise_epsilon : float
-        Privacy level of the noise: sensitivity over noise scale, in (0, inf].
-    n_outputs : int, default=1
-        Length of the query's answer, >= 1.
+    noise_epsilon, n_outputs
+        As in `dandekar_confidence`, but a single level.
 
     Returns
     -------
@@ -204,10 +202,8 @@ def dandekar_noise_epsilon(
     ----------
     epsilon : float
         Privacy level, in (0, inf).
-    confidence : float
-        One minus the risk that the paper states, in (0, 1).
-    n_outputs : int, default=1
-        Length of the query's answer, >= 1.
+    confidence, n_outputs
+        As in `dandekar_epsilon`.
 
     Returns
     -------
