@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from skparisk._cli import demo, filing, fitting, ledgers, schemas
-from skparisk._cli._parser import Parser, UntilClosed
+from skparisk._cli._parser import Parser, UntilClosed, one_line
 from skparisk._version import __version__
 
 __all__ = ["main"]
@@ -37,7 +37,7 @@ def _run(options: argparse.Namespace) -> int:
     """Run a command, and tell in one line why it does not end well."""
 
     def warn(message: Warning | str, *where: Any, **more: Any) -> None:
-        print(f"{options.prog}: warning: {_one_line(message)}", file=sys.stderr)
+        print(f"{options.prog}: warning: {one_line(message)}", file=sys.stderr)
 
     try:
         with warnings.catch_warnings():
@@ -48,7 +48,7 @@ def _run(options: argparse.Namespace) -> int:
         return code
     # What the library refuses, it refuses with these, in words for the user.
     except (ImportError, OSError, TypeError, ValueError) as error:
-        print(f"{options.prog}: error: {_one_line(error)}", file=sys.stderr)
+        print(f"{options.prog}: error: {one_line(error)}", file=sys.stderr)
         return 2
     # What it does not expect may be told in values of private records.
     except Exception as error:
@@ -76,10 +76,6 @@ def make_parser() -> Parser:
             command.set_defaults(prog=command.prog)
             command.epilog = _EXIT_CODES
     return parser
-
-
-def _one_line(message: object) -> str:
-    return " ".join(str(message).split())
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
+from sklearn.metrics import root_mean_squared_error
 from sklearn.preprocessing import StandardScaler
 
 from skparisk.certificate import Certificate
@@ -81,14 +82,10 @@ def split_census(seed: int) -> Split:
     return Split(X[public], y[public], X[train], y[train], X[test], y[test])
 
 
-def root_mean_square(errors: Floats) -> float:
-    """Return the root of the mean square."""
-    return math.sqrt(np.mean(errors**2))
-
-
 def describe(split: Split, seed: int) -> str:
     """Say what the data are, and what predicting without a model is worth."""
-    baseline = root_mean_square(split.y_test - split.y_public.mean())
+    mean = np.full(len(split.y_test), split.y_public.mean())
+    baseline = root_mean_squared_error(split.y_test, mean)
     n_public, n_train, n_test = map(len, (split.X_public, split.X_train, split.X_test))
     return paragraphs(
         f"US Census 2000, {n_public + n_train + n_test} records, shuffled with seed "
@@ -112,7 +109,7 @@ def table_rows(
 ) -> Iterator[tuple[str, ...]]:
     """Fit every model, and return a row of cells for each."""
     ridge = Ridge(alpha=ALPHA).fit(split.X_train, split.y_train)
-    noiseless = root_mean_square(split.y_test - ridge.predict(split.X_test))
+    noiseless = root_mean_squared_error(split.y_test, ridge.predict(split.X_test))
     no_noise = format_rmse(noiseless)
     yield ("none: Ridge", "-", "-", "-", "-", "0", "-", no_noise, "-", no_noise)
     for epsilon in epsilons:
@@ -145,7 +142,8 @@ def released_cells(name: str, model: PrivateRidge, split: Split) -> tuple[str, .
     errors = []
     for _ in range(N_RELEASES):
         model.fit(split.X_train, split.y_train)
-        errors.append(root_mean_square(split.y_test - model.predict(split.X_test)))
+        predicted = model.predict(split.X_test)
+        errors.append(root_mean_squared_error(split.y_test, predicted))
     certificate = model.certificate_
     evidence = certificate.require_evidence()
     sampled = evidence.n_pairs is not None

@@ -42,11 +42,6 @@ _SPREAD_SLACK = 1.5
 _FEW_OUTPUTS = 20
 
 
-def noise_deviations(sampler: SensitivitySampler) -> NDArray[np.float64]:
-    """Return the standard deviation of the noise of each output of a sampler."""
-    return deviations_of(_noise_of(sampler))
-
-
 def deviations_of(noise: AdditiveNoise) -> NDArray[np.float64]:
     """Return the standard deviation of the noise of each output."""
     size = noise.n_outputs
@@ -57,7 +52,8 @@ def deviations_of(noise: AdditiveNoise) -> NDArray[np.float64]:
     return np.asarray(noise.noise_scale * noise.law.deviation * np.sqrt(squares))
 
 
-def _noise_of(sampler: SensitivitySampler) -> AdditiveNoise:
+def noise_of(sampler: SensitivitySampler) -> AdditiveNoise:
+    """Return the noise that a sampler adds."""
     assert isinstance(sampler.mechanism_, AdditiveNoise)  # as estimators demand
     return sampler.mechanism_
 
@@ -74,7 +70,7 @@ def noise_to_spread(sampler: SensitivitySampler | None) -> float:
     moves = spread > 0
     if not moves.any():
         return math.nan
-    ratios = noise_deviations(sampler)[moves] / spread[moves]
+    ratios = deviations_of(noise_of(sampler))[moves] / spread[moves]
     return float(np.sqrt(np.mean(ratios**2)))
 
 
@@ -85,7 +81,7 @@ def distance(sampler: SensitivitySampler, released: NDArray[np.float64]) -> floa
     noise; of two samples of people, the private one and the one that was drawn; and of
     the table itself. 0 where there is no table to compare with.
     """
-    pairs, noise = sampler.pairs_, _noise_of(sampler)
+    pairs, noise = sampler.pairs_, noise_of(sampler)
     if pairs.answer is None or pairs.sketch is None or not pairs.sketch.whole:
         return 0.0
     if not noise.steps or len(pairs) < _LEAST_PAIRS:
@@ -183,7 +179,7 @@ def _remedies(model: Any) -> list[str]:
         if last in ("alpha", "C") and is_number(value):
             found.append(f"a {'larger' if last == 'alpha' else 'smaller'} {name}")
     sampler = model.sampler_
-    noise = _noise_of(sampler)
+    noise = noise_of(sampler)
     laplace = noise.law.name == "laplace"
     several = sampler.n_outputs_ > 1
     if sampler.randomness == "implicit":

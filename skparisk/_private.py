@@ -20,8 +20,9 @@ from skparisk._callers import refuse_resampling_ensembles
 from skparisk._hints import (
     FAR,
     HintMixin,
+    deviations_of,
     distance,
-    noise_deviations,
+    noise_of,
     noise_to_spread,
 )
 from skparisk._public_fit import BesidePublicMixin
@@ -439,7 +440,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         if self.sampler_ is None:
             law = as_law(getattr(self.sensitivity, "law", "laplace"))
             return np.array([self.noise_scale_ * law.deviation])
-        return noise_deviations(self.sampler_)
+        return deviations_of(noise_of(self.sampler_))
 
     def _add_to_claim(
         self, *, leaks: tuple[str, ...] = (), provisos: tuple[str, ...] = (), note: str

@@ -19,6 +19,7 @@ from skparisk._cli._parser import (
     cost_in,
     declared_in,
     import_skops,
+    one_line,
     print_json,
     read_policy,
 )
@@ -172,8 +173,7 @@ def run_verify(options: argparse.Namespace) -> int:
         try:
             entry = {"what": str(what), "passed": True, "found": verify()}
         except ValueError as error:
-            said = " ".join(str(error).split())
-            entry = {"what": str(what), "passed": False, "found": said}
+            entry = {"what": str(what), "passed": False, "found": one_line(error)}
         found.append(entry)
         return bool(entry["passed"])
 

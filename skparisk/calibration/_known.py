@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 from skparisk._validate import check_at_least, check_positive, check_relation
 from skparisk.calibration._calibrate import dominating_loss
 from skparisk.calibration._order import as_curve
-from skparisk.calibration._rules import check_name, rule_proviso
+from skparisk.calibration._rules import check_rule_name, rule_proviso
 from skparisk.calibration._target import Target
 from skparisk.certificate import Certificate, Evidence
 from skparisk.certificate._claim import check_sentences
@@ -52,7 +52,7 @@ def check_known(target: Target, law: Law, rule: KnownRule | None) -> None:
     target.check_law(law)
     if rule is None:
         return
-    check_name(rule)
+    check_rule_name(rule)
     check_sentences(rule.void_reasons, "void_reasons")
     if type(law) is not Laplace or target.delta or not target.gamma:
         raise ValueError(

@@ -17,7 +17,7 @@ from skparisk._validate import check_at_least, check_choice, check_probability
 from skparisk.calibration._dkw import dkw_slack, least_index, round_up
 from skparisk.certificate._claim import GIVEN_RULE, check_sentences
 from skparisk.exceptions import CalibrationError
-from skparisk.laws._names import is_named, is_ours
+from skparisk.laws._names import check_name, is_ours
 from skparisk.privacy_loss._numerics import unwrap
 
 
@@ -256,19 +256,14 @@ def rule_proviso(rule: Any) -> tuple[str, ...]:
     return () if is_ours(rule) else (GIVEN_RULE.format(rule.name),)
 
 
-def check_name(rule: Any) -> None:
+def check_rule_name(rule: Any) -> None:
     """Refuse a rule of the caller's that goes by the name of another."""
-    if not is_named(rule):
-        raise ValueError(f"calibration must have a name, got {rule.name!r}.")
-    if not is_ours(rule) and rule.name in (*CALIBRATIONS, "declared", "bound"):
-        raise ValueError(
-            f"calibration must not be a rule of your own named {rule.name!r}, which a "
-            "certificate uses for one of skparisk's; give it another name."
-        )
+    names = (*CALIBRATIONS, "declared", "bound")
+    check_name(rule, "calibration", names, "a rule")
 
 
 def _check_given(rule: Rule) -> None:
-    check_name(rule)
+    check_rule_name(rule)
     check_sentences(rule.void_reasons, "void_reasons")
     if isinstance(rule, Exchangeable) and rule.n_draws != 1:
         raise ValueError(

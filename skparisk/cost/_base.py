@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._validate import check_number, check_positive
+from skparisk._validate import check_floats, check_number, check_positive
 from skparisk.certificate import as_certificate
 from skparisk.cost._laws import Floats, RiskLaw, risk_function
 from skparisk.cost._maximum import find_maximum
 from skparisk.exceptions import CalibrationError
-from skparisk.privacy_loss._numerics import check_level, safe_root, unwrap
+from skparisk.privacy_loss._numerics import safe_root, unwrap
 
 _NOISE = "noise_epsilon"
 _ROUNDING = 1e-12  # share by which costs may fall, of the largest
@@ -89,7 +89,7 @@ class CostModel(ABC):
         budget : float or array
             Total over all people, in units of money. A float for a scalar.
         """
-        return unwrap(self._totals(check_level(epsilon)))
+        return unwrap(self._totals(check_floats(epsilon, "epsilon", "[0, inf]")))
 
     def budget_at_risk(
         self,
@@ -135,8 +135,8 @@ class CostModel(ABC):
         of the privacy loss, at any `epsilon` and for any pair of neighbors. The caller
         must ensure that the sensitivity holds. With another law it may well be less.
         """
-        levels, noise = check_level(epsilon), check_positive(noise_epsilon, _NOISE)
-        levels = np.minimum(levels, noise)
+        noise = check_positive(noise_epsilon, _NOISE)
+        levels = np.minimum(check_floats(epsilon, "epsilon", "[0, inf]"), noise)
         risk = risk_function(noise, n_outputs, law)(levels)
         return unwrap(self._mixed(levels, risk, noise))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from skparisk._validate import check_choice
@@ -34,31 +34,33 @@ def is_ours(part: Any) -> bool:
     return getattr(sys.modules.get(module), kind.__qualname__, None) is kind
 
 
-def is_named(part: Any) -> bool:
-    """Tell if a part has a name, as a plain string.
+def check_name(part: Any, what: str, taken: Iterable[str], one: str = "one") -> None:
+    """Refuse a part of the caller's without a name, or with that of one of ours.
 
-    One of another type could be equal to none, and be written as one of ours.
+    A name of another type than str could be equal to none, and be written as one of
+    ours.
     """
-    return type(part.name) is str and bool(part.name)
+    if type(part.name) is not str or not part.name:
+        raise ValueError(f"{what} must have a name, got {part.name!r}.")
+    if part.name in taken and not is_ours(part):
+        raise ValueError(
+            f"{what} must not be {one} of your own named {part.name!r}, which "
+            "certificates use for one of skparisk's; give it another name."
+        )
 
 
 def as_law(law: Any) -> Law:
     """Return the law of a name, or the one that is given."""
     if not isinstance(law, Law):
         return LAWS[check_choice(law, "law", LAWS)]()
-    if not is_named(law) or law.norm not in NORMS:
+    check_name(law, "law", OWN_NAMES)
+    if law.norm not in NORMS:
         raise ValueError(
-            f"law must have a name, and the norm 1, 2 or inf; got {law!r} with the "
-            f"name {law.name!r} and the norm {law.norm!r}."
+            f"law must have the norm 1, 2 or inf; got {law!r} with {law.norm!r}."
         )
     if type(law).__hash__ is None:
         raise ValueError(
             f"law must be a value, immutable and hashable; got {law!r} of a class that "
             "is not: make it a dataclass with frozen=True."
-        )
-    if not is_ours(law) and law.name in OWN_NAMES:
-        raise ValueError(
-            f"law must not be one of your own named {law.name!r}, which certificates "
-            "use for one of skparisk's; give it another name."
         )
     return law

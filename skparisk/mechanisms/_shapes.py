@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._validate import check_choice
-from skparisk.laws._names import is_named, is_ours
+from skparisk.laws._names import check_name
 from skparisk.mechanisms._moments import root_mean_squares, shrunk_moments
 
 NOISE_SHAPES = ("isotropic", "diagonal", "whitened")
@@ -261,13 +261,7 @@ def fit_noise_shape(
 def as_shape(shape: Any) -> str | NoiseShape:
     """Return the name of a shape that is taken from pairs, or the one that is given."""
     if not isinstance(shape, str | type) and isinstance(shape, NoiseShape):
-        if not is_named(shape):
-            raise ValueError(f"noise_shape must have a name, got {shape.name!r}.")
-        if shape.name in (*NOISE_SHAPES, "auto") and not is_ours(shape):
-            raise ValueError(
-                f"noise_shape must not be one of your own named {shape.name!r}, which "
-                "certificates use for one of skparisk's; give it another name."
-            )
+        check_name(shape, "noise_shape", (*NOISE_SHAPES, "auto"))
         return shape
     return check_choice(shape, "noise_shape", (*NOISE_SHAPES, "auto"))
 

@@ -34,11 +34,8 @@ class MomentsLDA(ClassifierMixin, FromMoments):
     intercept_ : ndarray of shape (n_classes,)
         Intercept of each score.
 
-    certificate_ : Certificate
-        That of the release.
-
-    n_features_in_, feature_names_in_ : int, ndarray of str
-        The features, and their names, where they had names.
+    certificate_, n_features_in_, feature_names_in_ : objects
+        The claim of the release, and the features: :ref:`private-attributes`.
     """
 
     classes_: NDArray[Any]

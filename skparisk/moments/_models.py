@@ -99,11 +99,8 @@ class MomentsRidge(_Linear):
         Penalty: of coefficients in the units of the data; with "auto" in units of
         `scale_`, and of the intercept as well.
 
-    certificate_ : Certificate
-        That of the release.
-
-    n_features_in_, feature_names_in_ : int, ndarray of str
-        The features, and their names, where they had names.
+    certificate_, n_features_in_, feature_names_in_ : objects
+        The claim of the release, and the features: :ref:`private-attributes`.
     """
 
     penalty_: float
@@ -138,11 +135,8 @@ class MomentsOLS(_Linear):
     dof_ : int
         Records less parameters.
 
-    certificate_ : Certificate
-        That of the release.
-
-    n_features_in_, feature_names_in_ : int, ndarray of str
-        The features, and their names, where they had names.
+    certificate_, n_features_in_, feature_names_in_ : objects
+        The claim of the release, and the features: :ref:`private-attributes`.
     """
 
     stderr_: Floats
@@ -186,11 +180,8 @@ class MomentsPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FromMoments)
     mean_ : ndarray of shape (n_features,)
         Mean of each feature.
 
-    certificate_ : Certificate
-        That of the release.
-
-    n_features_in_, feature_names_in_ : int, ndarray of str
-        The features, and their names, where they had names.
+    certificate_, n_features_in_, feature_names_in_ : objects
+        The claim of the release, and the features: :ref:`private-attributes`.
     """
 
     components_: Floats

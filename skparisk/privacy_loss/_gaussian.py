@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, ndtr
 
 from skparisk._validate import check_floats
-from skparisk.privacy_loss._numerics import check_level, unwrap
+from skparisk.privacy_loss._numerics import unwrap
 
 _CLOSE = 0.5  # below this shift a difference of Mills ratios is an integral
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(7)  # exact to 1e-16 over _CLOSE
@@ -50,7 +50,7 @@ def gaussian_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     0.4602
     """
     c = check_floats(epsilon, "epsilon", "[-inf, inf]")
-    low, _ = _standardize(c, _check_shift(shift))
+    low, _ = _standardize(c, check_floats(shift, "shift", "[0, inf]"))
     return unwrap(ndtr(-low))  # exact law, Φ(a/2 - ε/a)
 
 
@@ -87,7 +87,8 @@ def gaussian_risk(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(gaussian_risk(0.6, shift=1.0), 4)
     0.5958
     """
-    low, high = _standardize(check_level(epsilon), _check_shift(shift))
+    level = check_floats(epsilon, "epsilon", "[0, inf]")
+    low, high = _standardize(level, check_floats(shift, "shift", "[0, inf]"))
     return unwrap(np.minimum(ndtr(-low) + ndtr(-high), 1.0))  # exact law, both sides
 
 
@@ -133,18 +134,14 @@ def gaussian_delta(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(gaussian_delta(0.6, shift=1.0), 4)
     0.213
     """
-    level, a = check_level(epsilon), _check_shift(shift)
+    level = check_floats(epsilon, "epsilon", "[0, inf]")
+    a = check_floats(shift, "shift", "[0, inf]")
     low, high = _standardize(level, a)
     density = np.exp(-0.5 * np.clip(low, -40.0, 40.0) ** 2) / math.sqrt(2 * math.pi)
     upper = np.where(low > 0, density * _mills(np.maximum(low, 0.0)), ndtr(-low))
     far = upper - density * _mills(high)  # Theorem 8, with e^ε φ(y) = φ(x)
     near = density * _mills_fall(np.clip(low, -1.0, 40.0), np.minimum(a, _CLOSE))
     return unwrap(np.where(a < _CLOSE, near, far))
-
-
-def _check_shift(shift: ArrayLike) -> NDArray[np.float64]:
-    """Return shifts in [0, inf]."""
-    return check_floats(shift, "shift", "[0, inf]")
 
 
 def _standardize(

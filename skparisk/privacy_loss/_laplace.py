@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
 from skparisk import _validate
-from skparisk.privacy_loss._numerics import check_level, safe_root, unwrap
+from skparisk.privacy_loss._numerics import safe_root, unwrap
 
 
 def laplace_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
@@ -119,7 +119,7 @@ def laplace_delta(epsilon: ArrayLike, noise_epsilon: ArrayLike) -> Any:
     >>> round(laplace_delta(0.6, noise_epsilon=1.0), 4)
     0.1813
     """
-    level = check_level(epsilon)
+    level = _validate.check_floats(epsilon, "epsilon", "[0, inf]")
     noise = _validate.check_floats(noise_epsilon, "noise_epsilon", "(0, inf]")
     gap = np.maximum(np.nan_to_num(noise) - level, 0.0)  # no inf - inf
     return unwrap(np.abs(np.expm1(-gap / 2)))  # hockey stick of one coordinate

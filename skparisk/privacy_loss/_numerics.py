@@ -7,10 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-
-from skparisk._validate import check_floats
 
 
 def safe_root(
@@ -24,11 +21,6 @@ def safe_root(
     while root != safe and excess(root) < 0:
         root, step = clamp(root + step, safe), 2 * step
     return root
-
-
-def check_level(epsilon: ArrayLike) -> NDArray[np.float64]:
-    """Return privacy levels in [0, inf]."""
-    return check_floats(epsilon, "epsilon", "[0, inf]")
 
 
 def unwrap(values: Any) -> Any:
