@@ -204,11 +204,8 @@ def sample_discrete_gaussian(
     scale : int
         Scale σ in units of the grid, from 1 to 2**52.
 
-    size : int
-        How many draws.
-
-    source : callable
-        Returns so many random bytes: `os.urandom`, or seeded for tests.
+    size, source
+        As in `sample_discrete_laplace`.
 
     Returns
     -------

@@ -52,20 +52,7 @@ def checked(
 
 
 def add_declared(parser: argparse.ArgumentParser) -> None:
-    """Add what is declared in a report."""
-    group = parser.add_argument_group("declared in the report, and taken over as it is")
-    for name, text in _DECLARED.items():
-        option = f"--{name.replace('_', '-')}"
-        group.add_argument(option, default="", metavar="TEXT", help=text)
-
-
-def declared_in(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what was declared."""
-    return {name: getattr(options, name) for name in _DECLARED}
-
-
-def add_cost(parser: argparse.ArgumentParser) -> None:
-    """Add what a violation costs."""
+    """Add what a violation costs, and what else is declared in a report."""
     group = parser.add_argument_group(
         "what people are to be paid, declared in the report"
     )
@@ -76,6 +63,15 @@ def add_cost(parser: argparse.ArgumentParser) -> None:
         ("compensation-rate", float, "level at which 37 %% of it are to be paid"),
     ):
         group.add_argument(f"--{name}", type=kind, metavar="N", help=text)
+    group = parser.add_argument_group("declared in the report, and taken over as it is")
+    for name, text in _DECLARED.items():
+        option = f"--{name.replace('_', '-')}"
+        group.add_argument(option, default="", metavar="TEXT", help=text)
+
+
+def declared_in(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what was declared."""
+    return {name: getattr(options, name) for name in _DECLARED}
 
 
 def cost_in(options: argparse.Namespace) -> Any:

@@ -14,7 +14,6 @@ from zipfile import BadZipFile
 
 from skparisk._cli._parser import (
     Commands,
-    add_cost,
     add_declared,
     cost_in,
     declared_in,
@@ -72,7 +71,6 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     )
     made.add_argument("--policy", type=Path, metavar="POLICY.toml")
     made.add_argument("--ledger", type=Path, metavar="FILE")
-    add_cost(made)
     add_declared(made)
     made.set_defaults(run=run_report)
     verified = commands.add_parser(

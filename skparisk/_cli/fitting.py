@@ -12,7 +12,6 @@ from typing import Any
 
 from skparisk._cli._parser import (
     Commands,
-    add_cost,
     add_declared,
     check_new_file,
     checked,
@@ -167,7 +166,6 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         help="releases of each database of each attacked pair, each of them a fit "
         f"(default: {_N_ATTACK_RELEASES})",
     )
-    add_cost(parser)
     add_declared(parser)
     parser.set_defaults(run=run)
     return [parser]

@@ -168,11 +168,8 @@ def frontier(
     estimator : estimator
         A private estimator, or a pipeline with one. It is cloned.
 
-    X : array-like of shape (n_rows, n_features)
-        Public records, in the units that private records will have.
-
-    y : array-like of shape (n_rows,) or (n_rows, n_targets), default=None
-        Their targets or labels.
+    X, y : array-like
+        Public records, as in :func:`~skparisk.model_selection.simulate_scores`.
 
     epsilon : float or array-like of shape (n_levels,)
         Privacy levels to try, in (0, inf].

@@ -150,13 +150,12 @@ class Report:
         if hasattr(source, "certificate_") and not product:
             declared["product"] = type(source).__name__
         now = datetime.datetime.now(datetime.UTC)
-        noted = [_score(*each) for each in (scores or {}).items()]
         attacked = (
             None
             if attack_audit is None
             else _audit(attack_audit, claim, audit_is_public)
         )
-        document = {
+        document: dict[str, Any] = {
             **SCHEMA,
             "created": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "versions": {
@@ -173,15 +172,15 @@ class Report:
             "ledger": None if ledger is None else ledger._statement().as_dict(),
             "noise": noise_of(source, claim),
             "cost": None if cost is None else cost_of(cost, claim),
-            "scores": noted,
+            "scores": [_score(*each) for each in (scores or {}).items()],
             "attack_audit": attacked,
-            "checks": None
-            if policy is None
-            else [dict(vars(each)) for each in _check(policy, claim, noted, attacked)],
+            "checks": None,
             "decision": dict.fromkeys(_DECISION, ""),
         }
-        self.document = {**document, "id": _id_of(document)}
-        self.certificate = claim
+        self.document, self.certificate = document, claim
+        if policy is not None:
+            document["checks"] = [dict(vars(each)) for each in self.check(policy)]
+        document["id"] = _id_of(document)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], /) -> Self:
@@ -233,8 +232,11 @@ class Report:
         ----------
         policy : Policy
         """
-        beside = (self.document[name] for name in ("scores", "attack_audit"))
-        return _check(policy, self.certificate, *beside)
+        attacked, scores = self.document["attack_audit"], self.document["scores"]
+        verdict = None if attacked is None else attacked["verdict"]
+        private = [one["certificate"] for one in scores]
+        claims = [Certificate.from_dict(each) for each in private if each is not None]
+        return policy.check(self.certificate, *claims, attack_verdict=verdict)
 
     @property
     def id(self) -> str:
@@ -377,19 +379,6 @@ def _score(name: str, score: Any) -> dict[str, Any]:
         "private": claim is not None and claim.private,
         "certificate": None if claim is None else claim.to_dict(),
     }
-
-
-def _check(
-    policy: Policy,
-    claim: Certificate,
-    scores: Iterable[Mapping[str, Any]],
-    attacked: Mapping[str, Any] | None,
-) -> tuple[Check, ...]:
-    """Return what the rules say of what a report holds."""
-    verdict = None if attacked is None else attacked["verdict"]
-    private = [one["certificate"] for one in scores if one["certificate"] is not None]
-    claims = map(Certificate.from_dict, private)
-    return policy.check(claim, *claims, attack_verdict=verdict)
 
 
 def _audit(audit: ClaimAudit, claim: Certificate, public: bool) -> dict[str, Any]:
