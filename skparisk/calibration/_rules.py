@@ -140,12 +140,11 @@ class Exchangeable(OwnRule):
         check_at_least(self.n_draws, "n_draws", 1)
 
     def choose(self, n_pairs: int, gamma: float) -> int:
-        m = n_pairs
-        n_above = math.floor(self.n_draws * (Fraction(gamma) * (m + 1) - 1))
+        n_above = math.floor(self.n_draws * (Fraction(gamma) * (n_pairs + 1) - 1))
         if n_above < 0:
-            least = self.certify_risk(m, m * self.n_draws)
-            raise _too_few_pairs(m, gamma, least, required_pairs(gamma))
-        return m * self.n_draws - n_above
+            least = self.certify_risk(n_pairs, n_pairs * self.n_draws)
+            raise _too_few_pairs(n_pairs, gamma, least, required_pairs(gamma))
+        return n_pairs * self.n_draws - n_above
 
     def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
         m, index = check_rank(n_pairs, order_index, self.n_draws)
@@ -184,16 +183,15 @@ class PAC(OwnRule):
             )
 
     def choose(self, n_pairs: int, gamma: float) -> int:
-        m = n_pairs
-        least = self.certify_risk(m, m)
+        least = self.certify_risk(n_pairs, n_pairs)
         if least > gamma:
             needed = required_pairs(gamma, failure_prob=self.failure_prob)
-            raise _too_few_pairs(m, gamma, least, needed)
+            raise _too_few_pairs(n_pairs, gamma, least, needed)
         # Bisection: the risk falls as K grows; K = low fails, K = high holds.
-        low, high = 0, m
+        low, high = 0, n_pairs
         while high - low > 1:
             middle = (low + high) // 2
-            if self.certify_risk(m, middle) <= gamma:
+            if self.certify_risk(n_pairs, middle) <= gamma:
                 high = middle
             else:
                 low = middle

@@ -358,14 +358,12 @@ class Claim:
 
     def _missing_provisos(self, said: tuple[str, ...]) -> tuple[str, ...]:
         """Return that a law or rule is not of this package, if it is not said yet."""
-        named = [
-            *([] if self.loss is None else [self.loss.law_name]),
-            *([] if self.evidence is None else [self.evidence.law]),
-        ]
-        given = [text for name in named for text in law_proviso(name)]
-        rule = None if self.evidence is None else self.evidence.calibration
-        if rule not in (None, *_OWN_RULES) and not self.void_reasons:
-            given.append(GIVEN_RULE.format(rule))
+        given = [] if self.loss is None else [*law_proviso(self.loss.law_name)]
+        if self.evidence is not None:
+            given += law_proviso(self.evidence.law)
+            rule = self.evidence.calibration
+            if rule not in _OWN_RULES and not self.void_reasons:
+                given.append(GIVEN_RULE.format(rule))
         return tuple(sorted({*given} - {*said}))
 
     def _check_loss(self, loss: Any, epsilon: float, evidence: Any) -> None:

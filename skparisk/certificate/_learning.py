@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._attackers import advantage_of
 from skparisk.certificate._certificate import Certificate
 from skparisk.certificate._claim import Evidence
+from skparisk.certificate._document import fields_of
 from skparisk.certificate._rounding import ceil_text, check_range
 
 _LEARNED = (
@@ -94,11 +95,8 @@ class Learning:
         if curve is not None:
             curve = np.maximum(curve, [self.epsilon, 0.0])
         if measured is not None:
-            own = advantage_of(self.as_certificate())
-            larger = {
-                field.name: max(getattr(measured, field.name), getattr(own, field.name))
-                for field in fields(Advantage)
-                if field.name != "risk"
-            }
-            measured = replace(measured, **larger)
+            own, larger = advantage_of(self.as_certificate()), fields_of(measured)
+            for name in larger.keys() - {"risk"}:
+                larger[name] = max(larger[name], getattr(own, name))
+            measured = Advantage(**larger)
         return replace(evidence, curve=curve, advantage=measured)

@@ -46,7 +46,15 @@ class Display(ABC):
         display : Display
             This one.
         """
-        self.ax_ = new_axes() if ax is None else ax
+        if ax is None:
+            try:
+                import matplotlib.pyplot as plt
+            except ImportError as error:
+                raise ImportError(
+                    'A display needs matplotlib: python -m pip install "skparisk[plot]"'
+                ) from error
+            ax = plt.subplots(layout="constrained")[1]
+        self.ax_ = ax
         self.figure_ = self.ax_.figure
         self._draw(**kwargs)
         if self.ax_.get_legend_handles_labels()[0]:
@@ -168,17 +176,6 @@ class StepDisplay(Display):
     @abstractmethod
     def _mark(self, heights: Floats) -> list[float]:
         """Draw all but the curve, and return the marked values."""
-
-
-def new_axes() -> Any:
-    """Return the axes of a new figure of pyplot."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            'A display needs matplotlib: python -m pip install "skparisk[plot]"'
-        ) from error
-    return plt.subplots(layout="constrained")[1]
 
 
 def log_scale(ax: Any, axis: str) -> None:

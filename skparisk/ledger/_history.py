@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import islice
 
 from skparisk.certificate import Certificate
@@ -65,8 +66,8 @@ class History:
 
     def extended(self, entries: Sequence[LedgerEntry]) -> History:
         """Return it with entries; for the latest history of a list alone."""
-        totals = self.totals
-        for entry in entries:
-            totals = totals.plus(entry.certificate)
+        totals = reduce(
+            Totals.plus, [each.certificate for each in entries], self.totals
+        )
         self._entries[self.n_entries :] = entries
         return History(totals, self.n_entries + len(entries), self._entries)

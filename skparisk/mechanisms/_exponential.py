@@ -19,7 +19,7 @@ from skparisk._secure_noise import (
 from skparisk.certificate import Certificate
 from skparisk.mechanisms._charge import charge
 from skparisk.mechanisms._laplace import LaplaceMechanism
-from skparisk.mechanisms._noise import AdditiveNoise, round_to_grid, to_float
+from skparisk.mechanisms._noise import AdditiveNoise, OnGrid, round_to_grid
 from skparisk.mechanisms._shapes import to_dyadic
 
 # No candidate counts as farther below the best one, in steps of the grid.
@@ -28,19 +28,8 @@ _FARTHEST = 2**62
 _MOST_TRIES = 2**20
 
 
-class _Chooser:
+class _Chooser(OnGrid):
     """What chooses among candidates, for a noise scale in steps of a grid."""
-
-    steps: int
-    exponent: int
-
-    @property
-    def grid(self) -> float:
-        return math.ldexp(1.0, self.exponent)
-
-    @property
-    def noise_scale(self) -> float:
-        return to_float(self.steps, self.exponent)
 
     def _draw(
         self,
@@ -161,23 +150,14 @@ class ExponentialChoice(_Chooser):
 
         Parameters
         ----------
-        noise_scale : float
-            Finite, > 0, in units of the scores.
-
-        least_steps : int, default=1
-            Steps of the grid that the scale must have at least, up to 2**51. The
-            rounding of scores adds at most 1 / least_steps to the privacy loss.
-
-        Returns
-        -------
-        choice : ExponentialChoice
-            Its scale is at most a share 2**-40 above the one that was asked for,
-            unless that is next to the smallest numbers there are.
+        noise_scale, least_steps
+            As in :meth:`AdditiveNoise.at_least`, in units of the scores. Their rounding
+            adds at most 1 / least_steps to the privacy loss.
 
         Raises
         ------
         ValueError
-            If a parameter is out of range, or the scale is beyond what a number holds.
+            As there.
         """
         noise = AdditiveNoise.at_least("laplace", noise_scale, least_steps=least_steps)
         return cls(noise.steps, noise.exponent)

@@ -25,15 +25,11 @@ class GaussianMechanism(KnownMechanism):
         Largest l2 distance of the values of neighboring databases; finite, > 0,
         or >= 0 with ``epsilon=inf``. In units of the values.
 
-    epsilon : float
-        Privacy level, in (0, inf]; at most 1 for "classical". Infinite: values are
-        released as they are.
+    epsilon, n_outputs
+        As in :class:`LaplaceMechanism`; a level of at most 1 for "classical".
 
     delta : float
         Additive relaxation of differential privacy, in (0, 1).
-
-    n_outputs : int, default=1
-        Number of values that are released together, >= 1.
 
     calibration : {"analytic", "classical"}, default="analytic"
         The least scale there is, or the sufficient one of the textbook.
@@ -43,11 +39,8 @@ class GaussianMechanism(KnownMechanism):
     noise_scale : float
         Standard deviation of the noise of each value.
 
-    grid : float
-        Distance of neighboring releasable values.
-
-    noise : AdditiveNoise
-        The noise itself.
+    grid, noise : float, AdditiveNoise
+        As in :class:`LaplaceMechanism`.
 
     Raises
     ------

@@ -31,8 +31,23 @@ _FAR = 2**20
 _REFINEMENTS = 2
 
 
+class OnGrid:
+    """A noise scale in steps of a grid, which is a power of two."""
+
+    steps: int
+    exponent: int
+
+    @property
+    def grid(self) -> float:
+        return math.ldexp(1.0, self.exponent)
+
+    @property
+    def noise_scale(self) -> float:
+        return to_float(self.steps, self.exponent)
+
+
 @dataclass(frozen=True)
-class AdditiveNoise:
+class AdditiveNoise(OnGrid):
     """Noise of a law, a scale and a shape, on a power-of-two grid, drawn exactly.
 
     Values are mapped to the coordinates of the shape and rounded to multiples of the
@@ -151,14 +166,6 @@ class AdditiveNoise:
                 f"noise_scale={noise_scale!r} is too close to the largest float."
             )
         return noise
-
-    @property
-    def grid(self) -> float:
-        return math.ldexp(1.0, self.exponent)
-
-    @property
-    def noise_scale(self) -> float:
-        return to_float(self.steps, self.exponent)
 
     def covariance(self) -> NDArray[np.float64]:
         """Return the covariance of the noise of all outputs.

@@ -37,7 +37,8 @@ def _errors(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
     """Yield what is wrong, by the words of JSON Schema that the file uses."""
     if "const" in schema or "enum" in schema:
         allowed = schema.get("enum", [schema.get("const")])
-        if not any(value is one or _same(value, one) for one in allowed):
+        # True is no 1 here.
+        if not any(type(value) is type(one) and value == one for one in allowed):
             yield f"{where} must be one of {allowed}, got {value!r}"
         return
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
@@ -79,7 +80,3 @@ def _is_of(value: Any, name: str) -> bool:
     if isinstance(value, bool):
         return name == "boolean"
     return isinstance(value, _TYPES[name])
-
-
-def _same(value: Any, other: Any) -> bool:
-    return type(value) is type(other) and bool(value == other)
