@@ -135,9 +135,8 @@ class Frontier:
                 float(max_error),
                 best,
             )
-        cost = np.where(tolerated, self.cost, np.nan)
-        tied = cost == np.nanmin(cost)
-        return int(np.where(tied, self.error, np.inf).argmin())
+        rows = np.flatnonzero(tolerated)
+        return int(rows[np.lexsort([self.error[rows], self.cost[rows]])[0]])
 
 
 def frontier(

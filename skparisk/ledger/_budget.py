@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import attrgetter
@@ -43,11 +44,8 @@ def _advanced(history: History, delta: float) -> Iterator[Certificate]:
 
 def _exact(history: History, delta: float) -> Iterator[Certificate]:
     yield history.totals.basic()
-    try:
-        together = compose_exact(map(_composable, history.parts), delta=delta)
-    except CalibrationError:  # no level has this delta
-        return
-    yield together
+    with suppress(CalibrationError):  # no level has this delta
+        yield compose_exact(map(_composable, history.parts), delta=delta)
 
 
 def _composable(release: Certificate) -> Certificate:

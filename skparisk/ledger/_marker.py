@@ -72,7 +72,12 @@ class Marker:
 
     def in_an_ancestor(self) -> bool:
         """Tell if a process that this one descends from has an open ledger."""
-        return any(map(_is_held, self._of_others())) or any(map(_is_held, _named()))
+        if any(map(_is_held, self._of_others())):
+            return True
+        paths = _markers()
+        pids = ancestors() if paths else set()
+        named = [path for path in paths if path.name.partition("-")[0] in pids]
+        return any(_is_held(str(path)) for path in named)
 
     def _make(self, folder: Path) -> tuple[int, str]:
         while True:
@@ -90,13 +95,6 @@ class Marker:
 def any_held() -> bool:
     """Tell if any process of this user on this machine has an open ledger."""
     return any(_is_held(str(path)) for path in _markers())
-
-
-def _named() -> list[str]:
-    """Return the markers that are named after a process this one descends from."""
-    paths = _markers()
-    pids = ancestors() if paths else set()
-    return [str(p) for p in paths if p.name.partition("-")[0] in pids]
 
 
 def _markers() -> list[Path]:

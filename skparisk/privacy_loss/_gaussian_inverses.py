@@ -163,10 +163,8 @@ def gaussian_risk_shift(epsilon: float, gamma: float) -> float:
 
     Parameters
     ----------
-    epsilon : float
-        Privacy level, in (0, inf].
-    gamma : float
-        Risk: probability, over the noise, of \|loss\| > epsilon, in (0, 1).
+    epsilon, gamma : float
+        As in `gaussian_explicit_shift`, of \|loss\|.
 
     Returns
     -------
