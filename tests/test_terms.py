@@ -8,6 +8,7 @@ from skparisk.calibration import Exchangeable, SampledPairs, Target, _rules, _ta
 from skparisk.calibration._calibrate import _cheapest
 from skparisk.calibration._terms import _for_shape, _with_shape, agree
 from skparisk.exceptions import CalibrationError
+from skparisk.laws import Laplace
 from skparisk.mechanisms import DiagonalShape, IsotropicShape, fit_noise_shape
 from skparisk.papers import DandekarTheorem5
 
@@ -234,3 +235,12 @@ def test_candidates_for_a_penalty_settle_their_terms_once():
     assert settled.n_shape == 500
     assert settled.settled(3) is settled
     assert terms.settled(1).shape == "isotropic"
+
+
+def test_a_law_in_another_norm_is_refused():
+    class Cubic(Laplace):
+        name = "cubic"
+        norm = 3.0
+
+    with pytest.raises(ValueError, match=r"^law must have the norm 1, 2 or inf"):
+        terms_of(100, law=Cubic())
