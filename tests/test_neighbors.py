@@ -16,7 +16,6 @@ from skparisk.neighbors import (
     bind_pairs,
     block_size,
     check_n_records,
-    count_rows,
     draw_pairs,
     n_own,
     sample_database,
