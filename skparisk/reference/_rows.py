@@ -21,9 +21,8 @@ _LISTED = 2**16
 _PLACES = 2**18
 # Of more rows no array has a place for each.
 _MOST_PLACES = 2**22
-# Rows are only counted unless a line has fewer than one of so many; so many draws of
-# each row take longer than to share them out among the rows.
-_SPARSE, _MANY = 4, 32
+# So many draws of each row take longer than to share them out among the rows.
+_MANY = 32
 # Numbers that are counted together: few enough for a cache.
 _COUNTED = 2**14
 
@@ -36,25 +35,23 @@ def draw_rows(n_rows: int, shape: tuple[int, ...], rng: np.random.Generator) -> 
 def draw_shared_rows(
     n_rows: int, own: Rows, length: int, rng: np.random.Generator
 ) -> Rows:
-    """Return rows with replacement, none of which is among those of its line of `own`.
+    """Return how often each row is drawn, in unsigned integers: with replacement.
 
-    Unless they are few of all rows they are only counted, which takes less time than to
-    list them: how often each row is drawn, in unsigned integers.
+    None of those of a line of `own` is drawn in it. To list the rows, which are more
+    than half of all that there are, takes longer than to count them.
     """
     size, n_own = own.shape
     n_others = n_rows - n_own
-    if _SPARSE * length < n_rows:
-        return step_over(draw_rows(n_others, (size, length), rng), own, n_rows)
     counts = np.zeros((size, n_rows), dtype=np.min_scalar_type(length))
-    if length < _MANY * n_rows:
+    if length >= _MANY * n_rows:
+        for line in counts:
+            line[:n_others] = _share_out(n_others, length, rng)
+    elif length:
         step = max(1, _COUNTED // length)
         for start in range(0, size, step):
             lines = counts[start : start + step]
             drawn = draw_rows(n_others, (len(lines), length), rng)
             lines[:] = count_rows(drawn, n_rows, counts.dtype)
-    else:
-        for line in counts:
-            line[:n_others] = _share_out(n_others, length, rng)
     _keep_out(counts, own)
     return counts
 
@@ -64,15 +61,18 @@ def _keep_out(counts: Rows, own: Rows) -> None:
 
     These are the last ones, as many as a line of `own` has, but for those in it.
     """
-    n_drawn = counts.shape[1] - own.shape[1]
-    inner = own < n_drawn
+    (size, n_own), n_rows = own.shape, counts.shape[1]
+    n_drawn, first = n_rows - n_own, np.arange(0, size * n_rows, n_rows)[:, None]
+    drawn_from = own < n_drawn
     free = np.ones(own.shape, dtype=bool)
-    lines, places = np.nonzero(~inner)
+    lines, places = np.nonzero(~drawn_from)
     free[lines, own[lines, places] - n_drawn] = False
-    taken, others = np.nonzero(inner), np.nonzero(free)  # in each line as many
-    taken, others = (taken[0], own[taken]), (others[0], others[1] + n_drawn)
-    counts[others] = counts[taken]
-    counts[taken] = 0
+    # Line by line, and in each line as many.
+    taken = (own + first)[drawn_from]
+    others = (np.arange(n_drawn, n_rows) + first)[free]
+    flat = counts.reshape(-1)
+    flat[others] = flat[taken]
+    flat[taken] = 0
 
 
 def _share_out(n_rows: int, length: int, rng: np.random.Generator) -> NDArray[Any]:
