@@ -462,6 +462,8 @@ CONTRADICTIONS = [
         r"at least 0.6106 for the level 0\.5, .*; got 0\.61",
     ),
     (known, {"law": "wishart", "norm": "trace", "curve": [(0.5, 0.9)]}, "at least 1"),
+    (both, {"epsilon": 0.8, "curve": [(1.0, 0.0507)]}, "and of 0.8 it has 1.$"),
+    (both, {"curve": [(0.4, 0.4), (1.0, 0.0522)]}, "most 0.051.* 1.0 it has 0.0522"),
     # More releases, or larger groups, than one.
     (certificate, {"n_releases": 2}, "evidence must be None unless n_releases and"),
     (certificate, {"group_size": 2}, "evidence must be None unless n_releases and"),
@@ -509,6 +511,7 @@ def test_a_claim_against_its_own_evidence_is_refused(make, changes, message):
         (certificate, {"curve": [(0.99, 0.04997), (2.0, 0.00067)]}),
         (certificate, PAC | {"curve": [(0.99, 1.0), (1.5, 0.05)]}),
         (known, {"n_outputs": 1, "curve": [(1.0, 0.0), (0.5, 0.6107)]}),
+        (both, {"epsilon": 0.89, "curve": [(0.4, 0.4), (1.0, 0.0507)]}),
         (certificate, {"advantage": Advantage(0.03, 0.3935, 0.05, 0.02, 0.06)}),
         # On the caller's word, which is added to it.
         (certificate, {"law": "own", "norm": "l1", "epsilon": 0.1}),
