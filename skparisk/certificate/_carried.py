@@ -91,6 +91,21 @@ def check_advantage(evidence: Any) -> None:
             )
 
 
+def check_worst_loss(evidence: Any) -> None:
+    """Refuse a largest loss of all pairs that is below that at the sensitivity.
+
+    To a share of it, by which computed differences may be off.
+    """
+    if evidence.law not in LAWS or not evidence.noise_scale:
+        return
+    least = LAWS[evidence.law]().largest_loss(_shift_of(evidence))
+    if evidence.worst_loss * (1 + 2.0**-10) < least:
+        raise ValueError(
+            f"worst_loss must be at least {least:.6g}, by sensitivity and noise_scale "
+            f"of the evidence; got {evidence.worst_loss!r}."
+        )
+
+
 def _least_advantage(evidence: Any) -> float:
     law, on_grid = LAWS[evidence.law](), {"n_outputs": evidence.n_outputs}
     return float(law.advantage([_shift_of(evidence)], steps=MOST_STEPS, **on_grid)[0])
