@@ -49,10 +49,11 @@ def _refuse(ensemble: Any, ensembles: Any) -> None:
         )
 
 
-def refuse_reference_in_other_units() -> None:
+def refuse_reference_in_other_units(name: str = "X_reference") -> None:
     """Refuse a reference that the steps of a Pipeline do not transform as they do X.
 
-    Steps that are fitted on the way could not have transformed it beforehand.
+    Steps that are fitted on the way could not have transformed it beforehand. `name` is
+    what it was given as.
     """
     pipelines: Any = sys.modules.get("sklearn.pipeline")
     frame = inspect.currentframe()
@@ -61,11 +62,11 @@ def refuse_reference_in_other_units() -> None:
         fitting = frame.f_code.co_name == "fit"
         if fitting and isinstance(pipeline, pipelines.Pipeline):
             steps = pipeline.steps[:-1]
-            fitted = [name for name, step in steps if _is_fitted_now(step)]
+            fitted = [called for called, step in steps if _is_fitted_now(step)]
             routed = getattr(pipeline, "transform_input", None) or ()
-            if fitted and "X_reference" not in routed:
+            if fitted and name not in routed:
                 raise IncompatibleError(
-                    f"X_reference is not transformed by {' and '.join(fitted)}, as X "
+                    f"{name} is not transformed by {' and '.join(fitted)}, as X "
                     "is before it gets here, so that neighbors would be sampled in "
                     "other units. Wrap the whole Pipeline instead: "
                     "PrivateEstimator(pipeline).fit(X, y, X_reference=..., "

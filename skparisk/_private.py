@@ -16,7 +16,10 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 
-from skparisk._callers import refuse_resampling_ensembles
+from skparisk._callers import (
+    refuse_reference_in_other_units,
+    refuse_resampling_ensembles,
+)
 from skparisk._hints import (
     FAR,
     HintMixin,
@@ -35,6 +38,7 @@ from skparisk._training_data import (
     draw_members,
     known_of,
     learning_of,
+    public_table,
     recipe_of,
     samples_training_data,
 )
@@ -64,7 +68,7 @@ from skparisk.mechanisms._charge import as_seeded
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query
 from skparisk.queries._base import answer_private
-from skparisk.reference import LearnedReference, Reference
+from skparisk.reference import LearnedReference, Reference, TableReference
 from skparisk.reference._learned import refuse_learned_from
 from skparisk.reference._records import Records, as_targets, n_rows
 from skparisk.reference._sketch import RecordSketch
@@ -204,6 +208,8 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         Nothing of the private records is kept for it.
         """
         self._check_combine(source, table)
+        if table is None and isinstance(public_table(source, None), TableReference):
+            refuse_reference_in_other_units("The reference of the SensitivitySampler")
         recipe = recipe_of(source, table)
         if recipe is not None:
             assert isinstance(source, SensitivitySampler)

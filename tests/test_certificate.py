@@ -462,10 +462,18 @@ CONTRADICTIONS = [
         r"at least 0.6106 for the level 0\.5, .*; got 0\.61",
     ),
     (known, {"law": "wishart", "norm": "trace", "curve": [(0.5, 0.9)]}, "at least 1"),
+    (both, {"epsilon": 0.8, "curve": [(1.0, 0.0507)]}, "and of 0.8 it has 1.$"),
+    (both, {"curve": [(0.4, 0.4), (1.0, 0.0522)]}, "most 0.051.* 1.0 it has 0.0522"),
     # More releases, or larger groups, than one.
     (certificate, {"n_releases": 2}, "evidence must be None unless n_releases and"),
     (certificate, {"group_size": 2}, "evidence must be None unless n_releases and"),
-    # What attackers gain.
+    # What a pair loses at the most, and what attackers gain.
+    (certificate, {"worst_loss": 0.99}, r"worst_loss must be at least 1, by sens"),
+    (
+        certificate,
+        {"law": "gaussian", "delta": 0.5, "worst_loss": 1e9},
+        "worst_loss must be at least inf",
+    ),
     (
         certificate,
         {"advantage": Advantage(0.1, 0.393, 0.05, 0.02, 0.06)},
@@ -484,7 +492,8 @@ def test_a_claim_against_its_own_evidence_is_refused(make, changes, message):
     """By the class, and so from a document; unless it claims nothing."""
     with pytest.raises(ValueError, match=message):
         make(**changes)
-    if not {"advantage", "n_releases", "group_size"} & {*changes}:
+    of_evidence = {"advantage", "worst_loss", "n_releases", "group_size"}
+    if not of_evidence & {*changes}:
         void = make(**changes, void_reasons=(texts.SEEDED,))
         assert void.void
         document = void.to_dict(curve=True) | {"void_reasons": []}
@@ -509,6 +518,8 @@ def test_a_claim_against_its_own_evidence_is_refused(make, changes, message):
         (certificate, {"curve": [(0.99, 0.04997), (2.0, 0.00067)]}),
         (certificate, PAC | {"curve": [(0.99, 1.0), (1.5, 0.05)]}),
         (known, {"n_outputs": 1, "curve": [(1.0, 0.0), (0.5, 0.6107)]}),
+        (both, {"epsilon": 0.89, "curve": [(0.4, 0.4), (1.0, 0.0507)]}),
+        (certificate, {"worst_loss": 0.9995}),
         (certificate, {"advantage": Advantage(0.03, 0.3935, 0.05, 0.02, 0.06)}),
         # On the caller's word, which is added to it.
         (certificate, {"law": "own", "norm": "l1", "epsilon": 0.1}),

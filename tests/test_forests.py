@@ -1,6 +1,7 @@
 """Trees and forests have public splits, and leaf values from noisy sums."""
 
 import copy
+import io
 import math
 import pickle
 from dataclasses import replace
@@ -18,8 +19,10 @@ from sklearn.ensemble import (
     ExtraTreesRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
+    RandomTreesEmbedding,
 )
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -49,7 +52,7 @@ from skparisk.neighbors import NeighborPairs
 from skparisk.queries import ClassAddend, LeafQuery, Leaves, TargetAddend
 from skparisk.queries._addends import MarginAddend
 from skparisk.queries._row_wise import is_row_wise
-from skparisk.queries._state import find_places, read
+from skparisk.queries._state import read
 from skparisk.reference import Domain, TableReference
 from skparisk.reference._base import RecordPool
 from skparisk.wrappers._forests import find_trees
@@ -719,28 +722,65 @@ def test_splits_of_private_records_are_refused():
         model.fit(X, LABELS, X_reference=X, y_reference=LABELS)
 
 
+def nodes_of(model):
+    """Return the nodes of each tree that a pickle of a model has."""
+    found = []
+
+    class Finder(pickle.Pickler):
+        def persistent_id(self, value):
+            if isinstance(value, Tree):
+                found.append(value.__getstate__()["nodes"])
+
+    Finder(io.BytesIO()).dump(model)
+    return found
+
+
 def padding_of(model):
     """Return the bytes between the fields of all nodes that a model holds."""
-    found = []
-    for _, value in find_places(model):
-        if isinstance(value, Tree):
-            nodes = value.__getstate__()["nodes"]
-            last, start, *_ = nodes.dtype.fields["missing_go_to_left"]
-            raw = np.frombuffer(nodes.tobytes(), np.uint8).reshape(len(nodes), -1)
-            found.append(raw[:, start + last.itemsize :])
-    return np.concatenate(found)
+    padding = []
+    for nodes in nodes_of(model):
+        last, start, *_ = nodes.dtype.fields["missing_go_to_left"]
+        raw = nodes.view(np.uint8).reshape(len(nodes), -1)
+        padding.append(raw[:, start + last.itemsize :])
+    return padding
 
 
-@pytest.mark.parametrize("kind", [DecisionTreeRegressor, RandomForestRegressor])
-def test_nothing_stands_between_the_fields_of_nodes(kind):
+def soil(model):
+    """Put something between the fields of all nodes, as copies may have it."""
+    for padding in padding_of(model):
+        padding[:] = 7
+    return model
+
+
+EMBEDDING = RandomTreesEmbedding(5, max_depth=3, random_state=0)
+WITH_TREES = [
+    DecisionTreeRegressor(random_state=0),
+    RandomForestRegressor(random_state=0),
+    make_pipeline(EMBEDDING, Ridge()),
+    make_pipeline(FrozenEstimator(clone(EMBEDDING).fit(X_PUBLIC)), Ridge()),
+]
+
+
+@pytest.mark.parametrize("estimator", WITH_TREES, ids=range(len(WITH_TREES)))
+def test_nothing_stands_between_the_fields_of_nodes(estimator):
     """Copies of scikit-learn have there what was in memory: private records, too."""
-    left_over = [np.full(64 * 1000, np.pi) for _ in range(20)]
+    left_over = [np.full(size, np.pi) for size in (64 * 1000, 120) for _ in range(500)]
     del left_over
-    model = fit_targets(kind(random_state=0), sensitivity=SensitivitySampler(n_pairs=9))
+    model = fit_targets(soil(estimator), sensitivity=SensitivitySampler(n_pairs=9))
     for one in (model, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
-        assert padding_of(one).shape[1] == 7
-        assert not padding_of(one).any()
+        padding = np.concatenate(padding_of(one))
+        assert padding.shape[1] == 7
+        assert not padding.any()
     sampler = SensitivitySampler(model.sampler_.query_, n_pairs=19)
     sampler.fit(X_PUBLIC, Y_PUBLIC)
-    assert not padding_of(sampler.query_).any()
+    for one in (sampler, copy.deepcopy(sampler)):
+        assert not np.concatenate(padding_of(one.query_)).any()
     assert copy.deepcopy(model).certificate_ == model.certificate_
+
+
+def test_a_fitted_sampler_knows_frozen_trees_again():
+    """Whatever stands between the fields of their nodes."""
+    estimator = WITH_TREES[-1]
+    model = fit_targets(soil(estimator), sensitivity=SensitivitySampler(n_pairs=9))
+    again = private(soil(estimator), sensitivity=copy.deepcopy(model.sampler_))
+    assert again.fit(X, Y).certificate_.risk == model.certificate_.risk

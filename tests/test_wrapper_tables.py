@@ -453,6 +453,12 @@ def test_reference_that_a_pipeline_does_not_transform_is_refused():
     plain = make_pipeline(StandardScaler(), Normalizer(), "passthrough", ridge)
     with pytest.raises(IncompatibleError, match="transformed by standardscaler, as"):
         plain.fit(X, SCORE, **given)
+    table = clone(CHEAP).set_params(reference=TableReference(public, SCORE_PUBLIC))
+    own = make_pipeline(StandardScaler(), clone(ridge).set_params(sensitivity=table))
+    message = "of the SensitivitySampler is not transformed by standardscaler, as"
+    with pytest.raises(IncompatibleError, match=message):
+        own.fit(X, SCORE)
+    own.set_params(standardscaler="passthrough").fit(X, SCORE)
     # What learns nothing may have transformed it beforehand.
     scaler = FrozenEstimator(StandardScaler().fit(public))
     given["privateridge__X_reference"] = Normalizer().fit_transform(

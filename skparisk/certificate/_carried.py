@@ -27,6 +27,9 @@ from skparisk.privacy_loss import (
 
 # Of tails, which are accurate to some digits less than sums are.
 _SLACK = 1 + 2.0**-20
+# Rules that certify other levels, and the most points of these.
+_WITH_LEVELS = ("exchangeable", "dkw")
+_CURVE_POINTS = 2048
 _EXCEEDANCES: dict[str, Callable[..., Any]] = {
     "laplace": laplace_loss_exceedance,
     "gaussian": gaussian_loss_exceedance,
@@ -88,6 +91,21 @@ def check_advantage(evidence: Any) -> None:
             )
 
 
+def check_worst_loss(evidence: Any) -> None:
+    """Refuse a largest loss of all pairs that is below that at the sensitivity.
+
+    To a share of it, by which computed differences may be off.
+    """
+    if evidence.law not in LAWS or not evidence.noise_scale:
+        return
+    least = LAWS[evidence.law]().largest_loss(_shift_of(evidence))
+    if evidence.worst_loss * (1 + 2.0**-10) < least:
+        raise ValueError(
+            f"worst_loss must be at least {least:.6g}, by sensitivity and noise_scale "
+            f"of the evidence; got {evidence.worst_loss!r}."
+        )
+
+
 def _least_advantage(evidence: Any) -> float:
     law, on_grid = LAWS[evidence.law](), {"n_outputs": evidence.n_outputs}
     return float(law.advantage([_shift_of(evidence)], steps=MOST_STEPS, **on_grid)[0])
@@ -133,7 +151,7 @@ def _check_rank(evidence: Any, risk: float, failure_prob: float) -> float:
                 f"{fails:.6g} of samples, and failure_prob is {failure_prob!r}."
             )
         return 1.0  # of other levels it certifies nothing
-    if evidence.calibration not in ("exchangeable", "dkw"):
+    if evidence.calibration not in _WITH_LEVELS:
         return 0.0
     n_above = m * q - index if q else n_unanswered
     q = q or 1
@@ -181,6 +199,8 @@ def _check_levels(
     """
     levels, risks = evidence.curve.T
     r, pairs, own = evidence.n_neighbors, evidence.n_pairs, evidence.law in OWN_NAMES
+    if randomness == "both" and own and evidence.calibration in _WITH_LEVELS:
+        _check_own_level(evidence, plain)
     if at_rank:
         every = plain["risk"] if evidence.calibration == "pac" else r / (pairs + r)
         bounds = np.full(len(levels), every)
@@ -200,4 +220,23 @@ def _check_levels(
         raise ValueError(
             f"curve must have a risk of at least {bounds[low[0]]:.6g} for the level "
             f"{level!r}, by the other numbers of the claim; got {claimed!r}."
+        )
+
+
+def _check_own_level(evidence: Any, plain: dict[str, Any]) -> None:
+    """Refuse a level that the curve, one database below, does not know.
+
+    To an eighth of it, as errors and the grid of the noise are paid for with less, and
+    to the next of the points that a curve has.
+    """
+    levels, risks = evidence.curve.T
+    n_all = evidence.n_pairs * (evidence.n_draws or 1)
+    below = evidence.n_neighbors / evidence.n_pairs + 2 / min(n_all, _CURVE_POINTS)
+    near = levels * (1 - 2.0**-3) <= plain["epsilon"]
+    known = float(np.min(risks[near], initial=1.0))
+    if (plain["risk"] + below) * _SLACK < known:
+        raise ValueError(
+            f"epsilon must be a level for which the curve has a risk of at most "
+            f"{plain['risk'] + below:.6g}, and of {plain['epsilon']!r} it has "
+            f"{known:.6g}."
         )

@@ -20,7 +20,11 @@ from skparisk._validate import (
 )
 from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._audit import MeasuredRisk
-from skparisk.certificate._carried import check_advantage, check_carried
+from skparisk.certificate._carried import (
+    check_advantage,
+    check_carried,
+    check_worst_loss,
+)
 from skparisk.certificate._loss import DominatingLoss, is_name
 from skparisk.certificate._rounding import check_range, exact_sum
 from skparisk.laws._names import LAWS, NORMS, OWN_NAMES
@@ -225,6 +229,7 @@ class Evidence:
             check_advantage(self)
         if self.worst_loss is not None:
             plain["worst_loss"] = check_range(self.worst_loss, "worst_loss")
+            check_worst_loss(self)
         if self.curve is not None:
             plain["curve"] = _check_curve(self.curve)
         if self.audit is not None:

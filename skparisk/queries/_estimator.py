@@ -17,6 +17,7 @@ from skparisk._silence import silenced
 from skparisk.queries._base import Differences, Query
 from skparisk.queries._given import are_alike
 from skparisk.queries._labels import label_codes, pool_codes, where_classes_present
+from skparisk.queries._padding import Unpadded
 from skparisk.queries._penalties import resize_penalties
 from skparisk.queries._state import Numbers, find_numbers, read
 from skparisk.queries._together import Floats
@@ -58,7 +59,7 @@ class PredictionReader:
 
 
 @dataclass(frozen=True, eq=False)
-class EstimatorQuery(Query):
+class EstimatorQuery(Unpadded, Query):
     """Numbers that a scikit-learn estimator learned from a database.
 
     A database that lacks a class is answered with zeros, so that the query is a

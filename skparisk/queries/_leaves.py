@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from skparisk.queries._addends import Addend
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._estimator import plain_params
 from skparisk.queries._given import are_alike
-from skparisk.queries._padding import blank_padding
+from skparisk.queries._padding import Unpadded
 from skparisk.queries._row_wise import answer_each, is_row_wise, transform_each
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
@@ -86,11 +86,6 @@ class Leaves:
     n_cells: int
     before: Any = None
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        copied = memo[id(self)] = type(self)(**copy.deepcopy(self.__dict__, memo))
-        blank_padding(copied)
-        return copied
-
     @property
     def n_trees(self) -> int:
         """Cells that a record is in."""
@@ -132,7 +127,7 @@ class Leaves:
 
 
 @dataclass(frozen=True, eq=False)
-class LeafQuery(Query):
+class LeafQuery(Unpadded, Query):
     """Sums over the records in each cell of trees whose splits are public.
 
     Parameters

@@ -27,8 +27,11 @@ _CLOSED = (
 )
 
 
-def find_places(fitted: Any) -> Iterator[tuple[str, Any]]:
-    """Yield each place of an object once, also those of objects that it holds."""
+def find_places(fitted: Any, *, frozen: bool = False) -> Iterator[tuple[str, Any]]:
+    """Yield each place of an object once, also those of objects that it holds.
+
+    Of what a FrozenEstimator holds only if `frozen`.
+    """
     seen: set[int] = set()
     left: list[tuple[str, Any]] = [("", fitted)]
     while left:
@@ -39,6 +42,8 @@ def find_places(fitted: Any) -> Iterator[tuple[str, Any]]:
         seen.add(id(value))
         if place:
             yield place, value
+        if frozen and isinstance(value, FrozenEstimator):
+            value = vars(value)
         inside = list(_children(value))
         left += [
             (f"{place}.{name}" if place else name, child)

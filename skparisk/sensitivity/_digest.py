@@ -153,11 +153,15 @@ class _Feed:
             self._write(f"objects {array.shape}", b"")
             self._feed_objects(array.ravel().tolist())
             return
+        if array.dtype.names is not None:  # of bytes between fields nobody knows
+            self._feed_all(
+                f"fields {array.dtype!r}", [array[name] for name in array.dtype.names]
+            )
+            return
         # In which order it is in memory decides how sums of it are rounded.
         by_columns = array.flags.f_contiguous and not array.flags.c_contiguous
         order = "F" if by_columns else "C" if array.flags.c_contiguous else "other"
-        name = array.dtype.str if array.dtype.names is None else repr(array.dtype)
-        self._write_head(f"array {name} {array.shape} {order}", array.nbytes)
+        self._write_head(f"array {array.dtype.str} {array.shape} {order}", array.nbytes)
         # A stretch at a time: neither `tobytes` nor a contiguous array, which copy all.
         for rows in stretches(np.atleast_1d(array.T if by_columns else array)):
             self._update(np.ascontiguousarray(rows).reshape(-1).view(np.uint8))

@@ -5,7 +5,6 @@ A third of it is docstrings; methods are in the order in which a fit takes them.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -34,7 +33,7 @@ from skparisk.exceptions import IncompatibleError, ReferenceWarning, warn_caller
 from skparisk.queries import EstimatorQuery
 from skparisk.queries._estimator import has_parts, takes_targets
 from skparisk.queries._leaves import LeafQuery
-from skparisk.queries._padding import blank_padding
+from skparisk.queries._padding import Unpadded, blank_padding
 from skparisk.reference import as_reference
 from skparisk.reference._base import Form
 from skparisk.reference._records import Records, Schema
@@ -72,7 +71,7 @@ _NEW_PEOPLE = (
 )
 
 
-class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
+class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
     """Any scikit-learn estimator, made private.
 
     Fits the estimator, and releases what it learned once, with noise. Predictions,
@@ -339,14 +338,8 @@ class PrivateEstimator(ServedMethods, PrivateMixin, BaseEstimator):
         clusters = tags.estimator_type == "clusterer" and self.release == "auto"
         if clusters and math.isinf(self.epsilon):
             self.labels_ = self.predict(X)
-        blank_padding(self.estimator_)
+        blank_padding(self)
         return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        copied = memo[id(self)] = copy.copy(self)
-        copied.__dict__ |= copy.deepcopy(self.__dict__, memo)
-        blank_padding(getattr(copied, "estimator_", None))
-        return copied
 
     @property
     def _sums_leaves(self) -> bool:
