@@ -371,10 +371,27 @@ def test_search_finds_the_top_of_a_hill(top):
     assert len(tried) <= 12
 
 
+@pytest.mark.parametrize("top", [-2.2, 0.3, 0.8, 1.2])
+def test_search_finds_a_top_that_is_flat_on_one_side(top):
+    """As scores are: noise falls slowly as penalties grow, and then too much is lost.
+
+    A parabola through penalties a decade apart is off by 0.1 decades and more here.
+    """
+
+    def score(place: float) -> tuple[float, float]:
+        beyond = place - top
+        return 0.5 - 0.01 * (10**beyond + 2 * 10 ** (-beyond / 2)), 1.0
+
+    tried = climb(score)
+    assert tried.vertex() == pytest.approx(top, abs=0.05)
+    decades = Tried((place, tried[place]) for place in tried if place == round(place))
+    assert abs(decades.vertex() - top) > 0.1
+
+
 def test_of_equals_the_largest_penalty_is_taken():
     tried = climb(lambda place: (0.5, 1.0))
-    assert tried.best() == 1.0
-    assert tried.vertex() == 1.0
+    assert tried.best() == max(tried) == 1.5
+    assert tried.vertex() == 1.5
     refused = Tried({0.0: (0.5, 1.0), 1.0: (1.0, 1.0), -1.0: (-np.inf, np.inf)})
     assert refused.vertex() == 1.0
     assert Tried({0.0: (1.0, 1.0), 1.0: (0.5, 1.0), -1.0: (-np.inf, 1)}).vertex() == 0

@@ -9,7 +9,9 @@ import numpy as np
 # Powers of 10 for each record, and columns of size 1: from where nothing is lost to the
 # penalty, to where little but the intercept is left. Larger ones where that helps;
 # smaller ones than two that were worse are not tried, as they get more noise, and take
-# the longest to fit.
+# the longest to fit. There is one more half a decade on either side of the best: a top
+# is flat toward smaller penalties and steep toward larger ones, so that a parabola over
+# decades is off.
 _LEAST, _MOST, _LARGER = -4.0, 1.0, 2
 
 
@@ -38,7 +40,7 @@ class Tried(dict[float, tuple[float, float]]):
 
 
 def climb(score: Callable[[float], tuple[float, float]]) -> Tried:
-    """Try penalties from the largest on, a decade apart, and then larger ones."""
+    """Try penalties a decade apart, from the largest on, and then beside the best."""
     tried, place = Tried(), _MOST
     while place >= _LEAST and (not tried or tried.best() - place < 1.5):
         tried[place] = score(place)
@@ -48,4 +50,7 @@ def climb(score: Callable[[float], tuple[float, float]]) -> Tried:
         if not tried.score(top) > tried.score(below):
             break
         tried[top + 1] = score(top + 1)
+    best = tried.best()
+    for place in (best - 0.5, best + 0.5):
+        tried[place] = score(place)
     return tried
