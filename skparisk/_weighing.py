@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,25 +57,71 @@ def weigh(
     of_release, shape = (noise + private) / scales, shape / scales
     distance, public = distance / units, public / scales
     surplus = np.zeros(n_outputs) if surplus is None else surplus / units
-    # Along directions in which chance is independent, and shifts are alike.
-    turn = np.linalg.inv(np.linalg.cholesky(_lifted(shape, _RIDGE)))
-    chance = of_release + public + _RIDGE * np.eye(n_outputs)
-    variances, axes = np.linalg.eigh(turn @ chance @ turn.T)
-    turn = axes.T @ turn
-    usual = np.trace(turn @ public @ turn.T) / n_outputs
-    shifts = usual * np.exp(_LOG_ODDS)
-    chances = _posterior((turn @ distance) ** 2, variances + shifts[:, None])
-    inverse = chances @ (1 / (variances + shifts[:, None]))
+    found = _Shifts.of(distance, of_release, public, shape)
+    turn = found.turn
+    inverse = found.chances @ (1 / (found.variances + found.sizes[:, None]))
     gain = np.eye(n_outputs) - of_release @ (turn.T * inverse) @ turn
     # As James and Stein: of its mean square, that of shifts is not of private people.
     size = max(np.sum((turn @ surplus) ** 2) / n_outputs, _SMALLEST)
-    dropped = chances @ np.minimum(shifts, size) / size
-    middle = shifts[np.searchsorted(np.cumsum(chances), 0.5)]
+    dropped = found.chances @ np.minimum(found.sizes, size) / size
     return Weighed(
         units * (gain @ distance - dropped * surplus),
         float(np.clip(np.trace(gain) / n_outputs, 0.0, 1.0)),
-        units * np.sqrt(middle * np.diag(shape)),
+        units * np.sqrt(found.median * np.diag(shape)),
     )
+
+
+def weights_of_seen(
+    seen: Floats, response: Floats, *, release: Floats, public: Floats
+) -> tuple[Floats, float]:
+    """Return weights, in [0, 1], of what a release shows of a shift, and its variance.
+
+    Along axes in which shifts are alike. A release shows ``response @ shift``, with an
+    error of the covariance `release`, of a shift that is `public` and what populations
+    differ in. The weights are those with which it is closest to the shift itself on
+    average: nothing that a penalty took is enlarged, but no more is taken.
+    """
+    shown = response @ public @ response.T
+    unit = max(np.trace(release + shown) / len(seen), _SMALLEST)
+    seen, release, public, shown = (
+        seen / np.sqrt(unit),
+        *(each / unit for each in (release, public, shown)),
+    )
+    found = _Shifts.of(seen, release, shown, response @ response.T)
+    sizes = found.sizes[:, None]
+    variances = np.diag(release + shown) + sizes * np.diag(response @ response.T)
+    products = np.diag(public @ response.T) + sizes * np.diag(response)
+    weights = found.chances @ (products / np.maximum(variances, _SMALLEST))
+    return np.clip(weights, 0.0, 1.0), unit * found.median
+
+
+class _Shifts(NamedTuple):
+    """How likely which shifts are, by how far a release is from a public fit."""
+
+    # To directions in which chance is independent, and shifts are alike.
+    turn: Floats
+    variances: Floats
+    # Variances of shifts, and how likely each is.
+    sizes: Floats
+    chances: Floats
+
+    @classmethod
+    def of(
+        cls, distance: Floats, release: Floats, public: Floats, shape: Floats
+    ) -> Self:
+        n_outputs = len(distance)
+        turn = np.linalg.inv(np.linalg.cholesky(_lifted(shape, _RIDGE)))
+        chance = release + public + _RIDGE * np.eye(n_outputs)
+        variances, axes = np.linalg.eigh(turn @ chance @ turn.T)
+        turn = axes.T @ turn
+        usual = np.trace(turn @ public @ turn.T) / n_outputs
+        sizes = usual * np.exp(_LOG_ODDS)
+        chances = _posterior((turn @ distance) ** 2, variances + sizes[:, None])
+        return cls(turn, variances, sizes, chances)
+
+    @property
+    def median(self) -> float:
+        return float(self.sizes[np.searchsorted(np.cumsum(self.chances), 0.5)])
 
 
 def units_of(covariance: Floats) -> Floats:

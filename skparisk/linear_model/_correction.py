@@ -10,7 +10,7 @@ import numpy as np
 
 from skparisk._public_fit import BesidePublicMixin, PublicFit
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
-from skparisk._weighing import Weighed, shape_of, weigh
+from skparisk._weighing import Weighed, shape_of, weights_of_seen
 from skparisk.exceptions import IncompatibleError
 from skparisk.linear_model._cross_fitted import (
     CrossFitted,
@@ -176,13 +176,25 @@ class PublicStart:
         assert isinstance(query, CorrectionQuery)
         assert isinstance(sampler.mechanism_, AdditiveNoise)
         response, private = self._of_release(query)
-        seen = self.to_outputs @ response
-        return weigh(
-            released,
-            noise=sampler.mechanism_.covariance(),
-            private=self.to_outputs @ private @ self.to_outputs.T,
-            public=seen @ self.public @ seen.T,
-            shape=seen @ self._shape @ seen.T,
+        noise = sampler.mechanism_.covariance()
+        noise = self.from_outputs @ noise @ self.from_outputs.T
+        # To axes in which shifts are alike, and the penalty acts on each by itself.
+        root = np.linalg.cholesky(self._shape)
+        penalties = self._penalties_of(query)
+        turn = np.linalg.eigh(root.T @ penalties @ root)[1].T @ np.linalg.inv(root)
+        back = np.linalg.inv(turn)
+        seen = turn @ self.from_outputs @ released
+        weights, shift = weights_of_seen(
+            seen,
+            turn @ response @ back,
+            release=turn @ (noise + private) @ turn.T,
+            public=turn @ self.public @ turn.T,
+        )
+        to_outputs = self.to_outputs @ back
+        return Weighed(
+            to_outputs @ (weights * seen),
+            float(weights.mean()),
+            np.sqrt(shift * np.sum(np.square(to_outputs), axis=1)),
         )
 
     @property
@@ -192,10 +204,13 @@ class PublicStart:
 
     def _of_release(self, query: CorrectionQuery) -> tuple[Floats, Floats]:
         """Return what a release shows of a shift, and its covariance over people."""
-        n = self.n_records
-        penalties = _penalties(query.query, self.units, len(self.costs), n)
-        solved = np.linalg.pinv(self.weights + penalties, hermitian=True)
-        return solved @ self.weights, solved @ self.products @ solved / n
+        solved = np.linalg.pinv(
+            self.weights + self._penalties_of(query), hermitian=True
+        )
+        return solved @ self.weights, solved @ self.products @ solved / self.n_records
+
+    def _penalties_of(self, query: CorrectionQuery) -> Floats:
+        return _penalties(query.query, self.units, len(self.costs), self.n_records)
 
 
 class CorrectionChooser(PenaltyChooser):
