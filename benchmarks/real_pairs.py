@@ -29,8 +29,10 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
 from sklearn.base import clone
+from sklearn.cluster import KMeans
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
@@ -150,6 +152,18 @@ PROBLEMS = {
     "moments, diabetes": Problem(diabetes, PrivateMoments(), 150, (30, 60, 100, 200)),
     "logistic, breast cancer": Problem(
         breast_cancer, LogisticRegressionQuery((0, 1), C=0.1), 189, (30, 60, 100, 189)
+    ),
+    # What is matched to a fit of the table takes 16 rows for each record, or is told.
+    "components, census": Problem(
+        census, PCA(2), 300, (4800,), n_pairs=300, n_real_pairs=100
+    ),
+    "centers, census": Problem(
+        census,
+        KMeans(3, n_init=1, random_state=0),
+        300,
+        (4800,),
+        n_pairs=300,
+        n_real_pairs=100,
     ),
     "pipeline on a frame, census": Problem(
         census_frame, PIPELINE, 300, (60, 100, 200), n_pairs=99, n_real_pairs=150

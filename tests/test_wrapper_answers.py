@@ -257,7 +257,7 @@ def test_sampled_sensitivity_is_that_of_a_sampler_with_the_same_query(estimator)
     data = data_for(estimator, public=True)
     if is_classifier(estimator):
         data = (data[0], np.unique(data[1], return_inverse=True)[1])
-    sampler.set_params(random_state=0).fit(*data)
+    sampler.set_params(random_state=model.random_state).fit(*data)
     assert model.certificate_ == sampler.certificate_
     assert model.certificate_.private
     assert model.sampler_.reference is None  # the table is not carried along

@@ -124,6 +124,11 @@ class Query:
         return False
 
     @property
+    def is_matched(self) -> bool:
+        """Whether answers are turned or reordered to be like one of public records."""
+        return False
+
+    @property
     def is_correction(self) -> bool:
         """Whether it corrects a fit of public records, and takes what that leaves.
 

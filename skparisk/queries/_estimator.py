@@ -128,6 +128,10 @@ class EstimatorQuery(Unpadded, Query):
     any_table = True  # whatever the estimator takes
 
     @property
+    def is_matched(self) -> bool:
+        return self.align is not None and self.anchor is not None
+
+    @property
     def n_outputs(self) -> int:
         """Numbers in an answer."""
         return sum(int(np.prod(shape)) for shape in self.shapes.values())

@@ -41,6 +41,9 @@ _MOST_ASKED = 3
 _MOST_WEIGHED = 2**14
 # Of the largest number: more than what rounding in another order changes.
 _SAME = 2.0**-20
+# Rows of a table for each record of a database, from which on components and centers
+# are as unsteady between its databases as between those of people, as measured.
+_MATCHED = 16
 
 
 class Seeds(NamedTuple):
@@ -308,10 +311,24 @@ def unseen_tail(pairs: SampledPairs, about: dict[str, Any], gamma: float) -> str
 
 def shortcomings_of(draw: Draw, n_outputs: int, gamma: float) -> tuple[str, ...]:
     """Return sentences: why the reference cannot carry a risk, or nothing."""
-    return draw.reference.shortcomings(
-        n_records=draw.n_drawn,
+    reference, n_drawn = draw.reference, draw.n_drawn
+    found = reference.shortcomings(
+        n_records=n_drawn,
         n_own=n_own(draw.relation),
         # Records of a pair tell all of a sum, however many numbers it has.
         n_outputs=1 if draw.query.is_sum else n_outputs,
         gamma=gamma,
     )
+    if (
+        draw.query.is_matched
+        and isinstance(reference, TableReference)
+        and reference.for_new_people is not None
+        and reference.n_rows < _MATCHED * n_drawn
+    ):
+        found += (
+            f"The reference table has {reference.n_rows} rows, fewer than {_MATCHED} "
+            f"times the {n_drawn} records of a database: components, centers and all "
+            "else that is matched to a fit of the table turn and jump less between "
+            "databases of its rows than between databases of real people.",
+        )
+    return found
