@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 from sklearn.frozen import FrozenEstimator
@@ -22,12 +24,10 @@ def refuse_resampling_ensembles() -> None:
     ensembles: Any = sys.modules.get("sklearn.ensemble")
     if ensembles is None:
         return
-    frame = inspect.currentframe()
-    while frame is not None:
+    for frame in _frames():
         if frame.f_globals.get("__name__", "").startswith("sklearn.ensemble."):
             for name in ("self", "ensemble"):
                 _refuse(frame.f_locals.get(name), ensembles)
-        frame = frame.f_back
 
 
 def _refuse(ensemble: Any, ensembles: Any) -> None:
@@ -55,24 +55,55 @@ def refuse_reference_in_other_units(name: str = "X_reference") -> None:
     Steps that are fitted on the way could not have transformed it beforehand. `name` is
     what it was given as.
     """
-    pipelines: Any = sys.modules.get("sklearn.pipeline")
+    for pipeline, fitted in _pipelines_around():
+        routed = getattr(pipeline, "transform_input", None) or ()
+        if fitted and name not in routed:
+            raise IncompatibleError(
+                f"{name} is not transformed by {' and '.join(fitted)}, as X "
+                "is before it gets here, so that neighbors would be sampled in "
+                "other units. Wrap the whole Pipeline instead: "
+                "PrivateEstimator(pipeline).fit(X, y, X_reference=..., "
+                "y_reference=...)."
+            )
+
+
+def steps_without_noise() -> list[str]:
+    """Return the steps of Pipelines around this fit that learned without noise.
+
+    One record moves what they make of all others, which no claim about the records that
+    come out of them is about.
+    """
+    return [
+        name
+        for _, fitted in _pipelines_around()
+        for name, step in fitted.items()
+        if not type(step).__module__.startswith("skparisk.")
+    ]
+
+
+def is_searched() -> bool:
+    """Tell if a private search fits this, which has told what such steps are."""
+    modules = (frame.f_globals.get("__name__", "") for frame in _frames())
+    return any(name.startswith("skparisk.model_selection.") for name in modules)
+
+
+def _frames() -> Iterator[FrameType]:
+    """Yield what is on the stack, from here to the first caller."""
     frame = inspect.currentframe()
-    while frame is not None and pipelines is not None:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _pipelines_around() -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield the Pipelines that fit this, and their steps that are fitted on the way."""
+    pipelines: Any = sys.modules.get("sklearn.pipeline")
+    for frame in [] if pipelines is None else _frames():
         pipeline = frame.f_locals.get("self")
         fitting = frame.f_code.co_name == "fit"
         if fitting and isinstance(pipeline, pipelines.Pipeline):
             steps = pipeline.steps[:-1]
-            fitted = [called for called, step in steps if _is_fitted_now(step)]
-            routed = getattr(pipeline, "transform_input", None) or ()
-            if fitted and name not in routed:
-                raise IncompatibleError(
-                    f"{name} is not transformed by {' and '.join(fitted)}, as X "
-                    "is before it gets here, so that neighbors would be sampled in "
-                    "other units. Wrap the whole Pipeline instead: "
-                    "PrivateEstimator(pipeline).fit(X, y, X_reference=..., "
-                    "y_reference=...)."
-                )
-        frame = frame.f_back
+            yield pipeline, {name: one for name, one in steps if _is_fitted_now(one)}
 
 
 def _is_fitted_now(step: Any) -> bool:

@@ -17,8 +17,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 
 from skparisk._callers import (
+    is_searched,
     refuse_reference_in_other_units,
     refuse_resampling_ensembles,
+    steps_without_noise,
 )
 from skparisk._hints import (
     FAR,
@@ -54,9 +56,11 @@ from skparisk._validate import (
 )
 from skparisk.calibration._known import find_known
 from skparisk.certificate import Certificate
+from skparisk.certificate._claim import LEARNS_MORE
 from skparisk.exceptions import (
     HeuristicGuaranteeWarning,
     IncompatibleError,
+    PrivacyLeakWarning,
     ReferenceWarning,
     warn_caller,
     warn_if_seeded,
@@ -440,6 +444,19 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         self.noise_scale_ = evidence.noise_scale
         self.noise_epsilon_ = certificate.noise_epsilon
         self.noise_to_spread_ = noise_to_spread(sampler)
+        steps = [] if is_simulated() else steps_without_noise()
+        if not steps or LEARNS_MORE in certificate.leaks:
+            return
+        if not is_searched():
+            warn_caller(
+                f"{LEARNS_MORE} Wrap the whole Pipeline in a PrivateEstimator, or fit "
+                f"{' and '.join(steps)} to public data and wrap it in a "
+                "FrozenEstimator.",
+                PrivacyLeakWarning,
+            )
+        leaks = (LEARNS_MORE,)
+        spend(Certificate(0.0, leaks=leaks, n_releases=0), note="steps of a Pipeline")
+        self.certificate_ = certificate.amended(leaks=leaks)
 
     def _noise_deviations(self) -> NDArray[np.float64]:
         """Return about how large the noise of each output is, or that of all."""

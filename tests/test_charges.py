@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Lasso
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import Normalizer
 
 import skparisk
 from skparisk import (
@@ -132,7 +132,7 @@ RELEASES = {
         (1.0,),
     ),
     "pipeline": (
-        lambda: make_pipeline(StandardScaler(), known(PrivateRidge())).fit(X, y),
+        lambda: make_pipeline(Normalizer(), known(PrivateRidge())).fit(X, y),
         (1.0,),
     ),
     "cross-validation": (

@@ -19,8 +19,9 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
 from skparisk import IncompatibleError, PrivacyLeakWarning, PrivateEstimator
+from skparisk.certificate._claim import LEARNS_MORE
 from skparisk.ledger import PrivacyLedger
-from skparisk.model_selection._levels import LEARNS_MORE, Candidate
+from skparisk.model_selection._levels import Candidate
 from skparisk.model_selection._search import SELECTIONS
 from skparisk.preprocessing import RandomizedResponseTransformer
 

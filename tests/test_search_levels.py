@@ -26,10 +26,10 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.certificate._claim import NO_NOISE, SEEDED
+from skparisk.certificate._claim import LEARNS_MORE, NO_NOISE, SEEDED
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import search_certificate
-from skparisk.model_selection._levels import LEARNS_MORE, declared_certificate
+from skparisk.model_selection._levels import declared_certificate
 from skparisk.model_selection._splits import SPLITS_BY_VALUES, may_split_by_values
 from skparisk.papers import DandekarTheorem4, DandekarTheorem5
 from skparisk.preprocessing import RandomizedResponseTransformer

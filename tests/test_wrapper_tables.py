@@ -46,6 +46,8 @@ from skparisk import (
     ReferenceWarning,
     SensitivitySampler,
 )
+from skparisk.certificate._claim import LEARNS_MORE
+from skparisk.ledger import PrivacyLedger
 from skparisk.reference import CallableReference, TableReference
 
 RNG = np.random.default_rng(5)
@@ -471,6 +473,29 @@ def test_reference_that_a_pipeline_does_not_transform_is_refused():
     wrapped = private(make_pipeline(StandardScaler(), Ridge()))
     wrapped.fit(X, SCORE, X_reference=public, y_reference=SCORE_PUBLIC)
     assert wrapped.certificate_.private
+
+
+def test_steps_of_a_pipeline_that_learn_without_noise_are_told():
+    """Of the ridge alone the claim is about records that a scaler made of all."""
+    X = FRAME[["age"]].to_numpy() / 100
+    ridge = PrivateRidge(1.0, sensitivity="bound", x_norm=1.0, y_bounds=(0, 10))
+    plain = make_pipeline(StandardScaler(), Normalizer(), ridge)
+    with (
+        PrivacyLedger(9.0) as ledger,
+        pytest.warns(PrivacyLeakWarning, match=r"wrap it in a Frozen") as caught,
+    ):
+        plain.fit(X, SCORE)
+    assert len(caught) == 1
+    assert "fit standardscaler to public data" in str(caught[0].message)
+    certificate = plain[-1].certificate_
+    assert certificate.leaks == ledger.spent.leaks == (LEARNS_MORE,)
+    assert not certificate.private
+    assert ledger.spent.n_releases == certificate.n_releases == 1
+    frozen = FrozenEstimator(StandardScaler().fit(X[:30]))
+    scaled = PrivateEstimator(StandardScaler(), sensitivity=0.1)
+    for first in ("passthrough", frozen, scaled):
+        told = make_pipeline(first, Normalizer(), clone(ridge)).fit(X, SCORE)
+        assert told[-1].certificate_.private
 
 
 def test_the_index_of_a_frame_is_no_part_of_its_records():

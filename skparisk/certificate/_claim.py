@@ -57,6 +57,10 @@ PRIVATE_CLASSES = (
     "The classes were not declared but read off the private labels: the set of classes "
     "is released without noise."
 )
+LEARNS_MORE = (
+    "Parts of the estimator that are not from skparisk were fitted to the private data "
+    "and may hold what they learned without noise."
+)
 REDRAWN = (
     "Another secret sample of these records, or of a part of them, was drawn and "
     "released as well: what both releases together tell is not covered."

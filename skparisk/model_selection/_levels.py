@@ -23,7 +23,7 @@ from skparisk._private import PrivateMixin
 from skparisk._training_data import samples_training_data
 from skparisk.calibration._rules import rule_proviso
 from skparisk.certificate import Certificate
-from skparisk.certificate._claim import DECLARED, law_proviso
+from skparisk.certificate._claim import DECLARED, LEARNS_MORE, law_proviso
 from skparisk.composition import compose_basic
 from skparisk.exceptions import IncompatibleError
 from skparisk.laws import Laplace
@@ -52,10 +52,6 @@ _FITS_EACH_ONCE = (
 NOISELESS_CHOICE = (
     "The candidates were scored on private records and one of them was chosen without "
     "noise: only the models are counted."
-)
-LEARNS_MORE = (
-    "Parts of the estimator that are not from skparisk were fitted to the private data "
-    "and may hold what they learned without noise."
 )
 
 

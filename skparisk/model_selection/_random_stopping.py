@@ -15,6 +15,7 @@ from skparisk._secure_noise import noise_source, sample_uniform_integers
 from skparisk._silence import silenced
 from skparisk._validate import check_at_least, check_random_state, check_share
 from skparisk.certificate import Certificate
+from skparisk.certificate._claim import LEARNS_MORE
 from skparisk.certificate._rounding import add_up
 from skparisk.composition import compose_basic
 from skparisk.exceptions import (
@@ -30,7 +31,6 @@ from skparisk.mechanisms._charge import as_seeded
 from skparisk.model_selection._candidates import Records, with_seeds
 from skparisk.model_selection._hold_out import HoldOutSelection, RecordScore
 from skparisk.model_selection._levels import (
-    LEARNS_MORE,
     Candidate,
     find_certificates,
     private_parts,

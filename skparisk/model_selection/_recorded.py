@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from skparisk.certificate import Certificate
+from skparisk.certificate._claim import LEARNS_MORE
 from skparisk.exceptions import (
     IncompatibleError,
     PrivacyLeakWarning,
@@ -18,7 +19,7 @@ from skparisk.exceptions import (
 )
 from skparisk.ledger import PrivacyLedger, spend
 from skparisk.model_selection._candidates import Records, fit_estimator
-from skparisk.model_selection._levels import LEARNS_MORE, Candidate
+from skparisk.model_selection._levels import Candidate
 
 # What to do in a search about a ledger that is open in another process.
 _OWN_LEDGER = (
