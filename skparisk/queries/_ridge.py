@@ -194,8 +194,7 @@ class _RidgeOnPool:
 
     def __init__(self, query: RidgeQuery, pool: RecordPool, n_records: int) -> None:
         self._query = query
-        records = _representative(pool, n_records)
-        X, y = loaded(records.X), loaded(records.y)
+        X, y = _representative(pool, n_records)
         n_rows, n_features = X.shape
         targets = y.reshape(n_rows, -1)
         alphas = np.broadcast_to(query.alpha, targets.shape[1])
@@ -218,7 +217,7 @@ class _RidgeOnPool:
         if condition > _POOL_CONDITION:
             raise np.linalg.LinAlgError("the pool's normal equations")
         # `Ridge` subtracts means in floating point: far from zero it loses digits.
-        low, high = records.extent
+        low, high = X.min(axis=0), X.max(axis=0)
         deviation = np.maximum(high - self._center, self._center - low)
         moving = deviation > 0
         largest = np.maximum(high, -low)
@@ -405,10 +404,14 @@ class _RidgeOnPool:
         return np.abs(released.T, order="C").max(axis=0)[:, None]
 
 
-def _representative(pool: RecordPool, n_records: int) -> RecordPool:
+def _representative(pool: RecordPool, n_records: int) -> tuple[Floats, Floats]:
     """Return the records of a pool that databases are transformed by."""
     rows = representative(pool, n_records, _most_transformed(pool, n_records))
-    return pool if rows is None else RecordPool(*pool.take(rows))
+    if rows is None:
+        return loaded(pool.X), loaded(pool.y)
+    X, y = pool.take(rows)
+    assert y is not None
+    return X, y
 
 
 def _most_transformed(pool: RecordPool, n_records: int) -> int:
