@@ -523,6 +523,7 @@ def test_a_claim_against_its_own_evidence_is_refused(make, changes, message):
         (certificate, {"advantage": Advantage(0.03, 0.3935, 0.05, 0.02, 0.06)}),
         # On the caller's word, which is added to it.
         (certificate, {"law": "own", "norm": "l1", "epsilon": 0.1}),
+        (certificate, {"law": "own", "norm": "l1", "worst_loss": 0.1}),
         (certificate, {"calibration": "own", "risk": 0.001, "curve": None}),
         (known, {"law": "own", "norm": "l1", "risk": 0.1, "curve": [(0.1, 0.2)]}),
     ],
