@@ -28,6 +28,7 @@ from skparisk import (
     SensitivitySampler,
 )
 from skparisk.audit._numbers import numbers_in
+from skparisk.certificate._claim import LEARNS_MORE
 from skparisk.linear_model import ridge_sensitivity_bound
 from skparisk.linear_model._ridge_moments import BoundedRidge
 from skparisk.queries import MeanQuery, RidgeQuery
@@ -484,7 +485,8 @@ def test_reference_is_routed_through_a_pipeline_and_transformed():
         pipeline = make_pipeline(
             StandardScaler(), ridge, transform_input=["X_reference"]
         )
-        pipeline.fit(shifted, Y, X_reference=public, y_reference=Y_PUBLIC)
+        with pytest.warns(PrivacyLeakWarning, match="standardscaler to public data"):
+            pipeline.fit(shifted, Y, X_reference=public, y_reference=Y_PUBLIC)
         scaler = StandardScaler().fit(shifted)
         direct = PrivateRidge(random_state=0).fit(
             scaler.transform(shifted),
@@ -492,7 +494,10 @@ def test_reference_is_routed_through_a_pipeline_and_transformed():
             X_reference=scaler.transform(public),
             y_reference=Y_PUBLIC,
         )
-        assert pipeline[-1].certificate_ == direct.certificate_
+        certificate = direct.certificate_.amended(leaks=(LEARNS_MORE,))
+        assert pipeline[-1].certificate_ == certificate
+        frozen = FrozenEstimator(StandardScaler().fit(public))
+        pipeline.set_params(standardscaler=frozen)
         search = GridSearchCV(pipeline, {"privateridge__epsilon": [1.0, 2.0]}, cv=2)
         search.fit(shifted, Y, X_reference=public, y_reference=Y_PUBLIC)
         assert search.best_estimator_[-1].certificate_.private

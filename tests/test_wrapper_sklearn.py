@@ -5,10 +5,12 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
@@ -25,6 +27,9 @@ from wrapped import (
     fit_public,
     private,
 )
+
+from skparisk import PrivacyLeakWarning
+from skparisk.certificate._claim import LEARNS_MORE
 
 WITH_TABLE = clone(CHEAP).set_params(reference=TABLE)
 
@@ -116,9 +121,9 @@ def test_reference_is_routed_through_a_pipeline():
             last.certificate_.evidence.n_records
             == direct.certificate_.evidence.n_records
         )
-        plain = make_pipeline(
-            StandardScaler(), ridge, transform_input=["X_reference"]
-        ).fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
+        plain = make_pipeline(StandardScaler(), ridge, transform_input=["X_reference"])
+        with pytest.warns(PrivacyLeakWarning, match="standardscaler to public data"):
+            plain.fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
         scaler = StandardScaler().fit(X)
         direct = private(Ridge()).fit(
             scaler.transform(X),
@@ -126,7 +131,9 @@ def test_reference_is_routed_through_a_pipeline():
             X_reference=scaler.transform(X_PUBLIC),
             y_reference=Y_PUBLIC,
         )
-        assert plain[-1].certificate_ == direct.certificate_
+        certificate = direct.certificate_.amended(leaks=(LEARNS_MORE,))
+        assert plain[-1].certificate_ == certificate
+        plain.set_params(standardscaler=FrozenEstimator(scaler.fit(X_PUBLIC)))
         search = GridSearchCV(plain, {"privateestimator__epsilon": [1.0, 2.0]}, cv=2)
         search.fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
         assert search.best_estimator_[-1].certificate_.private
