@@ -25,7 +25,10 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     ----------
     C : float, "auto" or None, default=None
         Weight of the losses, > 0, as in `LogisticRegression`: the larger it is, the
-        smaller is the penalty. How it is chosen else: :ref:`private-parameters`.
+        smaller is the penalty. "auto": the one with which simulated releases on the
+        public reference do best, which costs nothing (:ref:`choice-of-penalty`). None:
+        as "auto" where there is a public reference to choose on and `epsilon` is
+        finite; that of a fitted sampler; else 1.0, as in `LogisticRegression`.
 
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.

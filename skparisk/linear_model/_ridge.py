@@ -50,7 +50,10 @@ class PrivateRidge(
     Parameters
     ----------
     alpha : float, array-like of shape (n_targets,), "auto" or None, default=None
-        Penalty, >= 0, as in `Ridge`. How it is chosen else: :ref:`private-parameters`.
+        Penalty, >= 0, as in `Ridge`. "auto": the one with which simulated releases on
+        the public reference do best, which costs nothing (:ref:`choice-of-penalty`).
+        None: as "auto" where there is a public reference to choose on and `epsilon` is
+        finite; that of a fitted sampler; else 1.0, as in `Ridge`.
 
     epsilon, gamma : float, default=1.0 and 0.05
         Privacy level, in (0, inf], and risk, in (0, 1): :ref:`private-parameters`.

@@ -22,7 +22,10 @@ class PrivateLinearSVC(PrivateLinearClassifier):
     ----------
     C : float, "auto" or None, default=None
         Weight of the losses, > 0, as in `LinearSVC`: the larger it is, the
-        smaller is the penalty. How it is chosen else: :ref:`private-parameters`.
+        smaller is the penalty. "auto": the one with which simulated releases on the
+        public reference do best, which costs nothing (:ref:`choice-of-penalty`). None:
+        as "auto" where there is a public reference to choose on and `epsilon` is
+        finite; that of a fitted sampler; else 1.0, as in `LinearSVC`.
 
     loss : {"hinge", "squared_hinge"}, default="squared_hinge"
         Loss of a record that is not beyond the margin.
