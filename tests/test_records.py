@@ -134,7 +134,7 @@ def test_lists_of_mixed_values_keep_their_numbers():
         (pl.DataFrame({"a": [[1]]}), TypeError, "the column 'a' of pub"),
         (np.array([[10**400]]), ValueError, "Pub holds a number beyond 1.8e308 or"),
         (
-            pd.DataFrame({"a": [-(10**400), "x"]}),
+            pd.DataFrame({"a": pd.Series([-(10**400), "x"], dtype=object)}),
             ValueError,
             "The column 'a' of pub holds a number beyond 1.8e308 or a signaling NaN",
         ),

@@ -136,14 +136,15 @@ class RidgeQuery(Query):
         # What it does after its checks, which take twice as long. On copies, as there:
         # how numbers stand in memory decides how sums are rounded.
         X, y = np.array(X, dtype=np.float64), np.array(y, dtype=np.float64)
+        alpha = np.asarray(self.alpha)  # scikit-learn 1.6 takes no tuple
         checked = config_context(assume_finite=True, skip_parameter_validation=True)
         with checked, silenced():  # that it is ill conditioned would be a release
             if not self.fit_intercept:
-                return ridge_regression(X, y, self.alpha, check_input=False), 0.0
+                return ridge_regression(X, y, alpha, check_input=False), 0.0
             center, mean = X.mean(axis=0), y.mean(axis=0)
             X -= center
             y -= mean
-            coef = ridge_regression(X, y, self.alpha, check_input=False)
+            coef = ridge_regression(X, y, alpha, check_input=False)
             return coef, mean - center @ coef.T
 
     def preparing(self, pool: RecordPool, n_records: int) -> float:
