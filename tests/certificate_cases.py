@@ -17,7 +17,7 @@ PAC = {
     "failure_prob": 0.05,
     "order_index": 1440,
     "risk": 0.05,
-    "curve": None,
+    "curve": ((1.0, 0.05),),
 }
 AT_RISK = {"risk": 0.05, "gamma": 0.05, "noise_scale": 0.5}
 THEOREM_5 = DandekarTheorem5()

@@ -412,7 +412,7 @@ EXACT = {
     "law": "gaussian",
     "n_draws": 0,
     "order_index": None,
-    "curve": None,
+    "curve": [(1.0, 0.0195)],
     "advantage": Advantage(0.1, 0.4, 0.05, 0.02, 0.06),
 }
 CONTRADICTIONS = [
@@ -462,7 +462,8 @@ CONTRADICTIONS = [
         r"at least 0.6106 for the level 0\.5, .*; got 0\.61",
     ),
     (known, {"law": "wishart", "norm": "trace", "curve": [(0.5, 0.9)]}, "at least 1"),
-    (both, {"epsilon": 0.8, "curve": [(1.0, 0.0507)]}, "and of 0.8 it has 1.$"),
+    (both, {"epsilon": 0.8, "curve": [(1.0, 0.0507)]}, "and of 0.8 it has none.$"),
+    (both, {"curve": None}, "and of 1.0 it has none.$"),
     (both, {"curve": [(0.4, 0.4), (1.0, 0.0522)]}, "most 0.051.* 1.0 it has 0.0522"),
     # More releases, or larger groups, than one.
     (certificate, {"n_releases": 2}, "evidence must be None unless n_releases and"),

@@ -1,8 +1,10 @@
 """Documents and text of certificates return, and cannot be edited into saying more."""
 
+import contextlib
 import copy
 import dataclasses
 import html
+import itertools
 import json
 import math
 import pickle
@@ -14,6 +16,7 @@ from certificates import CURVE, OF_THE_EVIDENCE, certificate
 
 import skparisk
 from skparisk import Certificate
+from skparisk.calibration import Target, calibrate
 from skparisk.certificate import METHODS
 from skparisk.certificate import _claim as texts
 
@@ -351,3 +354,62 @@ def test_a_curve_may_be_infinite_and_is_never_written_to():
     np.testing.assert_array_equal(read.points(), given_.points())
     for other in (read, pickle.loads(pickle.dumps(given_)), copy.deepcopy(given_)):
         assert not other.evidence.curve.flags.writeable
+
+
+# Levels for pair and noise together, of which no number but the curve tells
+
+
+def sampled_claims(n_claims, rng):
+    """Yield certificates of calibrated noise, for pair and noise together."""
+    plans = itertools.product(
+        ("laplace", "gaussian"), ("exchangeable", "pac", "dkw"), (None, 1, 3)
+    )
+    for law, rule, n_draws in itertools.islice(itertools.cycle(plans), n_claims):
+        n_pairs = int(rng.choice([1, 2, 19, 20, 100, 300, 1000]))
+        differences = rng.standard_t(3, (n_pairs, int(rng.choice([1, 2, 6]))))
+        differences *= rng.random((n_pairs, 1)) < rng.uniform(0.1, 2)
+        differences[rng.random(n_pairs) < 0.01] = math.inf
+        target = Target(
+            10 ** rng.uniform(-3, 3),
+            float(rng.choice([0.05, 0.2, 0.9])),
+            randomness="both",
+        )
+        # Of too few pairs for the risk, or of draws that a rule has not.
+        with contextlib.suppress(ValueError):
+            yield calibrate(
+                differences * 10 ** rng.uniform(-5, 5),
+                target,
+                law=law,
+                rule=rule,
+                n_draws=n_draws,
+                n_records=100,
+                random_state=rng.integers(2**31),
+            )[1]
+
+
+@pytest.mark.parametrize("n_claims", [200, pytest.param(6000, marks=pytest.mark.slow)])
+def test_a_level_of_pair_and_noise_cannot_be_edited(n_claims):
+    """Also where a document has not its curve; no honest one is refused."""
+    n_read = 0
+    for claim in sampled_claims(n_claims, np.random.default_rng(0)):
+        document = claim.to_dict()
+        assert len(json.dumps(document)) < 2000
+        read = Certificate.from_dict(strict_json(document))
+        assert read == claim
+        assert read.to_dict() == document
+        assert len(read.evidence.curve) == 1
+        assert read.risk_at(claim.epsilon) == claim.risk
+        bare = dataclasses.replace(read.evidence, curve=None)
+        with pytest.raises(ValueError, match=r"epsilon must be a level|risk must be"):
+            dataclasses.replace(read, epsilon=0.87 * claim.epsilon)
+        with pytest.raises(ValueError, match="epsilon must be a level"):
+            dataclasses.replace(read, evidence=bare)
+        n_read += 1
+    assert n_read > n_claims / 5
+
+
+def test_a_document_has_no_point_of_a_level_that_its_curve_does_not_know():
+    """Only a claim that is void has such a curve."""
+    void = both(curve=((2.0, 0.01),), void_reasons=(texts.SEEDED,))
+    assert "curve" not in void.to_dict()["evidence"]
+    assert Certificate.from_dict(void.to_dict()) == void

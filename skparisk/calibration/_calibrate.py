@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from skparisk._validate import check_random_state, check_relation
 from skparisk.calibration._attackers import measure_advantage
 from skparisk.calibration._moves import LargestMove, largest_loss
+from skparisk.calibration._order import with_own_level
 from skparisk.calibration._pairs import SampledPairs, norms_of_pairs
 from skparisk.calibration._rules import Rule, rule_proviso
 from skparisk.calibration._scale import Found, find_scale
@@ -184,7 +185,9 @@ class CalibratedNoise(NamedTuple):
         """Return what the noise guarantees; the parameters are those of `calibrate`."""
         pairs, terms, found, shape = self.pairs, self.terms, self.found, self.shape
         target, law, rule = terms.target, terms.law, terms.rule
-        noise_scale = self.noise.noise_scale
+        noise_scale, curve = self.noise.noise_scale, found.curve
+        if target.randomness == "both":
+            curve = with_own_level(curve, target.epsilon, found.risk)
         evidence = Evidence(
             gamma=target.gamma,
             sensitivity=self.sensitivity,
@@ -212,7 +215,7 @@ class CalibratedNoise(NamedTuple):
                 n_outputs=pairs.n_outputs,
             ),
             worst_loss=largest_loss(self.move, law, shape, noise_scale, target.epsilon),
-            curve=found.curve,
+            curve=curve,
         )
         ours = isinstance(terms.shape, str) or type(shape) is IsotropicShape
         given_shape = () if ours else (_GIVEN_SHAPE,)

@@ -228,6 +228,14 @@ def as_curve(levels: ArrayLike, risks: ArrayLike) -> _Floats | None:
     return said if len(said) else None
 
 
+def with_own_level(
+    curve: _Floats | None, epsilon: float, risk: float
+) -> _Floats | None:
+    """Return a curve with the point of the claim itself, which evidence is to have."""
+    own = as_curve(epsilon, risk)
+    return own if curve is None or own is None else np.concatenate([curve, own])
+
+
 def _no_answer(
     n_infinite: int, n_pairs: int, gamma: float, best: float, name: str = "gamma"
 ) -> CalibrationError:

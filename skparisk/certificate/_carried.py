@@ -29,6 +29,9 @@ from skparisk.privacy_loss import (
 _SLACK = 1 + 2.0**-20
 # Rules that certify other levels, and the most points of these.
 _WITH_LEVELS = ("exchangeable", "dkw")
+_SAMPLED = (*_WITH_LEVELS, "pac")
+# What errors and the grid of the noise are paid for with is less of a level.
+_NEAR = 1 - 2.0**-3
 _CURVE_POINTS = 2048
 _EXCEEDANCES: dict[str, Callable[..., Any]] = {
     "laplace": laplace_loss_exceedance,
@@ -72,6 +75,9 @@ def check_carried(evidence: Any, plain: dict[str, Any], randomness: str) -> None
                 f"risk must be at least {least:.6g}, by sensitivity, noise_scale and "
                 f"advantage of the evidence; got {risk!r}."
             )
+    ours = evidence.law in OWN_NAMES and evidence.calibration in _SAMPLED
+    if randomness == "both" and ours and 0 < epsilon < math.inf:
+        _check_own_level(evidence, plain)
     if evidence.curve is not None:
         _check_levels(evidence, plain, at_rank, randomness)
 
@@ -199,8 +205,6 @@ def _check_levels(
     """
     levels, risks = evidence.curve.T
     r, pairs, own = evidence.n_neighbors, evidence.n_pairs, evidence.law in OWN_NAMES
-    if randomness == "both" and own and evidence.calibration in _WITH_LEVELS:
-        _check_own_level(evidence, plain)
     if at_rank:
         every = plain["risk"] if evidence.calibration == "pac" else r / (pairs + r)
         bounds = np.full(len(levels), every)
@@ -223,20 +227,27 @@ def _check_levels(
         )
 
 
+def point_of_level(curve: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    """Return the point of a curve that tells most of a level, or no point."""
+    near = curve[curve[:, 0] * _NEAR <= epsilon]
+    return near[np.argsort(near[:, 1], kind="stable")[:1]]
+
+
 def _check_own_level(evidence: Any, plain: dict[str, Any]) -> None:
     """Refuse a level that the curve, one database below, does not know.
 
-    To an eighth of it, as errors and the grid of the noise are paid for with less, and
-    to the next of the points that a curve has.
+    And a risk to the next of the points that a curve has. Whoever edits the curve as
+    well is not told.
     """
-    levels, risks = evidence.curve.T
+    epsilon, risk = plain["epsilon"], plain["risk"]
+    curve = np.empty((0, 2)) if evidence.curve is None else evidence.curve
+    near = point_of_level(curve, epsilon)
+    known = float(near[0, 1]) if len(near) else math.inf
     n_all = evidence.n_pairs * (evidence.n_draws or 1)
     below = evidence.n_neighbors / evidence.n_pairs + 2 / min(n_all, _CURVE_POINTS)
-    near = levels * (1 - 2.0**-3) <= plain["epsilon"]
-    known = float(np.min(risks[near], initial=1.0))
-    if (plain["risk"] + below) * _SLACK < known:
+    if (risk + below) * _SLACK < known:
         raise ValueError(
-            f"epsilon must be a level for which the curve has a risk of at most "
-            f"{plain['risk'] + below:.6g}, and of {plain['epsilon']!r} it has "
-            f"{known:.6g}."
+            "epsilon must be a level for which the curve has a risk of at most "
+            f"{risk + below:.6g}, and of {epsilon!r} it has "
+            f"{known if len(near) else 'none'}."
         )

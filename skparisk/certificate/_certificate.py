@@ -311,8 +311,9 @@ class Certificate(Claim):
         Parameters
         ----------
         curve : bool, default=False
-            Whether to write the curve of other levels and risks as well, which is
-            long.
+            Whether to write the whole curve of other levels and risks, which is long.
+            For pair and noise together, the point that tells most of the level is
+            written anyway: a document in which the level alone was edited is refused.
 
         Returns
         -------

@@ -11,6 +11,7 @@ from skparisk._version import __version__
 from skparisk.certificate import _words as words
 from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._audit import MeasuredRisk
+from skparisk.certificate._carried import point_of_level
 from skparisk.certificate._claim import SENTENCES, Claim, Evidence
 from skparisk.certificate._loss import DominatingLoss
 from skparisk.certificate._rounding import from_strict, strict
@@ -30,7 +31,7 @@ def write(claim: Claim, *, curve: bool = False) -> dict[str, Any]:
     if claim.loss is not None:
         document["loss"] = fields_of(claim.loss) | {"law": claim.loss.law_name}
     if claim.evidence is not None:
-        document["evidence"] = _write_evidence(claim.evidence, curve)
+        document["evidence"] = _write_evidence(claim.evidence, claim, curve)
     return {
         **_SCHEMA,
         "version": __version__,
@@ -41,9 +42,13 @@ def write(claim: Claim, *, curve: bool = False) -> dict[str, Any]:
     }
 
 
-def _write_evidence(evidence: Evidence, curve: bool) -> dict[str, Any]:
+def _write_evidence(evidence: Evidence, claim: Claim, curve: bool) -> dict[str, Any]:
     document = fields_of(evidence)
     points = document.pop("curve")
+    if not curve and points is not None and claim.randomness == "both":
+        # Nothing else that is written says what level the noise was made for.
+        points = point_of_level(points, claim.epsilon)
+        curve = len(points) > 0
     for name in _MEASURED:
         if document[name] is not None:
             document[name] = fields_of(document[name])

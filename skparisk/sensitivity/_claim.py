@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from skparisk.calibration import SampledPairs
+from skparisk.calibration._order import with_own_level
 from skparisk.certificate import Certificate
 from skparisk.reference._base import Withheld
 
@@ -50,6 +51,9 @@ class ClaimOfPairs:
 def _over_private_data(certificate: Certificate, withheld: Withheld) -> Certificate:
     """Return the claim over pairs from private data, without what it has of these."""
     known = certificate.require_evidence()
+    curve = None
+    if certificate.randomness == "both":  # what is claimed, and no more
+        curve = with_own_level(None, certificate.epsilon, certificate.risk)
     # As the scale of the noise, it does not depend on who was drawn.
     advantage = None if withheld.n_candidates is None else known.advantage
     evidence = replace(
@@ -61,7 +65,7 @@ def _over_private_data(certificate: Certificate, withheld: Withheld) -> Certific
         n_unanswered=None,
         advantage=advantage,
         audit=None,
-        curve=None,
+        curve=curve,
     )
     return replace(certificate, evidence=evidence).amended(
         void_reasons=withheld.void_reasons, leaks=withheld.leaks
