@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
 
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
+from skparisk.certificate._claim import CHOSEN, LEARNS_MORE, PRIVATE_CLASSES
 from skparisk.exceptions import IncompatibleError
+
+_OURS = "skparisk."
+# Of scikit-learn: they learn nothing but what their parts do,
+_PUT_TOGETHER = ("ColumnTransformer", "FeatureUnion", "Pipeline")
+# or nothing but which labels there are,
+_ENCODERS = ("LabelBinarizer", "LabelEncoder")
+_HARMLESS = ("FrozenEstimator", *_ENCODERS)
+# and choose by scores as searches do.
+_CHOOSE = ("RFECV",)
 
 
 def refuse_resampling_ensembles() -> None:
@@ -67,24 +77,112 @@ def refuse_reference_in_other_units(name: str = "X_reference") -> None:
             )
 
 
-def steps_without_noise() -> list[str]:
-    """Return the steps of Pipelines around this fit that learned without noise.
+def leaks_around() -> dict[str, str]:
+    """Return what was learned without noise around this fit, and what to do about it.
 
-    One record moves what they make of all others, which no claim about the records that
-    come out of them is about.
+    Of what estimators hold that fit this and are on the stack. One record moves what
+    their parts make of all others, which no claim about records that come out of them
+    is about.
     """
-    return [
-        name
-        for _, fitted in _pipelines_around()
-        for name, step in fitted.items()
-        if not type(step).__module__.startswith("skparisk.")
-    ]
+    callers = list(_fitting_around())
+    leaks = {}
+    if parts := _learned_around(callers):
+        leaks[LEARNS_MORE] = (
+            f"Wrap the whole Pipeline in a PrivateEstimator, or fit {parts} to public "
+            "data and wrap it in a FrozenEstimator."
+        )
+    if any("best_index_" in vars(one) or _is_a(one, _CHOOSE) for one in callers):
+        leaks[CHOSEN] = "Use PrivateGridSearchCV, or choose on public records."
+    encoding = [type(one).__name__ for one in callers if _reads_classes(one)]
+    if encoding:
+        leaks[PRIVATE_CLASSES] = (
+            f"Do not fit a private classifier in a {encoding[0]}, but by itself, with "
+            "its classes declared."
+        )
+    return leaks
+
+
+def refuse_learned_around() -> None:
+    """Refuse a sampler with a reference behind what learns from other records."""
+    if parts := _learned_around(_fitting_around()):
+        raise IncompatibleError(
+            f"reference of the SensitivitySampler must be None behind {parts}, which "
+            "is fitted to other records on the way: neighbors would be sampled in "
+            "other units, and one record moves what it makes of all others. Fit the "
+            f"whole to public records, or wrap {parts} in a FrozenEstimator."
+        )
 
 
 def is_searched() -> bool:
     """Tell if a private search fits this, which has told what such steps are."""
     modules = (frame.f_globals.get("__name__", "") for frame in _frames())
     return any(name.startswith("skparisk.model_selection.") for name in modules)
+
+
+def _fitting_around() -> Iterator[Any]:
+    """Yield the objects, not of this package, of whose `fit` this is a part."""
+    for frame in _frames():
+        if frame.f_code.co_name.startswith(("fit", "partial_fit")):
+            caller = frame.f_locals.get("self")
+            ours = type(caller).__module__.startswith(_OURS)
+            if hasattr(caller, "__dict__") and not ours:
+                yield caller
+
+
+def _learned_around(callers: Iterable[Any]) -> str:
+    """Return the names of what they hold that has learned by now; "" for none."""
+    parts = [name for one in callers for name in _learned([*vars(one).items()])]
+    return " and ".join(dict.fromkeys(parts))
+
+
+def _learned(parts: Iterable[tuple[Any, Any]]) -> Iterator[str]:
+    """Yield the names of parts that have learned from records, without noise.
+
+    Nothing that was frozen, is private, or has nothing to learn.
+    """
+    for name, part in parts:
+        if isinstance(part, list | tuple):
+            # As steps are: (name, estimator).
+            yield from _learned(
+                one[:2] if _is_named(one) else (name, one) for one in part
+            )
+        elif hasattr(part, "fit") and not _is_harmless(part):
+            if _is_a(part, _PUT_TOGETHER):
+                yield from _learned((name, one) for one in vars(part).values())
+            elif _is_fitted(part):
+                yield name
+
+
+def _is_named(part: Any) -> bool:
+    return isinstance(part, tuple) and len(part) > 1 and isinstance(part[0], str)
+
+
+def _is_harmless(part: Any) -> bool:
+    """Tell if it learns nothing, or with noise; of labels it is said elsewhere."""
+    kinds = type(part).__mro__
+    private = any(kind.__module__.startswith(_OURS) for kind in kinds)
+    return private or isinstance(part, type) or _is_a(part, _HARMLESS)
+
+
+def _is_a(one: Any, names: tuple[str, ...]) -> bool:
+    return any(kind.__name__ in names for kind in type(one).__mro__)
+
+
+def _is_fitted(part: Any) -> bool:
+    """Tell if there is something that it has learned."""
+    if hasattr(part, "__sklearn_tags__") and not get_tags(part).requires_fit:
+        return False
+    if hasattr(part, "__sklearn_is_fitted__"):
+        return bool(part.__sklearn_is_fitted__())
+    names = getattr(part, "__dict__", ())
+    return any(name.endswith("_") and name[0] != "_" for name in names)
+
+
+def _reads_classes(caller: Any) -> bool:
+    """Tell if it is of scikit-learn, and encodes labels as it finds them."""
+    held = vars(caller)
+    reads = "classes_" in held or any(_is_a(one, _ENCODERS) for one in held.values())
+    return reads and type(caller).__module__.startswith("sklearn.")
 
 
 def _frames() -> Iterator[FrameType]:

@@ -18,9 +18,9 @@ from sklearn.utils import Tags
 
 from skparisk._callers import (
     is_searched,
+    leaks_around,
     refuse_reference_in_other_units,
     refuse_resampling_ensembles,
-    steps_without_noise,
 )
 from skparisk._hints import (
     FAR,
@@ -56,7 +56,6 @@ from skparisk._validate import (
 )
 from skparisk.calibration._known import find_known
 from skparisk.certificate import Certificate
-from skparisk.certificate._claim import LEARNS_MORE
 from skparisk.exceptions import (
     HeuristicGuaranteeWarning,
     IncompatibleError,
@@ -444,18 +443,14 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         self.noise_scale_ = evidence.noise_scale
         self.noise_epsilon_ = certificate.noise_epsilon
         self.noise_to_spread_ = noise_to_spread(sampler)
-        steps = [] if is_simulated() else steps_without_noise()
-        if not steps or LEARNS_MORE in certificate.leaks:
+        around = {} if is_simulated() else leaks_around()
+        leaks = tuple(leak for leak in around if leak not in certificate.leaks)
+        if not leaks:
             return
         if not is_searched():
-            warn_caller(
-                f"{LEARNS_MORE} Wrap the whole Pipeline in a PrivateEstimator, or fit "
-                f"{' and '.join(steps)} to public data and wrap it in a "
-                "FrozenEstimator.",
-                PrivacyLeakWarning,
-            )
-        leaks = (LEARNS_MORE,)
-        spend(Certificate(0.0, leaks=leaks, n_releases=0), note="steps of a Pipeline")
+            for leak in leaks:
+                warn_caller(f"{leak} {around[leak]}", PrivacyLeakWarning)
+        spend(Certificate(0.0, leaks=leaks, n_releases=0), note="what is around a fit")
         self.certificate_ = certificate.amended(leaks=leaks)
 
     def _noise_deviations(self) -> NDArray[np.float64]:

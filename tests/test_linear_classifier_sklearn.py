@@ -176,6 +176,7 @@ def test_the_reference_is_routed_through_a_pipeline_and_transformed(shell):
 
 @pytest.mark.sampled(1)
 @each_shell
+@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
 def test_a_search_reaches_the_penalty_and_the_sampler(shell):
     grid = {
         "C": [0.1, 1.0],

@@ -28,7 +28,7 @@ from skparisk import (
     SensitivitySampler,
 )
 from skparisk.audit._numbers import numbers_in
-from skparisk.certificate._claim import LEARNS_MORE
+from skparisk.certificate._claim import CHOSEN, LEARNS_MORE
 from skparisk.linear_model import ridge_sensitivity_bound
 from skparisk.linear_model._ridge_moments import BoundedRidge
 from skparisk.queries import MeanQuery, RidgeQuery
@@ -499,10 +499,12 @@ def test_reference_is_routed_through_a_pipeline_and_transformed():
         frozen = FrozenEstimator(StandardScaler().fit(public))
         pipeline.set_params(standardscaler=frozen)
         search = GridSearchCV(pipeline, {"privateridge__epsilon": [1.0, 2.0]}, cv=2)
-        search.fit(shifted, Y, X_reference=public, y_reference=Y_PUBLIC)
-        assert search.best_estimator_[-1].certificate_.private
+        with pytest.warns(PrivacyLeakWarning, match="The parameters were chosen"):
+            search.fit(shifted, Y, X_reference=public, y_reference=Y_PUBLIC)
+        assert search.best_estimator_[-1].certificate_.leaks == (CHOSEN,)
 
 
+@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
 def test_search_reaches_the_sampler():
     model = PrivateRidge(sensitivity=SensitivitySampler())
     grid = {

@@ -170,6 +170,7 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
         assert declared_certificate(unclear) is None
 
 
+@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
 def test_searches_that_cannot_be_counted_are_refused():
     with pytest.raises(IncompatibleError, match="search must wrap a private estimator"):
         search_certificate(GridSearchCV(Ridge(), {}, cv=2).fit(X, Y))
@@ -189,6 +190,7 @@ def test_searches_that_cannot_be_counted_are_refused():
 
 
 @pytest.mark.parametrize(("cv", "by_values"), [(3, True), (KFold(3), False)])
+@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
 def test_folds_by_values_void_the_count(cv, by_values):
     """Changing one record moves others to another fold."""
     model = PrivateLogisticRegression(sensitivity=1.0, classes=[0, 1])

@@ -29,11 +29,12 @@ from wrapped import (
 )
 
 from skparisk import PrivacyLeakWarning
-from skparisk.certificate._claim import LEARNS_MORE
+from skparisk.certificate._claim import CHOSEN, LEARNS_MORE
 
 WITH_TABLE = clone(CHEAP).set_params(reference=TABLE)
 
 
+@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
 def test_search_reaches_the_estimator_and_the_sampler():
     model = private(Ridge(), sensitivity=WITH_TABLE)
     grid = {
@@ -135,8 +136,9 @@ def test_reference_is_routed_through_a_pipeline():
         assert plain[-1].certificate_ == certificate
         plain.set_params(standardscaler=FrozenEstimator(scaler.fit(X_PUBLIC)))
         search = GridSearchCV(plain, {"privateestimator__epsilon": [1.0, 2.0]}, cv=2)
-        search.fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
-        assert search.best_estimator_[-1].certificate_.private
+        with pytest.warns(PrivacyLeakWarning, match="The parameters were chosen"):
+            search.fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
+        assert search.best_estimator_[-1].certificate_.leaks == (CHOSEN,)
 
 
 def test_shows_as_html():

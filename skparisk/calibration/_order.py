@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk.calibration._rules import DKW, Exchangeable, Rule
+from skparisk.certificate._carried import point_of_level
 from skparisk.exceptions import CalibrationError
 
 _Floats = NDArray[np.float64]
@@ -231,7 +232,9 @@ def as_curve(levels: ArrayLike, risks: ArrayLike) -> _Floats | None:
 def with_own_level(
     curve: _Floats | None, epsilon: float, risk: float
 ) -> _Floats | None:
-    """Return a curve with the point of the claim itself, which evidence is to have."""
+    """Return a curve that tells of the level of the claim, which evidence is to do."""
+    if curve is not None and len(point_of_level(curve, epsilon)):
+        return curve
     own = as_curve(epsilon, risk)
     return own if curve is None or own is None else np.concatenate([curve, own])
 

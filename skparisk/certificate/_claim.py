@@ -61,6 +61,7 @@ LEARNS_MORE = (
     "Parts of the estimator that are not from skparisk were fitted to the private data "
     "and may hold what they learned without noise."
 )
+CHOSEN = "The parameters were chosen by scores on the private records, without noise."
 REDRAWN = (
     "Another secret sample of these records, or of a part of them, was drawn and "
     "released as well: what both releases together tell is not covered."

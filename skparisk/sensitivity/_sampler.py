@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from skparisk._callers import refuse_learned_around
 from skparisk._fitted import whole_fit
 from skparisk._progress import Watched
 from skparisk._secure_noise import noise_source
@@ -437,6 +438,8 @@ default="auto"
     @whole_fit
     def _fit(self, X: Any, y: Any, *, private: bool) -> Self:
         """Fit to a reference that may be private: nothing of it is then shown."""
+        if self.reference is not None:
+            refuse_learned_around()
         query = own_query(self.query)
         terms = self._check_parameters()
         if isinstance(query, RecordQuery):

@@ -1,0 +1,261 @@
+"""What fits a private estimator and learns from the same records without noise."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.ensemble import (
+    BaggingRegressor,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.feature_selection import RFE, RFECV
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.multioutput import MultiOutputRegressor
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+
+from skparisk import (
+    IncompatibleError,
+    PrivacyLeakWarning,
+    PrivacyLedger,
+    PrivateLogisticRegression,
+    PrivateRidge,
+    SensitivitySampler,
+)
+from skparisk.certificate._claim import CHOSEN, LEARNS_MORE, PRIVATE_CLASSES
+from skparisk.model_selection._levels import find_certificates
+from skparisk.reference import TableReference
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 3))
+Y = X @ [1.0, 2.0, 3.0] + RNG.normal(size=200)
+FROZEN = FrozenEstimator(StandardScaler().fit(RNG.normal(size=(50, 3))))
+STATELESS = FunctionTransformer(np.sign)
+
+
+def ridge():
+    """Return a private model that needs no reference."""
+    return PrivateRidge(sensitivity="bound", x_norm=3.0, y_bounds=(-9.0, 9.0))
+
+
+def classifier():
+    """Return one with declared classes."""
+    return PrivateLogisticRegression(
+        sensitivity="bound", x_norm=3.0, classes=[0, 1], random_state=0
+    )
+
+
+class Steps(BaseEstimator):
+    """A pipeline that is not scikit-learn's."""
+
+    def __init__(self, steps):
+        self.steps = steps
+
+    def fit(self, X, y):
+        """Fit a step to what the step before it made of the records."""
+        for _, step in self.steps[:-1]:
+            X = step.fit(X, y).transform(X)
+        self.steps[-1][1].fit(X, y)
+        return self
+
+
+class Scaled(BaseEstimator):
+    """A hand-written class that keeps what it learns under names of its own."""
+
+    def __init__(self, step, last):
+        self.step = step
+        self.last = last
+
+    def fit(self, X, y):
+        """Fit both parts."""
+        self.step_ = {"only": clone(self.step).fit(X, y)}["only"]
+        self.last_ = clone(self.last).fit(self.step_.transform(X), y)
+        return self
+
+
+class Centered:
+    """Of no package, with a step of no package."""
+
+    def __init__(self, last, scaler=None):
+        self.scaler = Center() if scaler is None else scaler
+        self.last = last
+
+    def fit(self, X, y):
+        """Fit both parts."""
+        self.last.fit(X - self.scaler.fit(X).mean_, y)
+        return self
+
+
+class Center:
+    """Learn means."""
+
+    def fit(self, X):
+        """Learn them."""
+        self.mean_ = X.mean(axis=0)
+        return self
+
+
+class Hidden(Center):
+    """Of which only a method tells that it is fitted."""
+
+    def fit(self, X):
+        """Learn means."""
+        self._mean = X.mean(axis=0)
+        return self
+
+    @property
+    def mean_(self):
+        """What was learned."""
+        return self._mean
+
+    def __sklearn_is_fitted__(self):
+        return hasattr(self, "_mean")
+
+
+class Scaling(PrivateRidge):
+    """A private model that scales by itself."""
+
+    def fit(self, X, y):
+        """Scale without noise."""
+        self.scaler = StandardScaler().fit(X)
+        return super().fit(self.scaler.transform(X), y)
+
+
+def fit_caught(estimator, y=Y):
+    """Return the leaks of the private models in it, and what was warned of."""
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        PrivacyLedger(math.inf) as ledger,
+    ):
+        warnings.simplefilter("always")
+        estimator.fit(X, y)
+    claims = find_certificates([estimator, *vars(estimator).values()])
+    assert claims
+    leaks = {leak for claim in claims for leak in claim.leaks}
+    assert leaks <= {*ledger.spent.leaks}
+    warned = [str(each.message) for each in caught]
+    assert all(issubclass(each.category, PrivacyLeakWarning) for each in caught)
+    assert all(any(text.startswith(leak) for text in warned) for leak in leaks)
+    return leaks
+
+
+LEARNING = {
+    "columns": lambda: make_pipeline(
+        make_column_transformer((StandardScaler(), [0, 1]), (STATELESS, [2])), ridge()
+    ),
+    "union": lambda: make_pipeline(make_union(STATELESS, StandardScaler()), ridge()),
+    "pipeline inside": lambda: make_pipeline(
+        make_pipeline(STATELESS, StandardScaler()), ridge()
+    ),
+    "own steps": lambda: Steps([("scaler", StandardScaler()), ("ridge", ridge())]),
+    "own parts": lambda: Scaled(StandardScaler(), ridge()),
+    "of no package": lambda: Centered(ridge()),
+    "that tells": lambda: Centered(ridge(), Hidden()),
+    "inherited": lambda: Scaling(sensitivity="bound", x_norm=3.0, y_bounds=(-9.0, 9.0)),
+    "targets": lambda: TransformedTargetRegressor(
+        ridge(), transformer=StandardScaler()
+    ),
+    "stacked": lambda: StackingRegressor([("a", LinearRegression())], ridge(), cv=2),
+}
+
+
+@pytest.mark.parametrize("make", LEARNING.values(), ids=LEARNING)
+def test_what_learns_without_noise_is_told(make):
+    """On the certificate, to ledgers, and with a warning, whoever fits it."""
+    assert fit_caught(make()) == {LEARNS_MORE}
+
+
+HARMLESS = {
+    "columns": lambda: make_pipeline(
+        make_column_transformer((FROZEN, [0, 1, 2]), (STATELESS, [2])), ridge()
+    ),
+    "union": lambda: make_pipeline(make_union(STATELESS, Normalizer()), ridge()),
+    "pipeline inside": lambda: make_pipeline(make_pipeline(STATELESS, FROZEN), ridge()),
+    "own steps": lambda: Steps([("a", STATELESS), ("b", FROZEN), ("ridge", ridge())]),
+    "own parts": lambda: Scaled(STATELESS, ridge()),
+    "private before": lambda: Steps([("a", Passing()), ("ridge", ridge())]),
+    "targets": lambda: TransformedTargetRegressor(
+        ridge(), func=np.tanh, inverse_func=np.arctanh, check_inverse=False
+    ),
+    "stacked": lambda: StackingRegressor([("a", ridge())], ridge(), cv=2),
+    "voting": lambda: VotingRegressor([("a", LinearRegression()), ("b", ridge())]),
+    "bagging": lambda: BaggingRegressor(ridge(), 2, bootstrap=False),
+    "elimination": lambda: RFE(ridge(), n_features_to_select=2),
+    "targets by themselves": lambda: MultiOutputRegressor(ridge()),
+}
+
+
+class Passing(PrivateRidge):
+    """A private step that is fitted before."""
+
+    def __init__(self):
+        super().__init__(sensitivity="bound", x_norm=3.0, y_bounds=(-9.0, 9.0))
+
+    def transform(self, X):
+        """Return them as they are."""
+        return X
+
+
+@pytest.mark.parametrize("make", HARMLESS.values(), ids=HARMLESS)
+def test_what_learns_nothing_is_no_leak(make):
+    """Nor what is frozen, or private."""
+    estimator = make()
+    y = np.c_[Y, Y] if isinstance(estimator, MultiOutputRegressor) else Y
+    assert not fit_caught(estimator, y)
+
+
+@pytest.mark.parametrize("kind", [GridSearchCV, RandomizedSearchCV, RFECV])
+def test_a_choice_by_private_scores_is_told(kind):
+    """Of the model that is fitted last, with what was chosen."""
+    if kind is RFECV:
+        search = RFECV(ridge(), cv=KFold(2))
+    else:
+        search = kind(ridge(), {"alpha": [1.0, 2.0]}, cv=KFold(2))
+        if kind is RandomizedSearchCV:
+            search.set_params(n_iter=1)
+    assert fit_caught(search) == {CHOSEN}
+    if kind is GridSearchCV:
+        with PrivacyLedger(
+            math.inf
+        ) as ledger:  # nothing is chosen from scores of these fits
+            search = clone(search).set_params(refit=False).fit(X, Y)
+        assert not ledger.spent.leaks
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: OneVsRestClassifier(classifier()),
+        lambda: OneVsOneClassifier(classifier()),
+        lambda: VotingClassifier([("a", classifier())]),
+    ],
+)
+def test_classes_that_an_ensemble_reads_are_told(make):
+    """Of labels that were encoded by it, declared ones say nothing."""
+    assert fit_caught(make(), (Y > 0).astype(int)) == {PRIVATE_CLASSES}
+
+
+@pytest.mark.parametrize("step", [StandardScaler(), STATELESS, FROZEN])
+def test_a_sampler_with_a_reference_is_refused_behind_what_learns(step):
+    """Its pairs would be in other units; fitted to public records it is right."""
+    public = RNG.normal(size=(100, 3))
+    reference = TableReference(public)
+    sampler = SensitivitySampler(reference=reference, n_pairs=100, random_state=0)
+    pipeline = Pipeline([("step", step), ("sampler", sampler)])
+    if step is STATELESS or step is FROZEN:
+        assert pipeline.fit_transform(X).shape == X.shape
+        return
+    for fit in (pipeline.fit, pipeline.fit_transform):
+        with pytest.raises(IncompatibleError, match="must be None behind step, which"):
+            fit(X)
+    pipeline.set_params(sampler__reference=None).fit(public)
+    assert pipeline.transform(X).shape == X.shape
+    assert sampler.certificate_.private
