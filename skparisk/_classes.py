@@ -189,7 +189,13 @@ def _as_labels(labels: Any, name: str) -> NDArray[Any]:
     values = column_or_1d(labels, warn=True)
     with silenced():
         # That there are many classes for so few records would tell about them.
-        check_classification_targets(values)
+        try:
+            check_classification_targets(values)
+        except TypeError:
+            raise ValueError(
+                f"{name} must hold labels of one kind, texts or numbers, and none that "
+                "is missing: leave such records out, or give them a label of their own."
+            ) from None
     return np.asarray(values)
 
 

@@ -15,13 +15,13 @@ _RELATIONS = ("replace-one", "add-remove")
 
 
 def is_number(value: Any) -> bool:
-    """Tell if it is a real number; truth values are none."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    """Tell if it is a real number; truth values and durations are none."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
 
 
 def is_whole(value: Any) -> bool:
-    """Tell if it is a whole number; truth values are none."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    """Tell if it is a whole number; truth values and durations are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64)
 
 
 def as_float(value: Any) -> float:

@@ -204,6 +204,7 @@ def test_noise_for_a_number_says_what_it_rests_on(target, law):
             calibrate_known(**{"sensitivity": 2.0, "target": target, name: 0})
 
 
+@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
 def test_search_over_the_level_and_over_what_is_known():
     model = PrivateRidge(sensitivity=KnownSensitivity(0.5))
     grid = {

@@ -159,6 +159,16 @@ def test_labels_that_are_no_class_are_refused_but_not_told(
 
 
 @each_shell
+def test_a_label_that_is_missing_is_refused_by_name(shell):
+    """With what to do about it; no label is told."""
+    y = np.array(["zebra", "yak", "auk"], dtype=object)[Y]
+    y[3] = None
+    with pytest.raises(ValueError, match=r"labels of one kind.*leave") as e:
+        make(shell, sensitivity=1.0, classes=["auk", "yak", "zebra"]).fit(X, y)
+    assert "zebra" not in str(e.value)
+
+
+@each_shell
 def test_a_class_that_is_missing_in_a_resample_is_told(shell):
     y = np.where(np.arange(150) == 3, 2, Y_PUBLIC)
     with pytest.raises(CalibrationError, match=r"the class 2 .* is missing; n_rec"):

@@ -555,6 +555,24 @@ def test_shows_as_html():
         ({"gamma": 1.0}, {}, ValueError, r"gamma must be a number in \(0, 1\), got 1"),
         ({"alpha": -1.0}, {}, ValueError, "alpha must be a finite number >= 0, got -1"),
         (
+            {"alpha": np.timedelta64(1, "D")},
+            {},
+            ValueError,
+            "alpha must be a finite number >= 0, got .*timedelta64",
+        ),
+        (
+            {"epsilon": np.timedelta64(1, "D")},
+            {},
+            ValueError,
+            r"epsilon must be a number in \(0, inf\], got .*timedelta64",
+        ),
+        (
+            {"sensitivity": np.timedelta64(1, "D")},
+            {},
+            ValueError,
+            "sensitivity must be None, .*; got .*timedelta64",
+        ),
+        (
             {"noise_random_state": "x"},
             {},
             ValueError,

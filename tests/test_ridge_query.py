@@ -639,6 +639,15 @@ def test_the_message_names_the_bad_penalty():
         RidgeQuery(-1)
 
 
+def test_penalties_are_floats():
+    """Also those that have more digits, which no solver takes, or none at all."""
+    assert type(RidgeQuery(np.longdouble(2)).alpha) is float
+    query = RidgeQuery((np.longdouble(2), 1))
+    assert [type(alpha) for alpha in query.alpha] == [float, float]
+    with pytest.raises(ValueError, match="a finite number >= 0, got 1000"):
+        RidgeQuery(10**400)
+
+
 def test_penalties_of_another_number_than_targets_are_refused():
     """Before any pair is answered."""
     X, y = records_of(independent, 30, np.random.default_rng(0))

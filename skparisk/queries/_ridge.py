@@ -6,7 +6,6 @@ The query and how a pool answers it stand together, as both have to answer alike
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn import config_context
 from sklearn.linear_model import ridge_regression
 
 from skparisk._silence import silenced
+from skparisk._validate import as_float
 from skparisk.calibration._moves import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
@@ -76,13 +76,12 @@ class RidgeQuery(Query):
     def __post_init__(self) -> None:
         if isinstance(self.alpha, (list, tuple, np.ndarray)) and np.ndim(self.alpha):
             object.__setattr__(self, "alpha", tuple(self.alpha))
-        penalties = self.alpha if isinstance(self.alpha, tuple) else (self.alpha,)
-        good = [
-            isinstance(a, Real) and not isinstance(a, bool) and 0 <= a < np.inf
-            for a in penalties
-        ]
-        if not good or not all(good):
+        several = isinstance(self.alpha, tuple)
+        given: Any = self.alpha if several else (self.alpha,)
+        penalties = tuple(map(as_float, given))
+        if not penalties or not all(0 <= each < np.inf for each in penalties):
             raise ValueError(f"alpha must be a finite number >= 0, got {self.alpha!r}.")
+        object.__setattr__(self, "alpha", penalties if several else penalties[0])
 
     def __call__(self, X: Any, y: Any = None) -> Floats:
         coef, intercept = self.fit(X, y)
