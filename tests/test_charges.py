@@ -150,6 +150,7 @@ RELEASES = {
 
 @pytest.mark.sampled(20)
 @pytest.mark.parametrize("name", RELEASES)
+@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
 def test_a_release_is_charged_what_it_guarantees(name):
     release, cost = RELEASES[name]
     expected = Certificate(*cost)

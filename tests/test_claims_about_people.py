@@ -67,6 +67,7 @@ CLASSIFIER = PrivateLogisticRegression(classes=[0, 1], **KNOWN)
 # Totals
 
 
+@pytest.mark.filterwarnings("ignore:The classes were not declared but read off")
 @pytest.mark.parametrize("ledger", [True, False])
 @pytest.mark.parametrize("backend", ["sequential", "threading"])
 def test_bootstrap_ensembles_are_refused(backend, ledger):
@@ -148,6 +149,7 @@ def test_totals_say_that_each_release_sees_a_record_once():
         ),
     ],
 )
+@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
 def test_stratified_folds_void_the_count_of_a_search(cv, by_values):
     """Ten folds at 0.1 under a ledger "of 1.0" had an exact loss of 1.61."""
     model = PrivateLogisticRegression(classes=[0, 1], **KNOWN)
@@ -496,6 +498,7 @@ def test_functions_that_work_in_place_are_not_taken_for_random():
 # What users met
 
 
+@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
 def test_parameters_of_the_sampler_in_a_search_where_there_is_none():
     ridge = PrivateRidge()
     other = clone(ridge).set_params(sensitivity__n_pairs=30, alpha=2.0)

@@ -29,7 +29,7 @@ from skparisk import (
 )
 from skparisk.calibration import KnownRule, Target, calibrate_known
 from skparisk.calibration._known import find_known
-from skparisk.certificate._claim import DECLARED
+from skparisk.certificate._claim import CHOSEN, DECLARED
 from skparisk.composition import compose_exact
 from skparisk.laws import Exponential, Gaussian, Laplace
 from skparisk.mechanisms import GaussianMechanism, LaplaceMechanism
@@ -213,7 +213,7 @@ def test_search_over_the_level_and_over_what_is_known():
         "sensitivity__sensitivity": [0.1, 1.0],
     }
     search = GridSearchCV(model, grid, cv=2).fit(PRIVATE, PRIVATE_TARGETS)
-    assert search.best_estimator_.certificate_.private
+    assert search.best_estimator_.certificate_.leaks == (CHOSEN,)
 
 
 class Half:

@@ -431,6 +431,7 @@ def test_penalty_that_no_noise_is_enough_for_is_not_chosen():
         )
 
 
+@pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
 def test_searches_and_pipelines_pass_it_on():
     table = TableReference(*PUBLIC.values())
     on_sampler = clone(RIDGE).set_params(sensitivity__reference=table)
