@@ -356,6 +356,17 @@ def test_a_curve_may_be_infinite_and_is_never_written_to():
         assert not other.evidence.curve.flags.writeable
 
 
+def test_what_evidence_says_of_private_records_is_a_leak():
+    """It cannot be edited away without the reference."""
+    private = certificate(
+        reference=texts.PRIVATE_RECORDS, leaks=(texts.PRIVATE_REFERENCE,), curve=None
+    )
+    assert certificate(reference=texts.PRIVATE_RECORDS, curve=None) == private
+    document = private.to_dict() | {"leaks": [], "private": True, "version": "0.0.1"}
+    with pytest.raises(ValueError, match="do not follow from the rest"):
+        Certificate.from_dict(document)
+
+
 # Levels for pair and noise together, of which no number but the curve tells
 
 

@@ -83,6 +83,18 @@ def test_limits_are_for_all_that_is_released_together():
     assert not any(check.passed for check in found)
 
 
+def test_limits_are_for_one_relation():
+    """Levels of adding a record do not bound what replacing one costs."""
+    policy = Policy(epsilon=1.0, delta=0.1)
+    one, other, any_ = (
+        Certificate(0.25, relation=name) for name in ("add-remove", "replace-one", None)
+    )
+    assert all(check.passed for check in policy.check(one, one, any_))
+    checks = policy.check(one, any_, other)
+    assert [check.passed for check in checks] == [True, False, False]
+    assert checks[1].found == "none is guaranteed"
+
+
 def test_a_leak_is_refused_without_any_other_rule():
     (check,) = Policy().check(CASES["private classes"])
     assert not check.passed

@@ -53,6 +53,8 @@ PRIVATE_REFERENCE = (
     "these data, and the sensitivity and the scale and shape of the noise were "
     "computed from them without noise."
 )
+# What evidence then calls the reference.
+PRIVATE_RECORDS = "resampled from private records"
 PRIVATE_CLASSES = (
     "The classes were not declared but read off the private labels: the set of classes "
     "is released without noise."
@@ -331,6 +333,9 @@ class Claim:
         plain["void_reasons"] += self._missing_reasons(plain)
         if self.evidence is not None:
             plain["provisos"] = self._check_evidence(self.evidence, plain)
+            private = self.evidence.reference == PRIVATE_RECORDS
+            if private and PRIVATE_REFERENCE not in plain["leaks"]:
+                plain["leaks"] += (PRIVATE_REFERENCE,)
         plain["provisos"] += self._missing_provisos(plain["provisos"])
         for name, value in plain.items():
             object.__setattr__(self, name, value)

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.certificate._claim import PRIVATE_REFERENCE
+from skparisk.certificate._claim import PRIVATE_RECORDS, PRIVATE_REFERENCE
 from skparisk.certificate._learning import Learning
 from skparisk.reference._domain import Domain
 from skparisk.reference._mapped import MappedNumbers, loaded
@@ -189,7 +189,7 @@ class Withheld:
     """
 
     # Where they come from.
-    reference: str = "resampled from private records"
+    reference: str = PRIVATE_RECORDS
     # Of how many records it is protected which are used; None: these themselves are.
     n_candidates: int | None = None
     # As those of a certificate.

@@ -145,7 +145,8 @@ class Policy:
 
         *others : Certificate
             Of what is released of the same records besides, such as private scores.
-            All guarantees must stand, and limits of numbers are for their sums.
+            All guarantees must stand, and limits of numbers are for their sums, which
+            are none if these are about different relations.
 
         attack_verdict : str, default=None
             The verdict of a :class:`~skparisk.ClaimAudit` of such releases; None
@@ -171,6 +172,8 @@ class Policy:
             "gamma": add_up(risks),
         }
         void = any(each.void for each in claims)
+        # Levels of one relation do not add up to one of another.
+        void |= len({each.relation for each in claims} - {None}) > 1
         for name, number in numbers.items():
             limit = getattr(self, name)
             if limit is not None:
