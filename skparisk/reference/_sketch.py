@@ -82,8 +82,9 @@ class RecordSketch:
     def overlaps(self, other: RecordSketch) -> bool:
         """Tell if two tables have records in common that chance cannot explain.
 
-        Either they are the same rows in the same order, or enough rows that are single
-        in both are the same.
+        Either they are the same rows in the same order, or enough rows are the same
+        that are single here, and single in the other table as well or there at all.
+        This one is of people, who are drawn by chance; the other may be a design.
         """
         if (self.n_rows, self.ordered) == (other.n_rows, other.ordered):
             return len(np.unique(self.features)) > 1
@@ -91,7 +92,7 @@ class RecordSketch:
         if self.records is not None and other.records is not None:
             sides.append((self.records, other.records))
         return any(
-            _share_singles(one, two, self.n_rows, other.n_rows) for one, two in sides
+            _share_rows(one, two, self.n_rows, other.n_rows) for one, two in sides
         )
 
     def same_rows(self, other: RecordSketch) -> bool:
@@ -105,7 +106,7 @@ class RecordSketch:
         return same and self.n_rows == other.n_rows
 
 
-def _share_singles(
+def _share_rows(
     one: NDArray[np.uint64], two: NDArray[np.uint64], n_one: int, n_two: int
 ) -> bool:
     """Tell if more rows are single in both tables, and the same, than by chance.
@@ -115,6 +116,9 @@ def _share_singles(
     one table with n_one (n_one - 1) / 2 p**2 (1 - p)**(n_one - 2). So chance does not
     expect more common singles than 2 n_two / (n_one - 1) times the values that it
     expects to be twice in one, nor than the same of two.
+
+    Or if more are single in the first, and in the second at all, as where that was
+    drawn from these rows with replacement: see `_is_drawn`.
     """
     # Of both tables, what both would have kept.
     limits = [int(kept[-1]) for kept in (one, two) if len(kept) == _MOST_KEPT]
@@ -127,24 +131,49 @@ def _share_singles(
     places = np.minimum(np.searchsorted(more, fewer), len(more) - 1)
     if np.count_nonzero(more[places] == fewer) < least:  # whether single or not
         return False
-    (singles, n_twice), (others, n_others_twice) = map(_repeats, (one, two))
+    tables = [np.unique(hashes, return_counts=True) for hashes in (one, two)]
+    singles, others = (values[counts == 1] for values, counts in tables)
+    n_twice, n_others_twice = (int((counts == 2).sum()) for _, counts in tables)
     n_common = len(np.intersect1d(singles, others, assume_unique=True))
     by_chance = min(
         2 * n_two / max(n_one - 1, 1) * _most_expected(n_twice),
         2 * n_one / max(n_two - 1, 1) * _most_expected(n_others_twice),
     )
-    return n_common >= least and n_common > by_chance + 2 * math.sqrt(by_chance)
+    if n_common >= least and _is_no_chance(n_common, by_chance):
+        return True
+    return _is_drawn(*tables[0], tables[1][0], least)
+
+
+def _is_drawn(
+    values: NDArray[np.uint64],
+    counts: NDArray[np.int64],
+    others: NDArray[np.uint64],
+    least: float,
+) -> bool:
+    """Tell if more values that are single in a table are among others than by chance.
+
+    Of other values that are independent of the n rows of the table, whatever their
+    law is, one of probability p is absent from it with (1 - p)**n, single with
+    n p / (1 - p) times that, and twice with n (n - 1) / 2 (p / (1 - p))**2 times that.
+    So by the inequality of Cauchy and Schwarz chance expects at most as many singles
+    among them as the root of 2 n / (n - 1) times those that it expects to be absent,
+    times those that it expects twice.
+    """
+    n, known = int(counts.sum()), np.isin(values, others, assume_unique=True)
+    n_absent = len(others) - int(known.sum())
+    n_single, n_twice = (int((counts[known] == times).sum()) for times in (1, 2))
+    most = _most_expected(n_absent) * _most_expected(n_twice)
+    by_chance = math.sqrt(2 * n / max(n - 1, 1) * most)
+    return n_single >= least and _is_no_chance(n_single, by_chance)
+
+
+def _is_no_chance(count: int, expected: float) -> bool:
+    return count > expected + 2 * math.sqrt(expected)
 
 
 def _most_expected(count: int) -> float:
     """Return the most that was expected where so many were counted, but for luck."""
     return count + 3 * math.sqrt(count + 1) + 2
-
-
-def _repeats(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], int]:
-    """Return what occurs once, and how many values occur twice."""
-    values, counts = np.unique(hashes, return_counts=True)
-    return values[counts == 1], int((counts == 2).sum())
 
 
 def _row_hashes(table: Records) -> NDArray[np.uint64]:

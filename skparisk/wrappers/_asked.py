@@ -218,7 +218,7 @@ def _check_points(model: Any, estimator: Any, features: Records) -> Records:
                 "encodes it. Got None."
             )
         as_numbers(points, "X_public")
-    if RecordSketch.of(points).overlaps(RecordSketch.of(features)):
+    if RecordSketch.of(features).overlaps(RecordSketch.of(points)):
         raise ValueError(
             "X_public must be public and must not share records with the training "
             "data, because these would stay in the parameters and in what serves "
