@@ -26,11 +26,13 @@ from skparisk import (
     IncompatibleError,
     PrivacyLeakWarning,
     PrivacyLedger,
+    PrivateGridSearchCV,
     PrivateLogisticRegression,
     PrivateRidge,
     SensitivitySampler,
 )
 from skparisk.certificate._claim import CHOSEN, LEARNS_MORE, PRIVATE_CLASSES
+from skparisk.model_selection import ExponentialSelection
 from skparisk.model_selection._levels import find_certificates
 from skparisk.reference import TableReference
 
@@ -228,6 +230,21 @@ def test_a_choice_by_private_scores_is_told(kind):
         ) as ledger:  # nothing is chosen from scores of these fits
             search = clone(search).set_params(refit=False).fit(X, Y)
         assert not ledger.spent.leaks
+
+
+def test_a_private_search_is_told_of_what_is_before_it():
+    """Once; and so is its certificate."""
+    search = PrivateGridSearchCV(
+        PrivateRidge(sensitivity=1.0),
+        {"alpha": [1.0, 2.0]},
+        selection=ExponentialSelection(y_bounds=(-9.0, 9.0)),
+    )
+    pipeline = make_pipeline(StandardScaler(), search)
+    with pytest.warns(PrivacyLeakWarning, match="fit standardscaler to pub") as caught:
+        pipeline.fit(X, Y)
+    assert len(caught) == 1
+    assert search.certificate_.leaks == (LEARNS_MORE,)
+    assert not make_pipeline(STATELESS, search).fit(X, Y)[-1].certificate_.leaks
 
 
 @pytest.mark.parametrize(
