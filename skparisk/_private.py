@@ -68,6 +68,7 @@ from skparisk.exceptions import (
 )
 from skparisk.laws._names import as_law
 from skparisk.ledger import spend, suspend_open
+from skparisk.ledger._open import tell_open
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query
@@ -279,8 +280,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         else:
             answer = sampler._ask(*sampler._as_asked(features, targets))
             said = {*sampler.certificate_.provisos} - {*data.charged.provisos}
-            if said:
-                spend(Certificate(0.0, provisos=tuple(sorted(said))), note=str(query))
+            tell_open(provisos=[*said], note=str(query))
             with suspend_open():
                 released = sampler._add_noise(answer)
         self._keep_claim(sampler.certificate_, sampler)
@@ -454,9 +454,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
                 "FrozenEstimator.",
                 PrivacyLeakWarning,
             )
-        leaks = (LEARNS_MORE,)
-        spend(Certificate(0.0, leaks=leaks, n_releases=0), note="steps of a Pipeline")
-        self.certificate_ = certificate.amended(leaks=leaks)
+        self._add_to_claim(leaks=(LEARNS_MORE,), note="steps of a Pipeline")
 
     def _noise_deviations(self) -> NDArray[np.float64]:
         """Return about how large the noise of each output is, or that of all."""
@@ -469,9 +467,14 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         self, *, leaks: tuple[str, ...] = (), provisos: tuple[str, ...] = (), note: str
     ) -> None:
         """Tell ledgers and the certificate what else was released, or is believed."""
-        # Ledgers learn of it as of a release of its own, which costs no more.
-        spend(Certificate(0.0, leaks=leaks, provisos=provisos), note=note)
-        self.certificate_ = self.certificate_.amended(leaks=leaks, provisos=provisos)
+        tell_open(leaks=leaks, provisos=provisos, note=note)
+        self._state(self.certificate_.amended(leaks=leaks, provisos=provisos))
+
+    def _state(self, certificate: Certificate) -> None:
+        """Let the claim be this one, also where the sampler shows it."""
+        self.certificate_ = certificate
+        if self.sampler_ is not None:
+            self.sampler_.claim_ = self.sampler_.claim_.stating(certificate)
 
     def __sklearn_tags__(self) -> Tags:
         return self._as_noisy(super().__sklearn_tags__())  # type: ignore[misc]

@@ -13,12 +13,12 @@ from skparisk.composition._totals import Totals
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One release that was charged to a ledger.
+    """One release that was charged to a ledger, or a leak that it was told of.
 
     Parameters
     ----------
     certificate : Certificate
-        What it guarantees by itself.
+        What it guarantees by itself; of 0 releases for a leak.
 
     note : str
         What was released.

@@ -23,7 +23,7 @@ class Statement:
             "composition": RULES[budget.composition].text,
             "spent": _level(spent),
             "left": left_in_words(budget.remaining(history)),
-            "releases": str(history.n_entries),
+            "releases": str(spent.n_releases),
             **{name: printable(text) for name, text in kept.items()},
         }
         self.releases = [
@@ -68,7 +68,9 @@ class Statement:
 
 
 def _level(release: Certificate) -> str:
-    return in_words(triple(release)) + ("" if release.private else ", NOT private")
+    numbers = triple(release)
+    level = in_words(numbers) if release.n_releases or any(numbers) else "no release"
+    return level + ("" if release.private else ", NOT private")
 
 
 def in_words(numbers: tuple[float, float, float]) -> str:
