@@ -29,6 +29,7 @@ from skparisk.certificate._claim import (
     Evidence,
     check_sentences,
 )
+from skparisk.certificate._rounding import fields_of
 from skparisk.laws import Law
 
 
@@ -410,4 +411,4 @@ def _as_plain(certificate: Any) -> Certificate:
         )
     if type(certificate) is Certificate:
         return certificate
-    return Certificate(**document.fields_of(certificate, Certificate))
+    return Certificate(**fields_of(certificate, Certificate))

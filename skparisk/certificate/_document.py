@@ -13,7 +13,7 @@ from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._audit import MeasuredRisk
 from skparisk.certificate._claim import SENTENCES, Claim, Evidence
 from skparisk.certificate._loss import DominatingLoss
-from skparisk.certificate._rounding import from_strict, strict
+from skparisk.certificate._rounding import fields_of, from_strict, strict
 from skparisk.laws import Law
 from skparisk.laws._names import as_law
 
@@ -30,7 +30,10 @@ def write(claim: Claim, *, curve: bool = False) -> dict[str, Any]:
     if claim.loss is not None:
         document["loss"] = fields_of(claim.loss) | {"law": claim.loss.law_name}
     if claim.evidence is not None:
-        document["evidence"] = _write_evidence(claim.evidence, curve)
+        document["evidence"] = evidence = fields_of(claim.evidence)
+        points = evidence.pop("curve")
+        if curve and points is not None:
+            evidence["curve"] = points.tolist()
     return {
         **_SCHEMA,
         "version": __version__,
@@ -39,23 +42,6 @@ def write(claim: Claim, *, curve: bool = False) -> dict[str, Any]:
         "private": claim.private,
         **strict(document),
     }
-
-
-def _write_evidence(evidence: Evidence, curve: bool) -> dict[str, Any]:
-    document = fields_of(evidence)
-    points = document.pop("curve")
-    for name in _MEASURED:
-        if document[name] is not None:
-            document[name] = fields_of(document[name])
-    if curve and points is not None:
-        document["curve"] = points.tolist()
-    return document
-
-
-def fields_of(part: Any, kind: type | None = None) -> dict[str, Any]:
-    """Return the fields of a dataclass, or those that another one has as well."""
-    names = [field.name for field in fields(part if kind is None else kind)]
-    return {name: getattr(part, name) for name in names}
 
 
 def read(document: Any, kind: type[ClaimT], laws: Iterable[Law] = ()) -> ClaimT:

@@ -11,8 +11,7 @@ from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._attackers import advantage_of
 from skparisk.certificate._certificate import Certificate
 from skparisk.certificate._claim import Evidence
-from skparisk.certificate._document import fields_of
-from skparisk.certificate._rounding import ceil_text, check_range
+from skparisk.certificate._rounding import ceil_text, check_range, fields_of
 
 _LEARNED = (
     "The reference was learned from {} other records of the private data with "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from itertools import islice
 
 from skparisk.certificate import Certificate
@@ -66,8 +65,6 @@ class History:
 
     def extended(self, entries: Sequence[LedgerEntry]) -> History:
         """Return it with entries; for the latest history of a list alone."""
-        totals = reduce(
-            Totals.plus, [each.certificate for each in entries], self.totals
-        )
+        totals = self.plus([each.certificate for each in entries]).totals
         self._entries[self.n_entries :] = entries
         return History(totals, self.n_entries + len(entries), self._entries)
