@@ -106,16 +106,14 @@ def run_report(options: argparse.Namespace) -> int:
     from skparisk.report import Report
 
     path, declared, cost = options.source, declared_in(options), cost_in(options)
-    more = {name: text for name, text in declared.items() if text}
-    more |= {n: v for n in ("policy", "ledger") if (v := getattr(options, n))}
-    if cost is not None:
-        more["compensation"] = cost
+    more = {"policy": options.policy, "ledger": options.ledger, "compensation": cost}
+    given = [name for name, value in (declared | more).items() if value]
     source = load_model(path) if path.suffix == ".skops" else read_claim(path)
     if isinstance(source, Report):
-        if more:
+        if given:
             raise ValueError(
                 f"'{path}' is a report, to which nothing can be added; got "
-                f"{', '.join(more)}."
+                f"{', '.join(given)}."
             )
         source.save(options.output)
         return 0
