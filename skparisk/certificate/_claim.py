@@ -238,8 +238,7 @@ class Evidence:
             plain["curve"] = _check_curve(self.curve)
         if self.audit is not None:
             self._check_audit(self.audit)
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)  # frozen for all others
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -331,8 +330,7 @@ class Claim:
         if self.evidence is not None:
             plain["provisos"] = self._check_evidence(self.evidence, plain)
         plain["provisos"] += self._missing_provisos(plain["provisos"])
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)  # frozen for all others
 
     @property
     def void(self) -> bool:

@@ -120,13 +120,19 @@ def as_text(claim: Claim) -> str:
 
 def as_html(claim: Claim) -> str:
     """Return the guarantee, the caveats and a table."""
-    table = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-        f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
-        for name, value in words.rows(claim)
-    )
+    table = "".join(html_row(*row) for row in words.rows(claim))
     notes = "".join(
         f"<p><strong>Caveat.</strong> {html.escape(text)}</p>" for text in claim.caveats
     )
     guarantee = html.escape(words.in_words(claim))
     return f"<div><p>{guarantee}</p>{notes}<table>{table}</table></div>"
+
+
+def html_row(*cells: str, n_heads: int = 1) -> str:
+    """Return a row of a table, whose first cells say what the others are."""
+    tags = ["th"] * n_heads + ["td"] * (len(cells) - n_heads)
+    inner = "".join(
+        f"<{tag} style='text-align:left'>{html.escape(cell)}</{tag}>"
+        for tag, cell in zip(tags, cells, strict=True)
+    )
+    return f"<tr>{inner}</tr>"

@@ -79,8 +79,7 @@ class CompensationModel(CostModel):
         }
         if plain["n_people"] > _MOST_PEOPLE:  # it may have thousands of digits
             raise ValueError(f"n_people must be at most 2**53, {_MOST_PEOPLE}.")
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)  # frozen for all others
         if math.isinf(self.n_people * (self.minimum + self.compensation)):
             raise ValueError(
                 "n_people times minimum and compensation, what is to be paid in all, "

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable
 from typing import Any
 
 from skparisk.certificate import Certificate
+from skparisk.certificate._document import html_row
 from skparisk.certificate._rounding import ceil_text, floor_text, printable
 from skparisk.ledger._budget import RULES, Budget, triple
 from skparisk.ledger._history import History
@@ -56,9 +56,9 @@ class Statement:
 
     def as_html(self) -> str:
         """Return it as tables."""
-        rows = "".join(_row(row, "td") for row in self.rows.items())
-        releases = "".join(_row(row, "td") for row in self.releases)
-        titles = _row(("", "time", "level", "note"), "th")
+        rows = "".join(html_row(*row) for row in self.rows.items())
+        releases = "".join(html_row(*row) for row in self.releases)
+        titles = html_row("", "time", "level", "note", n_heads=4)
         claim = "".join(
             f"<p>{html.escape(text)}</p>" for text in (self.claim, *self.caveats)
         )
@@ -95,10 +95,3 @@ def left_in_words(epsilon: float) -> str:
     if math.isinf(epsilon):
         return "no limit"
     return f"one release at epsilon {floor_text(epsilon)}, without delta and risk"
-
-
-def _row(cells: Iterable[str], tag: str) -> str:
-    inner = "".join(
-        f"<{tag} style='text-align:left'>{html.escape(cell)}</{tag}>" for cell in cells
-    )
-    return f"<tr>{inner}</tr>"
