@@ -315,7 +315,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
                 f"from are split off beforehand; got {source.n_records!r} and "
                 f"{source.relation!r}."
             )
-        source._check_learning(learning, source._terms)
+        learning.check_target(source._terms.target, source._terms.law)
         claim = claim_at_most(source, self.epsilon, self.gamma)
         charged = learning.cover(as_seeded(claim, source.noise_random_state))
         spend(charged, note=f"{type(self).__name__} with {recipe!r}")
