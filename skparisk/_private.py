@@ -67,6 +67,7 @@ from skparisk.exceptions import (
 )
 from skparisk.laws._names import as_law
 from skparisk.ledger import spend, suspend_open
+from skparisk.ledger._open import tell_open
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query
@@ -278,8 +279,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         else:
             answer = sampler._ask(*sampler._as_asked(features, targets))
             said = {*sampler.certificate_.provisos} - {*data.charged.provisos}
-            if said:
-                spend(Certificate(0.0, provisos=tuple(sorted(said))), note=str(query))
+            tell_open(provisos=[*said], note=str(query))
             with suspend_open():
                 released = sampler._add_noise(answer)
         self._keep_claim(sampler.certificate_, sampler)
@@ -314,7 +314,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
                 f"from are split off beforehand; got {source.n_records!r} and "
                 f"{source.relation!r}."
             )
-        source._check_learning(learning, source._terms)
+        learning.check_target(source._terms.target, source._terms.law)
         claim = claim_at_most(source, self.epsilon, self.gamma)
         charged = learning.cover(as_seeded(claim, source.noise_random_state))
         spend(charged, note=f"{type(self).__name__} with {recipe!r}")
@@ -450,8 +450,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         if not is_searched():
             for leak in leaks:
                 warn_caller(f"{leak} {around[leak]}", PrivacyLeakWarning)
-        spend(Certificate(0.0, leaks=leaks, n_releases=0), note="what is around a fit")
-        self.certificate_ = certificate.amended(leaks=leaks)
+        self._add_to_claim(leaks=leaks, note="what is around a fit")
 
     def _noise_deviations(self) -> NDArray[np.float64]:
         """Return about how large the noise of each output is, or that of all."""
@@ -464,9 +463,14 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         self, *, leaks: tuple[str, ...] = (), provisos: tuple[str, ...] = (), note: str
     ) -> None:
         """Tell ledgers and the certificate what else was released, or is believed."""
-        # Ledgers learn of it as of a release of its own, which costs no more.
-        spend(Certificate(0.0, leaks=leaks, provisos=provisos), note=note)
-        self.certificate_ = self.certificate_.amended(leaks=leaks, provisos=provisos)
+        tell_open(leaks=leaks, provisos=provisos, note=note)
+        self._state(self.certificate_.amended(leaks=leaks, provisos=provisos))
+
+    def _state(self, certificate: Certificate) -> None:
+        """Let the claim be this one, also where the sampler shows it."""
+        self.certificate_ = certificate
+        if self.sampler_ is not None:
+            self.sampler_.claim_ = self.sampler_.claim_.stating(certificate)
 
     def __sklearn_tags__(self) -> Tags:
         return self._as_noisy(super().__sklearn_tags__())  # type: ignore[misc]

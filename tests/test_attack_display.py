@@ -85,7 +85,7 @@ def test_estimators_are_drawn_by_name():
     ("changes", "caveat"),
     [
         ({"void_reasons": (SEEDED,)}, "not a guarantee"),
-        ({"leaks": (PRIVATE_CLASSES,)}, "over resamples of the private data"),
+        ({"leaks": (PRIVATE_CLASSES,)}, "not counting what was released without noise"),
     ],
 )
 def test_caveats_are_in_the_legend(changes, caveat):

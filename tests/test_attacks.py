@@ -33,6 +33,7 @@ from skparisk import (
     SensitivitySampler,
 )
 from skparisk.calibration import PAC
+from skparisk.certificate._claim import PRIVATE_CLASSES
 from skparisk.linear_model._bounds import clip_rows
 from skparisk.mechanisms import AdditiveNoise, LaplaceMechanism
 from skparisk.preprocessing import RandomizedResponseTransformer
@@ -275,13 +276,12 @@ def test_classes_of_private_labels_are_a_release_that_is_told(parameters, kind):
     with pytest.warns(PrivacyLeakWarning, match="classes are those of the private lab"):
         model.fit(X, y)
     certificate = model.certificate_
-    assert certificate.classes_are_private
+    assert certificate.leaks == (PRIVATE_CLASSES,)
     assert not certificate.private
     assert not certificate.void
     assert "and have the same classes" in certificate.guarantee
     assert "read off the private labels" in certificate.caveats[0]
     model.set_params(classes=[0.0, 1.0]).fit(X, y)  # no warning
-    assert not model.certificate_.classes_are_private
     assert model.certificate_.private
     assert "classes" not in str(model.certificate_)
 
@@ -300,7 +300,6 @@ def test_classes_of_anything_public_are_no_release(kind):
     known = clone(model).set_params(sensitivity=1.0).fit(X, y, **names)
     for one in (first, known):
         assert one.certificate_.private
-        assert not one.certificate_.classes_are_private
 
 
 @pytest.mark.sampled(1)
@@ -313,9 +312,9 @@ def test_one_warning_is_enough_where_nothing_was_private_before(kind):
         model.fit(X, y)
     assert len(shown) == 1
     assert "from the private data themselves" in str(shown[0].message)
-    assert model.certificate_.classes_are_private
+    assert PRIVATE_CLASSES in model.certificate_.leaks
     model.set_params(sensitivity=1.0, epsilon=np.inf).fit(X, y)  # no warning
-    assert model.certificate_.classes_are_private
+    assert PRIVATE_CLASSES in model.certificate_.leaks
 
 
 # Private data as a parameter

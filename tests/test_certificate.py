@@ -249,7 +249,6 @@ def test_caveats_add_up():
     )
     assert worst.seeded
     assert worst.reference_is_private
-    assert worst.classes_are_private
     assert worst.caveats == (
         texts.SEEDED,
         *THEOREM_5.void_reasons,

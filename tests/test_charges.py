@@ -258,6 +258,9 @@ def test_leaks_are_recorded():
     with pytest.warns(skparisk.PrivacyLeakWarning), PrivacyLedger(1.0) as ledger:
         known(PrivateLinearSVC()).fit(X, labels)
     assert "classes" in ledger.spent.leaks[0]
+    assert ledger.spent.n_releases == 1
+    assert "releases: 1\n" in str(ledger)
+    assert ": no release, NOT private (classes)\n" in str(ledger)
     with pytest.warns(skparisk.PrivacyLeakWarning), PrivacyLedger(1.0) as ledger:
         clone(local).fit_transform(X)
     assert "private data themselves" in ledger.spent.leaks[0]

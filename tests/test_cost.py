@@ -522,16 +522,16 @@ ERRORS = {
     "n_people must be a whole number >= 1, got 1.5.": (
         lambda: CompensationModel(1.0, 1.5)
     ),
-    "minimum must be a finite number >= 0, got -1.": (
+    "minimum must be a number in [0, inf), got -1.": (
         lambda: CompensationModel(1.0, minimum=-1)
     ),
-    "minimum must be a finite number >= 0, got inf.": (
+    "minimum must be a number in [0, inf), got inf.": (
         lambda: CompensationModel(1.0, minimum=math.inf)
     ),
-    "minimum must be a finite number >= 0, got True.": (
+    "minimum must be a number in [0, inf), got True.": (
         lambda: CompensationModel(1.0, minimum=True)
     ),
-    "minimum must be a finite number >= 0, got 'a'.": (
+    "minimum must be a number in [0, inf), got 'a'.": (
         lambda: CompensationModel(1.0, minimum="a")
     ),
     "rate must be a finite number above 0, got 0.": (

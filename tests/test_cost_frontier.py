@@ -86,7 +86,7 @@ def test_points_out_of_range_are_refused(expected):
 
 def test_cheapest_needs_a_number():
     for wrong in (math.nan, "a", None, True):
-        expected = f"max_error must be a finite number, got {wrong!r}."
+        expected = f"max_error must be a number in (-inf, inf), got {wrong!r}."
         refuses(lambda wrong=wrong: POINTS.cheapest(wrong), expected)
 
 

@@ -1,5 +1,6 @@
 """Samplers in files: read as they were written, or refused with the reason."""
 
+import copy
 import json
 import threading
 import zipfile
@@ -17,14 +18,20 @@ from kept import (
     own_mean,
     sampler_of,
 )
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skparisk import (
     IncompatibleError,
     LearnedReference,
     PrivacyLeakWarning,
+    PrivacyLedger,
+    PrivateRidge,
     SchemaReference,
     SensitivitySampler,
+    audit_reference,
 )
+from skparisk.certificate._claim import LEARNS_MORE
 from skparisk.mechanisms import IsotropicShape
 from skparisk.queries import MeanQuery, Query, RidgeQuery
 from skparisk.reference import (
@@ -93,6 +100,38 @@ def test_what_was_read_knows_private_records_again(tmp_path):
     with pytest.raises(IncompatibleError, match="came from private data"):
         read.save(tmp_path / "t.npz")
     assert files_in(tmp_path) == [tmp_path / "s.npz"]
+
+
+def test_what_leaked_in_a_fit_is_on_each_claim_of_its_sampler(tmp_path):
+    """On that of its release, at other levels and in a file; not of the given one."""
+    fitted = sampler_of(
+        query=RidgeQuery(1.0), reference=TableReference(PUBLIC, TARGETS)
+    )
+    fitted.fit(PUBLIC, TARGETS)
+    model = make_pipeline(StandardScaler(), PrivateRidge(1.0, sensitivity=fitted))
+    with pytest.warns(PrivacyLeakWarning, match="standardscaler"):
+        ridge = model.fit(PRIVATE, TARGETS)[-1]
+    sampler = ridge.sampler_
+    assert sampler.certificate_ is ridge.certificate_
+    sampler.save(tmp_path / "sampler.npz")
+    read = SensitivitySampler.load(tmp_path / "sampler.npz", query=RidgeQuery(1.0))
+    for each in (sampler, sampler.calibrate(epsilon=2.0), read, copy.copy(sampler)):
+        assert each.certificate_.leaks == (LEARNS_MORE,)
+    with PrivacyLedger(9.0) as ledger:
+        sampler.release(PRIVATE, TARGETS)
+    assert ledger.spent.leaks == (LEARNS_MORE,)
+    assert fitted.certificate_.private
+
+
+def test_a_sampler_that_was_audited_is_written(tmp_path):
+    """Without the audit, which is not about what will be released."""
+    sampler = sampler_of(n_records=20).fit(PUBLIC)
+    before = sampler.certificate_
+    audit_reference(sampler, np.tile(PRIVATE, (30, 1)), epsilon=1.0, X_reference=PUBLIC)
+    assert sampler.certificate_ != before
+    sampler.save(tmp_path / "sampler.npz")
+    read = SensitivitySampler.load(tmp_path / "sampler.npz", MeanQuery())
+    assert read.certificate_ == before
 
 
 def test_every_kind_of_column_is_written(tmp_path):

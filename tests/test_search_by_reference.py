@@ -108,6 +108,7 @@ def test_simulation_on_the_training_data_is_a_leak_that_is_told():
         search.fit(X, Y)
     assert search.certificate_.leaks == (CHOSEN_ON_PRIVATE,)
     assert ledger.spent.leaks == (CHOSEN_ON_PRIVATE,)
+    assert ledger.spent.n_releases == search.certificate_.n_releases == 1
     assert not search.certificate_.private
     assert search.certificate_.epsilon == 1.0
     # The scores are as private as the records.

@@ -113,6 +113,8 @@ def test_parts_without_noise_are_a_leak_that_is_told(selection, name):
     assert not search.certificate_.private
     assert search.certificate_.leaks == ledger.spent.leaks == (LEARNS_MORE,)
     assert search.certificate_.epsilon == 1.0
+    told = [entry.certificate for entry in ledger.releases]
+    assert {one.n_releases for one in told if one.leaks} == {0}
     # The scores are public all the same.
     assert hasattr(search, "cv_results_") == (selection == "reference")
 

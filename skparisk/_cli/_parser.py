@@ -11,6 +11,7 @@ from tomllib import TOMLDecodeError
 from typing import Any, NoReturn
 
 Commands = Any  # argparse has no public name for what `add_subparsers` returns
+ENDINGS = "ends in .html, .json, .md, .acro.json or .yaml"
 
 _DECLARED = {
     "project": "what it was made for",

@@ -16,9 +16,6 @@ from skparisk._validate import (
 
 EPSILONS = (0.05, 0.5)
 GAMMAS = (0.05, 0.01)
-N_PAIRS = 2_000
-SEED = 0
-OUTPUT = Path("skparisk_census.png")
 FORMATS = (".png", ".pdf", ".svg")
 
 
@@ -85,10 +82,10 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     parser.add_argument(
         "--n-pairs",
         type=checked(int, lambda value: check_at_least(value, "n_pairs", 1)),
-        default=N_PAIRS,
+        default=2_000,
         metavar="M",
         help="pairs of neighboring databases to sample, at least 1/G - 1 (default: "
-        f"{N_PAIRS})",
+        "%(default)s)",
     )
     parser.add_argument(
         "--n-jobs",
@@ -100,18 +97,18 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     parser.add_argument(
         "--seed",
         type=checked(int, lambda value: check_at_least(value, "seed", 0)),
-        default=SEED,
+        default=0,
         metavar="S",
         help="seeds the split of the records and the sampling of pairs, never the "
-        f"noise, so the RMSE differs from run to run (default: {SEED})",
+        "noise, so the RMSE differs from run to run (default: %(default)s)",
     )
     parser.add_argument(
         "--output",
         type=checked(Path, check_output),
-        default=OUTPUT,
+        default=Path("skparisk_census.png"),
         metavar="FILE",
         help=f"file for the picture, ending in one of {words(FORMATS)} (default: "
-        f"{OUTPUT})",
+        "%(default)s)",
     )
     parser.set_defaults(run=run)
     return [parser]

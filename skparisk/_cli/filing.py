@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -13,6 +12,7 @@ from typing import Any
 from zipfile import BadZipFile
 
 from skparisk._cli._parser import (
+    ENDINGS,
     Commands,
     add_declared,
     cost_in,
@@ -23,7 +23,6 @@ from skparisk._cli._parser import (
     read_policy,
 )
 
-ENDINGS = (".html", ".json", ".md", ".yaml")
 # Of what is not the library's own, what its models hold. To load it runs nothing: a
 # function in a partial is listed, and refused, by itself.
 _TRUSTED = (
@@ -67,7 +66,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         required=True,
         type=Path,
         metavar="FILE",
-        help=f"ends in one of {' '.join(ENDINGS)}",
+        help=ENDINGS,
     )
     made.add_argument("--policy", type=Path, metavar="POLICY.toml")
     made.add_argument("--ledger", type=Path, metavar="FILE")
@@ -101,36 +100,20 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     return [made, verified, checked]
 
 
-def check_ending(path: Path, epsilon: float = 0.0) -> None:
-    """Refuse what a report, of a claim at that level, cannot be written to."""
-    if path.suffix not in ENDINGS:
-        raise ValueError(
-            f"a report must end in one of {' '.join(ENDINGS)}, got '{path}'."
-        )
-    if path.suffix == ".yaml" and epsilon == math.inf:
-        raise ValueError(
-            f"'{path}' is for the registry of deployments, which takes no release "
-            "without a guarantee: leave it out with --epsilon inf."
-        )
-
-
 def run_report(options: argparse.Namespace) -> int:
     """Write a report."""
     from skparisk.ledger import PrivacyLedger
     from skparisk.report import Report
 
-    check_ending(options.output)
     path, declared, cost = options.source, declared_in(options), cost_in(options)
-    more = {name: text for name, text in declared.items() if text}
-    more |= {n: v for n in ("policy", "ledger") if (v := getattr(options, n))}
-    if cost is not None:
-        more["compensation"] = cost
+    more = {"policy": options.policy, "ledger": options.ledger, "compensation": cost}
+    given = [name for name, value in (declared | more).items() if value]
     source = load_model(path) if path.suffix == ".skops" else read_claim(path)
     if isinstance(source, Report):
-        if more:
+        if given:
             raise ValueError(
                 f"'{path}' is a report, to which nothing can be added; got "
-                f"{', '.join(more)}."
+                f"{', '.join(given)}."
             )
         source.save(options.output)
         return 0

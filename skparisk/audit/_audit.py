@@ -26,7 +26,6 @@ from skparisk.audit._reference_audit import ReferenceAudit, cost_of_audit
 from skparisk.exceptions import warn_if_seeded
 from skparisk.ledger import check_room, spend
 from skparisk.reference._records import as_records, n_rows
-from skparisk.sensitivity._claim import ClaimOfPairs
 
 
 def audit_reference(
@@ -220,4 +219,4 @@ def _keep(audited: Any, audit: ReferenceAudit) -> None:
         sampler = audited.sampler_
     if hasattr(sampler, "claim_"):
         claim = sampler.claim_
-        sampler.claim_ = ClaimOfPairs(claim.certificate.with_audit(audit), claim.pairs)
+        sampler.claim_ = claim.stating(claim.certificate.with_audit(audit))

@@ -9,8 +9,7 @@ from typing import Any
 
 from skparisk.certificate import Certificate, MeasuredRisk
 from skparisk.certificate._claim import SEEDED
-from skparisk.certificate._document import fields_of
-from skparisk.certificate._rounding import ceil_text, floor_text
+from skparisk.certificate._rounding import ceil_text, fields_of, floor_text
 
 _VERDICTS = {
     "supported": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -181,6 +182,7 @@ class CalibratedNoise(NamedTuple):
         reference: str | None,
         for_new_people: str | None,
         provisos: tuple[str, ...],
+        leaks: Sequence[str] = (),
     ) -> Certificate:
         """Return what the noise guarantees; the parameters are those of `calibrate`."""
         pairs, terms, found, shape = self.pairs, self.terms, self.found, self.shape
@@ -229,6 +231,7 @@ class CalibratedNoise(NamedTuple):
             loss=None if rule.void_reasons else dominating_loss(target, law, evidence),
             post_processed=target.advantage is not None,  # nothing raises it any more
             void_reasons=tuple(rule.void_reasons),
+            leaks=tuple(leaks),
             provisos=(*rule_proviso(rule), *given_shape, *provisos),
             evidence=evidence,
         )

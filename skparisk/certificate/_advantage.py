@@ -81,8 +81,7 @@ class Advantage:
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
-            value = check_range(getattr(self, name), name, 1.0)
-            object.__setattr__(self, name, value)
+            vars(self)[name] = check_range(getattr(self, name), name, 1.0)
         for name in ("mean", "quantile"):
             most = getattr(self, name) + self.false_positive_rate + ROUNDING
             detected = getattr(self, f"{name}_detected")

@@ -100,8 +100,7 @@ class MeasuredRisk:
                 "lower must be at most upper, and their confidence at least 0.5; got "
                 f"{self.lower!r}, {self.upper!r} and {self.confidence!r}."
             )
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)  # frozen for all others
 
     @property
     def verdict(self) -> str:

@@ -22,13 +22,13 @@ from skparisk.certificate._attackers import advantage_of
 from skparisk.certificate._audit import check_same_calibration, refuse_second_audit
 from skparisk.certificate._claim import (
     MEMBERSHIP,
-    PRIVATE_CLASSES,
     PRIVATE_REFERENCE,
     SEEDED,
     Claim,
     Evidence,
     check_sentences,
 )
+from skparisk.certificate._rounding import fields_of
 from skparisk.laws import Law
 
 
@@ -132,11 +132,6 @@ class Certificate(Claim):
     def reference_is_private(self) -> bool:
         """Whether neighboring databases were sampled from the private data."""
         return PRIVATE_REFERENCE in self.leaks
-
-    @property
-    def classes_are_private(self) -> bool:
-        """Whether the classes of a classifier were read off the private labels."""
-        return PRIVATE_CLASSES in self.leaks
 
     @property
     def protects_membership(self) -> bool:
@@ -411,4 +406,4 @@ def _as_plain(certificate: Any) -> Certificate:
         )
     if type(certificate) is Certificate:
         return certificate
-    return Certificate(**document.fields_of(certificate, Certificate))
+    return Certificate(**fields_of(certificate, Certificate))

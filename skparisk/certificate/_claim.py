@@ -241,8 +241,7 @@ class Evidence:
             plain["curve"] = _check_curve(self.curve)
         if self.audit is not None:
             self._check_audit(self.audit)
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)  # frozen for all others
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -337,8 +336,7 @@ class Claim:
             if private and PRIVATE_REFERENCE not in plain["leaks"]:
                 plain["leaks"] += (PRIVATE_REFERENCE,)
         plain["provisos"] += self._missing_provisos(plain["provisos"])
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)  # frozen for all others
 
     @property
     def void(self) -> bool:

@@ -14,7 +14,7 @@ from skparisk.certificate._audit import MeasuredRisk
 from skparisk.certificate._carried import point_of_level
 from skparisk.certificate._claim import SENTENCES, Claim, Evidence
 from skparisk.certificate._loss import DominatingLoss
-from skparisk.certificate._rounding import from_strict, strict
+from skparisk.certificate._rounding import fields_of, from_strict, strict
 from skparisk.laws import Law
 from skparisk.laws._names import as_law
 
@@ -31,7 +31,14 @@ def write(claim: Claim, *, curve: bool = False) -> dict[str, Any]:
     if claim.loss is not None:
         document["loss"] = fields_of(claim.loss) | {"law": claim.loss.law_name}
     if claim.evidence is not None:
-        document["evidence"] = _write_evidence(claim.evidence, claim, curve)
+        document["evidence"] = evidence = fields_of(claim.evidence)
+        points = evidence.pop("curve")
+        if not curve and points is not None and claim.randomness == "both":
+            # Nothing else that is written says what level the noise was made for.
+            points = point_of_level(points, claim.epsilon)
+            curve = len(points) > 0
+        if curve and points is not None:
+            evidence["curve"] = points.tolist()
     return {
         **_SCHEMA,
         "version": __version__,
@@ -40,27 +47,6 @@ def write(claim: Claim, *, curve: bool = False) -> dict[str, Any]:
         "private": claim.private,
         **strict(document),
     }
-
-
-def _write_evidence(evidence: Evidence, claim: Claim, curve: bool) -> dict[str, Any]:
-    document = fields_of(evidence)
-    points = document.pop("curve")
-    if not curve and points is not None and claim.randomness == "both":
-        # Nothing else that is written says what level the noise was made for.
-        points = point_of_level(points, claim.epsilon)
-        curve = len(points) > 0
-    for name in _MEASURED:
-        if document[name] is not None:
-            document[name] = fields_of(document[name])
-    if curve and points is not None:
-        document["curve"] = points.tolist()
-    return document
-
-
-def fields_of(part: Any, kind: type | None = None) -> dict[str, Any]:
-    """Return the fields of a dataclass, or those that another one has as well."""
-    names = [field.name for field in fields(part if kind is None else kind)]
-    return {name: getattr(part, name) for name in names}
 
 
 def read(document: Any, kind: type[ClaimT], laws: Iterable[Law] = ()) -> ClaimT:
@@ -100,7 +86,7 @@ def read(document: Any, kind: type[ClaimT], laws: Iterable[Law] = ()) -> ClaimT:
     has_curve = evidence is not None and "curve" in evidence
     expected = write(claim, curve=has_curve)
     if document["version"] != __version__:
-        expected |= {name: document[name] for name in ("version", *derived[:3])}
+        expected |= {name: document[name] for name in derived[:3]}
         # What it said stays; what follows may be said once more, in today's words.
         said = {name: document[name] for name in SENTENCES}
         expected |= {n: v for n, v in said.items() if {*v} <= {*expected[n]}}
@@ -139,13 +125,19 @@ def as_text(claim: Claim) -> str:
 
 def as_html(claim: Claim) -> str:
     """Return the guarantee, the caveats and a table."""
-    table = "".join(
-        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-        f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
-        for name, value in words.rows(claim)
-    )
+    table = "".join(html_row(*row) for row in words.rows(claim))
     notes = "".join(
         f"<p><strong>Caveat.</strong> {html.escape(text)}</p>" for text in claim.caveats
     )
     guarantee = html.escape(words.in_words(claim))
     return f"<div><p>{guarantee}</p>{notes}<table>{table}</table></div>"
+
+
+def html_row(*cells: str, n_heads: int = 1) -> str:
+    """Return a row of a table, whose first cells say what the others are."""
+    tags = ["th"] * n_heads + ["td"] * (len(cells) - n_heads)
+    inner = "".join(
+        f"<{tag} style='text-align:left'>{html.escape(cell)}</{tag}>"
+        for tag, cell in zip(tags, cells, strict=True)
+    )
+    return f"<tr>{inner}</tr>"

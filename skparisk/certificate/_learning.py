@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,8 +12,8 @@ from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._attackers import advantage_of
 from skparisk.certificate._certificate import Certificate
 from skparisk.certificate._claim import Evidence
-from skparisk.certificate._document import fields_of
-from skparisk.certificate._rounding import ceil_text, check_range
+from skparisk.certificate._rounding import ceil_text, check_range, fields_of
+from skparisk.laws import Law
 
 _LEARNED = (
     "The reference was learned from {} other records of the private data with "
@@ -58,16 +59,15 @@ class Learning:
             level = f"({ceil_text(self.epsilon)}, {ceil_text(self.delta)})-"
         return (_LEARNED.format(self.n_records, level), *self.rests_on)
 
-    def check_target(
-        self, *, randomness: str, advantage: float | None, chooses: bool
-    ) -> None:
+    def check_target(self, target: Any, law: Law) -> None:
         """Refuse to certify the learning together with what has no level, or delta."""
-        if advantage is not None:
+        if target.advantage is not None:
             raise ValueError(
-                f"advantage must be None with a LearnedReference, got {advantage!r}: "
-                "learning has a level, and a mean advantage has none."
+                "advantage must be None with a LearnedReference, got "
+                f"{target.advantage!r}: learning has a level, and a mean advantage has "
+                "none."
             )
-        if self.delta and (randomness == "both" or chooses):
+        if self.delta and (target.randomness == "both" or law.chooses):
             raise ValueError(
                 "delta of the LearnedReference must be 0 with randomness='both' or "
                 f"law='exponential', which certify no delta; got {self.delta!r}."

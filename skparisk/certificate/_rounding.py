@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from numbers import Rational
@@ -92,8 +93,16 @@ def people_text(risk: float) -> str:
     return f"{math.floor(1000 * (1 - decimal(risk))) / 10:g}"
 
 
+def fields_of(part: Any, kind: type | None = None) -> dict[str, Any]:
+    """Return the fields of a dataclass, or those that another one has as well."""
+    names = [field.name for field in fields(part if kind is None else kind)]
+    return {name: getattr(part, name) for name in names}
+
+
 def strict(value: Any) -> Any:
     """Return what strict JSON has for it: lists, and "inf" for an infinite number."""
+    if is_dataclass(value):
+        value = fields_of(value)
     if isinstance(value, Mapping):
         return {name: strict(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

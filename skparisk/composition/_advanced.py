@@ -25,7 +25,7 @@ def compose_advanced(
     Parameters
     ----------
     releases : iterable of object with `as_certificate`, float or tuple of float
-        Certificates, guarantees, mechanisms, or plain numbers. May be empty.
+        Certificates, mechanisms, or plain numbers. May be empty.
 
     delta : float
         Delta of all together, in (0, 1), above the sum of those of the releases.
@@ -80,7 +80,7 @@ def compose_laplace(releases: Iterable[Any], *, delta: float) -> Certificate:
     Parameters
     ----------
     releases : iterable of object with `as_certificate`
-        Certificates, guarantees or mechanisms whose `loss` is a
+        Certificates or mechanisms whose `loss` is a
         :class:`DominatingLoss` of law "laplace". May be empty.
 
     delta : float

@@ -18,7 +18,7 @@ def post_process(release: Any) -> Certificate:
     Parameters
     ----------
     release : object with `as_certificate`, float or tuple of float
-        A certificate, guarantee, mechanism, or plain numbers.
+        A certificate, a mechanism, or plain numbers.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def group_privacy(release: Any, size: int) -> Certificate:
     Parameters
     ----------
     release : object with `as_certificate`, float or tuple of float
-        A certificate, guarantee, mechanism, or plain numbers.
+        A certificate, a mechanism, or plain numbers.
 
     size : int
         Steps `k` from one neighbor to the next, such as records of one person, >= 1.
@@ -85,7 +85,7 @@ def group_privacy(release: Any, size: int) -> Certificate:
     IncompatibleError
         If the risk is over the noise: see `post_process`.
     ValueError
-        If it is no release, or `size` no whole number >= 1.
+        If it is not a release, or `size` is not a whole number >= 1.
 
     Notes
     -----
@@ -132,7 +132,7 @@ def transfer(release: Any, kl_divergence: float, n_records: int) -> Certificate:
     Parameters
     ----------
     release : object with `as_certificate`, float or tuple of float
-        A certificate, guarantee, mechanism, or plain numbers, with a risk over pairs
+        A certificate, a mechanism, or plain numbers, with a risk over pairs
         of a population P.
 
     kl_divergence : float

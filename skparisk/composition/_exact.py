@@ -45,7 +45,7 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
     Parameters
     ----------
     releases : iterable of object with `as_certificate`, float or tuple of float
-        Certificates, guarantees, mechanisms, or plain numbers. May be empty.
+        Certificates, mechanisms, or plain numbers. May be empty.
 
     delta : float
         Delta of all together, in [0, 1).

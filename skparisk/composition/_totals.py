@@ -185,7 +185,7 @@ def compose_basic(releases: Iterable[Any]) -> Certificate:
     Parameters
     ----------
     releases : iterable of object with `as_certificate`, float or tuple of float
-        Certificates, guarantees, mechanisms, or plain numbers: epsilon, (epsilon,
+        Certificates, mechanisms, or plain numbers: epsilon, (epsilon,
         delta) or (epsilon, delta, risk). May be empty.
 
     Returns

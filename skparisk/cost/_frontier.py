@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -13,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from skparisk._validate import (
     are_inside,
     check_epsilon,
+    check_number,
     check_probability,
-    is_number,
 )
 from skparisk.cost._base import CostModel
 from skparisk.cost._laws import Floats
@@ -124,15 +123,14 @@ class Frontier:
         ValueError
             If `max_error` is no number.
         """
-        if not is_number(max_error) or not math.isfinite(max_error):
-            raise ValueError(f"max_error must be a finite number, got {max_error!r}.")
-        tolerated = self.error <= max_error
+        most = check_number(max_error, "max_error", "(-inf, inf)")
+        tolerated = self.error <= most
         if not tolerated.any():
             best = float(self.error.min())
             raise CalibrationError(
                 f"max_error must be at least {best!r}, the smallest error of all "
                 f"points, got {max_error!r}.",
-                float(max_error),
+                most,
                 best,
             )
         rows = np.flatnonzero(tolerated)

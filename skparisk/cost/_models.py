@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skparisk._validate import check_at_least, check_positive, is_number
+from skparisk._validate import check_at_least, check_number, check_positive
 from skparisk.cost._base import CostModel
 from skparisk.cost._laws import Floats
 
@@ -71,19 +71,15 @@ class CompensationModel(CostModel):
     rate: float = 1.0
 
     def __post_init__(self) -> None:
-        least = self.minimum
-        if not is_number(least) or not 0 <= least < math.inf:
-            raise ValueError(f"minimum must be a finite number >= 0, got {least!r}.")
         plain: dict[str, Any] = {
             "compensation": check_positive(self.compensation, "compensation"),
             "n_people": check_at_least(self.n_people, "n_people", 1),
-            "minimum": float(least),
+            "minimum": check_number(self.minimum, "minimum", "[0, inf)"),
             "rate": check_positive(self.rate, "rate"),
         }
         if plain["n_people"] > _MOST_PEOPLE:  # it may have thousands of digits
             raise ValueError(f"n_people must be at most 2**53, {_MOST_PEOPLE}.")
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(plain)  # frozen for all others
         if math.isinf(self.n_people * (self.minimum + self.compensation)):
             raise ValueError(
                 "n_people times minimum and compensation, what is to be paid in all, "

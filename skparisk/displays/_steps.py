@@ -84,8 +84,10 @@ class CertificateDisplay(Display):
         self.estimator_name = estimator_name
         if certificate.void:
             self.caveat = "not a guarantee"
-        elif not certificate.private:
+        elif certificate.reference_is_private:
             self.caveat = "over resamples of the private data"
+        elif certificate.leaks:
+            self.caveat = "not counting what was released without noise"
 
     @classmethod
     def from_certificate(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from itertools import islice
 
 from skparisk.certificate import Certificate
@@ -13,12 +12,12 @@ from skparisk.composition._totals import Totals
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One release that was charged to a ledger.
+    """One release that was charged to a ledger, or a leak that it was told of.
 
     Parameters
     ----------
     certificate : Certificate
-        What it guarantees by itself.
+        What it guarantees by itself; of 0 releases for a leak.
 
     note : str
         What was released.
@@ -66,8 +65,6 @@ class History:
 
     def extended(self, entries: Sequence[LedgerEntry]) -> History:
         """Return it with entries; for the latest history of a list alone."""
-        totals = reduce(
-            Totals.plus, [each.certificate for each in entries], self.totals
-        )
+        totals = self.plus([each.certificate for each in entries]).totals
         self._entries[self.n_entries :] = entries
         return History(totals, self.n_entries + len(entries), self._entries)

@@ -235,7 +235,7 @@ class PrivacyLedger:
 
     @property
     def releases(self) -> tuple[LedgerEntry, ...]:
-        """Each release so far: its `certificate`, `note` and `time`."""
+        """Each charge so far: its `certificate`, `note` and `time`."""
         return self._history().entries
 
     @property

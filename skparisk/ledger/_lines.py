@@ -128,7 +128,7 @@ def _checkpoint(documents: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _budget_document(budget: Budget, number: str, created: str) -> dict[str, Any]:
-    limits = strict(dataclasses.asdict(budget))
+    limits = strict(budget)
     return {**_SCHEMA, **limits, "id": number, "created": created}
 
 

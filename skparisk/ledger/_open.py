@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -129,6 +129,16 @@ def spend(*releases: Any, note: str = "") -> None:
     """
     certificates = as_certificates([*releases])
     charge(_charged("a release"), certificates, note)
+
+
+def tell_open(*, note: str, **sentences: Sequence[str]) -> Certificate:
+    """Tell all open ledgers what leaked beside releases, or what these rest on, if any.
+
+    That is no release: return the certificate that has nothing but the sentences.
+    """
+    told = Certificate(0.0, n_releases=0).amended(**sentences)
+    spend(*[told] * bool(told.caveats), note=note)
+    return told
 
 
 def check_room(*releases: Any) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable
 from typing import Any
 
 from skparisk.certificate import Certificate
+from skparisk.certificate._document import html_row
 from skparisk.certificate._rounding import ceil_text, floor_text, printable
 from skparisk.ledger._budget import RULES, Budget, triple
 from skparisk.ledger._history import History
@@ -23,7 +23,7 @@ class Statement:
             "composition": RULES[budget.composition].text,
             "spent": _level(spent),
             "left": left_in_words(budget.remaining(history)),
-            "releases": str(history.n_entries),
+            "releases": str(spent.n_releases),
             **{name: printable(text) for name, text in kept.items()},
         }
         self.releases = [
@@ -56,9 +56,9 @@ class Statement:
 
     def as_html(self) -> str:
         """Return it as tables."""
-        rows = "".join(_row(row, "td") for row in self.rows.items())
-        releases = "".join(_row(row, "td") for row in self.releases)
-        titles = _row(("", "time", "level", "note"), "th")
+        rows = "".join(html_row(*row) for row in self.rows.items())
+        releases = "".join(html_row(*row) for row in self.releases)
+        titles = html_row("", "time", "level", "note", n_heads=4)
         claim = "".join(
             f"<p>{html.escape(text)}</p>" for text in (self.claim, *self.caveats)
         )
@@ -68,7 +68,9 @@ class Statement:
 
 
 def _level(release: Certificate) -> str:
-    return in_words(triple(release)) + ("" if release.private else ", NOT private")
+    numbers = triple(release)
+    level = in_words(numbers) if release.n_releases or any(numbers) else "no release"
+    return level + ("" if release.private else ", NOT private")
 
 
 def in_words(numbers: tuple[float, float, float]) -> str:
@@ -93,10 +95,3 @@ def left_in_words(epsilon: float) -> str:
     if math.isinf(epsilon):
         return "no limit"
     return f"one release at epsilon {floor_text(epsilon)}, without delta and risk"
-
-
-def _row(cells: Iterable[str], tag: str) -> str:
-    inner = "".join(
-        f"<{tag} style='text-align:left'>{html.escape(cell)}</{tag}>" for cell in cells
-    )
-    return f"<tr>{inner}</tr>"

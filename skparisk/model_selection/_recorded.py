@@ -17,7 +17,8 @@ from skparisk.exceptions import (
     UnrecordedReleaseError,
     warn_caller,
 )
-from skparisk.ledger import PrivacyLedger, spend
+from skparisk.ledger import PrivacyLedger
+from skparisk.ledger._open import tell_open
 from skparisk.model_selection._candidates import Records, fit_estimator
 from skparisk.model_selection._levels import Candidate
 
@@ -56,8 +57,7 @@ def charge_leaks(candidates: Iterable[Candidate]) -> list[Certificate]:
     """Charge, warn of and return what fits of candidates may hold without noise."""
     if not any(candidate.learns_more for candidate in candidates):
         return []
-    leak = Certificate(0.0, leaks=(LEARNS_MORE,))
-    spend(leak, note="parts that are not from skparisk")
+    leak = tell_open(leaks=(LEARNS_MORE,), note="parts that are not from skparisk")
     warn_caller(
         f"{LEARNS_MORE} Fit them to public data first and wrap them in a "
         "FrozenEstimator, or wrap each in a PrivateEstimator.",

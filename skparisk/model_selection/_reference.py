@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skparisk.certificate import Certificate
 from skparisk.composition import compose_basic
 from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning, warn_caller
-from skparisk.ledger import spend
+from skparisk.ledger._open import tell_open
 from skparisk.model_selection._candidates import Records, own_sampler
 from skparisk.model_selection._recognition import find_samplers
 from skparisk.model_selection._recorded import (
@@ -89,16 +88,11 @@ class ReferenceSelection(BaseEstimator):
         estimators = [candidate.estimator for candidate in candidates]
         n_records = _count_public_records(estimators, len(records))
         public = _find_public_records(estimators[0], records, n_records, made)
-        leaks = []
+        told = {}
         if public is None:
             by_values = may_split_by_values(self.cv, estimators[0])
-            leaks.append(
-                Certificate(
-                    0.0,
-                    leaks=(CHOSEN_ON_PRIVATE,),
-                    void_reasons=(SPLITS_BY_VALUES,) if by_values else (),
-                )
-            )
+            told["leaks"] = [CHOSEN_ON_PRIVATE]
+            told["void_reasons"] = [SPLITS_BY_VALUES] * by_values
             warn_caller(
                 f"{CHOSEN_ON_PRIVATE} Give X_reference, which must be public.",
                 PrivacyLeakWarning,
@@ -117,8 +111,8 @@ class ReferenceSelection(BaseEstimator):
             [candidate.params for candidate in candidates], scores
         )
         index = int(results["rank_test_score"].argmin())
-        spend(*leaks, note="a choice by scores on the private data themselves")
-        leaks += charge_leaks([candidates[index]])
+        note = "a choice by scores on the private data themselves"
+        leaks = [tell_open(note=note, **told), *charge_leaks([candidates[index]])]
         fitted, releases = fit_recorded(estimators[index], records)
         certificate = compose_basic([*leaks, *releases])
         return Choice(index, fitted, certificate, None if public is None else results)

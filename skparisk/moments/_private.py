@@ -30,7 +30,6 @@ from skparisk.queries._base import answer_private
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import is_reference
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
-from skparisk.sensitivity._claim import ClaimOfPairs
 
 _NEW_PEOPLE = "not known: the units of the sums were taken from this table as well"
 
@@ -304,7 +303,4 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
         if evidence.for_new_people is None or query.limit <= 1:  # with bounds
             return
         evidence = dataclasses.replace(evidence, for_new_people=_NEW_PEOPLE)
-        self.certificate_ = dataclasses.replace(self.certificate_, evidence=evidence)
-        sampler = self.sampler_
-        assert sampler is not None
-        sampler.claim_ = ClaimOfPairs(self.certificate_, sampler.pairs_)
+        self._state(dataclasses.replace(self.certificate_, evidence=evidence))

@@ -112,7 +112,7 @@ def gaussian_classical_shift(epsilon: float, delta: float) -> float:
 
 
 def gaussian_explicit_shift(epsilon: float, gamma: float) -> float:
-    r"""Return the largest shift whose loss exceeds epsilon at most at a risk.
+    r"""Return the largest shift with P(loss > epsilon) within a risk.
 
     Parameters
     ----------

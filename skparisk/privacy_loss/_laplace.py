@@ -126,7 +126,7 @@ def laplace_delta(epsilon: ArrayLike, noise_epsilon: ArrayLike) -> Any:
 
 
 def laplace_noise_epsilon(epsilon: float, gamma: float, n_outputs: int = 1) -> float:
-    r"""Return the largest noise level whose loss exceeds epsilon at most at a risk.
+    r"""Return the largest noise level with P(loss > epsilon) within a risk.
 
     Parameters
     ----------

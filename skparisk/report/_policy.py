@@ -184,13 +184,15 @@ class Policy:
             same = claim.relation == self.relation
             found = claim.relation or "none"
             checks.append(Check("relation", same, found, self.relation))
-        attacked = attack_verdict == NOTHING, attack_verdict or "not attacked"
-        flags = {
-            "reference_audited": (*_audited(claim), "an audit supports the risk"),
-            "public_reference": (*_public(claim), "a public one, or none"),
-            "attack_audited": (*attacked, NOTHING),
-        }
-        checks += [Check(name, *flags[name]) for name in flags if getattr(self, name)]
+        if self.reference_audited:
+            audited = "reference_audited", *_audited(claim)
+            checks.append(Check(*audited, "an audit supports the risk"))
+        if self.public_reference:
+            public = "public_reference", *_public(claim)
+            checks.append(Check(*public, "a public one, or none"))
+        if self.attack_audited:
+            kept, found = attack_verdict == NOTHING, attack_verdict or "not attacked"
+            checks.append(Check("attack_audited", kept, found, NOTHING))
         return tuple(checks)
 
 

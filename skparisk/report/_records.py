@@ -63,7 +63,8 @@ def registry_record(document: Mapping[str, Any], claim: Certificate) -> str:
     """
     if claim.void:
         raise ValueError(
-            f"there is no guarantee that could be registered. {claim.void_reasons[0]}"
+            "there is no guarantee that could be registered, so leave out the .yaml. "
+            f"{claim.void_reasons[0]}"
         )
     declared = document["declared"]
     name = declared["project"] or declared["product"] or f"{_TODO} its name"

@@ -150,11 +150,6 @@ class Report:
         if hasattr(source, "certificate_") and not product:
             declared["product"] = type(source).__name__
         now = datetime.datetime.now(datetime.UTC)
-        attacked = (
-            None
-            if attack_audit is None
-            else _audit(attack_audit, claim, audit_is_public)
-        )
         document: dict[str, Any] = {
             **SCHEMA,
             "created": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -173,7 +168,7 @@ class Report:
             "noise": noise_of(source, claim),
             "cost": None if cost is None else cost_of(cost, claim),
             "scores": [_score(*each) for each in (scores or {}).items()],
-            "attack_audit": attacked,
+            "attack_audit": _audit(attack_audit, claim, audit_is_public),
             "checks": None,
             "decision": dict.fromkeys(_DECISION, ""),
         }
@@ -381,8 +376,10 @@ def _score(name: str, score: Any) -> dict[str, Any]:
     }
 
 
-def _audit(audit: ClaimAudit, claim: Certificate, public: bool) -> dict[str, Any]:
-    """Return what an audit says, if it is of such a claim."""
+def _audit(audit: Any, claim: Certificate, public: bool) -> dict[str, Any] | None:
+    """Return what an audit says, if there is one, which must be of such a claim."""
+    if audit is None:
+        return None
     names = ("epsilon", "delta", "relation")
     audited, own = ([getattr(one, n) for n in names] for one in (audit.claim, claim))
     if audited != own:

@@ -42,7 +42,7 @@ def _errors(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
             yield f"{where} must be one of {allowed}, got {value!r}"
         return
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    if not any(_is_of(value, name) for name in types):
+    if not any(type(value) in _TYPES[name] for name in types):
         yield f"{where} must be of the type {' or '.join(types)}, got {value!r}"
     elif isinstance(value, str):
         if not re.search(schema.get("pattern", ""), value):
@@ -54,7 +54,7 @@ def _errors(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
             yield f"{where} must have {schema['minItems']} entries, got {len(value)}"
         for place, item in enumerate(value):
             yield from _errors(item, schema["items"], f"{where}, entry {place}")
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+    elif type(value) in _TYPES["number"]:
         low, high = schema.get("minimum", value), schema.get("maximum", value)
         if not low <= value <= high:
             yield f"{where} is out of range, got {value!r}"
@@ -74,9 +74,3 @@ def _errors_of_object(
             yield from _errors(part, known[name], f"{where}, {name!r}")
         elif isinstance(others, dict):
             yield from _errors(part, others, f"{where}, {name!r}")
-
-
-def _is_of(value: Any, name: str) -> bool:
-    if isinstance(value, bool):
-        return name == "boolean"
-    return isinstance(value, _TYPES[name])

@@ -80,8 +80,8 @@ def sections_of(document: Mapping[str, Any], claim: Certificate) -> tuple[Sectio
         Section(
             "Decision",
             rows=tuple(
-                (name, str(document["decision"][name]) or _BLANK)
-                for name in ("checker", "date", "decision", "reason")
+                (name, str(said) or _BLANK)
+                for name, said in document["decision"].items()
             ),
         ),
     )
@@ -216,8 +216,7 @@ def _checks(document: Mapping[str, Any]) -> Section:
     said = "Every rule is kept." if kept else "It does not keep the policy."
     table = (("rule", "result", "found", "required"), *rows)
     attacked = any(check["rule"] == "attack_audited" for check in checks)
-    inside = (
-        attacked and document["attack_audit"] and not document["attack_audit"]["public"]
-    )
+    audit = document["attack_audit"]
+    inside = attacked and audit and not audit["public"]
     texts = (said, f"The rule attack_audited is {INSIDE}.") if inside else (said,)
     return Section(title, texts, table=table, alarm=not kept)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from skparisk.calibration import SampledPairs
 from skparisk.calibration._order import with_own_level
@@ -38,6 +39,12 @@ class ClaimOfPairs:
     def charge(self) -> Certificate:
         """What a release adds to a ledger: learning the reference is paid for."""
         return self.certificate if self.pairs.learning is None else self._bare
+
+    def stating(self, certificate: Certificate) -> Self:
+        """Return it with another certificate of the same release."""
+        other = copy.copy(self)
+        other._certificate = certificate
+        return other
 
     def __getstate__(self) -> dict[str, Any]:
         return {

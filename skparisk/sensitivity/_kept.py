@@ -65,6 +65,8 @@ class KeptPairsMixin(ReleaseMixin):
             "relation": str(self.certificate_.relation),
             "reference": evidence.reference,
             "for_new_people": evidence.for_new_people,
+            # Of the fit that they were sampled in, which may be in units of its data.
+            "leaks": self.certificate_.leaks,
         }
 
     def extend(self, n_pairs: int, X: Any = None, y: Any = None) -> Self:
@@ -193,7 +195,8 @@ class KeptPairsMixin(ReleaseMixin):
         """Write the sampled pairs, and what they are calibrated for, to a file.
 
         A plain ``.npz`` of NumPy, with a text of JSON; no pickle. It has differences of
-        answers on public records, and hashes of these by which they are known again.
+        answers on public records, and hashes of these by which they are known again. An
+        audit of the reference is not in it.
 
         Parameters
         ----------
@@ -246,7 +249,11 @@ class KeptPairsMixin(ReleaseMixin):
             "n_features_in_": self.n_features_in_,
             "feature_names_in_": [*getattr(self, "feature_names_in_", ())],
         }
-        if self.calibrate().certificate_ != self.certificate_:
+        # What an estimator, or an audit, has added is not about the parameters.
+        again = self.calibrate().certificate_
+        evidence = replace(again.require_evidence(), audit=self._evidence.audit)
+        again = replace(again, evidence=evidence)
+        if again.amended(provisos=self.certificate_.provisos) != self.certificate_:
             raise ValueError(
                 "The parameters must be those that the noise was calibrated for: they "
                 "were set afterwards. Save what calibrate() returns."

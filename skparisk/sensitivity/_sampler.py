@@ -34,7 +34,6 @@ from skparisk.calibration._rules import as_rule, rule_proviso
 from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import law_proviso
-from skparisk.certificate._learning import Learning
 from skparisk.exceptions import (
     CalibrationError,
     HeuristicGuaranteeWarning,
@@ -594,15 +593,6 @@ default="auto"
         if unseen is not None:
             warn_caller(f"{unseen} {_MORE_EXCEED}", ReferenceWarning)
 
-    @staticmethod
-    def _check_learning(learning: Learning, terms: Terms) -> None:
-        target = terms.target
-        learning.check_target(
-            randomness=target.randomness,
-            advantage=target.advantage,
-            chooses=terms.law.chooses,
-        )
-
     def _calibrate(
         self,
         pairs: SampledPairs,
@@ -612,7 +602,7 @@ default="auto"
     ) -> None:
         """Set everything that follows from what was sampled; with more provisos."""
         if pairs.learning is not None:
-            self._check_learning(pairs.learning, terms)
+            pairs.learning.check_target(terms.target, terms.law)
         found = find_noise(pairs, terms)
         self.mechanism_ = found.noise
         certificate = as_seeded(

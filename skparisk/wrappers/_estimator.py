@@ -469,7 +469,7 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
             evidence = self.certificate_.require_evidence()
             if evidence.for_new_people is not None:  # pairs are of the same rows
                 evidence = replace(evidence, for_new_people=_NEW_PEOPLE)
-                self.certificate_ = replace(self.certificate_, evidence=evidence)
+                self._state(replace(self.certificate_, evidence=evidence))
 
     def _holds_for_all_pairs(self) -> bool:
         """Tell if the noise keeps the level for any neighbors, also unlike sampled."""
