@@ -281,14 +281,12 @@ def claims(medians: dict[Task, float]) -> Iterator[Claim]:
             text += ", error against standardized"
             yield Claim(text, 1 - figure, limit, most=True)
         parts = [(cell, part, epsilon) for part in ("default", "public only")]
-        if (
-            name == "combined"
-            and not clusters
-            and all(part in medians for part in parts)
-        ):
+        if name == "combined" and all(part in medians for part in parts):
             private, public = (medians[part] for part in parts)
-            yield Claim(f"{text}, better part", figure, max(private, public) - SLACK)
-            if cell.public != PUBLIC[0] and epsilon >= COMBINED_FROM:
+            better, sign = (min, 1) if clusters else (max, -1)
+            limit = better(private, public) + sign * SLACK
+            yield Claim(f"{text}, better part", figure, limit, most=clusters)
+            if not clusters and cell.public != PUBLIC[0] and epsilon >= COMBINED_FROM:
                 yield Claim(f"{text}, public only", figure, public)
 
 

@@ -36,8 +36,8 @@ Floats = NDArray[np.float64]
 Score = Callable[[Floats, Any, Any], float]
 
 _N_FOLDS = 5
-# Fits, each without one record, that tell how far the one of all of them may be off.
-_N_LEFT_OUT = 100
+# Fits on half of the records, which tell how far the one on all of them may be off.
+_N_HALVES = 100
 
 
 class Alone(NamedTuple):
@@ -113,16 +113,18 @@ class PublicFit:
         return np.asarray(answer, dtype=np.float64)
 
     def variances(self, answer: Floats) -> Floats | None:
-        """Return the jackknife's variances of the answer on all rows."""
-        every = np.random.default_rng(self.n_public).permutation(self.n_public)
+        """Return variances of the answer on all rows, by those on halves of them."""
+        rng, n = np.random.default_rng(self.n_public), self.n_public
+        left_out = max(1, n // 2)
+        half = replace(self, query=self.query.resized((n - left_out) / n))
         others = (
-            self.answer(np.delete(np.arange(self.n_public), row))
-            for row in every[:_N_LEFT_OUT]
+            half.answer(np.sort(rng.permutation(n)[left_out:]))
+            for _ in range(_N_HALVES)
         )
         moved = [(other - answer) ** 2 for other in others if other is not None]
         if not moved:
             return None
-        return np.asarray((self.n_public - 1) * np.mean(moved, axis=0))
+        return np.asarray((n - left_out) / left_out * np.mean(moved, axis=0))
 
     def weigh_with(
         self, released: Floats, alone: Floats, sampler: SensitivitySampler

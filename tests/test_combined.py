@@ -4,6 +4,7 @@ import copy
 import math
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -230,6 +231,10 @@ def half_table(X, y):
     return np.full(1, y.mean() if len(y) < 70 else np.nan)
 
 
+def no_table(X, y):
+    return np.full(1, np.nan)
+
+
 def test_a_query_without_an_answer_on_all_public_records(monkeypatch):
     monkeypatch.setattr(PublicFit, "answer", lambda self, rows: None)
     assert fitted(PrivateRidge()).reference_comparison_ is None
@@ -247,7 +252,8 @@ def test_a_public_fit_that_fails_is_no_answer():
     query = FunctionQuery(half_table)
     fit = PublicFit(query, X[PUBLIC], Y[PUBLIC], 80)
     assert fit.whole is None
-    assert fit.variances(np.zeros(1)) is None
+    none = replace(fit, query=FunctionQuery(no_table))
+    assert none.variances(np.zeros(1)) is None
     few = np.arange(60)
     np.testing.assert_allclose(fit.answer(few), Y[PUBLIC][few].mean())
 
@@ -305,7 +311,6 @@ def test_the_cross_validated_score_is_that_of_scikit_learn():
 
 @pytest.mark.slow
 def test_the_jackknife_agrees_with_the_bootstrap():
-    """And with the formula of least squares."""
     query = RidgeQuery(1e-9)
     fit = PublicFit(query, X, Y, 160)
     jackknife = fit.variances(fit.whole)
@@ -313,10 +318,36 @@ def test_the_jackknife_agrees_with_the_bootstrap():
     rows = rng.integers(160, size=(400, 160))
     bootstrap = np.var([query(X[each], Y[each]) for each in rows], axis=0)
     np.testing.assert_allclose(jackknife, bootstrap, rtol=0.4)
-    residual = Y - LinearRegression().fit(X, Y).predict(X)
-    design = np.column_stack([X, np.ones(160)])
-    known = np.diag(np.linalg.inv(design.T @ design)) * residual.var()
-    np.testing.assert_allclose(jackknife, known, rtol=0.4)
+
+
+@pytest.mark.slow
+def test_the_jackknife_agrees_with_the_formula_of_least_squares():
+    rng = np.random.default_rng(0)
+    ratios = []
+    for _ in range(10):
+        X = rng.normal(size=(300, 3))
+        y = X @ [1.0, -1.0, 2.0] + rng.normal(size=300)
+        fit = PublicFit(RidgeQuery(1e-9), X, y, 300)
+        residual = y - LinearRegression().fit(X, y).predict(X)
+        design = np.column_stack([X, np.ones(300)])
+        known = np.diag(np.linalg.inv(design.T @ design)) * residual.var()
+        ratios.append(fit.variances(fit.whole) / known)
+    np.testing.assert_allclose(np.mean(ratios, axis=0), 1.0, rtol=0.25)
+
+
+def median_of_one_feature(X):
+    return np.median(X[:, 0])
+
+
+def test_the_jackknife_is_right_where_the_answer_jumps():
+    """One record less moves a median by none or all of the gap beside it."""
+    rng = np.random.default_rng(1)
+    samples = rng.integers(2, size=(40, 200, 1)) + rng.normal(0, 0.3, size=(40, 200, 1))
+    query = FunctionQuery(median_of_one_feature)
+    fits = [PublicFit(query, sample, None, 200) for sample in samples]
+    found = np.median([fit.variances(fit.whole) for fit in fits])
+    true = np.var([fit.whole for fit in fits])
+    assert 0.5 * true < found < 2 * true
 
 
 def test_a_fit_alike_has_the_penalty_of_the_release_for_each_record():
