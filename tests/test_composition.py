@@ -524,7 +524,7 @@ def test_privacy_at_risk_of_certificates():
         randomness="both",
         n_draws=1,
         leaks=("A leak.",),
-        curve=None,
+        curve=np.array([[0.27, 0.04]]),
     )
     found = compose_privacy_at_risk([certificate] * 3, delta=DELTA)
     plain = compose_privacy_at_risk([(0.27, 0.04, 0.5)] * 3, delta=DELTA)
