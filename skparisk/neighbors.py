@@ -15,7 +15,7 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.reference import DrawnRecords, RecordSource, Reference
 from skparisk.reference._base import Form, RecordPool
 from skparisk.reference._records import Records
-from skparisk.reference._rows import draw_few_distinct, listed
+from skparisk.reference._rows import count_rows, draw_few_distinct, listed
 
 __all__ = [
     "Database",
@@ -27,8 +27,7 @@ __all__ = [
 Database: TypeAlias = tuple[Records, NDArray[Any] | None]
 
 _RECORDS_PER_BLOCK = 2**23
-_MOST_PAIRS_PER_BLOCK = 64
-_COUNTS_IN_CACHE = 2**16
+_MOST_PAIRS_PER_BLOCK = 128
 
 
 class NeighborPairs:
@@ -38,7 +37,7 @@ class NeighborPairs:
     of the first database. The first database of pair i has the records
     ``records[database[i]]``. The second has another record at the position
     ``changed[i]``, or (add-remove) none. The records that both have are drawn when they
-    are asked for.
+    are asked for, and so are the positions.
 
     Parameters
     ----------
@@ -46,19 +45,16 @@ class NeighborPairs:
         The records that neighbors differ in: r of each database, which are removed, and
         for "replace-one" their r replacements; and how to draw the others.
 
-    changed : ndarray of shape (m, r)
-        Positions, in 0, ..., n_records - 1, different ones of each database.
-
     n_records : int
         Records of the first database of each pair.
+
+    n_neighbors : int
+        r.
 
     Attributes
     ----------
     pool : RecordPool
         The records.
-
-    n_neighbors : int
-        r.
 
     database : ndarray of shape (n_pairs,)
         Which of the m databases is the first of a pair.
@@ -74,7 +70,10 @@ class NeighborPairs:
         The same as `members` in a random order, with those that change at `changed`.
 
     changed : ndarray of shape (n_pairs,)
-        Position of the record that the second database does not have.
+        Position of the record that the second database does not have, in 0, ...,
+        n_records - 1: uniform, independent of the records, so that queries which look
+        at the order of records are measured as well; other ones for each neighbor of a
+        database.
 
     removed : ndarray of shape (n_pairs,)
         Index of the record that only the first database has.
@@ -83,17 +82,13 @@ class NeighborPairs:
         Index of the record in the other database; None: it has one record less.
     """
 
-    def __init__(
-        self, drawn: DrawnRecords, changed: NDArray[np.intp], n_records: int
-    ) -> None:
+    def __init__(self, drawn: DrawnRecords, n_records: int, n_neighbors: int) -> None:
         self._drawn = drawn
         self.pool = drawn.pool
-        self.n_records = n_records
-        n_databases, self.n_neighbors = changed.shape
-        self.changed = changed.ravel()
-        self.database = np.repeat(np.arange(n_databases), self.n_neighbors)
+        self.n_records, self.n_neighbors = n_records, n_neighbors
         own = drawn.own.astype(np.intp)
-        self._left, joined = np.split(own, [self.n_neighbors], axis=1)
+        self._left, joined = np.split(own, [n_neighbors], axis=1)
+        self.database = np.repeat(np.arange(len(own)), n_neighbors)
         self.removed = self._left.ravel()
         self.replacement = joined.ravel() if joined.size else None
 
@@ -112,15 +107,16 @@ class NeighborPairs:
             own = np.column_stack([own, replacement])
         rng = np.random.default_rng(0)  # not used: the order is known
         drawn = DrawnRecords(pool, own, lambda: records, rng)
-        pairs = cls(drawn, changed[:, None], records.shape[1])
-        pairs.records, pairs.members = records, records.copy()
+        pairs = cls(drawn, records.shape[1], 1)
+        pairs.changed, pairs.records = changed, records
+        pairs.members = records.copy()
         pairs.members[lines, changed] = records[:, -1]
         pairs.members[:, -1] = own[:, 0]
         pairs._shared = pairs.members[:, :-1]
         return pairs
 
     def __len__(self) -> int:
-        return len(self.changed)
+        return len(self.removed)
 
     @property
     def n_databases(self) -> int:
@@ -165,8 +161,15 @@ class NeighborPairs:
             return count_rows(self.members, self.pool.n_rows)
         counts = self._shared.astype(np.float64)
         # A record that leaves may be there more than once, and counts as often.
-        np.add.at(counts, (np.arange(self.n_databases)[:, None], self._left), 1)
+        places = self.removed + self.database * counts.shape[1]
+        np.add.at(counts.reshape(-1), places, 1.0)
         return counts
+
+    @cached_property
+    def changed(self) -> NDArray[np.intp]:
+        _ = self._shared  # drawn before, from the same source of numbers
+        shape = self.n_records, self.n_databases, self.n_neighbors
+        return draw_few_distinct(*shape, self._drawn.rng).astype(np.intp).ravel()
 
     @cached_property
     def records(self) -> NDArray[np.intp]:
@@ -282,18 +285,13 @@ def draw_pairs(
     form: Form = "given",
     n_neighbors: int = 1,
 ) -> NeighborPairs:
-    """Draw databases start, ..., start + size - 1 and neighbors, as a query wants them.
+    """Draw databases start, ..., start + size - 1 and their neighbors.
 
-    Which position changes is drawn uniformly, independent of the records, so
-    that queries which look at the order of records are measured as well.
+    In the form that a query wants.
     """
     rng = np.random.default_rng(seed)  # not seed.spawn, which changes `seed`
-    changed = rng.integers(n_records, size=(size, 1))
-    if n_neighbors > 1:
-        drawn_places = draw_few_distinct(n_records, size, n_neighbors, rng)
-        changed = drawn_places.astype(np.intp)
     drawn = _in_form(source.draw(start, size, rng), form)
-    return NeighborPairs(drawn, changed, n_records)
+    return NeighborPairs(drawn, n_records, n_neighbors)
 
 
 def sample_database(
@@ -313,15 +311,3 @@ def _in_form(drawn: DrawnRecords, form: Form) -> DrawnRecords:
     """Return drawn records in the form that a query wants; a table is turned once."""
     pool = drawn.pool.in_form(form)
     return drawn if pool is drawn.pool else dataclasses.replace(drawn, pool=pool)
-
-
-def count_rows(indices: NDArray[np.intp], n_rows: int) -> NDArray[np.float64]:
-    """Return how often each index below `n_rows` stands in each line of `indices`."""
-    counts = np.empty((len(indices), n_rows))
-    step = max(1, _COUNTS_IN_CACHE // n_rows)
-    for start in range(0, len(indices), step):
-        block = indices[start : start + step]
-        flat = block + np.arange(0, len(block) * n_rows, n_rows)[:, None]
-        count = np.bincount(flat.ravel(), minlength=len(block) * n_rows)
-        counts[start : start + step] = count.reshape(len(block), n_rows)
-    return counts

@@ -38,7 +38,7 @@ WRAPPED = [
 
 
 def wrapped(**parameters):
-    cheap = SensitivitySampler(n_pairs=4)
+    cheap = SensitivitySampler(n_pairs=5)
     return [
         PrivateEstimator(estimator, gamma=0.2, sensitivity=cheap, **parameters)
         for estimator in WRAPPED

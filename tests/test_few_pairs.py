@@ -50,7 +50,7 @@ def test_few_pairs_are_answered_one_by_one(name):
     query, y, n_answers = MODELS[name]
     limit = query.preparing(RecordPool(X, y), N_RECORDS)
     assert limit == n_answers * (N_ROWS + 500) / (N_RECORDS + 500)
-    most = min(int(limit / 2), 63)
+    most = min(int(limit / 2), 127)
     assert errors_of(query, y, most) is None
     assert errors_of(query, y, most + 1).any()
 
@@ -85,14 +85,14 @@ def test_a_whole_block_is_answered_together_whatever_it_takes(monkeypatch):
     """More pairs may be added to it, which are those of all at once."""
     monkeypatch.setattr(RidgeQuery, "preparing", lambda *_: 1e9)
     query, y, _ = MODELS["ridge"]
-    assert errors_of(query, y, 63) is None
-    assert errors_of(query, y, 64).any()
+    assert errors_of(query, y, 127) is None
+    assert errors_of(query, y, 128).any()
     given = {"gamma": 0.4, "n_records": N_RECORDS, "random_state": 0}
     few, many = (
         SensitivitySampler(query, n_pairs=n_pairs, **given).fit(X, y)
-        for n_pairs in (20, 100)
+        for n_pairs in (20, 150)
     )
-    more = few.extend(100, X, y)
+    more = few.extend(150, X, y)
     np.testing.assert_array_equal(more.differences_, many.differences_)
     np.testing.assert_array_equal(more.difference_errors_, many.difference_errors_)
 

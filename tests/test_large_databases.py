@@ -31,15 +31,9 @@ N_OTHERS, LENGTH, N_DRAWS = 5, 40, 20_000
 WAYS = {"one by one": 10**9, "by halves": 0}
 
 
-@pytest.fixture
-def counted(monkeypatch):
-    """Count all lines, however short they are."""
-    monkeypatch.setattr(_rows, "_LONG", 0)
-
-
 @pytest.mark.parametrize("way", WAYS)
 @seeds
-def test_counts_have_the_law_of_draws_with_replacement(seed, way, counted, monkeypatch):
+def test_counts_have_the_law_of_draws_with_replacement(seed, way, monkeypatch):
     """Each row, and two of them together, are binomial; nothing 10 % off is."""
     monkeypatch.setattr(_rows, "_MANY", WAYS[way])
     rng = np.random.default_rng(seed)
@@ -67,7 +61,7 @@ def test_counts_have_the_law_of_draws_with_replacement(seed, way, counted, monke
             assert rejects_counts(cells, law(wrong * share))
 
 
-def test_counted_rows_are_listed_where_a_query_takes_them(counted):
+def test_counted_rows_are_listed_where_a_query_takes_them():
     """Members, records and counts of a block are of the same databases."""
     table = TableReference(np.arange(6.0)[:, None])
     pairs = pairs_from(table, n_records=20, relation="replace-one", size=30)
@@ -91,7 +85,7 @@ LINEAR = {
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", LINEAR)
-def test_differences_of_counted_databases_are_those_of_answers(name, relation, counted):
+def test_differences_of_counted_databases_are_those_of_answers(name, relation):
     query, n_classes = LINEAR[name], 3 if name == "three classes" else 2
     X, y = make_data(n_classes, 60)
     pairs = pairs_from(TableReference(X, y), n_records=200, relation=relation, size=10)
@@ -102,7 +96,7 @@ def test_differences_of_counted_databases_are_those_of_answers(name, relation, c
     assert (np.abs(found.values - expected) <= found.errors).all()
 
 
-def test_a_class_that_is_missing_is_noticed_from_counts(counted):
+def test_a_class_that_is_missing_is_noticed_from_counts():
     X, y = make_data(2, 40)
     y[:] = np.arange(40) == 7
     query = LogisticRegressionQuery((0, 1))
@@ -116,7 +110,7 @@ def test_a_class_that_is_missing_is_noticed_from_counts(counted):
     assert 0 < missing.sum() < 40
 
 
-def test_pairs_do_not_depend_on_the_number_of_workers(counted):
+def test_pairs_do_not_depend_on_the_number_of_workers():
     X, y = make_data(2, 100)
     words = {"n_pairs": 130, "n_records": 300, "n_features": 4, "random_state": 3}
     one, two = (

@@ -16,7 +16,6 @@ from skparisk.neighbors import (
     bind_pairs,
     block_size,
     check_n_records,
-    count_rows,
     draw_pairs,
     n_own,
     sample_database,
@@ -28,6 +27,7 @@ from skparisk.reference import (
     as_reference,
 )
 from skparisk.reference._base import RecordPool
+from skparisk.reference._rows import count_rows
 
 RELATIONS = ("replace-one", "add-remove")
 relations = pytest.mark.parametrize("relation", RELATIONS)
@@ -283,9 +283,9 @@ def test_a_function_gets_new_records_in_each_block():
 
 
 def test_blocks_are_bounded_and_depend_on_the_size_only():
-    """A block never holds more than 64 pairs, nor 2**23 records if it can."""
-    assert block_size(1) == block_size(1000) == block_size(2**17) == 64
-    assert block_size(2**17 + 1) == 63
+    """A block never holds more than 128 databases, nor 2**23 records if it can."""
+    assert block_size(1) == block_size(1000) == block_size(2**16) == 128
+    assert block_size(2**16 + 1) == 127
     assert block_size(2**23) == block_size(2**23 + 1) == block_size(2**30) == 1
     for n_records in (1, 7, 999, 23_600, 10**6):
         assert isinstance(block_size(n_records), int)
@@ -301,7 +301,7 @@ def test_records_of_one_database_only_are_two_if_one_is_replaced():
 def test_rows_are_counted_line_by_line_also_of_a_long_table():
     """Of which not all lines are counted at once."""
     rng = np.random.default_rng(0)
-    for n_rows in (3, 2**15, 2**15 + 1, 2**17):
+    for n_rows in (3, 2**13, 2**13 + 1, 2**15):
         lines = rng.integers(n_rows, size=(7, 50))
         counts = count_rows(lines, n_rows)
         assert counts.shape == (7, n_rows)

@@ -304,7 +304,10 @@ def test_size_is_private_with_add_remove():
 @pytest.mark.parametrize(
     ("model", "y"),
     [
-        (RIDGE, np.column_stack([Y, 100 * X[:, 1] + RNG.normal(size=240)])),
+        (
+            clone(RIDGE).set_params(epsilon=10.0),
+            np.column_stack([Y, 100 * X[:, 1] + RNG.normal(size=240)]),
+        ),
         (PrivateLogisticRegression(sensitivity=FEW), np.digitize(Y, [-1, 1])),
         (PrivateLinearSVC(sensitivity=FEW), np.digitize(Y, [-1, 1])),
         (PrivateLinearSVC(sensitivity=FEW, fit_intercept=False), LABELS),

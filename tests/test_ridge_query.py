@@ -18,7 +18,7 @@ from sklearn.linear_model import Ridge
 
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries import PairDifferences, RidgeQuery, _products, _ridge, _together
-from skparisk.reference import TableReference, as_reference
+from skparisk.reference import TableReference, _rows, as_reference
 from skparisk.reference._base import RecordPool
 
 # The contract of the batched differences, relative to the largest output: how far
@@ -545,8 +545,8 @@ def test_blocks_are_formed_in_parts(monkeypatch):
         )
         whole = RidgeQuery().differences(pairs)
         with monkeypatch.context() as patch:
-            for name in ("_CHUNK", "_COUNTS_IN_CACHE"):
-                patch.setattr(_ridge, name, 1, raising=False)
+            patch.setattr(_ridge, "_CHUNK", 1)
+            patch.setattr(_rows, "_COUNTED", 1)
             parts = RidgeQuery().differences(pairs)
         assert parts == pytest.approx(whole, rel=1e-12, abs=1e-14)
 

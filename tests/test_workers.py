@@ -244,7 +244,7 @@ def test_short_work_is_not_given_to_workers(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("query", "n_here"), [(RidgeQuery(), 128), (FunctionQuery(medians), 2)], ids=str
+    ("query", "n_here"), [(RidgeQuery(), 256), (FunctionQuery(medians), 2)], ids=str
 )
 def test_long_work_is_given_to_workers_after_two_parts(
     query, n_here, slow_clock, monkeypatch

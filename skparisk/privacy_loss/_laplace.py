@@ -121,7 +121,8 @@ def laplace_delta(epsilon: ArrayLike, noise_epsilon: ArrayLike) -> Any:
     """
     level = _validate.check_floats(epsilon, "epsilon", "[0, inf]")
     noise = _validate.check_floats(noise_epsilon, "noise_epsilon", "(0, inf]")
-    gap = np.maximum(np.nan_to_num(noise) - level, 0.0)  # no inf - inf
+    noise = np.minimum(noise, np.finfo(np.float64).max)  # no inf - inf
+    gap = np.maximum(noise - level, 0.0)
     return unwrap(np.abs(np.expm1(-gap / 2)))  # hockey stick of one coordinate
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.neighbors import NeighborPairs, count_rows
+from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import (
     Differences,
     PairDifferences,
@@ -15,6 +15,7 @@ from skparisk.queries._base import (
     one_by_one,
 )
 from skparisk.reference._base import RecordPool
+from skparisk.reference._rows import count_rows
 
 # So many records for each class are looked at first: mostly they settle it, and need no
 # count of all.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skparisk._validate import check_choice, check_flag, check_positive
 from skparisk.calibration._moves import LargestMove
-from skparisk.neighbors import NeighborPairs, count_rows
+from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._bounds import longest_row, solved_linear_svc_bound
 from skparisk.queries._labels import (
@@ -43,6 +43,7 @@ from skparisk.queries._weights import prediction_weights
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
 from skparisk.reference._mapped import MappedNumbers, loaded
+from skparisk.reference._rows import count_rows
 
 LOSSES = ("hinge", "squared_hinge")
 

@@ -194,7 +194,8 @@ class _RidgeOnPool:
 
     def __init__(self, query: RidgeQuery, pool: RecordPool, n_records: int) -> None:
         self._query = query
-        X, y = _representative(pool, n_records)
+        records = _representative(pool, n_records)
+        X, y = loaded(records.X), loaded(records.y)
         n_rows, n_features = X.shape
         targets = y.reshape(n_rows, -1)
         alphas = np.broadcast_to(query.alpha, targets.shape[1])
@@ -217,7 +218,7 @@ class _RidgeOnPool:
         if condition > _POOL_CONDITION:
             raise np.linalg.LinAlgError("the pool's normal equations")
         # `Ridge` subtracts means in floating point: far from zero it loses digits.
-        low, high = X.min(axis=0), X.max(axis=0)
+        low, high = records.extent
         deviation = np.maximum(high - self._center, self._center - low)
         moving = deviation > 0
         largest = np.maximum(high, -low)
@@ -404,14 +405,10 @@ class _RidgeOnPool:
         return np.abs(released.T, order="C").max(axis=0)[:, None]
 
 
-def _representative(pool: RecordPool, n_records: int) -> tuple[Floats, Floats]:
+def _representative(pool: RecordPool, n_records: int) -> RecordPool:
     """Return the records of a pool that databases are transformed by."""
     rows = representative(pool, n_records, _most_transformed(pool, n_records))
-    if rows is None:
-        return loaded(pool.X), loaded(pool.y)
-    X, y = pool.take(rows)
-    assert y is not None
-    return X, y
+    return pool if rows is None else RecordPool(*pool.take(rows))
 
 
 def _most_transformed(pool: RecordPool, n_records: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -59,7 +60,13 @@ def fits(n_bytes: int) -> bool:
 
 def symmetric(upper: Floats, size: int) -> Floats:
     """Return matrices whose upper triangles are given, of shape (n, size, size)."""
+    return np.take(upper, _places(size), axis=1)
+
+
+@cache
+def _places(size: int) -> NDArray[np.intp]:
+    """Return where each number of a symmetric matrix is in its upper triangle."""
     places = np.empty((size, size), dtype=np.intp)
     i, j = np.triu_indices(size)
-    places[i, j] = places[j, i] = np.arange(upper.shape[1])
-    return np.take(upper, places, axis=1)
+    places[i, j] = places[j, i] = np.arange(len(i))
+    return places

@@ -33,6 +33,8 @@ def prediction_weights(
     each[:n_features, :n_features] = features
     if fit_intercept:
         each[:n_features, -1] = each[-1, :n_features] = means
+    if n_outputs == size:
+        return each
     n_predictions = n_outputs // size
     places = np.arange(n_outputs).reshape(n_predictions, size)
     coefs, intercepts = places[:, :n_features], places[:, n_features:]

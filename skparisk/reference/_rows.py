@@ -21,9 +21,10 @@ _LISTED = 2**16
 _PLACES = 2**18
 # Of more rows no array has a place for each.
 _MOST_PLACES = 2**22
-# Lines from which on rows are only counted; so many draws of each row take longer than
-# to share them out among the rows.
-_LONG, _MANY = 2**15, 32
+# So many draws of each row take longer than to share them out among the rows.
+_MANY = 32
+# Numbers that are counted together: few enough for a cache.
+_COUNTED = 2**14
 
 
 def draw_rows(n_rows: int, shape: tuple[int, ...], rng: np.random.Generator) -> Rows:
@@ -34,24 +35,48 @@ def draw_rows(n_rows: int, shape: tuple[int, ...], rng: np.random.Generator) -> 
 def draw_shared_rows(
     n_rows: int, own: Rows, length: int, rng: np.random.Generator
 ) -> Rows:
-    """Return rows with replacement, none of which is among those of its line of `own`.
+    """Return how often each row is drawn, in unsigned integers: with replacement.
 
-    Long lines are only counted: how often each row is drawn, in unsigned integers.
+    None of those of a line of `own` is drawn in it. To list the rows, which are more
+    than half of all that there are, takes longer than to count them.
     """
     size, n_own = own.shape
-    if length < _LONG:
-        return step_over(draw_rows(n_rows - n_own, (size, length), rng), own, n_rows)
-    counts = np.zeros((size, n_rows), dtype=np.uint64)
-    for line, taken in zip(counts, own, strict=True):
-        drawn = _draw_counts(n_rows - n_own, length, rng)
-        line[np.delete(np.arange(n_rows), taken)] = drawn
+    n_others = n_rows - n_own
+    counts = np.zeros((size, n_rows), dtype=np.min_scalar_type(length))
+    if length >= _MANY * n_rows:
+        for line in counts:
+            line[:n_others] = _share_out(n_others, length, rng)
+    elif length:
+        step = max(1, _COUNTED // length)
+        for start in range(0, size, step):
+            lines = counts[start : start + step]
+            drawn = draw_rows(n_others, (len(lines), length), rng)
+            lines[:] = count_rows(drawn, n_rows, counts.dtype)
+    _keep_out(counts, own)
     return counts
 
 
-def _draw_counts(n_rows: int, length: int, rng: np.random.Generator) -> NDArray[Any]:
+def _keep_out(counts: Rows, own: Rows) -> None:
+    """Give what rows of `own` were drawn to others, which were not drawn from.
+
+    These are the last ones, as many as a line of `own` has, but for those in it.
+    """
+    (size, n_own), n_rows = own.shape, counts.shape[1]
+    n_drawn, first = n_rows - n_own, np.arange(0, size * n_rows, n_rows)[:, None]
+    drawn_from = own < n_drawn
+    free = np.ones(own.shape, dtype=bool)
+    lines, places = np.nonzero(~drawn_from)
+    free[lines, own[lines, places] - n_drawn] = False
+    # Line by line, and in each line as many.
+    taken = (own + first)[drawn_from]
+    others = (np.arange(n_drawn, n_rows) + first)[free]
+    flat = counts.reshape(-1)
+    flat[others] = flat[taken]
+    flat[taken] = 0
+
+
+def _share_out(n_rows: int, length: int, rng: np.random.Generator) -> NDArray[Any]:
     """Return how often each row is drawn, of so many independent and uniform draws."""
-    if length < _MANY * n_rows:
-        return np.bincount(draw_rows(n_rows, (length,), rng), minlength=n_rows)
     # Of the draws of some rows, those of the first half are binomial: halves of halves,
     # down to single rows.
     sizes, totals = np.array([n_rows]), np.array([length])
@@ -62,6 +87,18 @@ def _draw_counts(n_rows: int, length: int, rng: np.random.Generator) -> NDArray[
         sizes = np.column_stack([left, sizes - left]).ravel()
         totals, sizes = totals[sizes > 0], sizes[sizes > 0]
     return totals
+
+
+def count_rows(rows: Rows, n_rows: int, dtype: Any = np.float64) -> NDArray[Any]:
+    """Return how often each of so many rows stands in each line."""
+    counts = np.empty((len(rows), n_rows), dtype=dtype)
+    step = max(1, _COUNTED // n_rows)
+    for start in range(0, len(rows), step):
+        lines = rows[start : start + step]
+        flat = lines + np.arange(0, len(lines) * n_rows, n_rows)[:, None]
+        count = np.bincount(flat.ravel(), minlength=len(lines) * n_rows)
+        counts[start : start + step] = count.reshape(len(lines), n_rows)
+    return counts
 
 
 def listed(drawn: NDArray[Any]) -> Rows:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._silence import silenced
+from skparisk._validate import check_random_state, is_whole
 from skparisk.calibration import SampledPairs
 from skparisk.calibration._terms import MOST_SHAPE_PAIRS
 from skparisk.neighbors import Database, n_own, sample_database
@@ -21,6 +22,7 @@ from skparisk.queries._base import same_but_for
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import Form
 from skparisk.reference._domain import Domain
+from skparisk.reference._mapped import loaded
 from skparisk.reference._records import Schema, copy_records
 from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._table import UNSEEN
@@ -56,8 +58,12 @@ class Seeds(NamedTuple):
     noise: bytes
 
     @classmethod
-    def of(cls, rng: np.random.RandomState | np.random.Generator) -> Self:
+    def of(cls, random_state: Any) -> Self:
         """Draw them, in this order."""
+        if is_whole(random_state):  # to seed the generator of scikit-learn takes longer
+            state = np.random.SeedSequence(int(random_state)).generate_state(12)
+            return cls(*(part.tobytes() for part in np.split(state, 3)))
+        rng = check_random_state(random_state, "random_state")
         return cls(rng.bytes(16), rng.bytes(16), rng.bytes(16))
 
 
@@ -178,11 +184,13 @@ class Draw:
             try:
                 with silenced() if private else nullcontext():
                     answer = _ask(query, database)
-                    again = answer if query.is_repeatable else _ask(query, database)
+                    alike = query.is_repeatable or same_but_for(
+                        _SAME, _ask(query, database), answer
+                    )
             except Exception as error:
                 failure = error
                 continue
-            if same_but_for(_SAME, again, answer):
+            if alike:
                 if not private:
                     weights = self._find_weights(database[0], answer.size)
                 break
@@ -218,9 +226,12 @@ class Draw:
             if pool is None:  # records serve for one thing each
                 return None
             # A database has some rows of a table again, and lacks others.
-            n_looked_at = min(pool.n_rows, _MOST_WEIGHED)
-            rows = np.linspace(0, pool.n_rows - 1, n_looked_at).astype(np.intp)
-            X, _ = pool.in_form(self.form).take(rows)
+            pool = pool.in_form(self.form)
+            if pool.n_rows <= _MOST_WEIGHED:
+                X = loaded(pool.X)
+            else:
+                rows = np.linspace(0, pool.n_rows - 1, _MOST_WEIGHED).astype(np.intp)
+                X, _ = pool.take(rows)
         given = self.query.output_weights(copy_records(X), n_outputs)
         if given is None:
             return None

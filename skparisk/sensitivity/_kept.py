@@ -73,7 +73,7 @@ class KeptPairsMixin(ReleaseMixin):
         """Return a sampler with more pairs, that begin with those of this one.
 
         They are the pairs that a fit with as many would have drawn, bit by bit; of the
-        block that is not whole, up to 64 databases at the end, all are drawn anew.
+        block that is not whole, up to 128 databases at the end, all are drawn anew.
 
         Parameters
         ----------

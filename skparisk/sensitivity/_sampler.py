@@ -23,7 +23,6 @@ from skparisk._validate import (
     check_at_least,
     check_choice,
     check_n_jobs,
-    check_random_state,
     check_relation,
     check_seed,
     check_verbose,
@@ -489,7 +488,7 @@ default="auto"
             n_records=n_records,
             form=form_of(query, schema),
             relation=self.relation,
-            seeds=Seeds.of(check_random_state(self.random_state, "random_state")),
+            seeds=Seeds.of(self.random_state),
             known=known,
         )
         pairs = draw.pairs(
