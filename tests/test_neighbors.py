@@ -1,15 +1,17 @@
 """Pairs of neighboring databases: how they differ, their law and their seeds."""
 
 import re
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pandas as pd
 import pytest
+from counts import rejects_counts
 from laws import FALSE_ALARM, SEEDS, assert_law, rejects_law
 from scipy import stats
 from sklearn.mixture import GaussianMixture
 
+from skparisk import neighbors
 from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import (
     NeighborPairs,
@@ -24,6 +26,7 @@ from skparisk.reference import (
     DensityReference,
     SchemaReference,
     TableReference,
+    _rows,
     as_reference,
 )
 from skparisk.reference._base import RecordPool
@@ -122,6 +125,106 @@ def test_pairs_without_replacement_share_no_record(name):
     assert all(len(set(row)) == 31 for row in rows)
     if name == "disjoint":
         assert len(np.unique(rows)) == rows.size
+
+
+# Of a table: records of a database, neighbors, and the rows. In a database of more than
+# half of these, shared records are drawn with replacement.
+SMALL = {
+    "replace-one": [("leave-out", 3, 1, 4), ("leave-out", 2, 1, 5)],
+    "add-remove": [("leave-out", 3, 2, 4), ("subsample", 3, 1, 4)],
+}
+
+
+def all_outcomes(sampling, n_records, n_neighbors, n_rows, relation):
+    """Return each outcome that a block may have for a database, with its neighbors.
+
+    The records in their order, where they change, and what is put there: as often as
+    their probability asks for.
+    """
+    rows, n_shared = range(n_rows), n_records - n_neighbors
+    repeated = sampling == "leave-out" and 2 * (n_shared + 1) > n_rows
+    outcomes = []
+    for own in permutations(rows, n_own(relation) * n_neighbors):
+        others = sorted(set(rows) - set(own))
+        drawn = product(others, repeat=n_shared)
+        for shared in drawn if repeated else permutations(others, n_shared):
+            for places in permutations(range(n_records), n_neighbors):
+                left = iter(shared)
+                at = dict(zip(places, own, strict=False))
+                records = [at[i] if i in at else next(left) for i in range(n_records)]
+                outcomes.append((*records, *places, *own[n_neighbors:]))
+    return outcomes
+
+
+def outcomes_drawn(sampling, n_records, n_neighbors, n_rows, relation, seed, size):
+    X = np.arange(float(n_rows))[:, None]
+    pairs = draw(
+        TableReference(X, X[:, 0], sampling),
+        n_records=n_records,
+        relation=relation,
+        size=size,
+        seed=seed,
+        n_neighbors=n_neighbors,
+    )
+    places = pairs.changed.reshape(size, n_neighbors)
+    put = [] if pairs.replacement is None else [pairs.replacement.reshape(size, -1)]
+    return np.hstack([pairs.records, places, *put])
+
+
+def rejects_outcomes(drawn, outcomes):
+    """Tell if a chi-square test, or one that never occurs, refuses their law."""
+    cells = sorted(set(outcomes))
+    index = {cell: i for i, cell in enumerate(cells)}
+    chosen = [index.get(tuple(line), len(cells)) for line in drawn.tolist()]
+    if max(chosen) == len(cells):
+        return True
+    weights = np.bincount([index[o] for o in outcomes])
+    return rejects_counts(chosen, weights)
+
+
+@pytest.mark.sampled(1)
+@seeds
+@relations
+def test_each_block_of_a_small_table_is_as_likely_as_counting_says(relation, seed):
+    """All that a pair consists of, together: records, places, what is put there."""
+    for sampling, *sizes in SMALL[relation]:
+        outcomes = all_outcomes(sampling, *sizes, relation)
+        drawn = outcomes_drawn(sampling, *sizes, relation, seed, 40_000)
+        assert not rejects_outcomes(drawn, outcomes)
+
+
+def changed_first(n_rows, size, n, rng):
+    return np.broadcast_to(np.arange(n), (size, n))
+
+
+def in_order(pairs):
+    free = np.arange(pairs.n_records) != pairs.changed[:, None]
+    records = np.where(free, 0, pairs.removed[:, None])
+    records[free] = pairs.members[:, :-1].ravel()
+    return records
+
+
+def first_row_more_often(n_rows, shape, rng):
+    rows = rng.integers(n_rows, size=shape, dtype=np.int32)
+    return np.where(rng.random(shape) < 0.05, np.int32(0), rows)
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "broken"),
+    [
+        (_rows, "_keep_out", lambda counts, own: None),
+        (neighbors, "draw_few_distinct", changed_first),
+        (NeighborPairs, "records", property(in_order)),
+        (_rows, "draw_rows", first_row_more_often),
+    ],
+    ids=["own rows are shared", "one place", "no order", "one row"],
+)
+def test_draws_of_another_law_are_noticed(owner, name, broken, monkeypatch):
+    monkeypatch.setattr(owner, name, broken)
+    relation = "replace-one"
+    sampling, *sizes = SMALL[relation][0]
+    drawn = outcomes_drawn(sampling, *sizes, relation, 0, 40_000)
+    assert rejects_outcomes(drawn, all_outcomes(sampling, *sizes, relation))
 
 
 @pytest.mark.sampled(1)

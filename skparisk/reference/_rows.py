@@ -46,7 +46,7 @@ def draw_shared_rows(
     if length >= _MANY * n_rows:
         for line in counts:
             line[:n_others] = _share_out(n_others, length, rng)
-    elif length:
+    else:
         step = max(1, _COUNTED // length)
         for start in range(0, size, step):
             lines = counts[start : start + step]
