@@ -216,7 +216,7 @@ def test_measured_error_falls_as_the_cost_rises():
     features = rng.uniform(-1, 1, size=(200, 2))
     targets = features @ [1.0, -1.0] + 0.1 * rng.normal(size=200)
     words = {
-        "epsilon": [0.02, 1.0, 50.0],
+        "epsilon": [0.02, 0.1, 50.0],
         "gamma": 0.1,
         "cost": STAFF,
         "n_records": 300,
@@ -224,7 +224,7 @@ def test_measured_error_falls_as_the_cost_rises():
         "random_state": 0,
         "scoring": "neg_mean_absolute_error",
     }
-    sampler = SensitivitySampler(n_pairs=50)
+    sampler = SensitivitySampler(n_pairs=200)
     points = frontier(PrivateRidge(sensitivity=sampler), features, targets, **words)
     assert (np.diff(points.error) < 0).all()
     assert (np.diff(points.cost) > 0).all()

@@ -275,7 +275,7 @@ def test_sampled_sensitivity_of_the_svm_is_far_below_the_global_one():
 
 @pytest.mark.slow
 def test_sampled_noise_leaves_a_classifier_where_global_noise_leaves_chance():
-    size = rubinstein_svm.Size((8,), 60, 60, (0.005, 1.0), 3, 25)
+    size = rubinstein_svm.Size((8,), 60, 240, (0.005, 1.0), 3, 25)
     rates = rubinstein_svm.error_rates(rubinstein_svm.noise_scales(size), size)
     assert rates["global bound"].min() > 0.4
     assert rates["exchangeable"][0] > 0.25
