@@ -47,6 +47,8 @@ from skparisk.wrappers._served import (
     as_probabilities,
 )
 
+# Predictions of few neighbors do not move on most pairs.
+RARE = {"gamma": 0.05, "sensitivity": SensitivitySampler(n_pairs=19)}
 PREDICTORS = [
     (RandomForestRegressor(5), "predict"),
     (GradientBoostingRegressor(n_estimators=3), "predict"),
@@ -72,9 +74,7 @@ def test_predictions_at_public_points(estimator, release):
         with np.errstate(divide="ignore"):
             logarithms = np.log(plain.predict_proba(POINTS))
         assert_same(exact.predict_log_proba(POINTS), logarithms)
-    # Predictions of few neighbors do not move on most pairs.
-    more = {"gamma": 0.05, "sensitivity": SensitivitySampler(n_pairs=19)}
-    noisy = fit_public(private(estimator, release, X_public=POINTS, **more))
+    noisy = fit_public(private(estimator, release, X_public=POINTS, **RARE))
     assert noisy.certificate_.private
     assert noisy.certificate_.evidence.n_outputs == plain_outputs(plain, release)
     assert np.isfinite(noisy.score(*data_for(estimator)))
@@ -214,7 +214,7 @@ def test_data_frames(estimator, release, library):
         return frame(dict(zip(names, values.T, strict=True)))
 
     points = None if release == "auto" else columns(POINTS)
-    model = private(estimator, release, X_public=points)
+    model = private(estimator, release, X_public=points, **RARE)
     _, *y = data_for(estimator)
     reference = reference_for(estimator) | {"X_reference": columns(X_PUBLIC)}
     model.fit(columns(X), *y, **reference)
