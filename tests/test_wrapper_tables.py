@@ -408,7 +408,9 @@ def test_a_table_without_a_length_goes_through_searches(n_public):
     scores = cross_val_score(model, frame, answer, cv=2, params={"X_reference": table})
     assert np.isfinite(scores).all()
     grid = {"estimator__logisticregression__C": [0.1, 1.0]}
-    search = GridSearchCV(model, grid, cv=2).fit(frame, answer, X_reference=table)
+    search = GridSearchCV(model, grid, cv=2)
+    with pytest.warns(PrivacyLeakWarning, match="were chosen by scores"):
+        search.fit(frame, answer, X_reference=table)
     assert search.best_params_.keys() == grid.keys()
     assert sizes == [(30, n_public)] * 6 + [(60, n_public)]
 
