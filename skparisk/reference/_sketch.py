@@ -159,7 +159,9 @@ def _is_drawn(
     among them as the root of 2 n / (n - 1) times those that it expects to be absent,
     times those that it expects twice.
     """
-    n, known = int(counts.sum()), np.isin(values, others, assume_unique=True)
+    n = int(counts.sum())
+    # NumPy 2.0 has no table of such large numbers, but makes one.
+    known = np.isin(values, others, assume_unique=True, kind="sort")
     n_absent = len(others) - int(known.sum())
     n_single, n_twice = (int((counts[known] == times).sum()) for times in (1, 2))
     most = _most_expected(n_absent) * _most_expected(n_twice)
