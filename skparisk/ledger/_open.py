@@ -137,7 +137,8 @@ def tell_open(*, note: str, **sentences: Sequence[str]) -> Certificate:
     That is no release: return the certificate that has nothing but the sentences.
     """
     told = Certificate(0.0, n_releases=0).amended(**sentences)
-    spend(*[told] * bool(told.caveats), note=note)
+    if told.caveats:
+        spend(told, note=note)
     return told
 
 

@@ -92,7 +92,7 @@ class ReferenceSelection(BaseEstimator):
         if public is None:
             by_values = may_split_by_values(self.cv, estimators[0])
             told["leaks"] = [CHOSEN_ON_PRIVATE]
-            told["void_reasons"] = [SPLITS_BY_VALUES] * by_values
+            told["void_reasons"] = [SPLITS_BY_VALUES] if by_values else []
             warn_caller(
                 f"{CHOSEN_ON_PRIVATE} Give X_reference, which must be public.",
                 PrivacyLeakWarning,
