@@ -87,7 +87,7 @@ class NeighborPairs:
         self.pool = drawn.pool
         self.n_records, self.n_neighbors = n_records, n_neighbors
         own = drawn.own.astype(np.intp)
-        self._left, joined = np.split(own, [n_neighbors], axis=1)
+        self._left, joined = own[:, :n_neighbors], own[:, n_neighbors:]
         self.database = np.repeat(np.arange(len(own)), n_neighbors)
         self.removed = self._left.ravel()
         self.replacement = joined.ravel() if joined.size else None

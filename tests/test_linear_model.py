@@ -241,7 +241,9 @@ def test_fitted_pairs_serve_every_target():
     first = PrivateRidge(random_state=0).fit(X, Y, **PUBLIC)
     again = PrivateRidge(epsilon=0.2, gamma=0.3, sensitivity=first.sampler_).fit(X, Y)
     assert again.sampler_.differences_ is first.sampler_.differences_
-    assert again.sensitivity_ == first.sampler_.sensitivity_at(0.3)
+    expected = first.sampler_.calibrate(epsilon=0.2, gamma=0.3)
+    assert again.sensitivity_ == expected.sensitivity_
+    assert again.sensitivity_ < first.sensitivity_
     assert (again.epsilon_, again.gamma_) == (0.2, 0.3)
     assert first.sampler_.epsilon == 1.0
 

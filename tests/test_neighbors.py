@@ -204,7 +204,7 @@ def in_order(pairs):
     return records
 
 
-def first_row_more_often(n_rows, shape, rng):
+def first_row_more_often(n_rows, shape, rng, **shortest):
     rows = rng.integers(n_rows, size=shape, dtype=np.int32)
     return np.where(rng.random(shape) < 0.05, np.int32(0), rows)
 

@@ -527,7 +527,7 @@ def test_the_contract_notices_a_difference_rounded_inward(monkeypatch):
     pairs = pairs_from(TableReference(X, y), n_records=50, relation="replace-one")
 
     def inward(query, pairs, first, second, outward, trusted):
-        difference = (1 - 1e-8) * (first - second)
+        difference = (1 - 5e-9) * (first - second)
         return PairDifferences(difference, np.zeros_like(difference))
 
     monkeypatch.setattr(_ridge, "outward_differences", inward)

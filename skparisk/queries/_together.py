@@ -59,7 +59,10 @@ def fits(n_bytes: int) -> bool:
 
 
 def symmetric(upper: Floats, size: int) -> Floats:
-    """Return matrices whose upper triangles are given, of shape (n, size, size)."""
+    """Return matrices whose upper triangles are given, of shape (n, size, size).
+
+    What stands behind these in a row is left out.
+    """
     return np.take(upper, _places(size), axis=1)
 
 

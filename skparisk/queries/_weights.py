@@ -19,11 +19,11 @@ def prediction_weights(
     so few records do not differ is one in which others may. None if squares overflow.
     """
     n_features = X.shape[1]
-    means = X.mean(axis=0)
     with np.errstate(all="ignore"):
+        means = column_means(X)
         deviations = X - means
         spreads = np.sqrt(np.einsum("ij,ij->j", deviations, deviations) / len(X))
-        deviations /= np.where(spreads > 0, spreads, 1.0)
+        deviations *= 1 / np.where(spreads > 0, spreads, 1.0)
         features = spreads[:, None] * shrunk_moments(deviations) * spreads
         features += np.outer(means, means)
         if not np.isfinite(features).all():
@@ -40,3 +40,8 @@ def prediction_weights(
     coefs, intercepts = places[:, :n_features], places[:, n_features:]
     order = np.concatenate([coefs.ravel(), intercepts.ravel()])
     return np.kron(np.eye(n_predictions), each)[np.ix_(order, order)]
+
+
+def column_means(X: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean of each column, for which `mean` takes three times as long."""
+    return np.asarray(np.einsum("ij->j", X) / len(X))

@@ -5,6 +5,7 @@ Rows are short integers where the table allows it: drawing them takes half the t
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,21 @@ _MANY = 32
 _COUNTED = 2**14
 
 
-def draw_rows(n_rows: int, shape: tuple[int, ...], rng: np.random.Generator) -> Rows:
-    """Return rows, uniform and independent."""
-    return rng.integers(n_rows, size=shape, dtype=_number(n_rows))
+def draw_rows(
+    n_rows: int,
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+    *,
+    shortest: bool = False,
+) -> Rows:
+    """Return rows, uniform and independent.
+
+    The shortest integers are drawn sooner, and are for rows that are only counted.
+    """
+    short = shortest and n_rows <= 2**15
+    return rng.integers(
+        n_rows, size=shape, dtype=np.int16 if short else _number(n_rows)
+    )
 
 
 def draw_shared_rows(
@@ -50,7 +63,7 @@ def draw_shared_rows(
         step = max(1, _COUNTED // length)
         for start in range(0, size, step):
             lines = counts[start : start + step]
-            drawn = draw_rows(n_others, (len(lines), length), rng)
+            drawn = draw_rows(n_others, (len(lines), length), rng, shortest=True)
             lines[:] = count_rows(drawn, n_rows, counts.dtype)
     _keep_out(counts, own)
     return counts
@@ -139,12 +152,12 @@ def draw_few_distinct(n_rows: int, size: int, n: int, rng: np.random.Generator) 
     if n == 2 < n_rows or (
         n > 2 and n * n <= 2 * n_rows
     ):  # most lines are right at once
-        rows = draw_rows(n_rows, (size, n), rng)
-        (again,) = _repeat(rows).nonzero()
-        while again.size:
-            rows[again] = draw_rows(n_rows, (again.size, n), rng)
-            again = again[_repeat(rows[again])]
-        return rows
+        right = np.empty((0, n), dtype=_number(n_rows))
+        while len(right) < size:  # of as many lines as it mostly takes, and a few
+            left = (size - len(right)) * math.exp(n * n / (2 * n_rows))
+            drawn = draw_rows(n_rows, (int(left + 3 * math.sqrt(left)), n), rng)
+            right = np.concatenate([right, drawn[~_repeat(drawn)]])
+        return right[:size]
     rows = np.empty((size, n), dtype=_number(n_rows))
     for column in range(n):
         drawn = draw_rows(n_rows - column, (size,), rng)

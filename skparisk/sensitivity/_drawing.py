@@ -62,7 +62,7 @@ class Seeds(NamedTuple):
         """Draw them, in this order."""
         if is_whole(random_state):  # to seed the generator of scikit-learn takes longer
             state = np.random.SeedSequence(int(random_state)).generate_state(12)
-            return cls(*(part.tobytes() for part in np.split(state, 3)))
+            return cls(*(part.tobytes() for part in state.reshape(3, 4)))
         rng = check_random_state(random_state, "random_state")
         return cls(rng.bytes(16), rng.bytes(16), rng.bytes(16))
 
