@@ -62,7 +62,7 @@ X_PUBLIC, Y_PUBLIC, LABELS_PUBLIC = table()
 X, Y, LABELS = table(N_BLOCKS * SIZE, seed=1)
 PUBLIC = {"X_reference": X_PUBLIC, "y_reference": Y_PUBLIC}
 PUBLIC_LABELS = {"X_reference": X_PUBLIC, "y_reference": LABELS_PUBLIC}
-FEW_PAIRS = {"sensitivity": SensitivitySampler(n_pairs=39), "random_state": 0}
+FEW_PAIRS = {"sensitivity": SensitivitySampler(n_pairs=39), "random_state": 1}
 MODELS = {
     "ridge": (PrivateRidge(**FEW_PAIRS), Y, PUBLIC),
     "logistic": (PrivateLogisticRegression(**FEW_PAIRS), LABELS, PUBLIC_LABELS),

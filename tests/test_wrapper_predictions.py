@@ -48,7 +48,7 @@ from skparisk.wrappers._served import (
 )
 
 # Predictions of few neighbors do not move on most pairs.
-RARE = {"gamma": 0.05, "sensitivity": SensitivitySampler(n_pairs=19)}
+RARE = {"gamma": 0.05, "sensitivity": SensitivitySampler(n_pairs=38)}
 PREDICTORS = [
     (RandomForestRegressor(5), "predict"),
     (GradientBoostingRegressor(n_estimators=3), "predict"),
