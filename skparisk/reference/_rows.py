@@ -24,6 +24,8 @@ _PLACES = 2**18
 _MOST_PLACES = 2**22
 # So many draws of each row take longer than to share them out among the rows.
 _MANY = 32
+# Of more rows, too many short integers are drawn in vain to be uniform.
+_FEW_OF_SHORT = 2**11
 # Numbers that are counted together: few enough for a cache.
 _COUNTED = 2**14
 
@@ -39,10 +41,8 @@ def draw_rows(
 
     The shortest integers are drawn sooner, and are for rows that are only counted.
     """
-    short = shortest and n_rows <= 2**15
-    return rng.integers(
-        n_rows, size=shape, dtype=np.int16 if short else _number(n_rows)
-    )
+    number = np.int16 if shortest and n_rows <= _FEW_OF_SHORT else _number(n_rows)
+    return rng.integers(n_rows, size=shape, dtype=number)
 
 
 def draw_shared_rows(
