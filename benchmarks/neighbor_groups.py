@@ -3,7 +3,7 @@
 Claim, on one core, against 1 000 pairs of their own databases each, with ridge
 regression on 10 features, and with no more spread of the noise over seeds: 200
 databases with 8 neighbors each take at most half the time, with at most 2 % more noise;
-88 with 16 take at most 1/2.6 of it, or 80 at most 1/4.5 at n = 23 600, with at most 5 %
+92 with 16 take at most 1/2.6 of it, or 80 at most 1/4.5 at n = 23 600, with at most 5 %
 more: fewer need more, by the quantiles of 320 000 pairs (5.3 % with 80 at n = 1 000).
 Of a function of one's own, which is asked about each database, 200 with 4 take at most
 1/1.8 of it; of its noise nothing is claimed, as there are few seeds. The kinds
@@ -13,7 +13,7 @@ cancels; the noise is a mean over seeds.
 With ``--before PATH`` single pairs are those of another checkout of the package, in a
 process of its own, and the claims are about both changes together. For the last commit
 without neighbors, ``git worktree add PATH 596a4bb~1``: at most a third of the time at
-both sizes with 200 databases; with fewer, 1/5 at n = 1 000 and 1/7.5 at 23 600; 1/1.8
+both sizes with 200 databases; with fewer, 1/7 at n = 1 000 and 1/7.5 at 23 600; 1/1.8
 for a function of one's own. The noise is compared with that of single pairs today: that
 of tables is larger by now, for a reason that neighbors have no part in.
 

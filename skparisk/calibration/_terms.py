@@ -94,12 +94,13 @@ class Terms(NamedTuple):
         if plain or n_independent is None or n_independent >= largest:
             return self
         wanted = asked - (1 - asked) / max(1, n_independent)
-        for risk in (wanted, 1 / m, float(self.rule.certify_risk(m, largest))):
+        for known in (wanted, 1 / m, None):
+            risk = self.rule.certify_risk(m, largest) if known is None else known
             if 0 < risk < asked:
                 index = _index_if_any(m, self.target, self.rule, self.n_draws, risk)
                 if index is not None:
                     index = max(index, self.order_index)
-                    return self._replace(risk=risk, order_index=index)
+                    return self._replace(risk=float(risk), order_index=index)
         if self.order_index == largest:  # as of all rules of this package, by then
             return self
         return self._replace(order_index=largest)

@@ -139,7 +139,7 @@ class RidgeQuery(Query):
         with np.errstate(all="ignore"):  # that a number overflows would be a release
             if not self.fit_intercept:
                 return _ridge(X, y, self.alpha), 0.0
-            center, mean = X.mean(axis=0), y.mean(axis=0)
+            center, mean = column_means(X), y.mean(axis=0)
             X -= center
             y -= mean
             coef = _ridge(X, y, self.alpha)

@@ -37,8 +37,11 @@ def outward_differences(
     differences = first - second
     differences += np.copysign(outward, differences)
     # Twice: what the difference was off before, and the move itself.
-    errors = np.broadcast_to(2 * outward, differences.shape).copy()
-    for pair in np.flatnonzero(~trusted):
+    errors = np.broadcast_to(2 * outward, differences.shape)
+    again = np.flatnonzero(~trusted)
+    if again.size:
+        errors = errors.copy()
+    for pair in again:
         one, other = (query(*database) for database in pairs.databases(int(pair)))
         differences[pair], errors[pair] = one - other, 0.0
     return PairDifferences(differences, errors)

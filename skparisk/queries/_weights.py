@@ -43,5 +43,7 @@ def prediction_weights(
 
 
 def column_means(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of each column, for which `mean` takes three times as long."""
-    return np.asarray(np.einsum("ij->j", X) / len(X))
+    """Return the mean of each column, to the last digit as `mean` has it."""
+    if X.flags.c_contiguous and X.shape[1] > 1:  # the same sums in a third of the time
+        return np.asarray(np.einsum("ij->j", X) / len(X))
+    return np.asarray(X.mean(axis=0))

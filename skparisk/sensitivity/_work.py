@@ -191,9 +191,10 @@ def cut(parts: Iterable[Part], size: int, *, divisible: bool) -> Iterator[list[P
 
 def _without_nan(found: PairDifferences) -> PairDifferences:
     """Return differences of which those that are no numbers are infinite."""
-    wrong = ~np.asarray(np.isfinite(found.values).all(axis=1))
-    if not wrong.any():
+    finite = np.isfinite(found.values)
+    if finite.all():
         return found
+    wrong = ~np.asarray(finite.all(axis=1))
     values = np.where(wrong[:, None], np.inf, found.values)
     errors = None
     if found.errors is not None:
