@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from types import FrameType
 from typing import Any
 
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from skparisk.certificate._claim import CHOSEN, LEARNS_MORE, PRIVATE_CLASSES
@@ -65,15 +65,14 @@ def refuse_reference_in_other_units(name: str = "X_reference") -> None:
     Steps that are fitted on the way could not have transformed it beforehand. `name` is
     what it was given as.
     """
-    for pipeline, fitted in _pipelines_around():
-        routed = getattr(pipeline, "transform_input", None) or ()
-        if fitted and name not in routed:
+    for caller in filter(_is_pipeline, _fitting_around()):
+        parts = _learned_around([caller], units=True)
+        if parts and name not in (getattr(caller, "transform_input", None) or ()):
             raise IncompatibleError(
-                f"{name} is not transformed by {' and '.join(fitted)}, as X "
-                "is before it gets here, so that neighbors would be sampled in "
-                "other units. Wrap the whole Pipeline instead: "
-                "PrivateEstimator(pipeline).fit(X, y, X_reference=..., "
-                "y_reference=...)."
+                f"{name} is not transformed by {parts}, as X is before it gets here, "
+                "so that neighbors would be sampled in other units. Wrap the whole "
+                "Pipeline instead: PrivateEstimator(pipeline).fit(X, y, "
+                "X_reference=..., y_reference=...)."
             )
 
 
@@ -104,7 +103,7 @@ def leaks_around() -> dict[str, str]:
 
 def refuse_learned_around() -> None:
     """Refuse a sampler with a reference behind what learns from other records."""
-    if parts := _learned_around(_fitting_around()):
+    if parts := _learned_around(_fitting_around(), units=True):
         raise IncompatibleError(
             f"reference of the SensitivitySampler must be None behind {parts}, which "
             "is fitted to other records on the way: neighbors would be sampled in "
@@ -129,26 +128,49 @@ def _fitting_around() -> Iterator[Any]:
                 yield caller
 
 
-def _learned_around(callers: Iterable[Any]) -> str:
-    """Return the names of what they hold that has learned by now; "" for none."""
-    parts = [name for one in callers for name in _learned([*vars(one).items()])]
-    return " and ".join(dict.fromkeys(parts))
+def _learned_around(callers: Iterable[Any], *, units: bool = False) -> str:
+    """Return the names of what they hold that has learned by now; "" for none.
+
+    For `units`, private steps of a Pipeline as well, which are no leak.
+    """
+    names: list[str] = []
+    for one in callers:
+        names += _learned(_parts_before(one), private=units and _is_pipeline(one))
+    return " and ".join(dict.fromkeys(names))
 
 
-def _learned(parts: Iterable[tuple[Any, Any]]) -> Iterator[str]:
-    """Yield the names of parts that have learned from records, without noise.
+def _parts_before(caller: Any) -> list[tuple[Any, Any]]:
+    """Return what a caller holds; of a Pipeline, steps before the one being fitted.
 
-    Nothing that was frozen, is private, or has nothing to learn.
+    Of clones, as where it has a `memory`, it is not known which one that is.
+    """
+    if not _is_pipeline(caller):
+        return [*vars(caller).items()]
+    now = {id(frame.f_locals.get("self")) for frame in _frames()}
+    return [*takewhile(lambda step: id(step[1]) not in now, caller.steps)]
+
+
+def _is_pipeline(caller: Any) -> bool:
+    pipelines: Any = sys.modules.get("sklearn.pipeline")
+    return pipelines is not None and isinstance(caller, pipelines.Pipeline)
+
+
+def _learned(
+    parts: Iterable[tuple[Any, Any]], *, private: bool = False
+) -> Iterator[str]:
+    """Yield the names of parts that have learned from records, maybe of `private` ones.
+
+    Nothing that was frozen, or has nothing to learn.
     """
     for name, part in parts:
         if isinstance(part, list | tuple):
             # As steps are: (name, estimator).
-            yield from _learned(
-                one[:2] if _is_named(one) else (name, one) for one in part
-            )
-        elif hasattr(part, "fit") and not _is_harmless(part):
+            named = (one[:2] if _is_named(one) else (name, one) for one in part)
+            yield from _learned(named, private=private)
+        elif hasattr(part, "fit") and not _is_harmless(part, private):
             if _is_a(part, _PUT_TOGETHER):
-                yield from _learned((name, one) for one in vars(part).values())
+                inside = ((name, one) for one in vars(part).values())
+                yield from _learned(inside, private=private)
             elif _is_fitted(part):
                 yield name
 
@@ -157,11 +179,14 @@ def _is_named(part: Any) -> bool:
     return isinstance(part, tuple) and len(part) > 1 and isinstance(part[0], str)
 
 
-def _is_harmless(part: Any) -> bool:
-    """Tell if it learns nothing, or with noise; of labels it is said elsewhere."""
-    kinds = type(part).__mro__
-    private = any(kind.__module__.startswith(_OURS) for kind in kinds)
-    return private or isinstance(part, type) or _is_a(part, _HARMLESS)
+def _is_harmless(part: Any, private: bool) -> bool:
+    """Tell if it learns nothing, or with noise unless `private` ones count as well.
+
+    Of labels it is said elsewhere.
+    """
+    ours = any(kind.__module__.startswith(_OURS) for kind in type(part).__mro__)
+    harmless = isinstance(part, type) or _is_a(part, _HARMLESS)
+    return harmless or (ours and not private)
 
 
 def _is_a(one: Any, names: tuple[str, ...]) -> bool:
@@ -191,21 +216,3 @@ def _frames() -> Iterator[FrameType]:
     while frame is not None:
         yield frame
         frame = frame.f_back
-
-
-def _pipelines_around() -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Yield the Pipelines that fit this, and their steps that are fitted on the way."""
-    pipelines: Any = sys.modules.get("sklearn.pipeline")
-    for frame in [] if pipelines is None else _frames():
-        pipeline = frame.f_locals.get("self")
-        fitting = frame.f_code.co_name == "fit"
-        if fitting and isinstance(pipeline, pipelines.Pipeline):
-            steps = pipeline.steps[:-1]
-            yield pipeline, {name: one for name, one in steps if _is_fitted_now(one)}
-
-
-def _is_fitted_now(step: Any) -> bool:
-    """Tell if a step of a pipeline learns from the records that pass through it."""
-    if not hasattr(step, "fit") or isinstance(step, FrozenEstimator):
-        return False
-    return bool(get_tags(step).requires_fit)

@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
+from sklearn.cluster import KMeans
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import (
     BaggingRegressor,
@@ -26,6 +27,7 @@ from skparisk import (
     IncompatibleError,
     PrivacyLeakWarning,
     PrivacyLedger,
+    PrivateEstimator,
     PrivateGridSearchCV,
     PrivateLogisticRegression,
     PrivateRidge,
@@ -276,3 +278,57 @@ def test_a_sampler_with_a_reference_is_refused_behind_what_learns(step):
     pipeline.set_params(sampler__reference=None).fit(public)
     assert pipeline.transform(X).shape == X.shape
     assert sampler.certificate_.private
+
+
+def clusters(reference=None):
+    """Return a private model that transforms and predicts, for a public reference."""
+    cheap = SensitivitySampler(n_pairs=20, gamma=0.1, reference=reference)
+    return PrivateEstimator(
+        KMeans(2, n_init=1, random_state=0), sensitivity=cheap, random_state=0
+    )
+
+
+PUBLIC = RNG.normal(size=(3000, 3))
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform", "fit_predict"])
+@pytest.mark.parametrize("memory", [False, True])
+def test_a_reference_that_is_not_transformed_is_refused(method, memory, tmp_path):
+    """Whichever method fits the pipeline, and whoever the reference was given to."""
+    memory = str(tmp_path) if memory else None
+    routed = make_pipeline(StandardScaler(), clusters(), memory=memory)
+    message = "X_reference is not transformed by standardscaler, as X"
+    with pytest.raises(IncompatibleError, match=message):
+        getattr(routed, method)(X, privateestimator__X_reference=PUBLIC)
+    held = make_pipeline(StandardScaler(), clusters(TableReference(PUBLIC)))
+    message = "of the SensitivitySampler is not transformed by standardscaler, as"
+    with pytest.raises(IncompatibleError, match=message):
+        getattr(held.set_params(memory=memory), method)(X)
+
+
+@pytest.mark.parametrize("last", [clusters, SensitivitySampler])
+def test_a_reference_that_a_private_step_does_not_transform_is_refused(last):
+    """What it makes of records is in other units as well, though it is no leak."""
+    public = TableReference(PUBLIC)
+    first = PrivateEstimator(KMeans(3, n_init=1, random_state=0), sensitivity=1.0)
+    pipeline = make_pipeline(first, last(reference=public))
+    with pytest.raises(IncompatibleError, match=r"privateestimator(-1)?, "):
+        pipeline.fit(X)
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform", "fit_predict"])
+def test_a_reference_behind_what_learns_nothing_is_taken(method):
+    """Nothing inside of what puts parts together has to have transformed it."""
+    together = make_column_transformer((FROZEN, [0, 1, 2]), (STATELESS, [2]))
+    pipeline = make_pipeline(together, clusters())
+    given = {"privateestimator__X_reference": together.fit_transform(PUBLIC)}
+    getattr(pipeline, method)(X, **given)
+    assert pipeline[-1].certificate_.private
+
+
+def test_steps_behind_a_private_one_do_not_move_its_records():
+    """Nor did they at an earlier fit, which a second one finds them after."""
+    pipeline = make_pipeline(clusters(), StandardScaler())
+    for _ in range(2):
+        pipeline.fit(X, privateestimator__X_reference=PUBLIC)
+        assert pipeline[0].certificate_.private
