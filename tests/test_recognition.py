@@ -28,6 +28,7 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.queries import MeanQuery, RidgeQuery
 from skparisk.reference import CallableReference, DensityReference, TableReference
 from skparisk.reference import _sketch as sketches
+from skparisk.reference._records import as_records
 from skparisk.reference._sketch import RecordSketch
 
 RNG = np.random.default_rng(5)
@@ -56,6 +57,7 @@ GUISES = {
     "a large bootstrap": (X[OFTEN], Y[OFTEN]),
     "all of it twice": (np.tile(X, (2, 1)), np.tile(Y, 2)),
     "a fifth of it": (np.vstack([X_PUBLIC[:80], X[:20]]), np.append(Y_PUBLIC, Y)[:100]),
+    "shorter floats": (X.astype(np.float32)[::-1], Y.astype(np.float32)[::-1]),
 }
 guises = pytest.mark.parametrize("guise", GUISES)
 
@@ -128,6 +130,30 @@ def test_one_record_among_others_is_never_found_out():
     repeated = np.vstack([X[:1], *[X_PUBLIC[:1]] * 50])
     assert not RecordSketch.of(X).overlaps(RecordSketch.of(repeated))
     assert not RecordSketch.of(repeated).overlaps(RecordSketch.of(X))
+
+
+@pytest.mark.parametrize("digits", [7, 12])
+def test_records_that_were_rounded_are_known(digits):
+    """As where they were written to a file; of fewer digits too little is left."""
+    rounded = np.vectorize(lambda number: float(f"{number:.{digits}g}"))(X)
+    assert RecordSketch.of(X).overlaps(RecordSketch.of(rounded[::-1]))
+    shorter = pd.DataFrame(X.astype(np.float32)).astype(object).iloc[::-1]
+    assert RecordSketch.of(X).overlaps(RecordSketch.of(as_records(shorter)))
+    assert not RecordSketch.of(X).overlaps(RecordSketch.of(X.round(1)))
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_records_that_are_there_several_times_are_known(times):
+    """Nobody is single then; some of them may be, where others were left out."""
+    own = np.repeat(X, times, axis=0)
+    for rows in (own, own[7:]):
+        assert RecordSketch.of(rows).overlaps(RecordSketch.of(X[SHUFFLED]))
+        assert not RecordSketch.of(rows).overlaps(RecordSketch.of(X_PUBLIC))
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        one, two = rng.integers(30, size=(2, 300, 2)) * 1.0
+        own = RecordSketch.of(np.repeat(one, times, axis=0))
+        assert not own.overlaps(RecordSketch.of(two))
 
 
 def test_targets_tell_records_apart_whose_features_do_not():

@@ -30,10 +30,16 @@ _NUMBERS_PER_BLOCK, _ROWS_PER_BLOCK = 2**14, 2**18
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MISSING = int(np.float64(np.nan).view(np.uint64))
 _LONE = "surrogatepass"
+# Bits that a float has more than are compared, so that it is known again where it was
+# rounded, as to 32 bits: 21 binary digits are left, and no less than 6 decimal ones.
+_DROPPED = 32
+_HALF, _KEPT = 2 ** (_DROPPED - 1), 2**64 - 2**_DROPPED
 
 # Fewer rows in common, or a smaller share of a table, are no sign of anything.
 _LEAST_COMMON = 5
 _LEAST_SHARE = 0.05
+# How often records may be in a table that has each of them as often.
+_TIMES = (1, 2, 3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,47 +132,55 @@ def _share_rows(
         one, two = (kept[kept <= min(limits)] for kept in (one, two))
     fewer, more = sorted((one, two), key=len)
     least = max(_LEAST_COMMON, _LEAST_SHARE * len(fewer))
-    if len(fewer) < least:
+    if len(fewer) < least or _found(fewer, more)[0].sum() < least:
         return False
-    places = np.minimum(np.searchsorted(more, fewer), len(more) - 1)
-    if np.count_nonzero(more[places] == fewer) < least:  # whether single or not
-        return False
-    tables = [np.unique(hashes, return_counts=True) for hashes in (one, two)]
-    singles, others = (values[counts == 1] for values, counts in tables)
-    n_twice, n_others_twice = (int((counts == 2).sum()) for _, counts in tables)
-    n_common = len(np.intersect1d(singles, others, assume_unique=True))
+    (values, counts), (others, other_counts) = _counted(one), _counted(two)
+    known, places = _found(values, others)
+    n_common = int((known & (counts == 1) & (other_counts[places] == 1)).sum())
+    n_twice, n_others_twice = (int((c == 2).sum()) for c in (counts, other_counts))
     by_chance = min(
         2 * n_two / max(n_one - 1, 1) * _most_expected(n_twice),
         2 * n_one / max(n_two - 1, 1) * _most_expected(n_others_twice),
     )
-    if n_common >= least and _is_no_chance(n_common, by_chance):
-        return True
-    return _is_drawn(*tables[0], tables[1][0], least)
+    n_absent = len(others) - int(known.sum())
+    common = n_common >= least and _is_no_chance(n_common, by_chance)
+    return common or _is_drawn(len(one), counts[known], n_absent, least)
 
 
-def _is_drawn(
-    values: NDArray[np.uint64],
-    counts: NDArray[np.int64],
-    others: NDArray[np.uint64],
-    least: float,
-) -> bool:
+def _is_drawn(n: int, known: NDArray[np.int64], n_absent: int, least: float) -> bool:
     """Tell if more values that are single in a table are among others than by chance.
 
-    Of other values that are independent of the n rows of the table, whatever their
-    law is, one of probability p is absent from it with (1 - p)**n, single with
-    n p / (1 - p) times that, and twice with n (n - 1) / 2 (p / (1 - p))**2 times that.
-    So by the inequality of Cauchy and Schwarz chance expects at most as many singles
-    among them as the root of 2 n / (n - 1) times those that it expects to be absent,
-    times those that it expects twice.
+    Or twice or three times, as all are in a table that has its rows as often. Given is
+    how often there are the others that are known, and how many are absent. Of other
+    values that are independent of the n rows of the table, whatever their law is, one
+    of probability p is there k times with (n over k) p**k (1 - p)**(n - k). So by the
+    inequality of Cauchy and Schwarz chance expects at most as many k times as the root
+    of those that it expects to be absent, times those that it expects 2 k times, times
+    (n over k)**2 / (n over 2 k).
     """
-    n = int(counts.sum())
-    # NumPy 2.0 has no table of such large numbers, but makes one.
-    known = np.isin(values, others, assume_unique=True, kind="sort")
-    n_absent = len(others) - int(known.sum())
-    n_single, n_twice = (int((counts[known] == times).sum()) for times in (1, 2))
-    most = _most_expected(n_absent) * _most_expected(n_twice)
-    by_chance = math.sqrt(2 * n / max(n - 1, 1) * most)
-    return n_single >= least and _is_no_chance(n_single, by_chance)
+    absent = _most_expected(n_absent)
+    there = np.bincount(known, minlength=2 * _TIMES[-1] + 1).tolist()
+    for times in _TIMES[: n // 2]:
+        ratio = math.comb(n, times) ** 2 / math.comb(n, 2 * times)
+        most = absent * _most_expected(there[2 * times])
+        enough = times * there[times] >= least
+        if enough and _is_no_chance(there[times], math.sqrt(ratio * most)):
+            return True
+    return False
+
+
+def _found(
+    some: NDArray[np.uint64], others: NDArray[np.uint64]
+) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Tell which of some hashes are among others, which are sorted, and where."""
+    places = np.minimum(np.searchsorted(others, some), len(others) - 1)
+    return others[places] == some, places
+
+
+def _counted(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    """Return each of some sorted hashes once, and how often it is there."""
+    first = np.append(True, hashes[1:] != hashes[:-1]).nonzero()[0]
+    return hashes[first], np.diff(first, append=len(hashes))
 
 
 def _is_no_chance(count: int, expected: float) -> bool:
@@ -181,8 +195,8 @@ def _most_expected(count: int) -> float:
 def _row_hashes(table: Records) -> NDArray[np.uint64]:
     """Return a 64-bit hash of each row; equal values have equal hashes.
 
-    Whatever container holds them: numbers are hashed as floats, booleans as 0 and 1,
-    dates as microseconds, texts by content, and all that is missing is the same.
+    Whatever container holds them: numbers are hashed as rounded floats, booleans as 0
+    and 1, dates as microseconds, texts by content, and all that is missing is the same.
     """
     n_columns = max(math.prod(table.shape[1:]), 1)
     factors = _column_factors(n_columns)
@@ -225,10 +239,13 @@ def _column_bits(column: NDArray[Any]) -> NDArray[np.uint64]:
 
 
 def _float_bits(numbers: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return the bits of numbers; adding 0 leaves no -0.0, and NaN is one number."""
+    """Return bits of rounded numbers. Adding 0 leaves no -0.0, NaN is one number."""
     block = np.asarray(numbers, dtype=np.float64) + 0.0
     np.copyto(block, np.nan, where=np.isnan(block))
-    return np.ascontiguousarray(block).view(np.uint64)
+    bits = np.ascontiguousarray(block).view(np.uint64)
+    bits += np.uint64(_HALF)
+    bits &= np.uint64(_KEPT)
+    return bits
 
 
 def _value_bits(value: Any) -> int:
@@ -245,7 +262,7 @@ def _value_bits(value: Any) -> int:
         text = value if isinstance(value, bytes) else str(value).encode(errors=_LONE)
         digest = hashlib.blake2b(text, digest_size=8).digest()
         return int.from_bytes(digest, "little")
-    return int(np.float64(float(value) + 0.0).view(np.uint64))
+    return (int(np.float64(float(value) + 0.0).view(np.uint64)) + _HALF) & _KEPT
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
