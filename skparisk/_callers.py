@@ -11,7 +11,12 @@ from typing import Any
 
 from sklearn.utils import get_tags
 
-from skparisk.certificate._claim import CHOSEN, LEARNS_MORE, PRIVATE_CLASSES
+from skparisk.certificate._claim import (
+    CHOSEN,
+    LEARNS_MORE,
+    PICKED,
+    PRIVATE_CLASSES,
+)
 from skparisk.exceptions import IncompatibleError
 
 _OURS = "skparisk."
@@ -20,8 +25,10 @@ _PUT_TOGETHER = ("ColumnTransformer", "FeatureUnion", "Pipeline")
 # or nothing but which labels there are,
 _ENCODERS = ("LabelBinarizer", "LabelEncoder")
 _HARMLESS = ("FrozenEstimator", *_ENCODERS)
-# and choose by scores as searches do.
+# and choose by scores as searches do,
 _CHOOSE = ("RFECV",)
+# or choose records.
+_PICK = ("RANSACRegressor", "SelfTrainingClassifier")
 
 
 def refuse_resampling_ensembles() -> None:
@@ -92,6 +99,8 @@ def leaks_around() -> dict[str, str]:
         )
     if any("best_index_" in vars(one) or _is_a(one, _CHOOSE) for one in callers):
         leaks[CHOSEN] = "Use PrivateGridSearchCV, or choose on public records."
+    if any(_is_a(one, _PICK) for one in callers):
+        leaks[PICKED] = "Fit to all records, or choose some without a look at them."
     encoding = [type(one).__name__ for one in callers if _reads_classes(one)]
     if encoding:
         leaks[PRIVATE_CLASSES] = (

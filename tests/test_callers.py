@@ -16,12 +16,13 @@ from sklearn.ensemble import (
 )
 from sklearn.feature_selection import RFE, RFECV
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, RANSACRegressor
 from sklearn.model_selection import GridSearchCV, KFold, RandomizedSearchCV
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
 
 from skparisk import (
     IncompatibleError,
@@ -33,7 +34,12 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.certificate._claim import CHOSEN, LEARNS_MORE, PRIVATE_CLASSES
+from skparisk.certificate._claim import (
+    CHOSEN,
+    LEARNS_MORE,
+    PICKED,
+    PRIVATE_CLASSES,
+)
 from skparisk.model_selection import ExponentialSelection
 from skparisk.model_selection._levels import find_certificates
 from skparisk.reference import TableReference
@@ -232,6 +238,15 @@ def test_a_choice_by_private_scores_is_told(kind):
         ) as ledger:  # nothing is chosen from scores of these fits
             search = clone(search).set_params(refit=False).fit(X, Y)
         assert not ledger.spent.leaks
+
+
+def test_a_choice_of_records_by_earlier_fits_is_told():
+    """One record may move which others the last fit is about."""
+    trials = RANSACRegressor(ridge(), min_samples=50, max_trials=2, random_state=0)
+    assert fit_caught(trials) == {PICKED}
+    labels = np.where(np.arange(200) < 100, Y > 0, -1)
+    by_itself = SelfTrainingClassifier(classifier(), max_iter=2)
+    assert PICKED in fit_caught(by_itself, labels)
 
 
 def test_a_private_search_is_told_of_what_is_before_it():
