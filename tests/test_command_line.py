@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -234,6 +235,21 @@ def test_verify_refuses_an_edited_report(folder, capsys):
     assert "edited since it was written" in capsys.readouterr().out
     (folder / "no.json").write_text("{")
     assert main(["verify", "no.json"]) == 1
+
+
+def test_verify_says_that_an_id_alone_is_no_proof(capsys):
+    """Whoever edits a report can write an id that fits."""
+    leaky = Report(Certificate(0.1, leaks=("Something was released without noise.",)))
+    Report(replace(leaky.certificate, leaks=())).save("forged.json")
+    assert main(["verify", "forged.json"]) == 0
+    told = capsys.readouterr().out
+    assert Report.load("forged.json").id in told
+    assert "Compare it with the id that was filed" in told
+    assert "as it was written" not in told
+    for command in ("verify", "check"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        assert "no signature" in " ".join(capsys.readouterr().out.split())
 
 
 def test_verify_refuses_another_model(folder, capsys):

@@ -75,11 +75,11 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     verified = commands.add_parser(
         "verify",
         help="compare a report with the files that it is about",
-        description="Verify that a report was not edited since it was written, by its "
-        "id and its schema; that files are those that it is about, by their SHA-256; "
-        "that a model holds the same certificate; and that a ledger has all that it "
-        "had then. This is no signature: whoever can exchange all files can write "
-        "them anew.",
+        description="Verify that the id of a report is that of what it says; that "
+        "files are those that it is about, by their SHA-256; that a model holds the "
+        "same certificate; and that a ledger has all that it had then. This is no "
+        "signature: whoever can exchange all files can write them anew, with an id "
+        "that fits. Compare the id with the one that was filed.",
     )
     verified.add_argument("report", type=Path, metavar="REPORT.json")
     verified.add_argument("files", nargs="*", type=Path, metavar="FILE")
@@ -91,7 +91,9 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         help="check a report against a policy",
         description="Check a report or a certificate against a policy, a file of TOML "
         "with any of: epsilon, delta, gamma (limits), relation, and, as true, "
-        "reference_audited, public_reference and attack_audited. One line a rule.",
+        "reference_audited, public_reference and attack_audited. One line a rule. "
+        "What is checked is what it says: there is no signature by which to know who "
+        "wrote it (see verify).",
     )
     checked.add_argument("report", type=Path, metavar="REPORT.json")
     checked.add_argument("--policy", required=True, type=Path, metavar="POLICY.toml")
@@ -159,7 +161,11 @@ def run_verify(options: argparse.Namespace) -> int:
         return bool(entry["passed"])
 
     def verify_itself() -> str:
-        return f"it is as it was written, with the id {Report.load(options.report).id}"
+        return (
+            f"its id is that of what it says, {Report.load(options.report).id}. "
+            "Compare it with the id that was filed: whoever edits a report can write "
+            "one that fits"
+        )
 
     if say(options.report, verify_itself):
         report = Report.load(options.report)
