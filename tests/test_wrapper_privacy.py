@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -443,6 +444,67 @@ def test_splitters_caches_and_workers_leave_nothing_to_chance_and_no_trace():
     seeded = ShuffleSplit(2, random_state=7)
     assert repeatable(search.set_params(cv=seeded)).cv.random_state == 7
     assert repeatable(search.set_params(cv=3)).cv == 3
+
+
+class Told(Ridge):
+    """Calls what it was given, as estimators of scikit-learn 1.9 do."""
+
+    called = ()
+
+    def set_callbacks(self, *callbacks):
+        """Keep them."""
+        self.called = callbacks
+        return self
+
+    def __sklearn_clone__(self):
+        return Told(self.alpha).set_callbacks(*self.called)
+
+    def fit(self, X, y):
+        """Call them with the records."""
+        for callback in self.called:
+            callback(X)
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_callbacks_are_not_told_of_private_fits(nested):
+    """They stay on what was given, and nothing is called."""
+    seen = []
+    told = Told().set_callbacks(seen.append)
+    estimator = make_pipeline(StandardScaler(), told) if nested else told
+    fit_public(private(estimator))
+    fit_declared(private(estimator))
+    assert seen == []
+    assert told.called
+    estimator.fit(X, Y)
+    assert len(seen) == 1
+
+
+class Noted:
+    """A callback of scikit-learn that notes for whom it was set up."""
+
+    kinds: ClassVar[list[type]] = []
+
+    def setup(self, estimator, context):
+        self.kinds.append(type(estimator))
+
+    def on_fit_task_begin(self, estimator, context):
+        """Do nothing, as at the end."""
+
+    def on_fit_task_end(self, estimator, context):
+        """Do nothing."""
+
+    teardown = on_fit_task_end
+
+
+def test_callbacks_of_scikit_learn_are_not_called():
+    """They are given records, and the fit as it is without noise."""
+    pytest.importorskip("sklearn.callback")
+    scaler = StandardScaler().set_callbacks(Noted())
+    fit_public(private(make_pipeline(scaler, Ridge())))
+    assert Noted.kinds == []
+    scaler.fit(X)
+    assert Noted.kinds == [StandardScaler]
 
 
 def test_query_is_a_function_also_where_a_generator_is_given():

@@ -219,12 +219,16 @@ def repeatable(estimator: Any) -> Any:
 
     A `random_state` of None becomes 0, also that of a splitter: the randomness of a fit
     is public, as that of sampled pairs, and the same for all databases. What `verbose`
-    prints, other processes warn of, and a cache on the disk keeps would be releases of
-    their own.
+    prints, callbacks are told, other processes warn of, and a cache on the disk keeps
+    would be releases of their own.
     """
     private = clone(estimator)
     fixed: dict[str, Any] = {}
-    for name, value in private.get_params(deep=True).items():
+    params = private.get_params(deep=True)
+    for part in (private, *params.values()):
+        if hasattr(part, "set_callbacks") and not isinstance(part, type):
+            part.set_callbacks()  # none
+    for name, value in params.items():
         last = name.rpartition("__")[2]
         if last == "random_state" and value is None:
             fixed[name] = 0

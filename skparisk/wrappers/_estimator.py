@@ -83,9 +83,10 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
     estimator : estimator
         Regressor, classifier, transformer, clusterer, density estimator, or a Pipeline
         of such, for any table that it takes: see :doc:`/estimators`. A `random_state`
-        of None is 0 in its fits, which must be a function of the data, and `verbose`
-        is 0. Steps inside that learn structure, such as categories, vocabularies or
-        columns, are fitted on the reference and stay as they are.
+        of None is 0 in its fits, which must be a function of the data, `verbose` is 0,
+        and callbacks are not called. Steps inside that learn structure, such as
+        categories, vocabularies or columns, are fitted on the reference and stay as
+        they are.
 
     release : "auto", tuple of str, "predict" or "predict_proba", default="auto"
         What is released.
