@@ -17,7 +17,7 @@ from skparisk.certificate._claim import (
     PICKED,
     PRIVATE_CLASSES,
 )
-from skparisk.exceptions import IncompatibleError
+from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning, warn_caller
 
 _OURS = "skparisk."
 # Of scikit-learn: they learn nothing but what their parts do,
@@ -108,6 +108,14 @@ def leaks_around() -> dict[str, str]:
             "its classes declared."
         )
     return leaks
+
+
+def tell_leaks_around() -> tuple[str, ...]:
+    """Return what was learned without noise around this fit, with a warning of each."""
+    leaks = leaks_around()
+    for leak, remedy in leaks.items():
+        warn_caller(f"{leak} {remedy}", PrivacyLeakWarning)
+    return tuple(leaks)
 
 
 def refuse_learned_around() -> None:

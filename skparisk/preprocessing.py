@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skparisk._callers import tell_leaks_around
 from skparisk._fitted import whole_fit
 from skparisk._secure_noise import noise_source, sample_uniform_integers
 from skparisk._silence import hide_values
@@ -178,15 +179,15 @@ class RandomizedResponseTransformer(
         Warns
         -----
         PrivacyLeakWarning
-            If these have records in common with those that the categories are from, or
-            the noise is seeded.
+            If these have records in common with those that the categories are from,
+            the noise is seeded, or steps of a Pipeline before it are fitted to the
+            same records, as by its `fit_transform`.
         """
         check_is_fitted(self, "categories_")
         indices = _encode(hide_values(self._columns, X, reset=False), self.categories_)
-        leaks: tuple[str, ...] = ()
-        known = self.reference_sketch_
+        leaks, known = tell_leaks_around(), self.reference_sketch_
         if known is not None and _sketch(indices).overlaps(known):
-            leaks = (_PRIVATE_CATEGORIES,)
+            leaks += (_PRIVATE_CATEGORIES,)
             warn_caller(
                 f"{_PRIVATE_CATEGORIES} Fit on a public sample, or give the "
                 "categories.",

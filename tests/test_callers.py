@@ -32,6 +32,7 @@ from skparisk import (
     PrivateGridSearchCV,
     PrivateLogisticRegression,
     PrivateRidge,
+    PrivateTable,
     SensitivitySampler,
 )
 from skparisk.certificate._claim import (
@@ -42,6 +43,7 @@ from skparisk.certificate._claim import (
 )
 from skparisk.model_selection import ExponentialSelection
 from skparisk.model_selection._levels import find_certificates
+from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.reference import TableReference
 
 RNG = np.random.default_rng(0)
@@ -49,6 +51,7 @@ X = RNG.normal(size=(200, 3))
 Y = X @ [1.0, 2.0, 3.0] + RNG.normal(size=200)
 FROZEN = FrozenEstimator(StandardScaler().fit(RNG.normal(size=(50, 3))))
 STATELESS = FunctionTransformer(np.sign)
+PUBLIC = RNG.normal(size=(3000, 3))
 
 
 def ridge():
@@ -183,6 +186,43 @@ def test_what_learns_without_noise_is_told(make):
     assert fit_caught(make()) == {LEARNS_MORE}
 
 
+def survey():
+    """Return a step that releases each record by itself."""
+    return RandomizedResponseTransformer(categories=[range(3)] * 3)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [survey, lambda: PrivateTable({"x0": (-9.0, 9.0)}, counts="x0", bins=3)],
+    ids=["survey", "table"],
+)
+def test_steps_that_release_without_a_model_tell_it_too(last):
+    """On the ledger, and on a certificate where there is one."""
+    learning = StandardScaler().set_output(transform="pandas")
+    pipeline = make_pipeline(learning, last())
+    fit = getattr(pipeline, "fit_transform", pipeline.fit)
+    with (
+        PrivacyLedger(9.0) as ledger,
+        pytest.warns(PrivacyLeakWarning, match="fit standardscaler to pub") as caught,
+    ):
+        fit(X)
+    assert len(caught) == 1
+    assert ledger.spent.leaks == (LEARNS_MORE,)
+    claim = getattr(pipeline[-1], "certificate_", ledger.spent)
+    assert claim.leaks == (LEARNS_MORE,)
+    with PrivacyLedger(9.0) as ledger:
+        last().fit(learning.transform(X))
+    assert not ledger.spent.leaks
+
+
+def test_a_release_outside_of_a_fit_is_of_what_was_fitted_before():
+    """To public records, which is right."""
+    pipeline = make_pipeline(StandardScaler(), survey()).fit(PUBLIC)
+    with PrivacyLedger(9.0) as ledger:
+        pipeline.transform(X)
+    assert not ledger.spent.leaks
+
+
 HARMLESS = {
     "columns": lambda: make_pipeline(
         make_column_transformer((FROZEN, [0, 1, 2]), (STATELESS, [2])), ridge()
@@ -301,9 +341,6 @@ def clusters(reference=None):
     return PrivateEstimator(
         KMeans(2, n_init=1, random_state=0), sensitivity=cheap, random_state=0
     )
-
-
-PUBLIC = RNG.normal(size=(3000, 3))
 
 
 @pytest.mark.parametrize("method", ["fit", "fit_transform", "fit_predict"])

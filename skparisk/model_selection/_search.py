@@ -16,13 +16,12 @@ from sklearn.utils import (
 )
 from sklearn.utils.metadata_routing import MetadataRouter
 
-from skparisk._callers import leaks_around
+from skparisk._callers import tell_leaks_around
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._secure_noise import noise_source
 from skparisk._silence import hide_values
 from skparisk._validate import check_n_jobs, check_random_state, check_verbose
-from skparisk.exceptions import PrivacyLeakWarning, warn_caller
 from skparisk.model_selection._candidates import Records, as_indexable, configure
 from skparisk.model_selection._exponential import ExponentialSelection
 from skparisk.model_selection._levels import Candidate
@@ -259,8 +258,7 @@ class PrivateGridSearchCV(GridSearchCV):
             noise_random_state=self.noise_random_state,
         )
         # Their fits are silent, and say it on their certificates.
-        for leak, remedy in leaks_around().items():
-            warn_caller(f"{leak} {remedy}", PrivacyLeakWarning)
+        tell_leaks_around()
         choice = selection._choose(task)
         self.scorer_ = scorer
         self.multimetric_ = False

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from skparisk._callers import tell_leaks_around
 from skparisk._fitted import whole_fit
 from skparisk._secure_noise import noise_source
 from skparisk._validate import (
@@ -179,7 +180,8 @@ class PrivateTable(BaseEstimator):
         Warns
         -----
         PrivacyLeakWarning
-            If the noise is seeded.
+            If the noise is seeded, or steps of a Pipeline before it learned from the
+            records.
         """
         relation = check_relation(self.relation)
         target = Target(check_epsilon(self.epsilon), 0.0, 0.0, "explicit")
@@ -213,6 +215,7 @@ class PrivateTable(BaseEstimator):
         answer = answer_private(query, X[query.columns] if query.columns else X, None)
         warn_if_seeded(self.noise_random_state)
         certificate = as_seeded(certificate, self.noise_random_state)
+        certificate = certificate.amended(leaks=tell_leaks_around())
         self.released_ = noise.release(
             answer,
             charges=[certificate],
