@@ -119,13 +119,14 @@ def tell_leaks_around() -> tuple[str, ...]:
 
 
 def refuse_learned_around() -> None:
-    """Refuse a sampler with a reference behind what learns from other records."""
+    """Refuse a sampler with pairs of other records behind what learns from these."""
     if parts := _learned_around(_fitting_around(), units=True):
         raise IncompatibleError(
-            f"reference of the SensitivitySampler must be None behind {parts}, which "
-            "is fitted to other records on the way: neighbors would be sampled in "
-            "other units, and one record moves what it makes of all others. Fit the "
-            f"whole to public records, or wrap {parts} in a FrozenEstimator."
+            "A SensitivitySampler must not be fitted before, nor have a reference, "
+            f"behind {parts}, which is fitted to other records on the way: neighbors "
+            "would be sampled in other units, and one record moves what it makes of "
+            "all others. Fit the whole to public records, or wrap "
+            f"{parts} in a FrozenEstimator."
         )
 
 

@@ -328,8 +328,12 @@ def test_a_sampler_with_a_reference_is_refused_behind_what_learns(step):
         assert pipeline.fit_transform(X).shape == X.shape
         return
     for fit in (pipeline.fit, pipeline.fit_transform):
-        with pytest.raises(IncompatibleError, match="must be None behind step, which"):
+        with pytest.raises(IncompatibleError, match="behind step, which is fitted"):
             fit(X)
+    # Nor may one that was fitted to them, and is not fitted again, release behind it.
+    before = FrozenEstimator(SensitivitySampler(n_pairs=100).fit(public))
+    with pytest.raises(IncompatibleError, match="behind step, which is fitted"):
+        Pipeline([("step", step), ("sampler", before)]).fit_transform(X)
     pipeline.set_params(sampler__reference=None).fit(public)
     assert pipeline.transform(X).shape == X.shape
     assert sampler.certificate_.private

@@ -12,6 +12,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skparisk._callers import refuse_learned_around
 from skparisk._private_data import (
     validate_private,
     validate_private_records,
@@ -150,7 +151,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         IncompatibleError
             If the data have another number of records or of targets than was sampled
             for, labels for numbers, the answer another number of outputs, or the noise
-            was seeded after `fit`.
+            was seeded after `fit`; or steps of a Pipeline before it learn from them.
 
         BudgetExceededError
             If a ledger is open and refuses.
@@ -285,6 +286,8 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     def _recognize(self, X: Records, y: Any) -> None:
         """Drop the pairs, with a warning, if private records are in their reference."""
         refuse_learned_from(self.pairs_.learning, X, y)
+        if self.pairs_.withheld is None:
+            refuse_learned_around()
         sketch = self.pairs_.sketch
         if sketch is None or is_simulated():
             return
