@@ -38,9 +38,9 @@ from skparisk._training_data import (
     SensitivitySource,
     TrainingData,
     draw_members,
+    has_table,
     known_of,
     learning_of,
-    public_table,
     recipe_of,
     samples_training_data,
 )
@@ -72,7 +72,7 @@ from skparisk.mechanisms._charge import as_seeded
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query
 from skparisk.queries._base import answer_private
-from skparisk.reference import LearnedReference, Reference, TableReference
+from skparisk.reference import LearnedReference, Reference
 from skparisk.reference._learned import refuse_learned_from
 from skparisk.reference._records import Records, as_targets, n_rows
 from skparisk.reference._sketch import RecordSketch
@@ -212,7 +212,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         Nothing of the private records is kept for it.
         """
         self._check_combine(source, table)
-        if table is None and isinstance(public_table(source, None), TableReference):
+        if table is None and has_table(source):
             refuse_reference_in_other_units("The reference of the SensitivitySampler")
         recipe = recipe_of(source, table)
         if recipe is not None:

@@ -101,6 +101,14 @@ def public_table(source: Any, table: Reference | None) -> TableReference | str:
     return "targets of the reference are made up" if given.made_up else given
 
 
+def has_table(source: SensitivitySource) -> bool:
+    """Tell if the pairs of a sampler are, or will be, of rows of a table of its own."""
+    if isinstance(source, SensitivitySampler) and hasattr(source, "certificate_"):
+        pairs = source.pairs_
+        return pairs.withheld is None and pairs.n_independent is not None
+    return isinstance(public_table(source, None), TableReference)
+
+
 def draw_members(source: SensitivitySource, X: Any) -> SecretDraw | None:
     """Return who of the private records is used, if a sampler says it is secret."""
     if not isinstance(source, SensitivitySampler) or hasattr(source, "certificate_"):

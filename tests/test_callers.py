@@ -33,6 +33,7 @@ from skparisk import (
     PrivateLogisticRegression,
     PrivateRidge,
     PrivateTable,
+    SchemaReference,
     SensitivitySampler,
 )
 from skparisk.certificate._claim import (
@@ -44,6 +45,7 @@ from skparisk.certificate._claim import (
 from skparisk.model_selection import ExponentialSelection
 from skparisk.model_selection._levels import find_certificates
 from skparisk.preprocessing import RandomizedResponseTransformer
+from skparisk.queries import RidgeQuery
 from skparisk.reference import TableReference
 
 RNG = np.random.default_rng(0)
@@ -370,6 +372,33 @@ def test_a_reference_that_a_private_step_does_not_transform_is_refused(last):
     pipeline = make_pipeline(first, last(reference=public))
     with pytest.raises(IncompatibleError, match=r"privateestimator(-1)?, "):
         pipeline.fit(X)
+
+
+def fitted_before(reference):
+    """Return a private model whose pairs were sampled before."""
+    sampler = SensitivitySampler(
+        RidgeQuery(), n_pairs=100, n_records=200, reference=reference, random_state=0
+    )
+    return PrivateRidge(sensitivity=FrozenEstimator(sampler.fit(X, Y)))
+
+
+@pytest.mark.parametrize(
+    "first",
+    [StandardScaler(), PrivateEstimator(KMeans(3, n_init=1), sensitivity=1.0)],
+)
+def test_pairs_of_a_table_that_were_sampled_before_are_of_other_units(first):
+    """As its rows are, that no step on the way has transformed."""
+    last = fitted_before(TableReference(PUBLIC, PUBLIC[:, 0]))
+    with pytest.raises(IncompatibleError, match="SensitivitySampler is not transf"):
+        make_pipeline(first, last).fit(X, Y)
+
+
+def test_pairs_of_a_schema_may_be_of_any_units():
+    """It may have declared those that records are in when they get there."""
+    last = fitted_before(SchemaReference([(-3, 3)] * 3, target=(-9, 9)))
+    with pytest.warns(PrivacyLeakWarning, match="fit standardscaler to public"):
+        make_pipeline(StandardScaler(), last).fit(X, Y)
+    assert last.certificate_.leaks == (LEARNS_MORE,)
 
 
 @pytest.mark.parametrize("method", ["fit", "fit_transform", "fit_predict"])

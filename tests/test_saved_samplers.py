@@ -104,9 +104,8 @@ def test_what_was_read_knows_private_records_again(tmp_path):
 
 def test_what_leaked_in_a_fit_is_on_each_claim_of_its_sampler(tmp_path):
     """On that of its release, at other levels and in a file; not of the given one."""
-    fitted = sampler_of(
-        query=RidgeQuery(1.0), reference=TableReference(PUBLIC, TARGETS)
-    )
+    schema = SchemaReference([(-9, 9)] * 2, target=(-9, 9))
+    fitted = sampler_of(query=RidgeQuery(1.0), reference=schema)
     fitted.fit(PUBLIC, TARGETS)
     model = make_pipeline(StandardScaler(), PrivateRidge(1.0, sensitivity=fitted))
     with pytest.warns(PrivacyLeakWarning, match="standardscaler"):
