@@ -9,6 +9,7 @@ from itertools import takewhile
 from types import FrameType
 from typing import Any
 
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from skparisk.certificate._claim import (
@@ -110,6 +111,13 @@ def leaks_around() -> dict[str, str]:
     return leaks
 
 
+def frozen_around() -> bool:
+    """Tell if a Pipeline around this fit has frozen steps before it, maybe inside."""
+    pipelines = filter(_is_pipeline, _fitting_around())
+    steps = [step for each in pipelines for _, step in _parts_before(each)]
+    return any(_holds_frozen(step) for step in steps if not _is_ours(step))
+
+
 def tell_leaks_around() -> tuple[str, ...]:
     """Return what was learned without noise around this fit, with a warning of each."""
     leaks = leaks_around()
@@ -168,6 +176,11 @@ def _parts_before(caller: Any) -> list[tuple[Any, Any]]:
     return [*takewhile(lambda step: id(step[1]) not in now, caller.steps)]
 
 
+def _holds_frozen(step: Any) -> bool:
+    inside = step.get_params().values() if hasattr(step, "get_params") else ()
+    return any(isinstance(part, FrozenEstimator) for part in (step, *inside))
+
+
 def _is_pipeline(caller: Any) -> bool:
     pipelines: Any = sys.modules.get("sklearn.pipeline")
     return pipelines is not None and isinstance(caller, pipelines.Pipeline)
@@ -202,9 +215,12 @@ def _is_harmless(part: Any, private: bool) -> bool:
 
     Of labels it is said elsewhere.
     """
-    ours = any(kind.__module__.startswith(_OURS) for kind in type(part).__mro__)
     harmless = isinstance(part, type) or _is_a(part, _HARMLESS)
-    return harmless or (ours and not private)
+    return harmless or (_is_ours(part) and not private)
+
+
+def _is_ours(part: Any) -> bool:
+    return any(kind.__module__.startswith(_OURS) for kind in type(part).__mro__)
 
 
 def _is_a(one: Any, names: tuple[str, ...]) -> bool:

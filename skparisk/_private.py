@@ -17,11 +17,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags
 
 from skparisk._callers import (
+    frozen_around,
     is_searched,
     leaks_around,
     refuse_reference_in_other_units,
     refuse_resampling_ensembles,
 )
+from skparisk._fitted_parts import FROZEN_PARTS
 from skparisk._hints import (
     FAR,
     HintMixin,
@@ -443,7 +445,11 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         self.noise_scale_ = evidence.noise_scale
         self.noise_epsilon_ = certificate.noise_epsilon
         self.noise_to_spread_ = noise_to_spread(sampler)
-        around = {} if is_simulated() else leaks_around()
+        if is_simulated():
+            return
+        if frozen_around():
+            self._add_to_claim(provisos=(FROZEN_PARTS,), note="parts fitted before")
+        around = leaks_around()
         leaks = tuple(leak for leak in around if leak not in certificate.leaks)
         if not leaks:
             return

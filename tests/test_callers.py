@@ -36,6 +36,7 @@ from skparisk import (
     SchemaReference,
     SensitivitySampler,
 )
+from skparisk._fitted_parts import FROZEN_PARTS
 from skparisk.certificate._claim import (
     CHOSEN,
     LEARNS_MORE,
@@ -262,6 +263,19 @@ def test_what_learns_nothing_is_no_leak(make):
     estimator = make()
     y = np.c_[Y, Y] if isinstance(estimator, MultiOutputRegressor) else Y
     assert not fit_caught(estimator, y)
+
+
+@pytest.mark.parametrize(
+    "first", [FROZEN, make_column_transformer((FROZEN, [0, 1, 2])), STATELESS]
+)
+def test_frozen_steps_before_a_model_are_on_the_word_of_the_caller(first):
+    """As those of what is wrapped are."""
+    last = ridge()
+    with PrivacyLedger(9.0) as ledger:
+        make_pipeline(first, last).fit(X, Y)
+    told = () if first is STATELESS else (FROZEN_PARTS,)
+    assert last.certificate_.provisos == ledger.spent.provisos == told
+    assert last.certificate_.private
 
 
 @pytest.mark.parametrize("kind", [GridSearchCV, RandomizedSearchCV, RFECV])
