@@ -51,7 +51,12 @@ def is_minimizer(Z, w, C, loss):
         near = np.abs(margins) <= 1e-9 * (1 + norms.max())
         residual = w - C * Z[(margins > 0) & ~near].sum(axis=0)
         if near.any():
-            dual = lsq_linear(Z[near].T, residual, (0, C), method="bvls", tol=1e-14)
+            # In units in which features count alike: it stops by a sum of squares.
+            units = np.linalg.norm(Z, axis=0)
+            units[units == 0] = 1.0
+            dual = lsq_linear(
+                (Z[near] / units).T, residual / units, (0, C), method="bvls", tol=1e-14
+            )
             residual = residual - Z[near].T @ dual.x
     size = np.linalg.norm(w)
     rounding = 4e-15 * C * (norms * (1 + norms * size)).sum()

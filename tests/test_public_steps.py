@@ -3,12 +3,13 @@
 The models behind them are not: that would take the time, and the memory, of the table.
 """
 
+import pickle
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import StackingRegressor
 from sklearn.linear_model import Ridge
@@ -18,6 +19,7 @@ from wrapped import private
 
 from skparisk import PrivateEstimator
 from skparisk.reference import TableReference
+from skparisk.wrappers._finding import depends_on_whole_numbers
 from skparisk.wrappers._public_records import MOST_POINTS, PublicRecords
 from skparisk.wrappers._public_steps import _Watched
 
@@ -58,6 +60,37 @@ class Counting(Ridge):
     def fit(self, X, y):
         self.sizes.append(len(y))
         return super().fit(X, y)
+
+
+class Chosen(TransformerMixin, BaseEstimator):
+    """Centers columns, and chooses some by places or by truth values."""
+
+    def __init__(self, by):
+        self.by = by
+
+    def fit(self, X, y=None):
+        self.mean_, self.counts_ = X.mean(axis=0), np.full(X.shape[1], len(X))
+        widest = X.std(axis=0).argmax()
+        at = np.arange(X.shape[1])
+        self.chosen_ = {"place": at[[widest]], "truth": at == widest, "none": at > 0}
+        return self
+
+    def transform(self, X):
+        if self.by == "none":
+            return X - self.mean_
+        return (X - self.mean_)[:, self.chosen_[self.by]]
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"), [("place", True), ("truth", True), ("none", False)]
+)
+def test_whole_numbers_and_truth_values_that_answers_depend_on(by, expected):
+    """Such as which column was chosen; counts that nobody asks for are not."""
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    step = Chosen(by).fit(X)
+    before = pickle.dumps(step)
+    assert depends_on_whole_numbers(step, X, ("transform",)) is expected
+    assert pickle.dumps(step) == before
 
 
 def test_models_are_not_fitted_to_the_whole_table(monkeypatch):

@@ -13,7 +13,7 @@ from query_pairs import (
     plain_differences,
     records_of,
 )
-from scipy.linalg import LinAlgWarning
+from scipy.linalg import LinAlgWarning, lstsq
 from sklearn.linear_model import Ridge
 
 from skparisk.neighbors import NeighborPairs
@@ -56,7 +56,9 @@ def accurate_ridge(query, X, y):
         lengths = np.linalg.norm(design, axis=0)
         lengths[lengths == 0] = 1.0
         padded = np.append(target, np.zeros(X.shape[1]))
-        coef.append(np.linalg.lstsq(design / lengths, padded)[0] / lengths)
+        # Singular values would lose digits where rows are of very different sizes.
+        solved, *_ = lstsq(design / lengths, padded, lapack_driver="gelsy")
+        coef.append(solved / lengths)
     intercept = mean - np.array(coef) @ center if query.fit_intercept else []
     return np.concatenate([np.ravel(coef), intercept])
 

@@ -393,3 +393,17 @@ def test_without_dask_nobody_is_told_and_nobody_asked(monkeypatch):
     _clusters.tell_clusters(is_open=True)
     assert not _clusters.told_by_a_client()
     assert "distributed" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [({}, False), ({"here": False, "gone": True}, False), ({"here": True}, True)],
+)
+def test_a_scheduler_tells_of_the_clients_that_it_has(told, expected):
+    """Whatever ledgers other processes of this machine hold meanwhile."""
+    scheduler = types.SimpleNamespace(
+        task_metadata={"skparisk-ledgers": told}, clients={"here": None}
+    )
+    client = types.SimpleNamespace(run_on_scheduler=lambda ask: ask(scheduler))
+    distributed = types.SimpleNamespace(get_client=lambda address: client)
+    assert _clusters._is_told(distributed, "tcp://scheduler") is expected
