@@ -126,6 +126,36 @@ def test_pairs_of_the_choice_are_not_those_that_calibrate(monkeypatch):
     assert len({each.differences.shape for each in seen}) == 1
 
 
+@pytest.mark.parametrize("sampling", ["leave-out", "subsample"])
+def test_few_rows_of_a_large_table_are_enough_for_a_choice(sampling, monkeypatch):
+    """Where rows may be drawn again; pairs that calibrate are of all of them."""
+    from skparisk.linear_model import _penalty_choice
+
+    drawn_from = []
+
+    def spy(query, reference, **kwargs):
+        drawn_from.append(reference.n_rows)
+        return sample(query, reference, **kwargs)
+
+    sample = _penalty_choice.sample_pairs
+    table = TableReference(X[:120], Y[:120], sampling=sampling)
+    usual = clone(RIDGE).fit(X[120:200], Y[120:200], X_reference=table)
+    monkeypatch.setattr(_penalty_choice, "sample_pairs", spy)
+    for name, few in (("_MOST_ROWS", 100), ("_ROWS_PER_COLUMN", 10)):
+        monkeypatch.setattr(_penalty_choice, name, few)
+    model = clone(RIDGE).fit(X[120:200], Y[120:200], X_reference=table)
+    few = 100 if sampling == "leave-out" else 120
+    assert set(drawn_from) == {few}
+    best, of_all = (m.penalty_choice_.scores.max() for m in (model, usual))
+    assert abs(best - of_all) < 0.1
+    monkeypatch.setattr(_penalty_choice, "_ROWS_PER_COLUMN", 37)
+    again = clone(RIDGE).fit(X[120:200], Y[120:200], X_reference=table)
+    assert drawn_from[-1] == max(few, 111)
+    given = clone(RIDGE).set_params(alpha=again.alpha_)
+    given.fit(X[120:200], Y[120:200], X_reference=table)
+    assert given.noise_scale_ == again.noise_scale_
+
+
 def test_more_noise_wants_more_penalty():
     """In the median: where scores are flat, it is a matter of chance."""
     chosen = [

@@ -26,7 +26,7 @@ from skparisk.queries._units import (
     units_of,
     with_penalty,
 )
-from skparisk.reference import Reference
+from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import Schema
 from skparisk.sensitivity import SensitivitySampler
@@ -44,6 +44,11 @@ _DRAWS = 64
 _STEPS = 2**20
 # Records that are drawn from a law, and of a table that are fitted or scored in a fold.
 _DRAWN, _MOST_FITTED, _MOST_SCORED = 1000, 5000, 1000
+# Rows of a table that pairs are drawn from, or as many for each column if that is more:
+# the few pairs of a candidate need not prepare all rows of a large table.
+_MOST_ROWS, _ROWS_PER_COLUMN = 5000, 64
+# Ways of sampling that make do with any number of rows.
+_MAKE_DO = ("leave-out", "bootstrap")
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +191,10 @@ class PenaltyChooser:
         self._terms, self._excess = _agree(source, 2 * self._n_pairs)
         self._classes = getattr(self._query, "classes", None)
         self._X = pool.X
+        table, self._drawn_from = self._reference, self._reference
+        if isinstance(table, TableReference) and table.sampling in _MAKE_DO:
+            most = max(_MOST_ROWS, _ROWS_PER_COLUMN * pool.X.shape[1])
+            self._drawn_from = table.numbers._part(most)
         self._folds = [
             _Fold(pool, train, test, self._classes is None)
             for train, test in self._splits(pool)
@@ -261,7 +270,7 @@ class PenaltyChooser:
         try:
             pairs = sample_pairs(
                 query,
-                self._reference,
+                self._drawn_from,
                 n_pairs=self._n_pairs,
                 n_records=self._n_records,
                 schema=Schema.of_width(self._folds[0].X.shape[1]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -105,20 +106,20 @@ class RecordPool:
             return self.X.low, self.X.high
         return _extreme(self.X, np.minimum), _extreme(self.X, np.maximum)
 
-    def part(self) -> RecordPool:
-        """Return as many records, drawn at random, as fit into memory with ease.
+    def part(self, most: float = math.inf) -> RecordPool:
+        """Return so many records at the most, drawn at random, or itself.
 
-        Itself, unless they are in a file.
+        Of records in a file no more than fit into memory with ease.
         """
         in_file = isinstance(self.X, MappedNumbers) or isinstance(self.y, MappedNumbers)
-        if not in_file:
-            return self
-        if self.n_rows <= _MOST_LOADED:
-            return RecordPool(loaded(self.X), loaded(self.y))
+        if in_file:
+            most = min(most, _MOST_LOADED)
+        if self.n_rows <= most:
+            return RecordPool(loaded(self.X), loaded(self.y)) if in_file else self
         # Always the same, so that what is learned from them does not depend on a seed.
         rng = np.random.default_rng(self.n_rows)
         none = np.empty((1, 0), dtype=np.intp)
-        (rows,) = listed(draw_subsets(self.n_rows, none, _MOST_LOADED, rng))
+        (rows,) = listed(draw_subsets(self.n_rows, none, int(most), rng))
         return RecordPool(*self.take(np.sort(rows)))
 
     # None stands for the pool itself, which would hold itself in memory.

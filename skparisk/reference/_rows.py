@@ -6,10 +6,12 @@ Rows are short integers where the table allows it: drawing them takes half the t
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import pdtr
 
 Rows = NDArray[np.integer[Any]]
 
@@ -22,12 +24,13 @@ _LISTED = 2**16
 _PLACES = 2**18
 # Of more rows no array has a place for each.
 _MOST_PLACES = 2**22
-# So many draws of each row take longer than to share them out among the rows.
-_MANY = 32
+# From so many draws of each row on, rows have most of theirs together: all but so many
+# deviations of how many these are.
+_MANY, _MARGIN = 2, 4.0
 # Of more rows, too many short integers are drawn in vain to be uniform.
 _FEW_OF_SHORT = 2**11
-# Numbers that are counted together: few enough for a cache.
-_COUNTED = 2**14
+# Numbers that are counted together, and counts that are drawn: few enough for a cache.
+_COUNTED, _DRAWN = 2**14, 2**16
 
 
 def draw_rows(
@@ -56,13 +59,13 @@ def draw_shared_rows(
     size, n_own = own.shape
     n_others = n_rows - n_own
     counts = np.zeros((size, n_rows), dtype=np.min_scalar_type(length))
-    if length >= _MANY * n_rows:
-        for line in counts:
-            line[:n_others] = _share_out(n_others, length, rng)
-    else:
-        step = max(1, _COUNTED // length)
-        for start in range(0, size, step):
-            lines = counts[start : start + step]
+    many = length >= _MANY * n_others
+    step = max(1, _DRAWN // n_others if many else _COUNTED // length)
+    for start in range(0, size, step):
+        lines = counts[start : start + step]
+        if many:
+            _draw_counts(lines, n_others, length, rng)
+        else:
             drawn = draw_rows(n_others, (len(lines), length), rng, shortest=True)
             lines[:] = count_rows(drawn, n_rows, counts.dtype)
     _keep_out(counts, own)
@@ -88,18 +91,65 @@ def _keep_out(counts: Rows, own: Rows) -> None:
     flat[taken] = 0
 
 
-def _share_out(n_rows: int, length: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Return how often each row is drawn, of so many independent and uniform draws."""
-    # Of the draws of some rows, those of the first half are binomial: halves of halves,
-    # down to single rows.
-    sizes, totals = np.array([n_rows]), np.array([length])
-    while sizes.max() > 1:
-        left = (sizes + 1) // 2
-        drawn = rng.binomial(totals, left / sizes)
-        totals = np.column_stack([drawn, totals - drawn]).ravel()
-        sizes = np.column_stack([left, sizes - left]).ravel()
-        totals, sizes = totals[sizes > 0], sizes[sizes > 0]
-    return totals
+def _draw_counts(
+    lines: Rows, n_rows: int, length: int, rng: np.random.Generator
+) -> None:
+    """Fill lines with how often each of the first rows is drawn, with replacement.
+
+    Given their sum, independent numbers of one Poisson law are how often rows are
+    drawn in so many draws. So nearly all draws are such numbers, and the rest is drawn
+    row by row; where the numbers come to more than all draws, they are drawn anew.
+    """
+    mean = max(0.0, length - _MARGIN * math.sqrt(length)) / n_rows
+    missing = np.full(len(lines), -1, dtype=np.int64)
+    while (again := np.flatnonzero(missing < 0)).size:
+        drawn = _draw_poisson(mean, (again.size, n_rows), rng)
+        lines[again, :n_rows] = drawn
+        missing[again] = length - drawn.sum(axis=1, dtype=np.int64)
+    places = np.repeat(np.arange(len(lines)) * lines.shape[1], missing)
+    places += draw_rows(n_rows, places.shape, rng)
+    # A one of another type would take thirty times as long.
+    np.add.at(lines.reshape(-1), places, lines.dtype.type(1))
+
+
+def _draw_poisson(
+    mean: float, shape: tuple[int, int], rng: np.random.Generator
+) -> NDArray[np.unsignedinteger[Any]]:
+    """Return independent numbers of a Poisson law, by its distribution function.
+
+    The first sixteen bits of a uniform number nearly always tell which one it is.
+    """
+    numbers, undecided, distribution, first = _poisson_numbers(mean)
+    n = shape[0] * shape[1]
+    bits = rng.bit_generator.random_raw(-(-n // 4)).view(np.uint16)[:n]
+    drawn = numbers.take(bits)
+    (again,) = undecided.take(bits).nonzero()
+    uniform = (bits[again] + rng.random(again.size)) * 2.0**-16
+    drawn[again] = first + np.searchsorted(distribution, uniform, side="right")
+    return drawn.reshape(shape)
+
+
+@lru_cache(maxsize=8)
+def _poisson_numbers(
+    mean: float,
+) -> tuple[
+    NDArray[np.unsignedinteger[Any]], NDArray[np.bool_], NDArray[np.float64], int
+]:
+    """Return the number of a Poisson law for each sixteen bits, and where it is open.
+
+    And the distribution function, from a first number on: to its rounding, there are
+    no smaller ones, nor larger ones than the last.
+    """
+    most = 12 * math.sqrt(mean) + 40
+    numbers = np.arange(max(0, int(mean - most)), int(mean + most) + 1)
+    distribution = pdtr(numbers, mean)
+    distribution[-1] = 1.0
+    ends = (distribution * 2**16).astype(np.intp)
+    undecided = np.zeros(2**16, dtype=np.bool_)
+    undecided[ends[ends < 2**16]] = True
+    short = numbers.astype(np.min_scalar_type(numbers[-1] + 1))
+    by_bits = short.repeat(np.diff(ends, prepend=0))
+    return by_bits, undecided, distribution, int(numbers[0])
 
 
 def count_rows(rows: Rows, n_rows: int, dtype: Any = np.float64) -> NDArray[Any]:

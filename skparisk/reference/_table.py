@@ -293,9 +293,9 @@ class TableReference(Held, Reference):
         other._schema = self._schema if schema is None else schema
         return other
 
-    def _part(self) -> Self:
-        """Return rows drawn from it, if it is in a file; known as all of it."""
-        pool = self.pool.part()
+    def _part(self, most: float = math.inf) -> Self:
+        """Return rows drawn from it, if it has more or is in a file; known as all."""
+        pool = self.pool.part(most)
         if pool is self.pool:
             return self
         other = self._with(pool)
