@@ -4,6 +4,7 @@ import os
 import signal
 import tempfile
 import threading
+import time
 
 import cloudpickle
 import joblib
@@ -87,11 +88,15 @@ def differences(query, client=None, backend="sequential", n_jobs=None, **paramet
 
 
 class Noted:
-    """A mean that notes where it is asked for, and ends some of the first workers."""
+    """A mean that notes where it is asked for, and ends some of the first workers.
 
-    def __init__(self, folder, n_killed):
+    It waits for others, as on a busy machine one worker may be done before they begin.
+    """
+
+    def __init__(self, folder, n_killed, n_together=1):
         self.folder = str(folder)
         self.n_killed = n_killed
+        self.n_together = n_together
         self.parent = os.getpid()
 
     def __call__(self, X):
@@ -100,7 +105,14 @@ class Noted:
                 if self.note(f"killed {number}"):
                     os.kill(os.getpid(), signal.SIGKILL)
             self.note(f"process {os.getpid()}")
+            end = time.monotonic() + 60
+            while len(self.processes()) < self.n_together and time.monotonic() < end:
+                time.sleep(0.01)
         return X.mean(axis=0)
+
+    def processes(self):
+        """Return the names of the files of those that were asked."""
+        return [name for name in os.listdir(self.folder) if name.startswith("process")]
 
     def note(self, name):
         """Make a file, and tell if it was not there."""
@@ -123,8 +135,9 @@ def test_dask_finds_what_loky_finds(query, relation, client):
 
 
 def test_both_workers_work(client, tmp_path):
-    differences(Noted(tmp_path, 0), client)
-    assert len(list(tmp_path.glob("process *"))) == 2
+    noted = Noted(tmp_path, 0, n_together=2)
+    differences(noted, client)
+    assert len(noted.processes()) == 2
 
 
 def test_a_worker_that_is_killed_changes_nothing(tmp_path):

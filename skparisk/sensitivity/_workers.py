@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import closing, contextmanager
 from functools import cache
-from time import monotonic, process_time, sleep
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,9 @@ from skparisk.queries import PairDifferences
 from skparisk.sensitivity._work import Answered, Block, Desk, Part, Work
 
 # Seconds that new workers take until they have imported what they need, and those that
-# wait for work, of which joblib ends those that waited for 300 s. This process has
-# imported the same by now, on the same machine; it may have done other things as well.
-_START_UP = min(max(process_time(), 1.0), 5.0)
+# wait for work, of which joblib ends those that waited for 300 s. Imports take 1 s on
+# an idle machine; two workers must not take longer than one on a busy one either.
+_START_UP = 2.0
 _HAND_OVER = 0.25
 _WAITING = 240.0
 # Seconds after which a part of a block that is answered here is enough.
