@@ -82,6 +82,8 @@ def gap(query, X, y, answer):
     )[0]
     n_rows = 1 if len(query.classes) == 2 else len(query.classes)
     step = (step * scale).reshape(n_rows, -1)
+    if n_rows > 1:  # a common shift, which least squares may leave, changes nothing
+        step -= step.mean(axis=0)
     if query.fit_intercept:
         step[:, -1] -= step[:, :-1] @ X.mean(axis=0)
     return abs(step).max() / abs(answer).max()
@@ -225,7 +227,7 @@ def test_columns_of_any_size_give_finite_answers_without_a_word(n_classes):
             assert answer.any()
     X[0] *= 1e6
     query = make_query(n_classes)
-    assert gap(query, X, y, query(X, y)) < 1e-10
+    assert gap(query, X, y, query(X, y)) < 1e-11
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
