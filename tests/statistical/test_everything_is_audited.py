@@ -351,7 +351,7 @@ CASES = {
     ),
     "logistic": fit(PrivateLogisticRegression, CLASSES, OF_LABELS),
     "machine": fit(PrivateLinearSVC, CLASSES, OF_LABELS),
-    "moments": fit(PrivateMoments, NUMBERS, PUBLIC),
+    "moments": fit(PrivateMoments, NUMBERS, PUBLIC, n_releases=200),
     "density": fit(
         PrivateKernelDensity, COLUMN, {"X_reference": X_PUBLIC[:, :1]}, **DENSITY
     ),
