@@ -258,6 +258,25 @@ def test_ridge_solves_neighbors_that_rank_one_changes_lose_by_themselves(
         assert_contract(RidgeQuery(), groups_from(regression(60), relation=relation))
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(("n_features", "n_records"), [(30, 60), (40, 600)])
+def test_ridge_of_many_features_is_changed_by_rank_one(
+    n_features, n_records, relation, monkeypatch
+):
+    """A database that is not like the pool loses few digits nevertheless."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, n_features))
+    table = TableReference(X, X @ rng.normal(size=n_features) + rng.normal(size=1200))
+    pairs = groups_from(table, n_records=n_records, relation=relation)
+    answered = RidgeQuery().on_pool(pairs.pool, n_records)
+    solved = []
+    monkeypatch.setattr(_ridge._RidgeOnPool, "_solve", lambda *_: solved.append(1))
+    answered(pairs)
+    monkeypatch.undo()
+    assert not solved
+    assert_contract(RidgeQuery(), pairs)
+
+
 def test_neighbors_that_are_singular_are_answered_by_themselves():
     """Without the one record that makes the rank full, in either database."""
     rng = np.random.default_rng(1)

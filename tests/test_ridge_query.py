@@ -465,6 +465,35 @@ def test_which_systems_are_well_conditioned():
     assert _ridge._well_conditioned(1e9 * systems).tolist() == good.tolist()
 
 
+@pytest.mark.parametrize("condition", [2.0**6, 1e6])
+@pytest.mark.parametrize("off", [0.99, 1.01])
+def test_conditions_are_told_as_eigenvalues_tell_them(off, condition):
+    """Just below the limit and above it, in any direction and with any neighbors."""
+    rng = np.random.default_rng(0)
+    turned = np.linalg.qr(rng.normal(size=(40, 6, 6)))[0]
+    eigenvalues = rng.uniform(1.5, 3.0, size=(40, 6))
+    eigenvalues[:, 0] = eigenvalues[:, 1:].max(axis=1) * off / condition
+    systems = (turned * eigenvalues[:, None]) @ turned.swapaxes(1, 2)
+    good = _ridge._well_conditioned(systems, condition)
+    assert good.tolist() == [off > 1] * 40
+    safe = _ridge._well_conditioned(np.tile(3.0 * np.eye(6), (3, 1, 1)), condition)
+    assert safe.tolist() == [True] * 3
+    mixed = _ridge._well_conditioned(
+        np.concatenate([systems[:3], 3.0 * np.eye(6)[None]]), condition
+    )
+    assert mixed.tolist() == [off > 1] * 3 + [True]
+
+
+@pytest.mark.parametrize(("least", "near"), [(0.15, True), (0.09, False)])
+def test_many_eigenvalues_are_near_one_where_each_of_them_is(least, near):
+    """The sum of their squares would tell that of few only."""
+    values = np.full((2, 20), 0.75)
+    values[:, 3] = least
+    systems = values[:, :, None] * np.eye(20)
+    assert np.sum((1 - values[0]) ** 2) > 0.9**2
+    assert _ridge._near_identity(systems).tolist() == [near] * 2
+
+
 def test_ridge_of_a_record_replaced_by_itself_is_not_negative_zero():
     """Where nothing changes, the difference is the allowance for rounding."""
     X, y = records_of(independent, 50, np.random.default_rng(0), n_targets=1)
