@@ -142,6 +142,51 @@ def test_records_that_were_rounded_are_known(digits):
     assert not RecordSketch.of(X).overlaps(RecordSketch.of(X.round(1)))
 
 
+@pytest.mark.parametrize("n_columns", [1, 2, 3, 10, 100, 300])
+def test_rounded_records_of_many_columns_are_known(n_columns):
+    """Each of which may be rounded to another number than its copy."""
+    table, others = np.random.default_rng(0).normal(size=(2, 500, n_columns))
+    own = RecordSketch.of(table)
+    digits = 7 if n_columns == 1 else 6
+    shorter = np.vectorize(lambda number: float(f"{number:.{digits}g}"))(table)
+    for rounded in (table.astype(np.float32), shorter):
+        assert own.overlaps(RecordSketch.of(rounded[::-1]))
+    for rounded in (others, others.astype(np.float32), shorter + 0.01):
+        assert not own.overlaps(RecordSketch.of(rounded))
+
+
+PLACES = np.random.default_rng(0).permutation(np.arange(2000.0))[:, None]
+
+
+@pytest.mark.parametrize(
+    "far",
+    [
+        1e6 + PLACES / 1e3,
+        101_325 + PLACES / 1e5,
+        4e9 + PLACES,
+        np.column_stack([1e8 + PLACES, PLACES % 2]),
+        np.column_stack([4_649_000 + PLACES / 500, 431_000 - PLACES / 5000, PLACES]),
+        np.array([[10**12 + int(place)] for place in PLACES.ravel()], dtype=object),
+    ],
+    ids=["meters", "pressure", "numbers", "and a code", "places", "objects"],
+)
+def test_records_far_from_zero_are_known(far):
+    """They may differ by less than rounded ones are known by."""
+    own = RecordSketch.of(far)
+    assert own.overlaps(RecordSketch.of(far[::-1]))
+    assert own.overlaps(RecordSketch.of(far[:300]))
+    moved = far + PLACES.max() + 1
+    assert not own.overlaps(RecordSketch.of(moved[::-1]))
+
+
+def test_a_mean_of_private_records_far_from_zero_is_told():
+    far = 101_325 + RNG.normal(scale=0.05, size=(200, 3))
+    sampler = SensitivitySampler(MeanQuery(), n_pairs=40, random_state=0)
+    sampler.fit(far[RNG.permutation(200)])
+    with pytest.warns(PrivacyLeakWarning, match="from the private data themselves"):
+        sampler.release(far)
+
+
 @pytest.mark.parametrize("times", [2, 3])
 def test_records_that_are_there_several_times_are_known(times):
     """Nobody is single then; some of them may be, where others were left out."""
@@ -181,7 +226,7 @@ def test_a_few_records_of_which_no_hash_is_among_those_kept_are_no_others(monkey
     rng = np.random.default_rng(0)
     large = RecordSketch.of(rng.normal(size=(5_000, 2)))
     few = RecordSketch.of(rng.normal(size=(3, 2)))
-    assert few.features[0] > large.features[-1]
+    assert (few.features[:, 0] > large.features[:, -1]).all()
     assert not few.overlaps(large)
     assert not large.overlaps(few)
 
@@ -191,7 +236,7 @@ def test_large_tables_are_known_by_a_part_of_their_hashes(monkeypatch):
     table = np.random.default_rng(0).normal(size=(5000, 2))
     others = np.random.default_rng(1).normal(size=(5000, 2))
     own = RecordSketch.of(table)
-    assert len(own.features) == 64
+    assert own.features.shape == (2, 64)
     for part, known in [(table[::-1], True), (table[:2500], True), (others, False)]:
         assert own.overlaps(RecordSketch.of(part)) is known
         assert RecordSketch.of(part).overlaps(own) is known

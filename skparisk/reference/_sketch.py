@@ -30,10 +30,11 @@ _NUMBERS_PER_BLOCK, _ROWS_PER_BLOCK = 2**14, 2**18
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _MISSING = int(np.float64(np.nan).view(np.uint64))
 _LONE = "surrogatepass"
-# Bits that a float has more than are compared, so that it is known again where it was
-# rounded, as to 32 bits: 21 binary digits are left, and no less than 6 decimal ones.
-_DROPPED = 32
-_HALF, _KEPT = 2 ** (_DROPPED - 1), 2**64 - 2**_DROPPED
+# Bits that a float has more than are compared in tables of one column, of two, and of
+# more, so that it is known again where it was rounded, as to 32 bits: 21 binary digits
+# are left, 17 or 13. A row is as likely as there are columns to have a number that is
+# rounded to another one than its copy, but the fewer digits tell rows apart.
+_DROPPED = (32, 36, 40)
 
 # Fewer rows in common, or a smaller share of a table, are no sign of anything.
 _LEAST_COMMON = 5
@@ -50,9 +51,10 @@ class RecordSketch:
     n_rows: int
     # A hash of all rows in their order.
     ordered: int
-    # Hashes of the features of a row.
+    # Hashes of the features of each row, and in a second line of rounded ones, which
+    # are the same for rows that differ by less.
     features: NDArray[np.uint64]
-    # Hashes of features and targets together, where there are targets.
+    # The same of features and targets together, where there are targets.
     records: NDArray[np.uint64] | None = None
     # Whether these are all rows that there are, and not some that were made.
     whole: bool = True
@@ -75,9 +77,9 @@ class RecordSketch:
     def followed_by(self, X: Records, y: NDArray[Any] | None) -> Self:
         """Return the sketch of its rows, and then these."""
         features, start = _row_hashes(X), self.n_rows
-        stop = start + len(features)
+        stop = start + features.shape[1]
         places = np.arange(2 * start + 1, 2 * stop, 2, dtype=np.uint64)
-        ordered = self.ordered + int(_mixed(features * places).sum(dtype=np.uint64))
+        ordered = self.ordered + int(_mixed(features[0] * places).sum(dtype=np.uint64))
         records = self.records
         if records is not None:
             both = features * _MULTIPLIER + _row_hashes(y)
@@ -93,12 +95,14 @@ class RecordSketch:
         This one is of people, who are drawn by chance; the other may be a design.
         """
         if (self.n_rows, self.ordered) == (other.n_rows, other.ordered):
-            return len(np.unique(self.features)) > 1
+            return len(np.unique(self.features[0])) > 1
         sides = [(self.features, other.features)]
         if self.records is not None and other.records is not None:
             sides.append((self.records, other.records))
         return any(
-            _share_rows(one, two, self.n_rows, other.n_rows) for one, two in sides
+            _share_rows(one, two, self.n_rows, other.n_rows)
+            for side in sides
+            for one, two in zip(*side, strict=True)
         )
 
     def same_rows(self, other: RecordSketch) -> bool:
@@ -184,7 +188,7 @@ def _counted(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np
 
 
 def _is_no_chance(count: int, expected: float) -> bool:
-    return count > expected + 2 * math.sqrt(expected)
+    return count > expected + 2.5 * math.sqrt(expected)
 
 
 def _most_expected(count: int) -> float:
@@ -193,63 +197,82 @@ def _most_expected(count: int) -> float:
 
 
 def _row_hashes(table: Records) -> NDArray[np.uint64]:
-    """Return a 64-bit hash of each row; equal values have equal hashes.
+    """Return two 64-bit hashes of each row, in lines; equal values have equal ones.
 
-    Whatever container holds them: numbers are hashed as rounded floats, booleans as 0
-    and 1, dates as microseconds, texts by content, and all that is missing is the same.
+    Whatever container holds them: numbers are hashed as floats, and as rounded ones,
+    booleans as 0 and 1, dates as microseconds, texts by content, and all that is
+    missing is the same.
     """
     n_columns = max(math.prod(table.shape[1:]), 1)
+    dropped = _DROPPED[min(n_columns, len(_DROPPED)) - 1]
     factors = _column_factors(n_columns)
     length = n_rows(table)
-    hashes = np.empty(length, dtype=np.uint64)
+    hashes = np.empty((2, length), dtype=np.uint64)
     step = max(1, _NUMBERS_PER_BLOCK // n_columns)
     for start in range(0, length, step):
         rows = slice(start, start + step)
-        hashes[rows] = _block_hashes(take_rows(table, rows), factors)
+        hashes[:, rows] = _block_hashes(take_rows(table, rows), factors, dropped)
     return _mixed(hashes)
 
 
-def _block_hashes(block: Records, factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return for each row the sum of what its values contribute."""
+def _block_hashes(
+    block: Records, factors: NDArray[np.uint64], dropped: int
+) -> NDArray[np.uint64]:
+    """Return for each row the sums of what its values contribute."""
     if is_numbers(block):
+        bits = _mixed(_float_bits(block, dropped))
         # As `bits * factors` summed up modulo 2**64, in a third of the time.
-        return np.asarray(np.einsum("ij,j->i", _mixed(_float_bits(block)), factors))
+        return np.asarray(np.einsum("gij,j->gi", bits, factors))
     if sparse.issparse(block):
         # Zeros contribute nothing. Sums of rows are differences of sums, modulo 2**64.
-        sums = np.zeros(len(block.data) + 1, dtype=np.uint64)
-        contributed = _mixed(_float_bits(block.data)) * factors[block.indices]
-        np.cumsum(contributed, out=sums[1:])
-        return sums[block.indptr[1:]] - sums[block.indptr[:-1]]
-    hashes = np.zeros(n_rows(block), dtype=np.uint64)
+        sums = np.zeros((2, len(block.data) + 1), dtype=np.uint64)
+        contributed = _mixed(_float_bits(block.data, dropped)) * factors[block.indices]
+        np.cumsum(contributed, axis=1, out=sums[:, 1:])
+        return sums[:, block.indptr[1:]] - sums[:, block.indptr[:-1]]
+    hashes = np.zeros((2, n_rows(block)), dtype=np.uint64)
     for factor, column in zip(factors, columns_of(block), strict=True):
-        hashes += _mixed(_column_bits(column)) * factor
+        hashes += _mixed(_column_bits(column, dropped)) * factor
     return hashes
 
 
-def _column_bits(column: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return 64 bits for each value of a column."""
+def _column_bits(column: NDArray[Any], dropped: int) -> NDArray[np.uint64]:
+    """Return 64 bits for each value of a column, and for each rounded one."""
     if column.dtype.kind in "mM":
         whole = column.astype(f"{column.dtype.kind}8[us]")
         return np.where(np.isnat(whole), np.uint64(_MISSING), whole.view(np.uint64))
     if column.dtype != object:
-        return _float_bits(column)
+        return _float_bits(column, dropped)
     # Each value is looked at once, however often it is there.
-    known = {value: _value_bits(value) for value in {*column}}
-    return np.fromiter(map(known.__getitem__, column), np.uint64, len(column))
+    known = {value: _value_bits(value, dropped) for value in {*column}}
+    found = [known[value] for value in column]
+    return np.array(found, dtype=np.uint64).reshape(-1, 2).T
 
 
-def _float_bits(numbers: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return bits of rounded numbers. Adding 0 leaves no -0.0, NaN is one number."""
+def _float_bits(numbers: NDArray[Any], dropped: int) -> NDArray[np.uint64]:
+    """Return bits of numbers, and of rounded ones.
+
+    Adding 0 leaves no -0.0, NaN is one number.
+    """
     block = np.asarray(numbers, dtype=np.float64) + 0.0
     np.copyto(block, np.nan, where=np.isnan(block))
-    bits = np.ascontiguousarray(block).view(np.uint64)
-    bits += np.uint64(_HALF)
-    bits &= np.uint64(_KEPT)
+    bits = np.empty((2, *block.shape), dtype=np.uint64)
+    bits[0] = block.view(np.uint64)
+    np.add(bits[0], np.uint64(2 ** (dropped - 1)), out=bits[1])
+    bits[1] &= np.uint64(2**64 - 2**dropped)
     return bits
 
 
-def _value_bits(value: Any) -> int:
-    """Return 64 bits for an object; the same in all processes."""
+def _value_bits(value: Any, dropped: int) -> tuple[int, int]:
+    """Return 64 bits for an object, and for a rounded number."""
+    bits = _exact_bits(value)
+    if bits is None:
+        first, second = _float_bits(np.array([float(value)]), dropped)[:, 0].tolist()
+        return first, second
+    return bits, bits
+
+
+def _exact_bits(value: Any) -> int | None:
+    """Return 64 bits for what is no number; the same in all processes."""
     if is_missing(value):
         return _MISSING
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
@@ -262,7 +285,7 @@ def _value_bits(value: Any) -> int:
         text = value if isinstance(value, bytes) else str(value).encode(errors=_LONE)
         digest = hashlib.blake2b(text, digest_size=8).digest()
         return int.from_bytes(digest, "little")
-    return (int(np.float64(float(value) + 0.0).view(np.uint64)) + _HALF) & _KEPT
+    return None
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -283,7 +306,7 @@ def _column_factors(n_columns: int) -> NDArray[np.uint64]:
 
 def _smallest(parts: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
     """Return those of some hashes that are kept, sorted."""
-    hashes = np.concatenate([np.empty(0, dtype=np.uint64), *parts])
-    if len(hashes) > _MOST_KEPT:
-        hashes = np.partition(hashes, _MOST_KEPT - 1)[:_MOST_KEPT]
+    hashes = np.concatenate([np.empty((2, 0), dtype=np.uint64), *parts], axis=1)
+    if hashes.shape[1] > _MOST_KEPT:
+        hashes = np.partition(hashes, _MOST_KEPT - 1)[:, :_MOST_KEPT]
     return np.sort(hashes)
