@@ -277,6 +277,19 @@ def test_ridge_of_many_features_is_changed_by_rank_one(
     assert_contract(RidgeQuery(), pairs)
 
 
+def test_ridge_of_records_that_join_from_afar_is_answered_as_exactly_as_ridge_is():
+    """Such as codes of what is missing, of which what is prepared has none."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(70_000, 2))
+    y = X.sum(axis=1) + rng.normal(size=len(X))
+    coded = rng.random(len(X)) < 0.02
+    coded[:100] = coded[np.linspace(0, len(X) - 1, 128).astype(int)] = False
+    X[coded] = 99_999_999
+    pairs = groups_from(TableReference(X, y), n_records=20, size=40, r=16)
+    assert 5 < coded[pairs.replacement].sum() < 30
+    assert_contract(RidgeQuery(), pairs)
+
+
 def test_neighbors_that_are_singular_are_answered_by_themselves():
     """Without the one record that makes the rank full, in either database."""
     rng = np.random.default_rng(1)

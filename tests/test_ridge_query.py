@@ -448,6 +448,44 @@ def test_pairs_are_solved_together_only_if_ridge_is_as_exact(
     assert len(refits) == 1 + (0 if together else 2 * N_PAIRS)
 
 
+def differences_and_plain_ones(query, pairs):
+    return [how(query, pairs) for how in (type(query).differences, plain_differences)]
+
+
+def test_little_that_is_left_of_a_database_is_not_trusted():
+    """One record of far larger numbers leaves, and with it the digits of the others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(190, 1))
+    X[60:66] *= 1e8
+    y = 2 * X[:, 0] + rng.normal(size=190)
+    pairs = pairs_from(
+        TableReference(X, y), n_records=5, relation="replace-one", size=1000
+    )
+    given, plain = differences_and_plain_ones(RidgeQuery(1.0, False), pairs)
+    assert (abs(given) >= abs(plain)).all()
+
+
+def test_pairs_are_worse_conditioned_than_what_ridge_solves_where_columns_are_alike():
+    """What may be lost is a product of both: rounding is all that answers differ by."""
+    rng = np.random.default_rng(4)
+    X = 0.01 * rng.normal(size=(200, 5)) + rng.normal(size=(200, 1))
+    table = TableReference(X, X.sum(axis=1))
+    pairs = pairs_from(table, n_records=8, relation="replace-one", size=300)
+    given, plain = differences_and_plain_ones(RidgeQuery(0.0), pairs)
+    below = (abs(given) < abs(plain)).any(axis=1)
+    assert below.mean() < 0.03
+
+
+@pytest.mark.parametrize("far", [np.nan, np.inf, 1e200])
+def test_what_is_not_finite_is_not_well_conditioned(far):
+    """Nor does it keep others from being told."""
+    system = np.array([np.eye(4), np.diag([9.0, 1.0, 1.0, 1.0]), np.zeros((4, 4))])
+    others = np.full((2, 4, 4), far)
+    good = _ridge._well_conditioned(np.concatenate([others, system]))
+    assert good.tolist() == [False] * 2 + [True, True, False]
+    assert _ridge._well_conditioned(others).tolist() == [False] * 2
+
+
 def test_which_systems_are_well_conditioned():
     """All eigenvalues are near 1, or their ratio is below a million."""
     least = [1.0, 0.2, 0.05, 1e-5, 1e-7, 0.0]

@@ -192,11 +192,15 @@ _OUTWARD = 2.0**-32
 # factor of the pool's normal equations has the square root of their own condition.
 _PAIR_CONDITION = 1e6
 _POOL_CONDITION = 3e3
-# A record may leave by a change of rank one if this much of its direction is left:
-# that costs four bits.
-_LEAST_LEFT = 2.0**-4
-# and if the inverse costs no more than six others.
+# How far from 1 eigenvalues may be without a further look.
+_NEAR = 0.9
+# A record may leave by a change of rank one if this much of its direction is left,
+# which costs four bits, and join if there is this much at most of it then, by which the
+# system of the neighbor is worse; and if the inverse costs no more than six bits.
+_LEAST_LEFT, _MOST_JOINED = 2.0**-4, 2.0**10
 _INVERSE_CONDITION = 2.0**6
+# What `Ridge` solves is conditioned as badly as pool and pair together.
+_CONDITION_OF_BOTH = 2.0**22
 # Numbers that are transformed once, whatever databases take of them; and if this is no
 # more than so many databases take.
 _FEW_TRANSFORMED, _MOST_TRANSFORMED = 2**17, 2**20
@@ -244,6 +248,11 @@ class _RidgeOnPool:
         distance = (largest[moving] / deviation[moving]).max(initial=1.0)
         if distance * condition * 2.0**-52 > _OUTWARD / 8:
             raise LinAlgError("the centering of the pool")
+        self._condition = float(
+            np.clip(
+                _CONDITION_OF_BOTH / condition**2, _INVERSE_CONDITION, _PAIR_CONDITION
+            )
+        )
         self._back = np.linalg.inv(factor)
         self._Z: Any
         self._targets: Any
@@ -273,7 +282,9 @@ class _RidgeOnPool:
         if pairs.n_neighbors == 1:
             grams, moments = self._swap(gram, moment, pairs.removed, pairs.replacement)
             solutions, trusted = self._solve(
-                np.concatenate([gram, grams]), np.concatenate([moment, moments])
+                np.concatenate([gram, grams]),
+                np.concatenate([moment, moments]),
+                np.concatenate([np.zeros(len(gram)), _trace(gram)]),
             )
             first, second = np.split(solutions, 2)
             both = np.logical_and(*np.split(trusted, 2))
@@ -311,8 +322,9 @@ class _RidgeOnPool:
             X, y = rows[0], self._targets[removed][:, :, columns]
             u = X @ inverse
             left = 1 - _products_of(u, X)
-            direct |= ~regular[:, None] | (left < _LEAST_LEFT)
-            left[left < _LEAST_LEFT] = 1.0
+            stays = left >= _LEAST_LEFT  # which is not so where it is not finite
+            direct |= ~(regular[:, None] & stays)
+            left[~stays] = 1.0
             gone = (X @ theta - y) / left[:, :, None]
             moved = theta[:, None] + u[..., None] * gone[:, :, None]
             if added is not None:
@@ -320,8 +332,9 @@ class _RidgeOnPool:
                 across = _products_of(u, X)[:, :, None]
                 v = X @ inverse
                 v += u * (across / left[:, :, None])
-                more = 1 + _products_of(v, X)[:, :, None]
-                coming = (y - X @ theta - across * gone) / more
+                more = 1 + _products_of(v, X)
+                direct |= ~(more <= _MOST_JOINED)
+                coming = (y - X @ theta - across * gone) / more[:, :, None]
                 moved += v[..., None] * coming[:, :, None]
             second[:, :, :, columns] = moved
         if direct.any():
@@ -333,7 +346,7 @@ class _RidgeOnPool:
             swapped = self._swap(
                 gram[lines], moment[lines], removed[lines, numbers], joined
             )
-            second[lines, numbers], good = self._solve(*swapped)
+            second[lines, numbers], good = self._solve(*swapped, _trace(gram[lines]))
             trusted[lines, numbers] &= good
         return first, second.reshape(-1, *moment.shape[1:]), trusted.ravel()
 
@@ -346,14 +359,18 @@ class _RidgeOnPool:
         return bool(trusted.all() and error <= _OUTWARD / 8 * size)
 
     def _solve(
-        self, grams: Floats, moments: Floats
+        self, grams: Floats, moments: Floats, before: Any = 0.0
     ) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return solutions, and which of them can be trusted."""
+        """Return solutions, and which of them can be trusted.
+
+        Not where little is left of the trace that there was `before` a record left.
+        """
+        floor = before / _PAIR_CONDITION
         solutions = np.empty_like(moments)
         trusted = np.ones(len(grams), dtype=bool)
         for penalty, columns in self._systems:
             system = grams + penalty
-            trusted &= _well_conditioned(system)
+            trusted &= _well_conditioned(system, self._condition, floor)
             # A singular one would stop the whole block; it is refitted in any case.
             system[~trusted] = np.eye(len(penalty))
             solutions[:, :, columns] = np.linalg.solve(system, moments[:, :, columns])
@@ -438,31 +455,41 @@ def _most_transformed(pool: RecordPool, n_records: int) -> int:
     return int(np.clip(taken, _FEW_TRANSFORMED, _MOST_TRANSFORMED))
 
 
+def _trace(matrices: Floats) -> Floats:
+    return np.asarray(np.trace(matrices, axis1=1, axis2=2))
+
+
 def _products_of(rows: Floats, others: Floats) -> Floats:
     """Return the inner product of each row with the other one of its place."""
     return np.asarray(np.einsum("mri,mri->mr", rows, others))
 
 
 def _well_conditioned(
-    system: Floats, condition: float = _PAIR_CONDITION
+    system: Floats, condition: float = _PAIR_CONDITION, floor: Any = 0.0
 ) -> NDArray[np.bool_]:
-    """Return which symmetric matrices can be solved without loss of digits."""
+    """Return which symmetric matrices can be solved without loss of digits.
+
+    Of which no eigenvalue is below the largest / `condition`, nor below a `floor`.
+    """
     # Nearly all systems are that close, as the pool was transformed for it.
-    good = _near_identity(system)
-    if not good.all():
-        good[~good] = _conditioned(system[~good], condition)
+    floors = np.broadcast_to(floor, len(system))
+    with np.errstate(over="ignore", invalid="ignore"):  # such as of huge records
+        good = _near_identity(system) & (floors <= 1 - _NEAR)
+        rest = np.flatnonzero(~good)
+        if len(rest):
+            good[rest] = _conditioned(system[rest], condition, floors[rest])
     return good
 
 
 def _near_identity(system: Floats) -> NDArray[np.bool_]:
-    """Return which symmetric matrices have all eigenvalues within (0.1, 1.9)."""
+    """Return which symmetric matrices have all eigenvalues within `_NEAR` of 1."""
     away = system - np.eye(system.shape[1])
-    near = _sum_of_squares(away) < 0.9**2
+    near = _sum_of_squares(away) < _NEAR**2
     if not near.all():
         # Sums of the eigenvalues' fourth powers are far closer to the largest of them
         # than those of their squares, where there are many.
         rest = away[~near]
-        near[~near] = _sum_of_squares(rest @ rest) < 0.9**4
+        near[~near] = _sum_of_squares(rest @ rest) < _NEAR**4
     return near
 
 
@@ -471,14 +498,18 @@ def _sum_of_squares(matrices: Floats) -> Floats:
     return np.asarray(np.vecdot(flat, flat))
 
 
-def _conditioned(system: Floats, condition: float) -> NDArray[np.bool_]:
-    """Return of which matrices no eigenvalue is below the largest / `condition`."""
+def _conditioned(system: Floats, condition: float, floor: Floats) -> NDArray[np.bool_]:
+    """Return the same of those that are not near the identity."""
+    # No eigenvalue exceeds a sum of a row. What is not finite would be factored.
+    most = np.abs(system).sum(axis=2).max(axis=1)
+    good = np.isfinite(most)
+    system, least = system[good], np.maximum(most[good] / condition, floor[good])
     # A factor is found in a fifth of the time of eigenvalues, and only if all are
-    # above what is taken off the diagonal; no eigenvalue exceeds a sum of a row.
-    least = np.abs(system).sum(axis=2).max(axis=1) / condition
+    # above what is taken off the diagonal.
     try:
         np.linalg.cholesky(system - least[:, None, None] * np.eye(system.shape[1]))
     except LinAlgError:
-        eigenvalues = np.linalg.eigvalsh(system)
-        return np.asarray(eigenvalues[:, 0] * condition > eigenvalues[:, -1])
-    return np.ones(len(system), dtype=bool)
+        values = np.linalg.eigvalsh(system)
+        least = np.maximum(values[:, -1] / condition, floor[good])
+        good[good] = values[:, 0] > least
+    return good
