@@ -156,6 +156,34 @@ def test_few_rows_of_a_large_table_are_enough_for_a_choice(sampling, monkeypatch
     assert given.noise_scale_ == again.noise_scale_
 
 
+@pytest.mark.parametrize(("n_rare", "n_rows"), [(8, 1200), (100, 240), (400, 100)])
+def test_a_choice_does_not_miss_a_rare_class_of_a_large_table(
+    n_rare, n_rows, monkeypatch
+):
+    from skparisk.linear_model import _penalty_choice
+
+    drawn_from = []
+
+    def spy(query, reference, **kwargs):
+        drawn_from.append(reference.n_rows)
+        return sample(query, reference, **kwargs)
+
+    sample = _penalty_choice.sample_pairs
+    monkeypatch.setattr(_penalty_choice, "sample_pairs", spy)
+    monkeypatch.setattr(_penalty_choice, "_MOST_ROWS", 100)
+    monkeypatch.setattr(_penalty_choice, "_ROWS_PER_COLUMN", 1)
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(1200, 2))
+    labels = np.zeros(1200, dtype=int)
+    labels[np.argsort(features[:, 0])[-n_rare:]] = 1
+    model = PrivateLogisticRegression(
+        sensitivity=SensitivitySampler(n_pairs=200), random_state=0
+    )
+    own = rng.normal(size=(600, 2)), (np.arange(600) % 2 == 0) * 1
+    model.fit(*own, X_reference=features, y_reference=labels)
+    assert set(drawn_from) == {n_rows}
+
+
 def test_more_noise_wants_more_penalty():
     """In the median: where scores are flat, it is a matter of chance."""
     chosen = [

@@ -45,8 +45,9 @@ _STEPS = 2**20
 # Records that are drawn from a law, and of a table that are fitted or scored in a fold.
 _DRAWN, _MOST_FITTED, _MOST_SCORED = 1000, 5000, 1000
 # Rows of a table that pairs are drawn from, or as many for each column if that is more:
-# the few pairs of a candidate need not prepare all rows of a large table.
-_MOST_ROWS, _ROWS_PER_COLUMN = 5000, 64
+# the few pairs of a candidate need not prepare all rows of a large table. Or as many as
+# have this many of the rarest class, without which answers hardly differ.
+_MOST_ROWS, _ROWS_PER_COLUMN, _ROWS_PER_CLASS = 5000, 64, 20
 # Ways of sampling that make do with any number of rows.
 _MAKE_DO = ("leave-out", "bootstrap")
 
@@ -194,6 +195,9 @@ class PenaltyChooser:
         table, self._drawn_from = self._reference, self._reference
         if isinstance(table, TableReference) and table.sampling in _MAKE_DO:
             most = max(_MOST_ROWS, _ROWS_PER_COLUMN * pool.X.shape[1])
+            if self._classes is not None and pool.y is not None:
+                rarest = np.unique(pool.y, return_counts=True)[1].min()
+                most = max(most, _ROWS_PER_CLASS * pool.n_rows // int(rarest))
             self._drawn_from = table.numbers._part(most)
         self._folds = [
             _Fold(pool, train, test, self._classes is None)
