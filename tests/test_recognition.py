@@ -5,13 +5,15 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from skparisk import (
     PrivacyLeakWarning,
@@ -434,6 +436,43 @@ def test_frozen_steps_that_learned_from_the_private_records_are_refused(make):
     public = model(X_PUBLIC).fit(X, Y, **PUBLIC)
     assert public.certificate_.private
     assert "frozen parts" in public.certificate_.provisos[-1]
+
+
+@pytest.mark.parametrize("step", [MinMaxScaler(), SimpleImputer(strategy="median")])
+def test_frozen_steps_that_learn_the_same_of_anybody_are_not_refused(step):
+    """Such as the range of answers from 1 to 5; but one that one person has is."""
+    rng = np.random.default_rng(0)
+    own, public = rng.integers(1, 6, size=(2, 400, 3)) * 1.0
+
+    def fit(rows):
+        frozen = FrozenEstimator(clone(step).fit(public))
+        model = PrivateEstimator(
+            make_pipeline(frozen, Lasso(0.1)),
+            "predict",
+            X_public=X_PUBLIC[:20],
+            sensitivity=FEW,
+        )
+        targets = rows[:, 0] + rng.normal(size=400)
+        return model.fit(rows, targets, X_reference=public, y_reference=targets)
+
+    assert fit(own).certificate_.private
+    if isinstance(step, MinMaxScaler):
+        public[0] = own[0] = 77.0
+        with pytest.raises(ValueError, match="frozen part of the estimator holds what"):
+            fit(own)
+
+
+@pytest.mark.parametrize("again", [np.repeat, np.tile])
+def test_frozen_steps_are_refused_where_private_records_are_there_twice(again):
+    rows = again(X, 2, axis=0) if again is np.repeat else again(X, (2, 1))
+    model = PrivateEstimator(
+        make_pipeline(FrozenEstimator(scaler(rows)), Lasso(0.1)),
+        "predict",
+        X_public=X_PUBLIC[:20],
+        sensitivity=FEW,
+    )
+    with pytest.raises(ValueError, match="frozen part of the estimator holds what"):
+        model.fit(rows, np.append(Y, Y), **PUBLIC)
 
 
 def test_searches_refuse_frozen_steps_that_learned_from_private_records():
