@@ -105,7 +105,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 # What an older version cannot read, or would read as something else, raises it.
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _ARRAYS = ("differences", "errors", "rounding", "answer", "weights")
 _PLAIN = ("failure", "n_independent", "n_neighbors")
