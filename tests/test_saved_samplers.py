@@ -272,7 +272,8 @@ def test_each_kind_of_damage_has_its_message(tmp_path):
         r"is a file of skparisk.pairs, and not": rewritten(
             data, format="skparisk.pairs"
         ),
-        "has version 2 of the format": rewritten(data, format_version=2),
+        "has version 1 of the format": rewritten(data, format_version=1),
+        "has version 3 of the format": rewritten(data, format_version=3),
         "does not describe sampled pairs": rewritten(data, schema=None),
     }
     for message, damaged in wrong.items():
