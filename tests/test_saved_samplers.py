@@ -41,7 +41,7 @@ from skparisk.reference import (
     TableReference,
 )
 from skparisk.sensitivity import _drawing
-from skparisk.sensitivity._document import pack, unpack
+from skparisk.sensitivity._document import FORMAT_VERSION, pack, unpack
 
 SAVED = {
     "mean": (MeanQuery(), {}),
@@ -176,7 +176,7 @@ def test_pairs_of_another_query_are_refused(tmp_path, query):
 
 def rewritten(data, **changes):
     """Return a file whose digest is right, with another text."""
-    document, arrays = unpack(data, "skparisk.sampler", 1)
+    document, arrays = unpack(data, "skparisk.sampler", FORMAT_VERSION)
     given = {**document, **changes}
     kind, version = given.pop("format"), given.pop("format_version")
     return pack(kind, version, given, arrays)
@@ -290,7 +290,7 @@ def test_each_kind_of_damage_has_its_message(tmp_path):
 
 
 def json_of(data):
-    return unpack(data, "skparisk.sampler", 1)[0]
+    return unpack(data, "skparisk.sampler", FORMAT_VERSION)[0]
 
 
 def crc_repaired(path, fitted):
