@@ -38,7 +38,7 @@ from skparisk.reference import (
     TableReference,
 )
 from skparisk.sensitivity import _drawing, _kept, _store
-from skparisk.sensitivity._document import pack, unpack
+from skparisk.sensitivity._document import FORMAT_VERSION, pack, unpack
 
 
 @pytest.fixture
@@ -345,7 +345,7 @@ def test_processes_may_write_one_entry(tmp_path):
     while any(writer.is_alive() for writer in writers):
         for path in tmp_path.rglob("*.npz"):
             with suppress(FileNotFoundError):
-                unpack(path.read_bytes(), "skparisk.pairs", 1)
+                unpack(path.read_bytes(), "skparisk.pairs", FORMAT_VERSION)
     for writer in writers:
         writer.join()
         assert writer.exitcode == 0
