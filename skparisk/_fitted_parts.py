@@ -74,16 +74,18 @@ def refuse_frozen_on(
     """Refuse frozen parts that have learned what a fit to private records learns.
 
     The `estimators` that hold them are thawed, fitted to these records, and forgotten.
-    What either half of the records teaches as well, such as the range of few values, is
-    no sign that it was learned from these.
+    A part that either half of the records teaches the same, such as the range of few
+    values, shows no sign of having learned it from these.
     """
-    order = np.random.default_rng(0).permutation(n_rows(X))
-    halves = order[::2], order[1::2]
-    for estimator in estimators if frozen else ():
-        if _learn_the_same(frozen, estimator, X, y) and not all(
-            _learn_the_same(frozen, estimator, take_rows(X, half), take_rows(y, half))
-            for half in halves
-        ):
+    for estimator in estimators:
+        suspects = alike = _that_learned(frozen, estimator, X, y)
+        if not suspects:
+            continue
+        order = np.random.default_rng(0).permutation(n_rows(X))
+        for half in (order[::2], order[1::2]):
+            some, targets = take_rows(X, half), take_rows(y, half)
+            alike = _that_learned(alike, estimator, some, targets)
+        if len(alike) < len(suspects):
             raise ValueError(
                 "A frozen part of the estimator holds what a fit to the training data "
                 "would learn, and it would be released without noise. Fit it on public "
@@ -91,18 +93,22 @@ def refuse_frozen_on(
             )
 
 
-def _learn_the_same(frozen: Sequence[Any], estimator: Any, X: Any, y: Any) -> bool:
-    """Tell if a fit to records learns what a frozen part has learned."""
+def _that_learned(frozen: Sequence[Any], estimator: Any, X: Any, y: Any) -> list[Any]:
+    """Return the frozen parts that have learned what a fit to records learns."""
+    if not frozen:
+        return []
     try:
         with np.errstate(all="ignore"), silenced():
             thawed = repeatable(_thaw(estimator))
             records = copy_records(X)
             thawed.fit(records, y) if takes_targets(thawed) else thawed.fit(records)
     except Exception:
-        return False  # there is nothing that it could have learned from these records
+        return []  # there is nothing that it could have learned from these records
     parts = [thawed, *(part for _, part in find_places(thawed))]
     found = [part for part in parts if _is_fitted(part)]
-    return any(_learned_the_same(part, other) for part in frozen for other in found)
+    return [
+        part for part in frozen if any(_learned_the_same(part, one) for one in found)
+    ]
 
 
 def _is_fitted(part: Any) -> bool:

@@ -462,9 +462,31 @@ def test_frozen_steps_that_learn_the_same_of_anybody_are_not_refused(step):
             fit(own)
 
 
-@pytest.mark.parametrize("again", [np.repeat, np.tile])
-def test_frozen_steps_are_refused_where_private_records_are_there_twice(again):
-    rows = again(X, 2, axis=0) if again is np.repeat else again(X, (2, 1))
+def test_a_frozen_step_that_learned_from_private_records_is_refused_beside_another():
+    """That learned the same of anybody, which excuses only itself."""
+    rng = np.random.default_rng(0)
+    own, public = rng.integers(1, 6, size=(2, 400, 3)) * 1.0
+    frozen = [
+        FrozenEstimator(MinMaxScaler().fit(public)),
+        FrozenEstimator(scaler(own)),
+    ]
+    for steps in (frozen, frozen[::-1]):
+        both = ColumnTransformer(
+            [(str(i), step, [0, 1, 2]) for i, step in enumerate(steps)]
+        )
+        model = PrivateEstimator(
+            make_pipeline(both, Lasso(0.1)),
+            "predict",
+            X_public=X_PUBLIC[:20],
+            sensitivity=FEW,
+        )
+        targets = own[:, 0] + rng.normal(size=400)
+        with pytest.raises(ValueError, match="frozen part of the estimator holds what"):
+            model.fit(own, targets, X_reference=public, y_reference=targets)
+
+
+@pytest.mark.parametrize("rows", [np.repeat(X, 2, axis=0), np.tile(X, (2, 1))])
+def test_frozen_steps_are_refused_where_private_records_are_there_twice(rows):
     model = PrivateEstimator(
         make_pipeline(FrozenEstimator(scaler(rows)), Lasso(0.1)),
         "predict",
