@@ -74,8 +74,8 @@ def r2_of_draws(
     return 1 - np.mean(errors**2, axis=1) / split.y_test.var()
 
 
-def ceiling(repeat: int, gamma: float) -> list[Floats]:
-    """Return R2 with each penalty, and the noise that real pairs ask for."""
+def ceiling(repeat: int, gammas: tuple[float, ...]) -> list[list[Floats]]:
+    """Return R2 with each penalty, and the noise that real pairs ask for, at risks."""
     split, found = make_split(CELL, repeat), []
     for penalty in PENALTIES:
         differences = real_pairs(split, penalty)
@@ -83,13 +83,16 @@ def ceiling(repeat: int, gamma: float) -> list[Floats]:
         weights = RidgeQuery(penalty).output_weights(split.X_public, n_outputs)
         shape = fit_noise_shape("whitened", differences, weights=weights)
         lengths = np.linalg.norm(shape.whiten(differences), axis=1)
-        scale = brentq(
-            lambda scale, *given: risk(given[0], scale, given[1]) - gamma,
-            1e-3 * lengths.max(),
-            1e3 * lengths.max(),
-            args=(shape, differences),
-        )
-        found.append(r2_of_draws(split, penalty, shape, scale))
+        scales = [
+            brentq(
+                lambda scale, *given: risk(given[0], scale, given[1]) - given[2],
+                1e-3 * lengths.max(),
+                1e3 * lengths.max(),
+                args=(shape, differences, gamma),
+            )
+            for gamma in gammas
+        ]
+        found.append([r2_of_draws(split, penalty, shape, scale) for scale in scales])
     return found
 
 
@@ -120,10 +123,8 @@ def main() -> int:
     left = GAMMA - (1 - GAMMA) / n_independent
     print(f"median R2 over {arguments.repeats} splits and {N_DRAWS} draws of noise")
     print(f"{'':>28} gamma = {GAMMA:<8.4g} {left:.4f}")
-    tops = []
-    for gamma in (GAMMA, left):
-        above = parallel(delayed(ceiling)(repeat, gamma) for repeat in splits)
-        tops.append(np.swapaxes(above, 0, 1))  # (penalties, splits, draws)
+    above = parallel(delayed(ceiling)(repeat, (GAMMA, left)) for repeat in splits)
+    tops = np.transpose(above, (2, 1, 0, 3))  # (gammas, penalties, splits, draws)
     ones = [np.median(top, axis=(1, 2)) for top in tops]
     best = ones[0].argmax()
     each = [np.median(top[top.mean(axis=2).argmax(axis=0), splits]) for top in tops]

@@ -126,21 +126,32 @@ def test_pairs_of_the_choice_are_not_those_that_calibrate(monkeypatch):
     assert len({each.differences.shape for each in seen}) == 1
 
 
-@pytest.mark.parametrize("sampling", ["leave-out", "subsample"])
-def test_few_rows_of_a_large_table_are_enough_for_a_choice(sampling, monkeypatch):
-    """Where rows may be drawn again; pairs that calibrate are of all of them."""
+@pytest.fixture
+def drawn_from(monkeypatch):
+    """How many rows there are to draw the pairs of each candidate from."""
     from skparisk.linear_model import _penalty_choice
 
-    drawn_from = []
+    n_rows = []
 
     def spy(query, reference, **kwargs):
-        drawn_from.append(reference.n_rows)
+        n_rows.append(reference.n_rows)
         return sample(query, reference, **kwargs)
 
     sample = _penalty_choice.sample_pairs
+    monkeypatch.setattr(_penalty_choice, "sample_pairs", spy)
+    return n_rows
+
+
+@pytest.mark.parametrize("sampling", ["leave-out", "subsample"])
+def test_few_rows_of_a_large_table_are_enough_for_a_choice(
+    sampling, drawn_from, monkeypatch
+):
+    """Where rows may be drawn again; pairs that calibrate are of all of them."""
+    from skparisk.linear_model import _penalty_choice
+
     table = TableReference(X[:120], Y[:120], sampling=sampling)
     usual = clone(RIDGE).fit(X[120:200], Y[120:200], X_reference=table)
-    monkeypatch.setattr(_penalty_choice, "sample_pairs", spy)
+    drawn_from.clear()
     for name, few in (("_MOST_ROWS", 100), ("_ROWS_PER_COLUMN", 10)):
         monkeypatch.setattr(_penalty_choice, name, few)
     model = clone(RIDGE).fit(X[120:200], Y[120:200], X_reference=table)
@@ -158,18 +169,10 @@ def test_few_rows_of_a_large_table_are_enough_for_a_choice(sampling, monkeypatch
 
 @pytest.mark.parametrize(("n_rare", "n_rows"), [(8, 1200), (100, 240), (400, 100)])
 def test_a_choice_does_not_miss_a_rare_class_of_a_large_table(
-    n_rare, n_rows, monkeypatch
+    n_rare, n_rows, drawn_from, monkeypatch
 ):
     from skparisk.linear_model import _penalty_choice
 
-    drawn_from = []
-
-    def spy(query, reference, **kwargs):
-        drawn_from.append(reference.n_rows)
-        return sample(query, reference, **kwargs)
-
-    sample = _penalty_choice.sample_pairs
-    monkeypatch.setattr(_penalty_choice, "sample_pairs", spy)
     monkeypatch.setattr(_penalty_choice, "_MOST_ROWS", 100)
     monkeypatch.setattr(_penalty_choice, "_ROWS_PER_COLUMN", 1)
     rng = np.random.default_rng(0)
