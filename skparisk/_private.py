@@ -321,8 +321,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         charged = learning.cover(as_seeded(claim, source.noise_random_state))
         spend(charged, note=f"{type(self).__name__} with {recipe!r}")
         split = recipe._learn_paid(features, targets, source.noise_random_state)
-        # A law that is learned anew each time is never found again.
-        source.set_params(reference=None, memory=None)
+        source.set_params(reference=None)
         X, y = split._remaining(features, targets)
         return TrainingData(X, X, y, split.reference, False, charged=charged)
 

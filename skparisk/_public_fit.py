@@ -18,7 +18,6 @@ from skparisk._silence import silenced
 from skparisk._simulated import is_simulated
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk._weighing import Weighed, shape_of, units_of, weigh
-from skparisk.calibration import SampledPairs
 from skparisk.calibration._pairs import sampling_moments
 from skparisk.exceptions import IncompatibleError
 from skparisk.mechanisms import AdditiveNoise
@@ -28,7 +27,6 @@ from skparisk.reference._base import Form
 from skparisk.reference._comparison import ReferenceComparison
 from skparisk.reference._records import Schema, n_rows, take_rows
 from skparisk.sensitivity import SensitivitySampler
-from skparisk.sensitivity._store import kept_beside
 from skparisk.sensitivity._workers import one_thread
 
 Floats = NDArray[np.float64]
@@ -154,26 +152,6 @@ class PublicFit:
             shape=private if weights is None else shape_of(weights, units),
             surplus=alone - answer,
         )
-
-    def alone_beside(
-        self, pairs: SampledPairs, score: Score | None, about: Any
-    ) -> Alone:
-        """Return what `alone` does, found where pairs of the same records are kept.
-
-        `about` says what the score follows from, besides the query and the records;
-        None if it may follow from anything, so that it is not kept.
-        """
-        if about is None:
-            return self.alone(score)
-
-        def make() -> dict[str, Any]:
-            found = self.alone(score)._asdict().items()
-            return {name: None if v is None else v.tolist() for name, v in found}
-
-        known = ("alone", self.query, self.usual, self.n_records, about)
-        kept = kept_beside(pairs, known, make)
-        found = (kept[name] for name in Alone._fields)
-        return Alone(*(None if v is None else np.array(v) for v in found))
 
     def alone(self, score: Score | None) -> Alone:
         """Return what public records come to alone.
@@ -334,16 +312,13 @@ class BesidePublicMixin:
         public: PublicFit | None,
         unpack: Callable[[Any, Floats], None],
         decode: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
-        scored_by: Any = None,
         start: Start | None = None,
     ) -> None:
         """Set what predicts, from what was released and from public records.
 
         With a `start`, what was released is a correction to that. `unpack` sets the
         numbers of a model, and `decode` returns targets as they were before they were
-        numbers. `scored_by` says what a score follows from, besides the kind of model,
-        the query and the records, and is nothing private; None if that may be the level
-        or the noise, so that public scores are found each time.
+        numbers.
         """
 
         def score(numbers: Floats, X: Any, y: Any) -> float:
@@ -361,11 +336,7 @@ class BesidePublicMixin:
             return
         assert self.sampler_ is not None
         with one_thread():
-            alone = public.alone_beside(
-                self.sampler_.pairs_,
-                score if hasattr(self, "score") else None,
-                None if scored_by is None else (type(self), scored_by),
-            )
+            alone = public.alone(score if hasattr(self, "score") else None)
             if compared:
                 self.reference_comparison_ = public.compare(served, alone, score)
             if self.combine is None:

@@ -82,19 +82,10 @@ def test_they_are_those_of_refits(name):
 
 
 def test_a_whole_block_is_answered_together_whatever_it_takes(monkeypatch):
-    """More pairs may be added to it, which are those of all at once."""
     monkeypatch.setattr(RidgeQuery, "preparing", lambda *_: 1e9)
     query, y, _ = MODELS["ridge"]
     assert errors_of(query, y, 127) is None
     assert errors_of(query, y, 128).any()
-    given = {"gamma": 0.4, "n_records": N_RECORDS, "random_state": 0}
-    few, many = (
-        SensitivitySampler(query, n_pairs=n_pairs, **given).fit(X, y)
-        for n_pairs in (20, 150)
-    )
-    more = few.extend(150, X, y)
-    np.testing.assert_array_equal(more.differences_, many.differences_)
-    np.testing.assert_array_equal(more.difference_errors_, many.difference_errors_)
 
 
 def test_what_a_model_is_wrapped_in_takes_as_long():

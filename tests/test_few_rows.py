@@ -1,6 +1,5 @@
 """Noise from a table is calibrated as to no more pairs than it has rows for."""
 
-import copy
 import math
 from fractions import Fraction
 
@@ -359,7 +358,7 @@ def test_errors_name_the_gamma_that_was_asked_for(distances, message):
 UNSEEN = "does not show the tail"
 
 
-@pytest.mark.parametrize("again", ["calibrate", "extend", "estimator"])
+@pytest.mark.parametrize("again", ["calibrate", "estimator"])
 def test_a_smaller_risk_than_that_of_the_fit_is_said_to_be_unseen(again):
     """By fifteen pairs of rows, as by a fit for it; a risk that they show is not."""
     table = TableReference(PUBLIC[:30], TARGETS[:30])
@@ -370,9 +369,6 @@ def test_a_smaller_risk_than_that_of_the_fit_is_said_to_be_unseen(again):
     def at(gamma):
         if again == "calibrate":
             return sampler.calibrate(gamma=gamma).certificate_
-        if again == "extend":
-            asked = copy.copy(sampler).set_params(gamma=gamma)
-            return asked.extend(1100).certificate_
         model = PrivateRidge(1.0, gamma=gamma, sensitivity=sampler)
         return model.fit(PRIVATE[:15], TARGETS[15:30]).certificate_
 

@@ -1,7 +1,6 @@
 """What sampled pairs tell of themselves, and what is kept of some of them."""
 
 import dataclasses
-import pickle
 
 import numpy as np
 import pytest
@@ -64,33 +63,18 @@ def test_pairs_are_still_if_no_output_moves_by_more_than_rounding():
 def test_nothing_of_private_pairs_stays_but_how_many_there_may_be():
     """All is as without pairs but for the columns, and what the certificate says."""
     every = {field.name: object() for field in dataclasses.fields(SampledPairs)}
-    del every["withheld"], every["relatives"]
+    del every["withheld"]
     arrays = dict.fromkeys(("differences", "errors"), np.ones((6, 2)))
     pairs = SampledPairs(**every | arrays | {"rounding": np.ones(2), "n_neighbors": 3})
-    withheld, relative = Withheld(), SampledPairs(np.ones((1, 2)), None, np.ones(2))
-    pairs.relatives.add(relative)
+    withheld = Withheld()
     pairs.withhold(withheld)
-    assert relative.withheld is withheld
     left = {name: every[name] for name in ("schema", "targets", "learning")}
     nothing = SampledPairs(np.empty((0, 2)), None, np.zeros(2), n_neighbors=3, **left)
     assert (len(pairs), pairs.n_outputs, pairs.n_databases) == (0, 2, 0)
     assert pairs.count_still() == 0
     assert pairs.withheld is withheld
     for name, value in vars(nothing).items():
-        if name == "relatives":
-            assert not pairs.relatives
-        else:
-            np.testing.assert_array_equal(getattr(pairs, name), value, strict=True)
-
-
-def test_copies_of_pairs_are_those_without_their_relatives():
-    pairs = SampledPairs(np.ones((6, 2)), None, np.ones(2), "failed", 7)
-    pairs.relatives.add(many_pairs())
-    copied = pickle.loads(pickle.dumps(pairs))
-    assert len(copied.relatives) == 0
-    copied.relatives.add(pairs)
-    for name in ("differences", "errors", "rounding", "failure", "draw_seed"):
-        np.testing.assert_array_equal(getattr(copied, name), getattr(pairs, name))
+        np.testing.assert_array_equal(getattr(pairs, name), value, strict=True)
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])

@@ -60,7 +60,6 @@ PARAMETERS = {
     "random_state",
     "noise_random_state",
     "verbose",
-    "memory",
 }
 FITTED = {
     "mechanism_",

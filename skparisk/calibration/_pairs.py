@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,24 +23,6 @@ from skparisk.reference._types import ColumnType
 
 # Numbers that are worked on together: pairs times outputs.
 CHUNK = 2**19
-
-
-@dataclass(frozen=True, eq=False)
-class Drawing:
-    """How pairs were drawn, so that more of them can be."""
-
-    # What the pairs follow from.
-    entropy: bytes
-    # Pairs of whole blocks, with which more pairs begin.
-    n_whole: int
-    # Shape (n_outputs,). That of these pairs alone.
-    rounding: NDArray[np.float64]
-    # That of these pairs alone.
-    failure: str | None
-    # By what the reference is known again, if it is.
-    reference: str | None = None
-    # Folder with all that a store has of the records of this reference.
-    kept: Path | None = None
 
 
 @dataclass(eq=False)
@@ -107,9 +86,6 @@ class SampledPairs:
     n_neighbors : int
         Pairs with the same first database, which follow each other: databases are
         exchangeable, and pairs are only if this is 1 (:ref:`thm-groups`).
-
-    drawing : Drawing or None
-        How they were drawn, if more of them can be.
     """
 
     differences: NDArray[np.float64]
@@ -127,11 +103,8 @@ class SampledPairs:
     n_independent: int | None = None
     provisos: tuple[str, ...] = ()
     n_neighbors: int = 1
-    drawing: Drawing | None = None
     types: tuple[ColumnType, ...] | None = None
     targets: TargetForm | None = None
-    # Others that begin with these, or with which these begin, of the same reference.
-    relatives: WeakSet[SampledPairs] = field(default_factory=WeakSet, init=False)
     withheld: Withheld | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -140,12 +113,6 @@ class SampledPairs:
                 view = getattr(self, name).view()
                 view.flags.writeable = False
                 setattr(self, name, view)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: held for name, held in vars(self).items() if name != "relatives"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, relatives=WeakSet())
 
     def __len__(self) -> int:
         return len(self.differences)
@@ -202,7 +169,6 @@ class SampledPairs:
 
     def withhold(self, withheld: Withheld) -> None:
         """Forget the pairs: their reference was private, and certificates say so."""
-        relatives = [*self.relatives]
         empty = np.empty((0, self.n_outputs))
         left = SampledPairs(
             empty,
@@ -214,8 +180,6 @@ class SampledPairs:
             n_neighbors=self.n_neighbors,
         )
         vars(self).update(vars(left), withheld=withheld)
-        for pairs in relatives:
-            pairs.withhold(withheld)
 
     def add_leak(self, leak: str) -> None:
         """Let certificates over pairs that are withheld say what else is not protected.

@@ -96,7 +96,6 @@ class PrivateLinearClassifier(
             public,
             lambda model, each: model._unpack(each),
             labels.decode,
-            scored_by=(labels.labels, labels.numbers),
             start=start,
         )
         tell_classes(self, labels)

@@ -236,7 +236,6 @@ class PrivateRidge(
             released,
             public,
             lambda model, each: model._unpack(each, shape),
-            scored_by=shape,
             start=start,
         )
         return self

@@ -280,11 +280,6 @@ class Reference(Protocol):
         """
         return None
 
-    @property
-    def draws_in_order(self) -> bool:
-        """Whether more pairs begin with those of fewer, for the same seeds."""
-        return False
-
     def n_independent(self, n_own: int) -> int | None:
         """Return how many pairs it has whose `n_own` records are no other pair's.
 

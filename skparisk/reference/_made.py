@@ -71,8 +71,6 @@ class CallableReference(Reference):
     def description(self) -> str:
         return self._description
 
-    draws_in_order = True  # each is drawn by itself
-
     @cached_property
     def sketch(self) -> RecordSketch | None:
         """Hashes of a few records that it makes: they may be drawn from a table.

@@ -285,8 +285,6 @@ class TableReference(Held, Reference):
         """Return how many pairs have rows of their own."""
         return self.n_rows // n_own
 
-    draws_in_order = True  # as long as there are rows
-
     def _with(self, pool: RecordPool, schema: Schema | None = None) -> Self:
         other = copy.copy(self)
         other.pool = pool

@@ -1,4 +1,4 @@
-"""What sampled pairs depend on, and drawing them: once, where they are kept."""
+"""What sampled pairs depend on, and drawing them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,10 @@ from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._table import UNSEEN
 from skparisk.reference._targets import TargetForm
 from skparisk.reference._types import types_of
-from skparisk.sensitivity._digest import digest_or_none, versions
 from skparisk.sensitivity._parallel import (
     check_neighbors,
     sample_pairs,
 )
-from skparisk.sensitivity._store import PairStore
 
 # Databases that a query is asked about twice, until it has an answer.
 _MOST_ASKED = 3
@@ -105,45 +103,15 @@ class Draw:
         """Records of a database that are drawn."""
         return 1 if self.query.is_sum else self.n_records
 
-    @property
-    def about(self) -> dict[str, Any]:
-        """What is not an object, by which pairs are known again."""
-        return {
-            "n_pairs": self.n_pairs,
-            "neighbors_per_database": self.n_neighbors,
-            "n_records": self.n_records,
-            "form": self.form,
-            "relation": self.relation,
-            "seeds": [seed.hex() for seed in self.seeds],
-        }
-
-    def pairs(
-        self, schema: Schema, *, store: PairStore | None, private: bool, **how: Any
-    ) -> SampledPairs:
-        """Return the pairs as they are kept, or else as they are drawn now.
+    def pairs(self, schema: Schema, *, private: bool, **how: Any) -> SampledPairs:
+        """Draw the pairs.
 
         `schema` is that of the records that the query will be asked about, which may be
-        private: it is compared, and nothing is kept of it. That of the pairs is of
-        records of the reference. Pairs of private records are never kept.
+        private: it is compared, and nothing is kept of it.
         """
         check_neighbors(
             self.n_neighbors, self.n_pairs, self.n_records, self.query, self.reference
         )
-        if store is None or private:
-            return self._drawn(schema, private=private, **how)
-        key = store.key_of(self.query, self.reference, self.sketch, self.about)
-        pairs = store.find(key)
-        if pairs is None:
-            pairs = self._drawn(schema, private=private, **how)
-            store.keep(key, pairs)
-        else:
-            assert pairs.schema is not None
-            pairs.schema.check_same(schema)
-        assert pairs.drawing is not None
-        pairs.drawing = dataclasses.replace(pairs.drawing, kept=store.folder_of(key))
-        return pairs
-
-    def _drawn(self, schema: Schema, *, private: bool, **how: Any) -> SampledPairs:
         asked = self._ask_twice(private)
         pairs = sample_pairs(
             self.query,
@@ -158,10 +126,6 @@ class Draw:
             n_neighbors=self.n_neighbors,
             **how,
         )
-        if pairs.drawing is not None:
-            pairs.drawing = dataclasses.replace(
-                pairs.drawing, reference=known_by(self.reference)
-            )
         seed = int.from_bytes(self.seeds.noise, "little")
         return dataclasses.replace(pairs, draw_seed=seed, **asked)
 
@@ -256,11 +220,6 @@ def form_of(query: Query, schema: Schema) -> Form:
     return "array" if schema.container == "array" else "given"
 
 
-def known_by(reference: Reference) -> str | None:
-    """Return what a reference is known by, with the versions that draw from it."""
-    return digest_or_none([reference, versions()])
-
-
 def describe_pairs(pairs: SampledPairs, draw: Draw, schema: Schema) -> None:
     """Let pairs say what is known of the records that they come from.
 
@@ -270,7 +229,11 @@ def describe_pairs(pairs: SampledPairs, draw: Draw, schema: Schema) -> None:
     pairs.sketch, pairs.domain = draw.sketch, reference.domain
     pairs.learning = reference.learning
     pairs.n_independent = reference.n_independent(n_own(draw.relation))
-    set_largest_move(pairs, query, schema.n_columns, draw.n_records, draw.relation)
+    # Sums of what is bounded itself move by no more, whatever the records are.
+    anything = Domain([None] * schema.n_columns)
+    pairs.largest_move = query.largest_move(
+        pairs.domain or anything, draw.n_records, draw.relation
+    )
     # What columns hold is as the reference says: `X` may be private.
     drawn = pairs.schema
     assert drawn is not None
@@ -280,24 +243,15 @@ def describe_pairs(pairs: SampledPairs, draw: Draw, schema: Schema) -> None:
     )
 
 
-def set_largest_move(
-    pairs: SampledPairs, query: Query, n_columns: int, n_records: int, relation: str
-) -> None:
-    """Let pairs say how far answers can be apart, where that is proven."""
-    # Sums of what is bounded itself move by no more, whatever the records are.
-    anything = Domain([None] * n_columns)
-    pairs.largest_move = query.largest_move(
-        pairs.domain or anything, n_records, relation
-    )
-
-
-def unseen_tail(pairs: SampledPairs, about: dict[str, Any], gamma: float) -> str | None:
+def unseen_tail(
+    pairs: SampledPairs, for_new_people: str | None, gamma: float
+) -> str | None:
     """Return why pairs of few rows cannot carry a smaller risk than that of their fit.
 
     None if they can, or if that is said already.
     """
     n_independent = pairs.n_independent
-    if about["for_new_people"] is None or n_independent is None:
+    if for_new_people is None or n_independent is None:
         return None
     said = any(UNSEEN in proviso for proviso in pairs.provisos)
     if said or gamma * n_independent >= 1:

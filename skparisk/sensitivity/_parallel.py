@@ -17,7 +17,6 @@ from skparisk._validate import (
     check_relation,
 )
 from skparisk.calibration import SampledPairs
-from skparisk.calibration._pairs import Drawing
 from skparisk.exceptions import CalibrationError
 from skparisk.neighbors import (
     bind_pairs,
@@ -137,15 +136,13 @@ def sample_pairs(
     verbose: int,
     private: bool = False,
     n_neighbors: int = 1,
-    known: SampledPairs | None = None,
     watched: Watched | None = None,
 ) -> SampledPairs:
     """Return what `sample_differences` does, and all that calibration needs of it.
 
     `schema` is that of the records that the query will be asked about, and `form` that
-    in which it is given them. Of fewer pairs that are `known`, from the same entropy,
-    whole blocks are not drawn again. `watched` is what progress shows of the others.
-    Where the reference is private, nothing about it is shown in an error or a warning.
+    in which it is given them. `watched` is what progress shows. Where the reference is
+    private, nothing about it is shown in an error or a warning.
     """
     check_relation(relation)
     check_at_least(n_pairs, "n_pairs", 1)
@@ -169,9 +166,7 @@ def sample_pairs(
         Block(start, min(size, n_databases - start), seed)
         for start, seed in zip(starts, pairs_seed.spawn(len(starts)), strict=True)
     ]
-    first = _whole_blocks(known)
-    blocks = blocks[len(first.values) // (size * n_neighbors) :]
-    # How a whole block is answered does not depend on their number: more may come.
+    # How a whole block is answered does not depend on their number.
     n_answers = n_databases * (1 + n_neighbors) if n_databases < size else math.inf
     work = Work(
         query,
@@ -185,41 +180,11 @@ def sample_pairs(
         n_answers=n_answers,
     )
     progress = Progress(
-        n_pairs - len(first.values),
-        shown=bool(verbose),
-        watched=None if private else watched,
+        n_pairs, shown=bool(verbose), watched=None if private else watched
     )
-    drawn = [first, *run(work, blocks, n_jobs, progress)]
-    joined = _join(drawn, private)
+    joined = _join(run(work, blocks, n_jobs, progress), private)
     joined.n_neighbors = n_neighbors
-    if not private:
-        n_whole = n_databases // size * size * n_neighbors
-        ends = np.cumsum([len(part.values) for part in drawn])
-        whole = drawn[: np.searchsorted(ends, n_whole, side="right")]
-        joined.drawing = Drawing(
-            entropy,
-            n_whole,
-            _rounding(whole, joined.n_outputs),
-            _first_failure(whole),
-        )
     return joined
-
-
-def _whole_blocks(known: SampledPairs | None) -> PairDifferences:
-    """Return the pairs of whole blocks that are known: all that more pairs begin with.
-
-    A block that is not whole has other pairs than one of its seed that is.
-    """
-    if known is None or known.drawing is None:
-        return PairDifferences(np.empty((0, 0)))
-    drawing, errors = known.drawing, known.errors
-    whole = slice(drawing.n_whole)
-    return PairDifferences(
-        known.differences[whole],
-        None if errors is None else errors[whole],
-        drawing.rounding,
-        drawing.failure,
-    )
 
 
 def check_neighbors(
@@ -266,7 +231,7 @@ def check_neighbors(
 
 def _join(blocks: Sequence[PairDifferences], private: bool) -> SampledPairs:
     """Return all pairs together; a block without any answer has no width of its own."""
-    failure = _first_failure(blocks)
+    failure = next((b.failure for b in blocks if b.failure is not None), None)
     if private and failure is not None:
         failure = (
             "it is not shown because it may reveal something about the private data"
@@ -307,7 +272,3 @@ def _rounding(blocks: Sequence[PairDifferences], n_outputs: int) -> NDArray[np.f
         if block.values.size and block.rounding is not None:
             np.maximum(rounding, block.rounding, out=rounding)
     return rounding
-
-
-def _first_failure(blocks: Sequence[PairDifferences]) -> str | None:
-    return next((b.failure for b in blocks if b.failure is not None), None)

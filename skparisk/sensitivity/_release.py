@@ -49,7 +49,6 @@ from skparisk.reference._secret import SecretDraw
 from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._types import in_types
 from skparisk.sensitivity._claim import ClaimOfPairs
-from skparisk.sensitivity._store import forget_kept
 
 
 class PairsNotKeptError(IncompatibleError, AttributeError):
@@ -292,7 +291,6 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         if sketch is None or is_simulated():
             return
         if RecordSketch.of(X, y).overlaps(sketch):
-            forget_kept(self.pairs_)
             self.pairs_.withhold(Withheld())
             warn_private_reference()
 

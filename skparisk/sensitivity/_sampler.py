@@ -64,8 +64,7 @@ from skparisk.sensitivity._drawing import (
     shortcomings_of,
     unseen_tail,
 )
-from skparisk.sensitivity._kept import KeptPairsMixin
-from skparisk.sensitivity._store import PairStore
+from skparisk.sensitivity._release import ReleaseMixin
 
 _RANDOMNESS = ("implicit", "both")
 
@@ -128,7 +127,7 @@ def claim_at_most(
     )
 
 
-class SensitivitySampler(KeptPairsMixin, BaseEstimator):
+class SensitivitySampler(ReleaseMixin, BaseEstimator):
     """Sample the sensitivity of a query, and calibrate noise to it.
 
     Pairs of neighboring databases are drawn from a public reference, the query
@@ -264,14 +263,6 @@ default="auto"
         reference the quantile of the differences so far that is at risk `gamma`; by a
         bar where tqdm is installed, else by lines on the standard error stream.
 
-    memory : str, path-like or joblib.Memory, default=None
-        Folder in which pairs are found again, by all that they depend on: query,
-        reference, records, relation, `n_pairs`, seed and versions; so that a grid over
-        `epsilon`, `gamma`, `law`, `noise_shape` or `calibration` draws them once. With
-        a whole number as `random_state`, and for queries and references that are known
-        again: made of what numpy, scipy, scikit-learn and skparisk define, and of data.
-        Private references are never kept. See :ref:`pay-once`.
-
     Attributes
     ----------
     differences_ : ndarray of shape (n_pairs, n_outputs)
@@ -369,7 +360,6 @@ default="auto"
         random_state: Any = None,
         noise_random_state: Any = None,
         verbose: int = 0,
-        memory: Any = None,
     ) -> None:
         self.query = query
         self.epsilon = epsilon
@@ -391,7 +381,6 @@ default="auto"
         self.random_state = random_state
         self.noise_random_state = noise_random_state
         self.verbose = verbose
-        self.memory = memory
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Sample pairs from the reference and calibrate the noise.
@@ -412,8 +401,7 @@ default="auto"
             If a parameter is out of range, a number is not finite (NaN is left to a
             query of any table), targets are missing, or the query cannot be copied,
             does not return numbers, always as many, or answers differently when it is
-            asked twice; or `memory` is given with a query or a reference that is not
-            known again.
+            asked twice.
 
         CalibrationError
             If `n_pairs` cannot certify `gamma`, the sensitivity at `gamma` is 0, or
@@ -427,9 +415,6 @@ default="auto"
         ReferenceWarning
             If the reference is a table that cannot carry that risk: it has too few
             rows for it, for the outputs, or for the records of a database.
-
-        UserWarning
-            If pairs that are kept in `memory` are damaged, and are drawn again.
         """
         return self._fit(X, y, private=False)
 
@@ -493,7 +478,6 @@ default="auto"
         )
         pairs = draw.pairs(
             schema,
-            store=PairStore.of(self.memory, self.random_state),
             private=private,
             n_jobs=self.n_jobs,
             verbose=check_verbose(self.verbose),
@@ -580,17 +564,22 @@ default="auto"
         terms = other._agree(len(pairs), pairs.n_neighbors)
         if terms.law.chooses and isinstance(self.query_, RecordQuery):
             self._check_records_alone(terms.law)
-        other._recalibrate(pairs, terms, self._about_pairs)
-        return other
-
-    def _recalibrate(
-        self, pairs: SampledPairs, terms: Terms, about: dict[str, Any]
-    ) -> None:
-        """Calibrate to pairs of an earlier fit, which was for another risk, maybe."""
-        unseen = unseen_tail(pairs, about, terms.target.gamma)
-        self._calibrate(pairs, terms, () if unseen is None else (unseen,), **about)
+        evidence = self._evidence
+        unseen = unseen_tail(pairs, evidence.for_new_people, terms.target.gamma)
+        other._calibrate(
+            pairs,
+            terms,
+            () if unseen is None else (unseen,),
+            n_records=evidence.n_records,
+            relation=str(self.certificate_.relation),
+            reference=evidence.reference,
+            for_new_people=evidence.for_new_people,
+            # Of the fit that they were sampled in, which may be in units of its data.
+            leaks=self.certificate_.leaks,
+        )
         if unseen is not None:
             warn_caller(f"{unseen} {_MORE_EXCEED}", ReferenceWarning)
+        return other
 
     def _calibrate(
         self,
@@ -675,7 +664,6 @@ default="auto"
         check_seed(self.random_state, "random_state")
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
-        PairStore.of(self.memory, self.random_state)
         return self._agree(self.n_pairs)
 
     def _check_records_alone(self, law: Law) -> None:

@@ -320,17 +320,11 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
                 served = serve(model, asked.reader, numbers, asked.template, labels)
             model.estimator_ = served
 
-        scored_by: Any = None
-        # The noise has a say in means alone, and surrogates are no part of the query.
-        if asked.template is not None and not (asked.ranges and asked.ranges.means):
-            named = None if labels is None else (labels.labels, labels.numbers)
-            scored_by = named, self.schema_, math.isfinite(self.epsilon)
         self._serve(
             released,
             public,
             unpack,
             np.asarray if labels is None else labels.decode,
-            scored_by,
         )
         self._tell_public_steps()
         if labels is not None:
