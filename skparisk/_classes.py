@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -16,10 +17,16 @@ from skparisk._private import PrivateMixin
 from skparisk._silence import silenced
 from skparisk._training_data import SensitivitySource
 from skparisk.certificate._claim import PRIVATE_CLASSES
+from skparisk.core.sealed import PublicForm, key_of
 from skparisk.exceptions import warn_private_classes
 from skparisk.reference import Domain, Reference
 from skparisk.reference._base import is_reference
 from skparisk.sensitivity import SensitivitySampler
+
+_NO_CLASS = (
+    "{} has labels that are not among the classes {}. Declare all classes with "
+    "classes=..., because a reference may lack some."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +71,7 @@ class PublicClasses:
         y: Any,
     ) -> Self:
         """Return the classes: declared, or of the reference, or else of the data."""
-        known = public_labels(reference, y_reference, y)
+        known = public_labels(reference, y_reference)
         found = cls._find(declared, known, source, y)
         domain = None if reference is None else reference.domain
         if reference is None and isinstance(source, SensitivitySampler):
@@ -81,16 +88,8 @@ class PublicClasses:
             return cls.of(known, "y_reference")
         if isinstance(source, SensitivitySampler):
             known = _known_labels(source)
-            if known is not None and known.dtype.kind not in "biuf":
-                return cls.of(known, "the query")
-            if known is not None and np.asarray(y).dtype.kind in "biuf":
-                return cls.of(_like(known, y), "the reference")
             if known is not None:
-                raise ValueError(
-                    "classes must be given because the labels are not numbers and the "
-                    f"SensitivitySampler knows only numbers, {np.unique(known)}; got "
-                    "None."
-                )
+                return cls.of(known, "the reference")
         return dataclasses.replace(cls.of(y, "y"), private=True)
 
     def _index_of_unknown(self, domain: Domain | None) -> int | None:
@@ -131,19 +130,27 @@ class PublicClasses:
     def encode_private(self, labels: Any) -> NDArray[np.float64]:
         """Return the numbers that stand for private labels.
 
-        Where the reference says what these may be, what is none of them is taken for
-        one: an error would tell that there is such a label.
+        Each is read by itself, in the type of the classes. Where the reference says
+        what these may be, what is none of them is taken for one: an error would tell
+        that there is such a label.
         """
-        if self.unknown is None:
-            return self.encode(labels, "y")
-        given = column_or_1d(labels, warn=True)
-        if given.dtype.kind in "biuf" and self.labels.dtype.kind not in "biuf":
+        exact = {label: place for place, label in enumerate(self.labels.tolist())}
+        alike = {key_of(label): place for label, place in exact.items()}
+
+        def place_of(label: Any) -> int | None:
+            with suppress(Exception):  # of an odd label, of which no error tells
+                if label in exact:
+                    return exact[label]
+                return alike.get(key_of(label), self.unknown)
+            return self.unknown
+
+        given = column_or_1d(labels, warn=True).tolist()
+        places = [place for place in map(place_of, given) if place is not None]
+        if len(places) < len(given):
             raise ValueError(
-                "y must hold texts, because the classes that the reference declares "
-                f"are {self.labels.tolist()}; got numbers."
+                f"{_NO_CLASS.format('y', self.labels.tolist())} Records without a "
+                "label must be left out, or be given a label of their own."
             )
-        index = {label: place for place, label in enumerate(self.labels.tolist())}
-        places = [index.get(label, self.unknown) for label in given.tolist()]
         return np.asarray(self.numbers)[places]
 
     def decode(self, numbers: NDArray[Any]) -> NDArray[Any]:
@@ -159,11 +166,7 @@ class PublicClasses:
         except TypeError:  # text among numbers, or the other way around
             known = False
         if not known:
-            raise ValueError(
-                f"{name} has labels that are not among the classes "
-                f"{self.labels.tolist()}. Declare all classes with classes=..., "
-                "because a reference may lack some."
-            )
+            raise ValueError(_NO_CLASS.format(name, self.labels.tolist()))
         return np.asarray(self.numbers)[index]
 
 
@@ -176,13 +179,11 @@ def tell_classes(model: PrivateMixin, classes: PublicClasses) -> None:
     model._add_to_claim(leaks=(PRIVATE_CLASSES,), note="classes")
 
 
-def public_labels(reference: Reference | None, y_reference: Any, y: Any) -> Any:
+def public_labels(reference: Reference | None, y_reference: Any) -> Any:
     """Return the labels of the reference, as `fit` was given them or of its own."""
     if reference is None or y_reference is not None:
         return y_reference
-    known = np.asarray(reference.targets)
-    plain = {known.dtype.kind, np.asarray(y).dtype.kind} <= {*"biuf"}
-    return _like(known, y) if plain else known
+    return _in_type(reference.targets, reference.form)
 
 
 def _as_labels(labels: Any, name: str) -> NDArray[Any]:
@@ -201,14 +202,15 @@ def _as_labels(labels: Any, name: str) -> NDArray[Any]:
 
 def _known_labels(sampler: SensitivitySampler) -> NDArray[Any] | None:
     """Return labels that a sampler knows, of its query or its reference."""
-    known = None
     if hasattr(sampler, "certificate_"):
         names = ("labels", "classes")
         found = (getattr(sampler.query_, name, None) for name in names)
         known = next((labels for labels in found if labels is not None), None)
-    elif is_reference(sampler.reference):
-        known = sampler.reference.targets
-    return None if known is None else np.asarray(known)
+        return None if known is None else _in_type(known, sampler.pairs_.form)
+    reference = sampler.reference
+    if not is_reference(reference) or reference.targets is None:
+        return None
+    return _in_type(reference.targets, reference.form)
 
 
 def _known_domain(sampler: SensitivitySampler) -> Domain | None:
@@ -219,7 +221,10 @@ def _known_domain(sampler: SensitivitySampler) -> Domain | None:
     return domain
 
 
-def _like(numbers: NDArray[Any], y: Any) -> NDArray[Any]:
-    """Return numbers in the type that the labels have, where that changes nothing."""
-    cast = numbers.astype(np.asarray(y).dtype)
-    return cast if (cast == numbers).all() else numbers
+def _in_type(labels: Any, form: PublicForm | None) -> NDArray[Any]:
+    """Return labels in the type that public ones have, where that changes nothing."""
+    known = np.asarray(labels)
+    if form is None or form.targets is None or known.dtype.kind not in "biuf":
+        return known
+    cast = known.astype(form.targets.dtype)
+    return cast if (cast == known).all() else known

@@ -20,7 +20,6 @@ from skparisk._callers import (
     frozen_around,
     is_searched,
     leaks_around,
-    refuse_reference_in_other_units,
     refuse_resampling_ensembles,
 )
 from skparisk._fitted_parts import FROZEN_PARTS
@@ -40,7 +39,6 @@ from skparisk._training_data import (
     SensitivitySource,
     TrainingData,
     draw_members,
-    has_table,
     known_of,
     learning_of,
     recipe_of,
@@ -58,6 +56,7 @@ from skparisk._validate import (
 )
 from skparisk.calibration._known import find_known
 from skparisk.certificate import Certificate
+from skparisk.core.sealed import Records
 from skparisk.exceptions import (
     HeuristicGuaranteeWarning,
     IncompatibleError,
@@ -76,7 +75,7 @@ from skparisk.queries import Query
 from skparisk.queries._base import answer_private
 from skparisk.reference import LearnedReference, Reference
 from skparisk.reference._learned import refuse_learned_from
-from skparisk.reference._records import Records, as_targets, n_rows
+from skparisk.reference._records import as_targets, n_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._drawing import Known
@@ -214,8 +213,6 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         Nothing of the private records is kept for it.
         """
         self._check_combine(source, table)
-        if table is None and has_table(source):
-            refuse_reference_in_other_units("The reference of the SensitivitySampler")
         recipe = recipe_of(source, table)
         if recipe is not None:
             assert isinstance(source, SensitivitySampler)

@@ -23,9 +23,8 @@ from skparisk.exceptions import IncompatibleError
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import Query
 from skparisk.reference import Reference, TableReference
-from skparisk.reference._base import Form
 from skparisk.reference._comparison import ReferenceComparison
-from skparisk.reference._records import Schema, n_rows, take_rows
+from skparisk.reference._records import n_rows, take_rows
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._workers import one_thread
 
@@ -71,10 +70,7 @@ class PublicFit:
         usual: Query | None,
     ) -> PublicFit:
         """Return the fit on a table, in the form that private records have."""
-        form: Form = (
-            "array" if Schema.of(data.features).container == "array" else "given"
-        )
-        pool = table.pool.in_form(form if query.any_table else "numbers").part()
+        pool = table.pool.in_form("given" if query.any_table else "numbers").part()
         y = pool.y if query.needs_y else None
         return cls(query, pool.X, y, n_records, usual)
 

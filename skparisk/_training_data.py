@@ -13,6 +13,7 @@ from skparisk._callers import (
 from skparisk._silence import hide_values
 from skparisk.certificate import Certificate
 from skparisk.certificate._learning import Learning
+from skparisk.core.sealed import PublicForm, Records
 from skparisk.reference import (
     CallableReference,
     LearnedReference,
@@ -20,7 +21,7 @@ from skparisk.reference import (
     TableReference,
 )
 from skparisk.reference._base import is_reference
-from skparisk.reference._records import Records, Schema, as_targets, n_rows
+from skparisk.reference._records import Schema, as_targets, n_rows
 from skparisk.reference._secret import SecretDraw, SecretSample, as_draw
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._drawing import Known
@@ -99,6 +100,36 @@ def public_table(source: Any, table: Reference | None) -> TableReference | str:
     if not isinstance(given, TableReference):
         return f"the reference is a {type(given).__name__}"
     return "targets of the reference are made up" if given.made_up else given
+
+
+def read_as_public(
+    source: SensitivitySource,
+    table: Reference | None,
+    X: Any,
+    y: Any = None,
+    *,
+    classifies: bool = False,
+) -> tuple[Any, Any]:
+    """Return private records and targets in the form of the public ones, if any.
+
+    Before anything else is done with them. Labels are read as one of the classes, when
+    these are known.
+    """
+    if table is None and has_table(source):
+        refuse_reference_in_other_units("The reference of the SensitivitySampler")
+    known: Any = table
+    if table is None and isinstance(source, SensitivitySampler):
+        known = source.reference
+        if hasattr(source, "certificate_"):
+            known = source.pairs_
+        elif callable(known) and not is_reference(known):
+            known = CallableReference(known)
+    form: PublicForm | None = getattr(known, "form", None)
+    if form is None:
+        return X, y
+    if classifies:
+        return form.read_features(X), y
+    return form.read(X, y)
 
 
 def has_table(source: SensitivitySource) -> bool:

@@ -13,20 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._silence import silenced
+from skparisk._silence import hide_values, silenced
 from skparisk._validate import check_choice, check_probability
 from skparisk.certificate import Certificate
 from skparisk.certificate._rounding import ceil_text
+from skparisk.core.sealed import check_names, is_frame, is_missing, numbers
+from skparisk.exceptions import IncompatibleError
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.mechanisms._charge import as_seeded
-from skparisk.queries._cells import numbers_in
-from skparisk.reference._records import (
-    as_records,
-    copy_records,
-    is_missing,
-    n_rows,
-    take_rows,
-)
+from skparisk.reference._records import as_records, copy_records, n_rows, take_rows
 
 __all__ = ["PrivateScore", "private_score"]
 
@@ -140,7 +135,7 @@ def _error(model: Any, X: Any, y: NDArray[Any], bounds: Any) -> Any:
     """Return errors, as shares of the span, of what is clipped to bounds."""
     low, high = bounds
     found = np.asarray(_predicted(model, X), dtype=np.float64)
-    true, predicted = (np.clip(side, low, high) for side in (numbers_in(y), found))
+    true, predicted = (np.clip(side, low, high) for side in (numbers(y), found))
     return (np.abs(true - predicted) / (high - low))[:, None]
 
 
@@ -213,6 +208,10 @@ def private_score(
         If a parameter is out of range, or the model has no such predictions, or is
         for another number of columns.
 
+    IncompatibleError
+        If the model was fitted to a data frame, and `X` is none, or has other columns
+        or these in another order.
+
     BudgetExceededError
         If a ledger is open and refuses.
 
@@ -239,7 +238,7 @@ def private_score(
     rule = _SCORINGS[check_choice(scoring, "scoring", _SCORINGS)]
     span = check_bounds(y_bounds, scoring)
     alpha = 1 - check_probability(confidence, "confidence")
-    records, targets = as_records(X, "X"), _as_targets(y)
+    records, targets = hide_values(as_records, X, "X"), hide_values(_as_targets, y)
     n_records = n_rows(records)
     if targets.shape != (n_records,) or not n_records:
         raise ValueError(
@@ -339,6 +338,14 @@ def _check_model(model: Any, scoring: str, records: Any) -> None:
             f"model must be fitted and have {' and '.join(missing)} with "
             f"scoring={scoring!r}, got {type(model).__name__}."
         )
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        if not is_frame(records):
+            raise IncompatibleError(
+                f"X must be a data frame with the columns {[*names]}, as what the "
+                "model was fitted to; got none."
+            )
+        check_names([*names], [*records.columns], "X", "The model")
     n_columns = records.shape[1] if len(records.shape) > 1 else None
     expected = getattr(model, "n_features_in_", n_columns)
     if None not in (n_columns, expected) and n_columns != expected:

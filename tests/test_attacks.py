@@ -320,7 +320,7 @@ def test_one_warning_is_enough_where_nothing_was_private_before(kind):
 # Private data as a parameter
 
 
-@pytest.mark.parametrize("kind", [np.array, np.ndarray.tolist, pd.DataFrame])
+@pytest.mark.parametrize("kind", [np.array, np.ndarray.tolist])
 def test_private_records_are_no_public_points(kind):
     X, y = make_data()
     model = wrapped(Ridge(), release="predict", X_public=kind(X), sensitivity=1.0)

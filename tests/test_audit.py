@@ -143,7 +143,7 @@ def audit(name="mean", X=X, model=None, **changes):
 def prepared(model, y, public, X=X):
     """Return the judge of blocks, and what cuts records into them."""
     what = Audited.of(model, *(public.get(f"{n}_reference") for n in "Xy"))
-    found = what.calibrate(SIZE - 1, X, None, np.random.SeedSequence(0))
+    found = what.calibrate(SIZE - 1, None, np.random.SeedSequence(0))
 
     def count(X, y=y):
         database = found.check_private(X, y)
@@ -585,11 +585,15 @@ def test_labels_without_a_table_are_those_of_the_reference():
     "name", ["ridge", pytest.param("pipeline", marks=pytest.mark.slow)]
 )
 def test_frames_and_arrays(name, private_frame, public_frame):
-    """As in a fit, either of them may be one."""
+    """As in a fit, both are one, or neither."""
     public = dict(MODELS[name][2])
     if public_frame:
         public["X_reference"] = pd.DataFrame(X_PUBLIC, columns=["a", "b"])
     private = pd.DataFrame(X, columns=["a", "b"]) if private_frame else X
+    if private_frame != public_frame:
+        with pytest.raises(IncompatibleError, match="give both in the same form"):
+            audit(name, private, **public)
+        return
     found = audit(name, private, **public)
     assert found.noisy_count == audit(name).noisy_count
 
@@ -692,7 +696,7 @@ OWN = SensitivitySampler(MeanQuery(), n_pairs=39, reference=TableReference(X_PUB
         ),
         (PrivateRidge(), {"y": None, **PUBLIC}, "y must be given because the query"),
         (ANY, {"X": np.full((300, 2), np.nan)}, "X contains NaN"),
-        (ANY, {"X": np.array([["secret", 1.0]] * 300)}, "could not convert"),
+        (ANY, {"X": np.array([["secret", 1.0]] * 300)}, "X contains NaN"),
         (ANY, {"X": 5.0}, "got scalar array"),
         (
             PrivateLogisticRegression(),
@@ -725,10 +729,10 @@ def test_other_columns_are_refused():
         audit(X=X[:, :1])
     frame = pd.DataFrame(X, columns=["a", "c"])
     public = pd.DataFrame(X_PUBLIC, columns=["a", "b"])
-    with pytest.raises((IncompatibleError, ValueError), match="feature names"):
+    with pytest.raises((IncompatibleError, ValueError), match="lacks 'b'"):
         audit(X=frame, X_reference=public)
     with pytest.raises((IncompatibleError, ValueError), match="features"):
-        audit(X=frame.iloc[:, :1])
+        audit(X=X[:, [0, 1, 1]])
 
 
 def test_another_reference_than_that_of_the_fit_is_refused():

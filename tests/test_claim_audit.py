@@ -285,7 +285,7 @@ def test_a_risk_over_samples_is_tested_with_those_that_calibrate(sampling, known
 
 
 def test_pairs_of_a_box_count_as_they_are():
-    schema = SchemaReference({"a": (-3.0, 3.0), "b": (-3.0, 3.0)}, target=(-9.0, 9.0))
+    schema = SchemaReference([(-3.0, 3.0), (-3.0, 3.0)], target=(-9.0, 9.0))
     found = audit_claim(RIDGE, X, Y, fit_params={"X_reference": schema}, **FEW)
     assert found.share.n_pairs == 40
 
@@ -362,7 +362,7 @@ def test_what_cannot_be_audited_is_refused():
     secret = SensitivitySampler(reference=SecretSample(0.5))
     with pytest.raises(IncompatibleError, match="which records of one database"):
         audit_claim(PrivateRidge(sensitivity=secret), X, Y, **FEW)
-    schema = SchemaReference({"a": (-3.0, 3.0), "b": (-3.0, 3.0)}, target=(-9.0, 9.0))
+    schema = SchemaReference([(-3.0, 3.0), (-3.0, 3.0)], target=(-9.0, 9.0))
     learned = SensitivitySampler(reference=LearnedReference(schema, epsilon=1.0))
     rows = np.tile(X, (5, 1)), np.tile(Y, 5)
     with pytest.raises(IncompatibleError, match="would learn it anew"):

@@ -38,7 +38,7 @@ X = RNG.normal(size=(160, 3))
 Y = X @ [1.0, -1.0, 0.5] + 0.3 * RNG.normal(size=160) + 1.0
 LABELS = np.where(Y > 1.0, "yes", "no")
 OURS, PUBLIC = slice(0, 80), slice(80, 160)
-SCHEMA = SchemaReference({str(i): (-4.0, 4.0) for i in range(3)}, target=(-9.0, 9.0))
+SCHEMA = SchemaReference([(-4.0, 4.0)] * 3, target=(-9.0, 9.0))
 
 LEARNED = LearnedReference(SCHEMA, epsilon=0.5)
 

@@ -492,7 +492,7 @@ def test_an_audit_is_of_corrections():
     """At another size too, where pairs are drawn again."""
     model = model_of(alpha=5.0, gamma=0.2).fit(X[OURS], Y[OURS], **GIVEN)
     found = Audited.of(model, *GIVEN.values()).calibrate(
-        20, X[OURS], None, np.random.SeedSequence(0)
+        20, None, np.random.SeedSequence(0)
     )
     query = found.sampler.query_
     assert query.query == RidgeQuery((0.5,))
@@ -579,7 +579,7 @@ def test_targets_of_the_table_of_a_fitted_sampler_are_left_as_they_are():
     model = model_of(alpha=5.0, sensitivity=own).fit(X[OURS], Y[OURS])
     found = [
         Audited.of(each, None, None)
-        .calibrate(20, X[OURS], None, np.random.SeedSequence(0))
+        .calibrate(20, None, np.random.SeedSequence(0))
         .sampler.reference
         for each in (model, model.sampler_)
     ]
@@ -669,7 +669,7 @@ def test_an_audit_of_classes_is_of_corrections(labels):
     model.fit(X[OURS], y[OURS])
     found = [
         Audited.of(each, None, None)
-        .calibrate(40, X[OURS], None, np.random.SeedSequence(0))
+        .calibrate(40, None, np.random.SeedSequence(0))
         .sampler
         for each in (model, model.sampler_)
     ]
@@ -729,9 +729,7 @@ def test_a_sampler_of_corrections_knows_the_classes():
     model = model_of(PrivateLogisticRegression, C=0.01)
     model.fit(X[OURS], TWO[OURS], X_reference=X[PUBLIC], y_reference=TWO[PUBLIC])
     assert model.sampler_.query_.classes == (0.0, 1.0)
-    with pytest.raises(
-        IncompatibleError, match="1 number for each record, but y has 2"
-    ):
-        model.sampler_._as_asked(X[OURS], np.column_stack([TWO, TWO])[OURS])
+    with pytest.raises(IncompatibleError, match="has 1 targets, but y has 2"):
+        model.sampler_.release(X[OURS], np.column_stack([TWO, TWO])[OURS])
     with pytest.raises(IncompatibleError, match="of residuals under a public fit"):
         PrivateLogisticRegression(sensitivity=model.sampler_).fit(X[OURS], TWO[OURS])

@@ -616,10 +616,10 @@ def test_names_of_columns_are_compared():
     assert model.pdf(frame).shape == (50,)
     with pytest.raises(ValueError, match="feature names should match"):
         model.pdf(other)
-    with pytest.raises(IncompatibleError, match="reference lacks the column"):
+    with pytest.raises(IncompatibleError, match="but X lacks 'c'"):
         model.fit(frame, X_reference=other)
     with pytest.raises(IncompatibleError, match="reference has 1 features"):
-        model.fit(frame, X_reference=records(30))
+        model.fit(frame.to_numpy(), X_reference=records(30))
     with pytest.warns(PrivacyLeakWarning):
         model.fit(frame)
 

@@ -695,7 +695,7 @@ def test_withheld_pairs_are_not_used_again():
 
 def test_targets_of_the_reference_must_be_as_many():
     _, y = make_data(200, 2)
-    with pytest.raises(IncompatibleError, match="y_reference has 1 targets, but"):
+    with pytest.raises(IncompatibleError, match="reference has 1 targets, but y has 2"):
         PrivateRidge().fit(X, y, **PUBLIC)
 
 

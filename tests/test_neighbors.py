@@ -523,12 +523,12 @@ def test_records_come_in_the_form_that_is_asked_for():
     reference, seed = TableReference(frame, sampling="subsample"), [0, 11]
     pairs = draw(reference, n_records=9, relation="add-remove", size=2)
     assert isinstance(pairs.pool.X, pd.DataFrame)
-    array = draw(reference, n_records=9, relation="add-remove", size=2, form="array")
+    array = draw(reference, n_records=9, relation="add-remove", size=2, form="numbers")
     assert isinstance(array.pool.X, np.ndarray)
     for i in range(2):
         assert (pairs.first(i)[0].to_numpy() == array.first(i)[0]).all()
     given, _ = sample_database(reference, 9, np.random.SeedSequence(seed))
-    asked, _ = sample_database(reference, 9, np.random.SeedSequence(seed), "array")
+    asked, _ = sample_database(reference, 9, np.random.SeedSequence(seed), "numbers")
     assert isinstance(given, pd.DataFrame)
     assert isinstance(asked, np.ndarray)
     assert (given.to_numpy() == asked).all()

@@ -173,7 +173,7 @@ def test_fits_that_try_what_is_drawn_are_not_made_again():
     X = rng.normal(size=(60, 2))
     ridge, seeds = Ridge(), np.random.SeedSequence(0)
     public = PublicRecords.draw(
-        ridge, TableReference(X, X.sum(axis=1)), 20, "array", seeds, None
+        ridge, TableReference(X, X.sum(axis=1)), 20, seeds, None
     )
     first, again = list(public.fits(ridge)), list(public.fits(ridge))
     others = list(public.fits(clone(ridge)))

@@ -43,9 +43,7 @@ def ranges_of(estimator, names, X_reference=X_PUBLIC, y_reference=None):
     table = X_reference
     if not isinstance(table, SchemaReference | TableReference):
         table = TableReference(table, y_reference)
-    public = PublicRecords.draw(
-        estimator, table, 80, "given", np.random.SeedSequence(0), None
-    )
+    public = PublicRecords.draw(estimator, table, 80, np.random.SeedSequence(0), None)
     fits = list(public.fits(estimator))
     return find_ranges(estimator, public, AttributeReader(names), fits)
 

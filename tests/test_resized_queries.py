@@ -130,7 +130,7 @@ def test_an_audit_weighs_penalties_against_as_many_records_fewer(model, y, weigh
     audited = Audited.of(model, X_public, y_public)
     seed = np.random.SeedSequence(0)
     for n_records, share in ((25, 25 / 40), (40, 1.0)):
-        query = audited.calibrate(n_records, X, None, seed).sampler.query_
+        query = audited.calibrate(n_records, None, seed).sampler.query_
         assert weight(query) == pytest.approx(share)
 
 

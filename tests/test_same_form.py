@@ -1,21 +1,32 @@
-"""What is released has the form that was sampled: targets, and types of columns."""
+"""Private records are asked about in exactly the form of the public ones.
+
+Container, package, columns and types. A query here returns what it sees, at an infinite
+level, so that what is released is what was asked.
+"""
 
 import copy
+import importlib.util
+import warnings
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy import sparse, stats
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.linear_model import LinearRegression
 
 from skparisk import (
     IncompatibleError,
     PrivacyLeakWarning,
+    PrivacyLedger,
     PrivateEstimator,
+    PrivateMoments,
+    PrivateRidge,
     SensitivitySampler,
+    private_score,
 )
 from skparisk.reference import TableReference
-from skparisk.reference._types import in_types, types_of
 
 RNG = np.random.default_rng(0)
 PUBLIC, PRIVATE = RNG.normal(size=(2, 200, 1))
@@ -23,72 +34,372 @@ TARGETS, Y = RNG.normal(size=(2, 200))
 LABELS = np.array(["a", "b"] * 100)
 
 
-def mean_target(X, y):
-    return y.sum() / len(y)
-
-
-def share_of_a(X, y):
-    return (y == "a").mean()
-
-
-def moved(X, y):
-    return np.abs(X[:, 0] - y).mean()
-
-
 def sampler_of(query, X, y=None, **options):
     options = {"n_pairs": 200, "random_state": 0} | options
     return SensitivitySampler(query, **options).fit(X, y)
 
 
-def test_more_targets_than_were_sampled_are_refused():
-    """Their sum moves by a hundred times as much, as no pair says."""
-    sampler = sampler_of(mean_target, PUBLIC, TARGETS)
-    read = copy.deepcopy(sampler)
-    for each in (sampler, sampler.calibrate(epsilon=2.0), read):
-        assert each.release(PRIVATE, Y).shape == (1,)
-        with pytest.raises(IncompatibleError, match=r"1 number .* y has 100 numbers"):
-            each.release(PRIVATE, np.repeat(Y[:, None], 100, axis=1))
+# Ordinary queries, whose answers depend on the form
 
 
-@pytest.mark.parametrize("n_targets", [(1, 3), (3, 1)])
-def test_targets_that_the_reference_does_not_have_are_refused(n_targets):
-    public, private = (
-        np.repeat(y[:, None], n, axis=1)
-        for y, n in zip((TARGETS, Y), n_targets, strict=True)
-    )
-    sampler = SensitivitySampler(
-        mean_target, reference=TableReference(PUBLIC, public), n_pairs=200
-    )
-    with pytest.raises(IncompatibleError, match="each record, but y has"):
-        sampler.fit(PRIVATE, private).release(PRIVATE, private)
+def share_high(frame):
+    return (frame["crp"] > 10).mean()
 
 
-def test_numbers_in_the_place_of_labels_are_refused():
-    sampler = sampler_of(share_of_a, PUBLIC, LABELS)
-    assert sampler.release(PRIVATE, LABELS).shape == (1,)
-    with pytest.raises(IncompatibleError, match=r"1 label .* y has 1 number:"):
-        sampler.release(PRIVATE, Y)
+def share_flu(frame):
+    return (frame["diag"] == "flu").mean()
 
 
-def test_a_column_of_targets_is_taken_as_they_were_sampled():
-    """Of a column, numpy would subtract each target from each record."""
-    sampler = sampler_of(moved, PUBLIC, TARGETS, epsilon=np.inf)
-    released = sampler.release(PRIVATE, Y[:, None])
-    assert released == moved(PRIVATE, Y) != moved(PRIVATE, Y[:, None])
-    column = sampler_of(moved, PUBLIC, TARGETS[:, None], epsilon=np.inf)
-    assert column.release(PRIVATE, Y) == moved(PRIVATE, Y[:, None])
+def values(n, rng):
+    return np.where(rng.random(n) < 0.2, rng.exponential(8, n), np.nan)
+
+
+def crp(n, rng):
+    return pd.DataFrame({"crp": values(n, rng)})
+
+
+def diagnoses(n, rng):
+    names = rng.choice(["flu", "covid", None], n, p=[0.12, 0.08, 0.8])
+    return pd.DataFrame({"diag": names})
+
+
+def words(n, rng):
+    return (rng.random((n, 20)) < 0.1) * rng.exponential(size=(n, 20))
+
+
+SCORES = RNG.normal(size=20)
+# A query, people, what makes public ones of them, and private ones.
+FORMS = {
+    "nullable types": (share_high, crp, lambda X: X, pd.DataFrame.convert_dtypes),
+    "plain types": (share_high, crp, pd.DataFrame.convert_dtypes, lambda X: X),
+    "texts": (share_flu, diagnoses, lambda X: X, pd.DataFrame.convert_dtypes),
+    "objects": (share_flu, diagnoses, lambda X: X.astype(object), lambda X: X),
+    "another package": (share_high, crp, lambda X: X, pl.from_pandas),
+    "polars": (share_high, crp, pl.from_pandas, lambda X: X),
+    "nulls of polars": (
+        share_high,
+        crp,
+        lambda X: pl.DataFrame({"crp": X["crp"].to_numpy()}),
+        pl.from_pandas,
+    ),
+    "sparse matrices": (
+        lambda X: (X * SCORES).mean(),
+        words,
+        sparse.csr_array,
+        sparse.csr_matrix,
+    ),
+    "sparse arrays": (
+        lambda X: (X @ SCORES).mean() + isinstance(X, sparse.spmatrix),
+        words,
+        sparse.csr_matrix,
+        sparse.csr_array,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_claims_hold_for_private_records_in_another_form(name):
+    """Of fresh pairs of people, in the form that the library is given them in."""
+    query, people, as_public, as_private = FORMS[name]
+    rng, n, n_pairs = np.random.default_rng(1), 200, 120
+    sampler = sampler_of(query, as_public(people(2000, rng)), n_records=n)
+    exact = sampler.calibrate(epsilon=np.inf)
+    n_beyond = 0
+    for _ in range(n_pairs):
+        both = people(n + 1, rng)
+        rows = [np.arange(n), np.append(np.arange(1, n), n)]
+        taken = [both.iloc[r] if hasattr(both, "iloc") else both[r] for r in rows]
+        one, other = (exact.release(as_private(part))[0] for part in taken)
+        n_beyond += abs(one - other) > sampler.epsilon * sampler.noise_scale_
+    assert stats.binom.sf(n_beyond - 1, n_pairs, sampler.risk_) > 1e-3
+    assert sampler.certificate_.private
+
+
+# What a query sees of private records
+
+SEEN = []
+
+
+def spy(X):
+    SEEN.append(X.copy() if hasattr(X, "copy") else X.clone())
+    return 1.0
+
+
+def spy_on_both(X, y):
+    SEEN.append((X, y))
+    return 1.0
+
+
+def seen(public, private, query=spy):
+    """Return private records as a query is given them, after public ones."""
+    (X, *y), own = ((X,) if query is spy else X for X in (public, private))
+    n_records = own[0].shape[0] if hasattr(own[0], "shape") else len(own[0])
+    sampler = sampler_of(query, X, *y, epsilon=np.inf, n_pairs=20, n_records=n_records)
+    with warnings.catch_warnings():  # some of the private records are public
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        sampler.release(*own)
+    return SEEN[-1]
+
+
+def twice(column):
+    if isinstance(column, pl.Series):
+        return pl.DataFrame({"x": pl.concat([column] * 2)})
+    return pd.DataFrame({"x": pd.concat([column] * 2)})
+
+
+NUMBERS = [2.0, None, 7.0, 1.0]
+IN_PANDAS = {
+    "float64": pd.Series(NUMBERS, dtype="float64"),
+    "float32": pd.Series(NUMBERS, dtype="float32"),
+    "Float64": pd.Series(NUMBERS, dtype="Float64"),
+    "Int64": pd.Series(NUMBERS, dtype="Int64"),
+    "UInt8": pd.Series(NUMBERS, dtype="UInt8"),
+    "objects": pd.Series(NUMBERS, dtype=object),
+}
+IN_POLARS = {
+    "Float64": pl.Series(NUMBERS),
+    "Float32": pl.Series(NUMBERS, dtype=pl.Float32),
+    "Int16": pl.Series([2, None, 7, 1], dtype=pl.Int16),
+    "Decimal": pl.Series(NUMBERS, dtype=pl.Decimal(10, 2)),
+}
+IN_OTHERS = {
+    "texts": pd.Series(["2.0", "unknown", " 7", "1"]),
+    "one text": pd.Series([2, "unknown", "7", 1.0], dtype=object),
+    "infinite": pd.Series([2.0, -np.inf, 7.0, 1.0]),
+    "odd": pd.Series([2, {"a": 1}, np.float32(7), True], dtype=object),
+    "dates": pd.Series([2, pd.Timestamp("2020-01-01"), 7, 1], dtype=object),
+    "complex": pd.Series([2, 1j, 7, 1]),
+    "NaN of polars": pl.Series([2.0, np.nan, 7.0, 1.0]),
+    "polars texts": pl.Series(["2.0", "x", "7", "true"]),
+}
+if importlib.util.find_spec("pyarrow"):
+    IN_PANDAS["int64[pyarrow]"] = pd.Series(NUMBERS, dtype="int64[pyarrow]")
+    IN_PANDAS["double[pyarrow]"] = pd.Series(NUMBERS, dtype="double[pyarrow]")
+EVERY = [*IN_PANDAS.values(), *IN_POLARS.values(), *IN_OTHERS.values()]
+
+
+@pytest.mark.parametrize("name", IN_PANDAS)
+def test_numbers_are_read_in_the_types_of_pandas(name):
+    """Also texts that are numbers; one value never decides what the others are."""
+    public = IN_PANDAS[name]
+    expected = pd.DataFrame({"x": pd.concat([public] * 2, ignore_index=True)})
+    for private in EVERY:
+        found = seen(pd.concat([expected] * 3), twice(private))
+        pd.testing.assert_frame_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", IN_POLARS)
+def test_numbers_are_read_in_the_types_of_polars(name):
+    expected = twice(IN_POLARS[name])
+    for private in EVERY:
+        found = seen(pl.concat([expected] * 3), twice(private))
+        assert found.equals(expected), private
+        assert found.schema == expected.schema
+
+
+def test_missing_floats_of_polars_are_as_in_public_records():
+    """NaN and null are two things there, of which comparisons make two others."""
+    for one in (None, np.nan):
+        public = pl.DataFrame({"x": [1.0, one, 3.0] * 20})
+        for other in (None, np.nan):
+            found = seen(public, pl.DataFrame({"x": [5.0, other] * 15}))
+            assert found["x"].null_count() == (0 if one is not None else 15)
+
+
+def test_numbers_that_a_type_has_no_place_for_are_the_nearest():
+    given = pd.Series([-500, 2**40, 1.6, 100], dtype=object)
+    expected = {
+        "int8": [-128, 127, 2, 100],
+        "UInt8": [0, 255, 2, 100],
+        "int64": [-500, 2**40, 2, 100],
+        "uint64": [0, 2**40, 2, 100],
+    }
+    for dtype, values_ in expected.items():
+        public = pd.DataFrame({"x": pd.Series(range(40), dtype=dtype)})
+        found = seen(public, twice(given))["x"]
+        assert found.tolist() == values_ * 2
+        assert found.dtype == dtype
+    whole = pd.DataFrame({"x": pd.Series([2**63 + 1, 2**53 + 1] * 9, dtype="uint64")})
+    assert seen(whole, whole)["x"].tolist() == whole["x"].tolist()
+    signed = pd.DataFrame({"x": pd.Series([1, 2] * 9, dtype="int64")})
+    assert seen(signed, whole)["x"].tolist() == [2**63 - 1, 2**53 + 1] * 9
+
+
+def test_what_is_missing_among_whole_numbers_is_the_median_of_public_ones():
+    """Their type has no place for it, and one of another type would show."""
+    public = pd.DataFrame({"x": [10, 20, 90] * 9, "b": [True, True, False] * 9})
+    private = pd.DataFrame({"x": [1, None] * 9, "b": ["no idea", "False"] * 9})
+    found = seen(public, private)
+    assert found["x"].tolist() == [1, 20] * 9
+    assert found["b"].tolist() == [True, False] * 9
+    assert (found.dtypes == public.dtypes).all()
+
+
+TEXTS = ["a", None, "7", "True"]
+IN_TEXTS = {
+    "str": pd.Series(TEXTS),
+    "string": pd.Series(TEXTS, dtype="string"),
+    "objects": pd.Series(TEXTS, dtype=object),
+    "objects with NaN": pd.Series(["a", np.nan, "7", "True"], dtype=object),
+    "categories": pd.Series(TEXTS, dtype="category"),
+    "polars": pl.Series(TEXTS),
+    "enum": pl.Series(TEXTS, dtype=pl.Enum(["True", "a", "7"])),
+}
+OTHER_TEXTS = {
+    "values": pd.Series(["a", None, 7.0, True], dtype=object),
+    "bytes": pd.Series([b"a", None, np.int8(7), np.True_], dtype=object),
+    "more categories": pl.Series(TEXTS, dtype=pl.Categorical),
+}
+
+
+@pytest.mark.parametrize("name", IN_TEXTS)
+def test_texts_are_read_in_the_public_type(name):
+    """None and NaN are not the same to a comparison."""
+    public = twice(IN_TEXTS[name])
+    for private in [*IN_TEXTS.values(), *OTHER_TEXTS.values()]:
+        found = seen(public, twice(private))
+        if isinstance(public, pl.DataFrame):
+            assert found.equals(public)
+            assert found.schema == public.schema
+            continue
+        pd.testing.assert_frame_equal(found, public.reset_index(drop=True))
+        gaps, own = ([type(x) for x in X["x"][X["x"].isna()]] for X in (found, public))
+        assert gaps == own
+
+
+def test_values_that_are_no_public_category_are_missing():
+    known = pd.CategoricalDtype(["b", "a"], ordered=True)
+    public = pd.DataFrame({"x": pd.Series(["a", "b"] * 20, dtype=known)})
+    private = pd.DataFrame({"x": pd.Series(["a", "zoo"] * 10, dtype="category")})
+    found = seen(public, private)["x"]
+    assert found.dtype == known
+    assert found.astype(object).where(found.notna(), None).tolist() == ["a", None] * 10
+    numbers = pd.DataFrame({"x": pd.Categorical([3, 1] * 20)})
+    found = seen(numbers, pd.DataFrame({"x": ["1", 3.0, "x", True] * 9}))["x"]
+    assert found.cat.codes.tolist() == [0, 1, -1, 0] * 9
+
+
+def test_objects_have_types_that_public_ones_have():
+    """Numbers beside texts stay numbers; what is neither is missing."""
+    public = pd.DataFrame({"x": pd.Series([1.5, "a"] * 20, dtype=object)})
+    private = [np.float32(2.5), 3, "b", np.str_("c"), pd.Timestamp(2020, 1, 1), {}]
+    found = seen(public, pd.DataFrame({"x": pd.Series(private * 4, dtype=object)}))
+    expected = [2.5, 3.0, "b", "c", "2020-01-01 00:00:00", None]
+    assert found["x"].tolist() == expected * 4
+    assert [type(value) for value in found["x"][:4]] == [float, float, str, str]
+
+
+TIMES = pd.Series(np.array(["2020-01-01T12:00:01", "NaT", "1910-01-01"], "M8[us]"))
+ZONE = "Europe/Paris"
+IN_TIMES = {
+    "seconds": TIMES.astype("M8[s]"),
+    "nanoseconds": TIMES.astype("M8[ns]"),
+    "universal": TIMES.dt.tz_localize("UTC"),
+    "zone": TIMES.dt.tz_localize("UTC").dt.tz_convert(ZONE),
+    "milliseconds of polars": pl.Series(TIMES.to_numpy().astype("M8[ms]")),
+    "zone of polars": pl.Series(TIMES.to_numpy())
+    .dt.replace_time_zone("UTC")
+    .dt.convert_time_zone(ZONE),
+}
+OTHER_TIMES = [
+    TIMES.dt.tz_localize("UTC").astype(object),
+    pd.Series(["2020-01-01T12:00:01", "never", "1910-01-01"]),
+    pd.Series(["2020-01-01T13:00:01+01:00", 5, "1910-01-01"], dtype=object),
+]
+
+
+@pytest.mark.parametrize("name", IN_TIMES)
+def test_dates_are_read_in_the_public_unit_and_zone(name):
+    public = twice(IN_TIMES[name])
+    for private in [*IN_TIMES.values(), *OTHER_TIMES]:
+        found = seen(public, twice(private))
+        if isinstance(public, pl.DataFrame):
+            assert found.equals(public)
+            assert found.schema == public.schema
+        else:
+            pd.testing.assert_frame_equal(found, public.reset_index(drop=True))
+
+
+def test_durations_and_days_are_read_as_well():
+    spans = pd.Series(pd.to_timedelta([1.5, None, -3], unit="s"))
+    for dtype in ("m8[us]", "m8[ns]", "m8[s]"):
+        public = twice(spans.astype(dtype))
+        for private in (spans, spans.astype(object), pl.Series(spans.to_numpy())):
+            found = seen(public, twice(private))
+            expected = public["x"].dt.floor("s") if dtype == "m8[s]" else public["x"]
+            assert found["x"].tolist() == expected.tolist()
+            assert found["x"].dtype == dtype
+    days = pl.Series(TIMES.to_numpy()).cast(pl.Date)
+    for private in (TIMES, days, pd.Series(["2020-01-01", "x", "1910-01-01"])):
+        assert seen(twice(days), twice(private))["x"].equals(twice(days)["x"])
+    # A number is no date, and a date no duration.
+    wrong = pd.Series([5, None, TIMES[0]], dtype=object)
+    assert seen(twice(spans), twice(wrong))["x"].isna().all()
+    assert seen(twice(spans), twice(TIMES))["x"].isna().all()
+
+
+def test_dates_that_a_unit_has_no_place_for_are_its_nearest():
+    """An error would tell of a record; and a zone can be added to the last one."""
+    far = pd.Series(["9999-12-31", "0001-01-01"], dtype="M8[s]")
+    for zone in (None, ZONE):
+        public = twice(
+            pd.Series(["2020-01-01"] * 9, dtype="M8[ns]").dt.tz_localize(zone)
+        )
+        found = seen(public, twice(far))["x"]
+        assert [date.year for date in found] == [2262, 1677] * 2
+
+
+def test_arrays_are_read_column_by_column():
+    mixed = np.array([["Graz", 1.5], ["Wien", None]] * 10, dtype=object)
+    found = seen(mixed, [["Linz", "2.5"], [7, "none"]] * 9)
+    assert found.tolist() == [["Linz", 2.5], ["7", None]] * 9
+    assert seen(np.ones((20, 2)), [["1", "x"], [True, 2]] * 9)[1].tolist() == [1.0, 2.0]
+    days = np.array([["2020-01-01"]] * 20, dtype="M8[D]")
+    found = seen(days, np.array([["1999-05-05T10"]] * 9, dtype="M8[h]"))
+    assert found.dtype == days.dtype
+    assert str(found[0, 0]) == "1999-05-05"
+    assert seen(["a", None] * 9, [1, "b"] * 9).tolist() == ["1", "b"] * 9
+    assert seen(["a"] * 18, [1, 2] * 9).tolist() == ["1", "2"] * 9
+
+
+def test_masked_values_are_missing():
+    """And not what is below the mask, in public records as well."""
+    rows = np.arange(40.0).reshape(20, 2)
+    mask = rows == 6
+    found = seen(rows, np.ma.array(rows, mask=mask))
+    np.testing.assert_array_equal(np.isnan(found), mask)
+    table = TableReference(np.ma.array(rows.astype(int), mask=mask), rows[:, 0])
+    np.testing.assert_array_equal(np.isnan(table.pool.X), mask)
+    words = np.ma.array([["a"], ["b"]] * 9, mask=[[True], [False]] * 9)
+    assert seen(words, words)[:2].tolist() == [[None], ["b"]]
+    masked = np.ma.array(rows[:, 0], mask=mask[:, 0])
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        PrivateRidge(1.0).fit(rows, masked, X_reference=PUBLIC, y_reference=TARGETS)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_row_labels_and_classes_of_frames_are_no_part_of_records(kind):
+    class Frame(pd.DataFrame):
+        """Has methods of its own."""
+
+    public = kind({"x": np.arange(40.0)})
+    private = Frame({"x": np.arange(30.0)}, index=[f"person {i}" for i in range(30)])
+    found = seen(public, private)
+    assert type(found) is kind
+    assert [*found.columns] == ["x"]
+    if kind is pd.DataFrame:
+        assert found.index.equals(pd.RangeIndex(30))
+
+
+# Names
 
 
 def square_of_codes(frame):
     return (frame["c"].cat.codes.astype(float) ** 2).mean()
 
 
-def difference(frame):
-    return (frame["a"] - frame["b"]).mean()
-
-
-def categories(values, known):
-    return pd.DataFrame({"c": pd.Categorical(values, categories=known)})
+def categories(values_, known):
+    return pd.DataFrame({"c": pd.Categorical(values_, categories=known)})
 
 
 MANY = [f"0{i}" for i in range(100)] + ["a", "b"]
@@ -100,29 +411,12 @@ def test_codes_of_categories_are_those_of_the_reference(known):
     """Otherwise the order of private categories says how far a record moves them."""
     public = categories(LABELS, ["a", "b"])
     sampler = sampler_of(square_of_codes, public, epsilon=np.inf)
-    read = copy.deepcopy(sampler)
-    for each in (sampler, read):
+    for each in (sampler, copy.deepcopy(sampler)):
         assert each.release(categories(OWN, known)) == (OWN == "b").mean()
-
-
-@pytest.mark.parametrize("package", [pd.DataFrame, pl.DataFrame])
-@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.uint8, np.float32])
-def test_private_numbers_have_the_width_of_public_ones(package, kind):
-    """Differences of unsigned numbers wrap around."""
-    rows = RNG.integers(0, 100, size=(2, 2, 200))
-    public, private = ({"a": a, "b": b} for a, b in rows)
-    given = package({name: column.astype(kind) for name, column in private.items()})
-    sampler = sampler_of(difference, package(public), epsilon=np.inf)
-    assert sampler.release(given) == pytest.approx(np.mean(rows[1][0] - rows[1][1]))
-
-
-def test_an_estimator_is_given_private_records_in_public_types():
-    public = categories(LABELS, ["a", "b"])
-    for known in (["a", "b"], MANY):
-        fitted = PrivateEstimator(
-            Codes(), release=("mean_",), epsilon=np.inf, random_state=0
-        ).fit(categories(OWN, known), X_reference=public)
-        assert fitted.estimator_.mean_ == (OWN == "b").mean()
+    fitted = PrivateEstimator(
+        Codes(), release=("mean_",), epsilon=np.inf, random_state=0
+    ).fit(categories(OWN, known), X_reference=public)
+    assert fitted.estimator_.mean_ == (OWN == "b").mean()
 
 
 class Codes(TransformerMixin, BaseEstimator):
@@ -136,215 +430,115 @@ class Codes(TransformerMixin, BaseEstimator):
         return X["c"].cat.codes.to_numpy()[:, None] - self.mean_
 
 
-def test_no_category_is_kept_of_a_reference_that_is_private():
-    public = categories(LABELS, ["a", "b"]).assign(x=np.arange(200.0))
-    sampler = sampler_of(square_of_codes, public)
-    assert sampler.pairs_.types == ((False, "a", "b"), "float64")
-    with pytest.warns(PrivacyLeakWarning):
-        sampler.release(public)
-    assert sampler.pairs_.types is None
+def test_functions_that_make_frames_are_read_in_one_form():
+    """Each database may have other categories, if they are found in it."""
 
-
-# Of a column: what it is given as, in what type it is wanted, and what is made of it.
-PANDAS = {
-    "wider": (pd.Series([1, 2], dtype="int8"), "int64", [1, 2]),
-    "narrower": (pd.Series([-500, 100, 500]), "int8", [-128, 100, 127]),
-    "unsigned": (pd.Series([-5, 2**40]), "uint64", [0, 2**40]),
-    "signed": (pd.Series([2**64 - 1], dtype="uint64"), "int64", [2**63 - 1]),
-    "nullable": (pd.Series([1, None], dtype="Int8"), "int64", [1.0, np.nan]),
-    "full": (pd.Series([1, 2], dtype="Int8"), "int64", [1, 2]),
-    "fractions": (pd.Series([1.5, None]), "int64", [1.5, np.nan]),
-    "single": (pd.Series([1.5], dtype="float32"), "float64", [1.5]),
-    "to single": (pd.Series([1]), "float32", [1.0]),
-    "beyond single": (pd.Series([1e300]), "float32", [np.inf]),
-    "objects": (pd.Series([2, None], dtype=object), "float64", [2.0, np.nan]),
-    "categories of numbers": (pd.Series([2, 3]).astype("category"), "int64", [2, 3]),
-    "texts": (pd.Series(["a", "x", None]), (False, "a"), ["a", None, None]),
-    "ordered": (pd.Series(["a", "b"]), (True, "b", "a"), ["a", "b"]),
-    "to texts": (pd.Series(["a", "b"]).astype("category"), None, ["a", "b"]),
-    "to objects": (pd.Series([7], dtype="int8"), None, [7]),
-}
-
-
-@pytest.mark.parametrize("name", PANDAS)
-def test_columns_of_pandas_have_the_types_that_are_wanted(name):
-    given, wanted, values = PANDAS[name]
-    frame = pd.DataFrame({"x": given.to_numpy(), "x2": given})
-    frame.columns = ["x", "x"]
-    kept = frame.copy()
-    (found,) = in_types(frame.iloc[:, [1]], (wanted,)).items()
-    expected = pd.Series(values, dtype=object)
-    assert [*found[1].astype(object).where(found[1].notna(), None)] == [
-        *expected.where(expected.notna(), None)
-    ]
-    if isinstance(wanted, tuple):
-        assert types_of(found[1].to_frame()) == (wanted,)
-    pd.testing.assert_frame_equal(frame, kept)
-
-
-POLARS = {
-    "wider": (pl.Series([1, 2], dtype=pl.Int8), "int64", pl.Int64, [1, 2]),
-    "narrower": (pl.Series([-500, 500]), "uint8", pl.UInt8, [0, 255]),
-    "missing": (pl.Series([1, None], dtype=pl.Int8), "int64", pl.Int64, [1, None]),
-    "fractions": (pl.Series([1.5, None]), "int64", pl.Float64, [1.5, None]),
-    "single": (pl.Series([1.5]), "float32", pl.Float32, [1.5]),
-    "texts": (pl.Series(["a", "x"]), (False, "a"), pl.Enum(["a"]), ["a", None]),
-    "to texts": (pl.Series(["a"], dtype=pl.Enum(["a"])), None, pl.String, ["a"]),
-    "as they are": (pl.Series([1], dtype=pl.Int8), None, pl.Int8, [1]),
-}
-
-
-@pytest.mark.parametrize("name", POLARS)
-def test_columns_of_polars_have_the_types_that_are_wanted(name):
-    given, wanted, dtype, values = POLARS[name]
-    frame = pl.DataFrame({"x": given, "other": np.arange(len(given))})
-    found = in_types(frame, (wanted, "int64"))
-    assert found["x"].dtype == dtype
-    assert found["x"].to_list() == values
-    assert found.columns == frame.columns
-    assert frame["x"].dtype == given.dtype
-
-
-def test_frames_of_the_same_types_are_not_copied():
-    frame = pd.DataFrame({"x": [1.0], "c": pd.Categorical(["a"])})
-    assert in_types(frame, types_of(frame)) is frame
-    assert in_types(frame, None) is frame
-    assert in_types(PUBLIC, ("int64",)) is PUBLIC
-    odd = pd.DataFrame({"c": pd.Categorical([pd.Timestamp(2020, 1, 1)])})
-    assert types_of(odd) == (None,)
-    assert types_of(pl.DataFrame({"c": ["a"]}, {"c": pl.Categorical})) == (None,)
-
-
-ZONE = "Europe/Paris"
-TIMES = np.array(["2020-01-01T12:00:01.5", "NaT", "1910-01-01"], dtype="M8[us]")
-TIMES = pd.Series(TIMES)
-SPANS = pd.Series(pd.to_timedelta([1.5, None, -3], unit="s")).astype("m8[us]")
-IN_PANDAS = {
-    "seconds": TIMES.astype("M8[s]"),
-    "nanoseconds": TIMES.astype("M8[ns]"),
-    "universal": TIMES.dt.tz_localize("UTC"),
-    "zone": TIMES.dt.tz_localize("UTC").dt.tz_convert(ZONE),
-    "objects": TIMES.dt.tz_localize("UTC").astype(object),
-    "span": SPANS,
-    "span in seconds": SPANS.astype("m8[s]"),
-    "span of objects": SPANS.astype(object),
-}
-
-
-@pytest.mark.parametrize("given", IN_PANDAS)
-@pytest.mark.parametrize("wanted", IN_PANDAS)
-def test_dates_of_pandas_are_in_the_unit_and_zone_that_is_wanted(given, wanted):
-    """The same points in time, or spans, rounded down."""
-    if given.startswith("span") != wanted.startswith("span"):
-        return
-    given, wanted = (IN_PANDAS[name].to_frame("x") for name in (given, wanted))
-    found = in_types(given, types_of(wanted))
-    if wanted["x"].dtype == object:  # of which numbers are those of the objects
-        return
-    assert types_of(found) == types_of(wanted)
-    whole = "s" in str(given["x"].dtype).partition("[")[2].partition(",")[0][:1]
-    expected = wanted["x"].dt.floor("s") if whole else wanted["x"]
-    pd.testing.assert_series_equal(found["x"], expected)
-
-
-def of_polars(dtype, zone=None):
-    values = pl.Series(TIMES.to_numpy() if dtype != pl.Duration else SPANS.to_numpy())
-    values = values.cast(dtype)
-    return values.dt.replace_time_zone(zone) if zone else values
-
-
-IN_POLARS = {
-    "date": of_polars(pl.Date),
-    "milliseconds": of_polars(pl.Datetime("ms")),
-    "nanoseconds": of_polars(pl.Datetime("ns")),
-    "universal": of_polars(pl.Datetime("us"), "UTC"),
-    "zone": of_polars(pl.Datetime("us"), "UTC").dt.convert_time_zone(ZONE),
-}
-
-
-@pytest.mark.parametrize("given", IN_POLARS)
-@pytest.mark.parametrize("wanted", IN_POLARS)
-def test_dates_of_polars_are_in_the_unit_and_zone_that_is_wanted(given, wanted):
-    """A date is its first moment."""
-    expected = IN_POLARS[wanted]
-    if given == "date" and wanted != "date":
-        expected = pl.Series(TIMES.dt.floor("D").to_numpy()).cast(
-            expected.dtype.base_type()(expected.dtype.time_unit)
+    def made(n, rng):
+        return pd.DataFrame(
+            {"c": pd.Series(rng.choice(["a", "b"], n)).astype("category")}
         )
-        if IN_POLARS[wanted].dtype.time_zone:
-            expected = expected.dt.replace_time_zone("UTC")
-            expected = expected.dt.convert_time_zone(IN_POLARS[wanted].dtype.time_zone)
-    frames = (pl.DataFrame({"x": IN_POLARS[name]}) for name in (given, wanted))
-    given_, wanted_ = frames
-    found = in_types(given_, types_of(wanted_))
-    assert found["x"].dtype == wanted_["x"].dtype
-    assert found["x"].to_list() == expected.to_list()
+
+    sampler = SensitivitySampler(
+        square_of_codes, reference=made, n_records=200, n_pairs=60, epsilon=np.inf
+    ).fit(made(200, RNG))
+    assert sampler.release(categories(OWN, MANY)) == (OWN == "b").mean()
 
 
-def test_spans_of_polars_and_seconds_of_pandas():
-    spans = pl.DataFrame({"x": pl.Series(SPANS.to_numpy())})
-    found = in_types(spans, ("timedelta64[ms]",))
-    assert found["x"].dtype == pl.Duration("ms")
-    assert found["x"].to_list() == spans["x"].to_list()
-    times = pl.DataFrame({"x": pl.Series(TIMES.to_numpy())})
-    found = in_types(times, types_of(TIMES.astype("M8[s]").to_frame()))
-    assert found["x"].dtype == pl.Datetime("ms")
+X_NAMED, X_OTHER = (pd.DataFrame(RNG.uniform(-1, 1, (n, 2))) for n in (200, 300))
 
 
-def test_dates_that_a_unit_has_no_place_for_are_its_nearest():
-    """An error would tell of a record; and a zone can be added to the last one."""
-    far = pd.DataFrame({"x": pd.Series(["9999-12-31", "0001-01-01"], dtype="M8[s]")})
-    for wanted in ("datetime64[ns]", f"datetime64[ns],{ZONE}"):
-        found = in_types(far, (wanted,))["x"]
-        assert [date.year for date in found] == [2262, 1677]
-        assert str(found.astype(str)[0]).startswith("2262-04-")
+def pair_of(X):
+    return pd.DataFrame({"rate": X[0] + RNG.normal(size=len(X)), "wage": 900 * X[1]})
 
 
-def hours(frame):
-    """Return what depends on unit and zone."""
-    column = frame["t"]
-    if hasattr(frame, "iloc"):
-        return (column.dt.hour + column.astype("int64") / 1e18).mean()
-    return (column.dt.hour() + column.to_physical() / 1e18).mean()
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateRidge(1.0, random_state=0),
+        PrivateMoments(random_state=0),
+        PrivateEstimator(LinearRegression(), random_state=0),
+    ],
+)
+def test_named_targets_in_another_order_are_refused(model):
+    """The noise of one target would be that of the other."""
+    y, public = pair_of(X_NAMED), pair_of(X_OTHER)
+    swapped = public[["wage", "rate"]]
+    for bad in (swapped, swapped.to_numpy(), TableReference(X_OTHER, swapped)):
+        given = (
+            {"X_reference": bad}
+            if isinstance(bad, TableReference)
+            else {"X_reference": X_OTHER, "y_reference": bad}
+        )
+        with pytest.raises(IncompatibleError, match=r"order|both be a data frame"):
+            model.fit(X_NAMED, y, **given)
+    model.fit(X_NAMED, y, X_reference=X_OTHER, y_reference=public)
+    assert model.certificate_.private
+    again = copy.deepcopy(model).set_params(sensitivity=model.sampler_)
+    with pytest.raises(IncompatibleError, match="in another order"):
+        again.fit(X_NAMED, y[["wage", "rate"]])
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_a_query_is_asked_about_private_dates_as_about_public_ones(kind):
-    """Whatever unit and zone they are in; also by a sampler that was saved."""
-    own, public = (
-        pd.Series(np.datetime64("2020-01-01", "ms") + RNG.integers(0, 10**9, 200))
-        for _ in range(2)
-    )
-    if kind == "polars":
-        public, own = (pl.Series(part.to_numpy()) for part in (public, own))
-        others = own.dt.replace_time_zone("UTC"), own.cast(pl.Datetime("ns"))
-        others = (*others, others[0].dt.convert_time_zone(ZONE))
-        table = pl.DataFrame
-    else:
-        others = own.astype("M8[ns]"), own.dt.tz_localize("UTC")
-        others = (*others, others[1].dt.tz_convert(ZONE))
-        table = pd.DataFrame
-    sampler = sampler_of(hours, table({"t": public}), epsilon=np.inf)
-    read = copy.deepcopy(sampler)
-    for each in (sampler, read):
-        released = each.release(table({"t": own}))
-        for other in others:
-            assert each.release(table({"t": other})) == released
+def mean_target(X, y):
+    return y.sum() / len(y)
 
 
-def test_codes_of_polars_that_follow_from_a_process_are_not_there():
-    """They would be those of whatever was read before, also of private records."""
+def test_more_targets_than_were_sampled_are_refused():
+    """Their sum moves by a hundred times as much, as no pair says."""
+    sampler = sampler_of(mean_target, PUBLIC, TARGETS)
+    for each in (sampler, sampler.calibrate(epsilon=2.0), copy.deepcopy(sampler)):
+        assert each.release(PRIVATE, Y).shape == (1,)
+        with pytest.raises(IncompatibleError, match=r"has 1 targets, but y has 100"):
+            each.release(PRIVATE, np.repeat(Y[:, None], 100, axis=1))
+    three = sampler_of(mean_target, PUBLIC, np.repeat(TARGETS[:, None], 3, axis=1))
+    with pytest.raises(IncompatibleError, match=r"has 3 targets, but y has 1"):
+        three.release(PRIVATE, Y)
 
-    def codes(frame):
-        return frame["c"].to_physical().mean()
 
-    def texts(frame):
-        return (frame["c"] == "b").mean()
+def test_targets_are_read_as_they_were_sampled():
+    """Of a column, numpy would subtract each target from each record."""
+    texts = Y.astype(str).astype(object)
+    for public, private in (
+        (TARGETS, Y[:, None]),
+        (TARGETS[:, None], Y),
+        (TARGETS, texts),
+    ):
+        _, found = seen((PUBLIC, public), (PRIVATE, private), spy_on_both)
+        assert found.shape == (200, *public.shape[1:])
+        np.testing.assert_array_equal(found.ravel(), Y)
+    for numbers in (np.arange(200), pd.Series(np.arange(200.0)), pl.Series(range(200))):
+        _, found = seen((PUBLIC, LABELS), (PRIVATE, numbers), spy_on_both)
+        assert found.tolist() == [str(i) for i in range(200)]
+    frames = pd.DataFrame({"a": TARGETS, "b": Y}), pl.DataFrame({"a": Y, "b": TARGETS})
+    _, found = seen((PUBLIC, frames[0]), (PRIVATE, frames[1]), spy_on_both)
+    np.testing.assert_array_equal(found, np.column_stack([Y, TARGETS]))
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        seen((PUBLIC, TARGETS), (PRIVATE, ["many"] * 200), spy_on_both)
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        seen((PUBLIC, LABELS), (PRIVATE, [None] * 200), spy_on_both)
+    with pytest.raises(ValueError, match="one or two dimensions"):
+        seen((PUBLIC, TARGETS), (PRIVATE, np.ones((200, 1, 1))), spy_on_both)
 
-    public = pl.DataFrame({"c": pl.Series(LABELS.tolist(), dtype=pl.Categorical)})
-    with pytest.raises(Exception, match=r"mean|numeric|str|None"):
-        sampler_of(codes, public)
-    sampler = sampler_of(texts, public, epsilon=np.inf)
-    for dtype in (pl.Categorical, pl.String):
-        own = pl.DataFrame({"c": pl.Series(OWN.tolist(), dtype=dtype)})
-        assert sampler.release(own) == (OWN == "b").mean()
+
+def test_no_private_name_is_shown():
+    public = pd.DataFrame({"age": [1.0, 2.0] * 9, "sex": [0.0, 1.0] * 9})
+    private = public.rename(columns={"sex": "Maria Huber"})
+    sampler = sampler_of(spy, public, epsilon=np.inf, n_pairs=20)
+    with pytest.raises(IncompatibleError, match="but X lacks 'sex'") as caught:
+        sampler.release(private)
+    assert "Maria" not in str(caught.value)
+    with pytest.raises(IncompatibleError, match="has other columns beside them"):
+        sampler.release(public.assign(maria=1.0))
+
+
+def test_scores_are_of_records_whose_columns_are_those_of_the_model():
+    """Nothing is charged for a score of columns in another order."""
+    frame = pd.DataFrame(RNG.normal(size=(200, 2)), columns=["a", "b"])
+    model = LinearRegression().fit(frame, frame["a"])
+    options = {"scoring": "mean_absolute_error", "epsilon": 1.0, "y_bounds": (-3, 3)}
+    bad = frame[["b", "a"]], frame.rename(columns={"b": "c"}), frame.to_numpy()
+    with PrivacyLedger(1.0) as ledger:
+        for X in bad:
+            with pytest.raises(IncompatibleError, match="model"):
+                private_score(model, X, frame["a"], **options)
+        assert ledger.spent.epsilon == 0.0
+        assert private_score(model, frame, frame["a"], **options).value < 0.5

@@ -382,12 +382,10 @@ def test_bad_schemas_are_refused(columns, parameters, message):
 def test_columns_are_compared_with_those_of_the_records():
     frame, _ = SCHEMA.sample(9, rng_of())
     sampler = few(query=lambda X: X["age"].mean(), reference=SCHEMA)
-    with pytest.raises(IncompatibleError, match="has the column 'sex', which X lacks"):
+    with pytest.raises(IncompatibleError, match="but X lacks 'sex'"):
         sampler.fit(frame.drop(columns="sex"))
-    with pytest.raises(IncompatibleError, match="lacks the column 'more' of X"):
+    with pytest.raises(IncompatibleError, match="X has other columns beside them"):
         sampler.fit(frame.assign(more=1.0))
-    with pytest.raises(IncompatibleError, match="'age' holds number, but in X"):
-        sampler.fit(frame.assign(age="old"))
 
 
 # Private records are clipped
@@ -470,8 +468,6 @@ def test_classifiers_take_classes_from_the_schema(kind):
         epsilon=math.inf, sensitivity=models[1].sampler_, classes=["no", "yes"]
     )
     np.testing.assert_array_equal(again.fit(X, other).coef_, models[0].coef_)
-    with pytest.raises(ValueError, match="y must hold texts, because the classes"):
-        kind(sensitivity=few()).fit(X, np.arange(N) % 2, X_reference=CLASSES)
 
 
 def test_numbers_are_classes_as_they_are():
@@ -558,7 +554,7 @@ def test_references_that_lack_targets_are_refused():
         PrivateRidge().fit(X, y, X_reference=SchemaReference([(0, 1)] * 2))
     with pytest.raises(ValueError, match="must be None if X_reference is a SchemaRef"):
         PrivateRidge().fit(X, y, X_reference=FLAT, y_reference=y)
-    with pytest.raises(IncompatibleError, match="y_reference has 1 targets, but y has"):
+    with pytest.raises(IncompatibleError, match="reference has 1 targets, but y has 2"):
         PrivateRidge().fit(X, np.zeros((N, 2)), X_reference=FLAT)
     with pytest.raises(ValueError, match="y_reference must be numbers"):
         PrivateRidge().fit(X, y, X_reference=CLASSES)

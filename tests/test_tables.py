@@ -146,9 +146,7 @@ def test_the_numbers_of_a_table():
     assert numbers.numbers is numbers
     assert reference.pool.numbers is reference.pool.numbers
     assert reference.pool.in_form("given") is reference.pool
-    assert reference.pool.in_form("array").X.tolist() == numbers.pool.X.tolist()
-    assert reference.pool.in_form("array").y.tolist() == ["x", "y", "x"]
-    assert numbers.pool.in_form("array") is numbers.pool.in_form("numbers")
+    assert numbers.pool.in_form("given") is numbers.pool.in_form("numbers")
 
 
 def test_a_pool_of_numbers_does_not_hold_itself():
@@ -246,9 +244,9 @@ def test_a_function_of_texts_and_labels():
     labels = sampler_of(graz_of_labels, epsilon=np.inf).fit(people(), texts)
     assert labels.release(people(50), ["Graz"] * 50) == pytest.approx([1.0])
     for X in (np.ones((50, 1)), people(50)):
-        with pytest.raises(ValueError, match="X must be texts, as it was in fit, got"):
+        with pytest.raises(IncompatibleError, match="is a list of texts, but X is a"):
             sampler.release(X)
-    with pytest.raises(ValueError, match="X must be a table, as it was in fit, got te"):
+    with pytest.raises(IncompatibleError, match="a data frame, but X is a list of te"):
         sampler_of().fit(people()).release(["a"] * 50)
 
 
@@ -260,27 +258,20 @@ def test_a_function_of_a_sparse_matrix():
     assert sampler.release(private) == pytest.approx(private.mean(axis=0))
 
 
-def test_numbers_beside_frames_are_arrays():
-    """A function sees the private records as it saw the public ones."""
-    seen = set()
-
-    def mean_age(X):
-        seen.add(type(X))
-        return np.asarray(X)[:, 0].mean()
-
+def test_arrays_beside_frames_are_refused():
+    """Columns are known by name in one of them, and by place in the other."""
     frame = people()[["children", "age"]].fillna(0.0)
-    private = frame.iloc[:50] + 0.5
-    sampler_of(mean_age, reference=TableReference(frame)).fit(frame.to_numpy())
-    assert seen == {np.ndarray}
-    sampler = sampler_of(mean_age, reference=TableReference(frame.to_numpy()))
-    sampler.fit(frame).release(private)
-    sampler_of(mean_age).fit(frame.to_numpy()).release(private.to_numpy())
-    sampler_of(mean_age, reference=SchemaReference([(0, 1), (0, 9)])).fit(
-        frame
-    ).release(private)
-    assert seen == {np.ndarray}
-    sampler_of(mean_age).fit(frame).release(private)
-    assert seen == {np.ndarray, pd.DataFrame}
+    array = frame.to_numpy()
+    schema = SchemaReference([(0, 1), (0, 9)])
+    for reference, X in ((frame, array), (array, frame), (schema, frame)):
+        table = reference if reference is schema else TableReference(reference)
+        for query in (MeanQuery(), lambda X: np.asarray(X)[:, 0].mean()):
+            sampler = sampler_of(query, reference=table)
+            with pytest.raises(IncompatibleError, match="give both in the same form"):
+                sampler.fit(X)
+    sampler = sampler_of(MeanQuery()).fit(frame)
+    with pytest.raises(IncompatibleError, match="give both in the same form"):
+        sampler.release(array)
 
 
 def test_functions_may_be_given_missing_values():
@@ -293,7 +284,7 @@ def test_functions_may_be_given_missing_values():
     ("reference", "error", "message"),
     [
         ([[np.nan, 1.0]] * 30, ValueError, "Input X of the reference contains NaN"),
-        ([["a", 1.0]] * 30, IncompatibleError, "column number 0 holds text, but in X"),
+        ([["a", 1.0]] * 30, ValueError, "alone, but column number 0 holds text"),
         (sparse.csr_array((30, 2)), IncompatibleError, "is a sparse matrix, but X"),
     ],
 )
@@ -309,7 +300,7 @@ def test_queries_of_numbers_take_frames_of_numbers():
     expected = sampler_of(MeanQuery()).fit(X).differences_
     for reference in (frame, as_polars(frame)):
         sampler = sampler_of(MeanQuery(), reference=TableReference(reference))
-        assert (sampler.fit(X).differences_ == expected).all()
+        assert (sampler.fit(frame).differences_ == expected).all()
 
 
 def test_labels_are_no_targets_of_numbers():
@@ -348,9 +339,7 @@ def test_differences_of_any_table():
 def test_records_to_release_must_have_the_columns_of_the_fit():
     sampler = sampler_of().fit(people())
     private = people(50, seed=1)
-    with pytest.raises(IncompatibleError, match="the column 'city' holds text"):
-        sampler.release(private.assign(city=91234.25))
-    with pytest.raises(ValueError, match="feature names should match"):
+    with pytest.raises(IncompatibleError, match="but X lacks 'city'"):
         sampler.release(private.rename(columns={"city": "town"}))
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         sampler_of(graz_of_labels).fit(people(), ["a"])
@@ -363,17 +352,15 @@ SECRET = "91234.25"
     "wrong",
     [
         {"city": [{SECRET: 1}] * 50},
-        {"age": [np.inf] * 50},
+        {"age": [np.inf, *[1.0] * 49]},
         {"age": [SECRET] * 50},
         {"born": pd.period_range("1912-03-04", periods=50)},
     ],
 )
-def test_no_message_shows_private_values(wrong):
+def test_no_private_value_is_an_error(wrong):
+    """What the public type cannot hold is missing, each by itself."""
     sampler = sampler_of().fit(people())
-    with pytest.raises((ValueError, TypeError)) as caught:
-        sampler.release(people(50, seed=1).assign(**wrong))
-    assert "91234" not in repr(caught.value)
-    assert caught.value.__context__ is None
+    assert sampler.release(people(50, seed=1).assign(**wrong)).shape == (1,)
 
 
 def test_a_query_that_fails_on_private_records_tells_nothing():

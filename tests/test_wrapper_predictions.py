@@ -231,6 +231,8 @@ def test_data_frames(estimator, release, library):
     if points is not None:
         declare_classes(model)
         model.set_params(X_public=columns(POINTS, "dcba"), **DECLARED)
-        with pytest.raises(IncompatibleError, match="X_public has the columns"):
+        with pytest.raises(IncompatibleError, match="but X_public has the same"):
             model.fit(columns(X), *y)
-        model.set_params(X_public=POINTS).fit(columns(X), *y)
+        model.set_params(X_public=POINTS)
+        with pytest.raises(IncompatibleError, match="but X_public is an array"):
+            model.fit(columns(X), *y)

@@ -27,7 +27,6 @@ from wrapped import (
     DECLARED,
     POINTS,
     SECOND,
-    TABLE,
     X_PUBLIC,
     Y_PUBLIC,
     X,
@@ -46,6 +45,7 @@ from skparisk import (
     KnownSensitivity,
     PrivacyLeakWarning,
     PrivateEstimator,
+    TableReference,
 )
 from skparisk.audit._numbers import numbers_in, telling
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader
@@ -132,10 +132,11 @@ def test_numbers_of_made_up_records_are_not_shown(estimator):
             assert np.isnan(shown[name]).all(), name
 
 
+NAMED = TableReference(pd.DataFrame(X_PUBLIC, columns=list("abcd")), Y_PUBLIC)
 WAYS = {
     "sampled": ({}, True),
     "on the sampler": (
-        {"sensitivity": clone(CHEAP).set_params(reference=TABLE)},
+        {"sensitivity": clone(CHEAP).set_params(reference=NAMED)},
         False,
     ),
     "declared": (DECLARED, False),
@@ -150,7 +151,7 @@ WAYS = {
 def test_fitted_attributes_are_the_documented_ones(way):
     parameters, public = WAYS[way]
     frame = pd.DataFrame(X, columns=list("abcd"))
-    reference = reference_for(Ridge()) if public else {}
+    reference = {"X_reference": NAMED} if public else {}
     model = private(Ridge(), **parameters).fit(frame, Y, **reference)
     assert list(model.feature_names_in_) == list("abcd")
     assert set(vars(model)) == PARAMETERS | FITTED | {"feature_names_in_"}
@@ -164,9 +165,7 @@ def test_fitted_attributes_are_the_documented_ones(way):
         model.certificate_.evidence.n_outputs,
     ) == (80, 5)
     assert (model.sampler_ is None) == (way in ("declared", "another law"))
-    # A frame is an array where the reference is one.
-    sampled = way in ("sampled", "on the sampler")
-    assert hasattr(model.estimator_, "feature_names_in_") != sampled
+    assert list(model.estimator_.feature_names_in_) == list("abcd")
     shown = str(model.certificate_)
     assert str(float(model.estimator_.coef_[0])) not in shown
 

@@ -65,9 +65,9 @@ class Entry:
 
 
 def public_modules(package: str = PACKAGE) -> list[str]:
-    """Return the package and all modules in it without an underscore, in order."""
+    """Return the package and all modules in it that export something, in order."""
     found = importlib.import_module(package)
-    names = [package]
+    names = [package] if hasattr(found, "__all__") else []
     for info in pkgutil.iter_modules(getattr(found, "__path__", ())):
         if not info.name.startswith("_"):
             names += public_modules(f"{package}.{info.name}")

@@ -33,15 +33,6 @@ from skparisk.reference import (
     TableReference,
     as_reference,
 )
-from skparisk.reference._base import Form
-from skparisk.reference._records import (
-    Records,
-    Schema,
-    column_names,
-    container_of,
-    frame_like,
-    is_numbers,
-)
 from skparisk.reference._secret import SecretDraw, SecretSample
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import SensitivitySampler
@@ -159,18 +150,12 @@ class Audited:
     def calibrate(
         self,
         n_records: int,
-        X: Records,
         n_jobs: int | None,
         seed: np.random.SeedSequence,
     ) -> Calibrated:
-        """Calibrate for databases of `n_records`, on public records alone.
-
-        Of the private `X` only the container is looked at, and the names of columns.
-        """
+        """Calibrate for databases of `n_records`, on public records alone."""
         draws, fits = seed.spawn(2)
-        form: Form = "array" if container_of(X) == "array" else "given"
-        database = sample_database(self.reference, n_records, draws, form)
-        X_drawn, y_drawn = _in_container_of(X, database[0]), database[1]
+        X_drawn, y_drawn = sample_database(self.reference, n_records, draws)
         rng = np.random.default_rng(fits)
         # All of it is public: no ledger is charged.
         with simulated(), suspend_open():
@@ -306,15 +291,6 @@ def _check_target(model: Any, source: SensitivitySampler) -> None:
             "The neighbor pairs came from private data, so there is no public "
             "reference to audit: fit with one."
         )
-
-
-def _in_container_of(X: Records, drawn: Records) -> Records:
-    """Return numbers in a data frame with the names of `X`, if that is one."""
-    if not is_numbers(drawn) or column_names(X) is None:
-        return drawn
-    # With as many columns as it should have.
-    Schema.of_width(drawn.shape[1]).check_same(Schema.of_width(X.shape[1]))
-    return frame_like(X, drawn)
 
 
 def _prepare(model: Any, n_jobs: int | None, rng: np.random.Generator) -> Any:

@@ -173,6 +173,9 @@ def audit_reference(
     seeded = noise_random_state is not None
     cost = cost_of_audit(float(epsilon), seeded)
     check_room(cost)
+    form = what.reference.form
+    if form is not None:
+        X = form.read_features(X)
     records = hide_values(as_records, X, "X")
     n_blocks, n_records = choose_blocks(
         n_rows(records),
@@ -185,7 +188,7 @@ def audit_reference(
             risk=what.gamma if what.gamma <= LARGEST_SHARE * judged else None,
         ),
     )
-    calibrated = what.calibrate(n_records, records, n_jobs, public)
+    calibrated = what.calibrate(n_records, n_jobs, public)
     database = calibrated.check_private(X, y)
     warn_if_seeded(noise_random_state)
     blocks = cut_blocks(database, n_blocks, n_records + 1, cuts)

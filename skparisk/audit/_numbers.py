@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.reference._records import columns_of, is_frame
+from skparisk.core.sealed import is_frame
+from skparisk.reference._records import columns_of
 
 # Fractions of these denominators are shares and settings, and may be equal by chance.
 _SHARES = 240

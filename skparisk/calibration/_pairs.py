@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from skparisk.calibration._moves import LargestMove
 from skparisk.certificate._learning import Learning
+from skparisk.core.sealed import PublicForm
 from skparisk.laws import Law
 from skparisk.laws._rows import row_norms
 from skparisk.mechanisms import IsotropicShape, NoiseShape
@@ -18,8 +19,6 @@ from skparisk.reference._base import Withheld
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema
 from skparisk.reference._sketch import RecordSketch
-from skparisk.reference._targets import TargetForm
-from skparisk.reference._types import ColumnType
 
 # Numbers that are worked on together: pairs times outputs.
 CHUNK = 2**19
@@ -56,11 +55,8 @@ class SampledPairs:
     schema : Schema or None
         The columns of the records that the query was asked about.
 
-    types : tuple or None
-        The types of these columns, of a data frame.
-
-    targets : TargetForm or None
-        What their targets were like, if the query takes some.
+    form : PublicForm or None
+        What private records and targets are read in. None: the reference is private.
 
     domain : Domain or None
         What records are moved to before the query is asked about them.
@@ -103,8 +99,7 @@ class SampledPairs:
     n_independent: int | None = None
     provisos: tuple[str, ...] = ()
     n_neighbors: int = 1
-    types: tuple[ColumnType, ...] | None = None
-    targets: TargetForm | None = None
+    form: PublicForm | None = None
     withheld: Withheld | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -175,7 +170,6 @@ class SampledPairs:
             None,
             empty.sum(axis=0),
             schema=self.schema,
-            targets=self.targets,
             learning=self.learning,
             n_neighbors=self.n_neighbors,
         )

@@ -14,7 +14,7 @@ from skparisk._classes import PublicClasses, tell_classes
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
-from skparisk._training_data import reference_table
+from skparisk._training_data import read_as_public, reference_table
 from skparisk._validate import check_positive
 from skparisk.linear_model._correction import CorrectionMixin
 from skparisk.linear_model._penalty import AskedPenalty
@@ -68,8 +68,9 @@ class PrivateLinearClassifier(
             For these, and what it warns of, see :ref:`private-fit`.
         """
         source = self._check_privacy({"x_norm": self.x_norm})
-        features, given = validate_private(self, X, y, dtype=np.float64)
         table = reference_table(X_reference, y_reference, any_table=True)
+        private = read_as_public(source, table, X, y, classifies=True)
+        features, given = validate_private(self, *private, dtype=np.float64)
         self._refuse_corrected(source, table)
         labels = PublicClasses.find(self.classes, table, y_reference, source, given)
         asked = AskedPenalty.of(self.C, "C", source, table, self.epsilon)

@@ -16,6 +16,7 @@ from skparisk._private_data import validate_private
 from skparisk._silence import hide_values
 from skparisk._training_data import (
     SensitivitySource,
+    read_as_public,
     reference_table,
 )
 from skparisk._validate import check_choice, check_flag, check_positive
@@ -200,8 +201,9 @@ class PrivateRidge(
         self._refuse_corrected(source, table)
         asked = AskedPenalty.of(self.alpha, "alpha", source, table, self.epsilon)
         query = RidgeQuery(asked.value, fit_intercept=fit_intercept)
+        private = read_as_public(source, table, X, y)
         features, targets = validate_private(
-            self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
+            self, *private, dtype=np.float64, multi_output=True, y_numeric=True
         )
         targets = hide_values(np.asarray, targets, dtype=np.float64)
         query.check_targets(targets)

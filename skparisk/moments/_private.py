@@ -12,7 +12,7 @@ from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._silence import hide_values
-from skparisk._training_data import SensitivitySource, reference_table
+from skparisk._training_data import SensitivitySource, read_as_public, reference_table
 from skparisk.exceptions import IncompatibleError
 from skparisk.laws._names import as_law
 from skparisk.mechanisms import AdditiveNoise
@@ -175,11 +175,13 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
                 f"records as public; got {source.relation!r}."
             )
         table = reference_table(X_reference, y_reference, needs_y=y is not None)
+        private = read_as_public(source, table, X, y)
         if y is None:
-            features, targets = validate_private(self, X, dtype=np.float64), None
+            features = validate_private(self, private[0], dtype=np.float64)
+            targets = None
         else:
             features, targets = validate_private(
-                self, X, y, dtype=np.float64, multi_output=True, y_numeric=True
+                self, *private, dtype=np.float64, multi_output=True, y_numeric=True
             )
             targets = hide_values(np.asarray, targets, dtype=np.float64)
         n_targets = 0 if targets is None else targets.size // len(targets)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cache
-from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._validate import check_relation
+from skparisk.core.sealed import is_missing, key_of, numbers
 from skparisk.queries._base import Query
 from skparisk.queries._together import Floats
 from skparisk.reference._columns import Interval
-from skparisk.reference._records import columns_of, is_missing
+from skparisk.reference._records import columns_of
 
 # Cells of what is not declared, and of what is not there.
 OTHER, MISSING = "(other)", "(missing)"
@@ -51,20 +51,22 @@ class Kinds:
     def of(self, column: NDArray[Any]) -> Codes:
         """Return the cell of each value, whatever it is."""
         codes = {label: place for place, label in enumerate(self.labels)}
-        found = (self._code(value, codes) for value in column.tolist())
+        # A text that is a number is that number: one text more in a column of a file
+        # must not decide what all others are.
+        alike = {key_of(label): codes[label] for label in reversed(self.values)}
+        found = (self._code(value, codes, alike) for value in column.tolist())
         return np.fromiter(found, np.intp, len(column))
 
     @staticmethod
-    def _code(value: Any, codes: dict[Any, int]) -> int:
-        try:
-            known = codes.get(value)
-            if known is None:
-                return codes[MISSING if is_missing(value) else OTHER]
-        except (
-            Exception
-        ):  # it has no hash, or compares to nothing: no error tells of it
-            return codes[OTHER]
-        return known
+    def _code(value: Any, codes: dict[Any, int], alike: dict[Any, int]) -> int:
+        # It may have no hash, or compare to nothing: no error tells of it.
+        with suppress(Exception):
+            if value in codes:
+                return codes[value]
+            if is_missing(value):
+                return codes[MISSING]
+            return alike.get(key_of(value), codes[OTHER])
+        return codes[OTHER]
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,9 @@ class Bins:
 
     def of(self, column: NDArray[Any]) -> Codes:
         """Return the cell of each value; what is no number is missing."""
-        numbers = numbers_in(column)
-        bins = np.searchsorted(self.edges[1:-1], numbers, side="right")
-        return np.where(np.isnan(numbers), len(self.edges) - 1, bins)
+        found = numbers(column)
+        bins = np.searchsorted(self.edges[1:-1], found, side="right")
+        return np.where(np.isnan(found), len(self.edges) - 1, bins)
 
 
 @dataclass(frozen=True)
@@ -230,35 +232,12 @@ class CellsQuery(Query):
         return "; ".join(map(str, self.questions))
 
 
-def numbers_in(column: NDArray[Any]) -> Floats:
-    """Return a column as numbers, NaN for what is none: nothing is refused."""
-    if column.dtype.kind in "biuf":
-        return column.astype(np.float64)
-    if column.dtype.kind == "c":  # all of it is, as soon as one value was
-        return np.where(column.imag == 0, column.real, np.nan)
-    return np.fromiter(map(_number, column.tolist()), np.float64, len(column))
-
-
-def _number(value: Any) -> float:
-    if type(value) is complex and value.imag == 0:
-        return value.real
-    if not isinstance(value, Real | Decimal) or isinstance(value, np.timedelta64):
-        return math.nan
-    number: Any = value
-    try:
-        return float(number)
-    except OverflowError:  # a whole number beyond the largest float
-        return math.inf if number > 0 else -math.inf
-    except ValueError:  # a signaling NaN
-        return math.nan
-
-
 def _find_shares(column: NDArray[Any], interval: Interval) -> _Shares:
     """Return numbers as shares of half of their range, and which are missing."""
-    numbers = numbers_in(column)
-    missing = np.isnan(numbers)
+    found = numbers(column)
+    missing = np.isnan(found)
     center, half = interval.fill, half_of(interval)
-    clipped = np.where(missing, center, numbers).clip(interval.low, interval.high)
+    clipped = np.where(missing, center, found).clip(interval.low, interval.high)
     steps = np.rint((clipped - center) / half * _STEPS).clip(-_STEPS, _STEPS)
     return steps / _STEPS, missing.astype(np.float64)
 

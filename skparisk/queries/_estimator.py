@@ -14,6 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from skparisk._silence import silenced
+from skparisk.core.sealed import Records
 from skparisk.queries._base import Differences, Query
 from skparisk.queries._given import are_alike
 from skparisk.queries._labels import label_codes, pool_codes, where_classes_present
@@ -22,7 +23,7 @@ from skparisk.queries._penalties import resize_penalties
 from skparisk.queries._state import Numbers, find_numbers, read
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
-from skparisk.reference._records import Records, copy_records
+from skparisk.reference._records import copy_records
 
 Align: TypeAlias = Callable[[Numbers, Numbers], Numbers]
 

@@ -11,7 +11,8 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skparisk.reference._records import Records, concatenate, n_rows, take_rows
+from skparisk.core.sealed import Records
+from skparisk.reference._records import concatenate, n_rows, take_rows
 
 # Fitted, they work on each value or on each row, without a product of matrices.
 _ROW_WISE = {

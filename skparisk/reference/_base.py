@@ -13,14 +13,12 @@ from numpy.typing import NDArray
 
 from skparisk.certificate._claim import PRIVATE_RECORDS, PRIVATE_REFERENCE
 from skparisk.certificate._learning import Learning
+from skparisk.core.sealed import PublicForm, Records
 from skparisk.reference._domain import Domain
 from skparisk.reference._mapped import MappedNumbers, loaded
 from skparisk.reference._records import (
-    Records,
     Schema,
-    as_array,
     as_numbers,
-    is_frame,
     is_numbers,
     n_rows,
     take_rows,
@@ -28,9 +26,8 @@ from skparisk.reference._records import (
 from skparisk.reference._rows import draw_subsets, listed
 from skparisk.reference._sketch import RecordSketch
 
-# How a query is given records: as they are, frames of numbers as arrays, or finite
-# numbers alone.
-Form: TypeAlias = Literal["given", "array", "numbers"]
+# How a query is given records: as they are, or as an array of finite numbers.
+Form: TypeAlias = Literal["given", "numbers"]
 # Records of a file that are looked at all together, such as for a fit to all of them.
 _MOST_LOADED = 2**18
 # Numbers of several rows that are looked at side by side.
@@ -130,19 +127,13 @@ class RecordPool:
         same = is_numbers(self.X) and y is self.y
         return None if same else RecordPool(X, y)
 
-    @cached_property
-    def _array(self) -> RecordPool:
-        return RecordPool(as_array(self.X, "X of the reference"), self.y)
-
     def take(self, rows: Any) -> tuple[Records, NDArray[Any] | None]:
         """Return the records and targets of some rows."""
         return take_rows(self.X, rows), take_rows(self.y, rows)
 
     def in_form(self, form: Form) -> RecordPool:
         """Return the records as a query is given them."""
-        if form == "numbers":
-            return self.numbers
-        return self._array if form == "array" and is_frame(self.X) else self
+        return self.numbers if form == "numbers" else self
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +232,14 @@ class Reference(Protocol):
     @property
     def schema(self) -> Schema | None:
         """The columns of the records, where they are known."""
+        return None
+
+    @property
+    def form(self) -> PublicForm | None:
+        """Container and types that private records are read in, if known beforehand.
+
+        None: those of the first database that is drawn.
+        """
         return None
 
     @property

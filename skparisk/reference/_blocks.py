@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.core.sealed import Records, is_frame
 from skparisk.reference._records import (
-    Records,
     as_records,
     as_targets,
     concatenate,
-    is_frame,
     n_rows,
     take_rows,
 )

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.reference._records import is_missing
+from skparisk.core.sealed import is_missing, numbers
 
 _Repairs: TypeAlias = Iterator[tuple[NDArray[np.bool_], Any]]
 
@@ -85,9 +85,7 @@ class Interval:
     def _comparable(self, values: NDArray[Any]) -> NDArray[Any]:
         if not isinstance(self.low, float):
             return values.astype(f"{self.low.dtype.kind}8[us]")
-        if values.dtype == object:
-            values = np.where(holes_in(values), np.nan, values)
-        return values.astype(np.float64)
+        return numbers(values)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.core.sealed import BOOLEAN, NUMBER, TEXT, Records, container_of
 from skparisk.reference._columns import (
     Categories,
     Column,
@@ -17,15 +18,7 @@ from skparisk.reference._columns import (
     clip_array,
     holes_in,
 )
-from skparisk.reference._records import (
-    BOOLEAN,
-    NUMBER,
-    TEXT,
-    Records,
-    columns_of,
-    container_of,
-    kinds_in,
-)
+from skparisk.reference._records import columns_of, kinds_in
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.reference._records import column_names, is_frame
+from skparisk.core.sealed import is_frame
+from skparisk.reference._records import column_names
 from skparisk.reference._specs import Spec
 
 _TOP = ("columns", "target", "container")

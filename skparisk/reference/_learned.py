@@ -17,6 +17,7 @@ from skparisk._secure_noise import noise_source
 from skparisk._silence import hide_values, silenced
 from skparisk._validate import check_probability
 from skparisk.certificate._learning import Learning
+from skparisk.core.sealed import PublicForm, Records
 from skparisk.exceptions import warn_if_seeded
 from skparisk.ledger import spend, suspend_open
 from skparisk.mechanisms._charge import as_seeded
@@ -24,7 +25,6 @@ from skparisk.reference._base import Held, RecordSource, Reference
 from skparisk.reference._domain import Domain
 from skparisk.reference._learned_records import Law, LearnedRecords, LearnedSplit
 from skparisk.reference._records import (
-    Records,
     Schema,
     as_records,
     as_targets,
@@ -186,6 +186,10 @@ class LearnedReference(Held, Reference):
         return self._schema.schema
 
     @property
+    def form(self) -> PublicForm:
+        return self._schema.form
+
+    @property
     def domain(self) -> Domain:
         return self._schema.domain
 
@@ -267,6 +271,7 @@ default=None
         >>> mean.fit(X).release(split.remaining(X)).shape
         (1,)
         """
+        X, y = self.form.read(X, y)
         records = hide_values(as_records, X, "X")
         targets = None if y is None else hide_values(as_targets, y)
         self._check_records(records, targets)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from skparisk._silence import hide_values
 from skparisk._validate import check_at_least
 from skparisk.certificate._learning import Learning
+from skparisk.core.sealed import Records
 from skparisk.reference._base import RecordPool, RecordSource
 from skparisk.reference._records import (
-    Records,
     Schema,
     as_records,
     as_targets,
@@ -176,6 +176,7 @@ default=None
         ValueError
             If they are not as many as were split.
         """
+        X, y = self.reference.form.read(X, y)
         records = hide_values(as_records, X, "X")
         targets = None if y is None else hide_values(as_targets, y)
         lengths = [n_rows(part) for part in (records, targets) if part is not None]

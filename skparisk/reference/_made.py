@@ -15,20 +15,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from skparisk._silence import silenced
+from skparisk.core.sealed import PublicForm, Records, is_frame
 from skparisk.reference._base import (
     DrawnRecords,
     RecordPool,
     RecordSource,
     Reference,
 )
-from skparisk.reference._records import (
-    Records,
-    as_records,
-    as_targets,
-    concatenate,
-    is_frame,
-    n_rows,
-)
+from skparisk.reference._records import as_records, as_targets, concatenate, n_rows
 from skparisk.reference._sketch import RecordSketch
 
 # Records that tell if a function draws them from a table. More would have rows of a
@@ -83,11 +77,23 @@ class CallableReference(Reference):
             return replace(RecordSketch.of(pool.X, pool.y), whole=False)
         return None
 
+    @cached_property
+    def form(self) -> PublicForm | None:
+        """Container and types of a few records that it makes; None if it makes none.
+
+        All that are drawn are read in these, as private ones are.
+        """
+        source = _SampledSource(self.sample, 0, _N_LOOKED_AT)
+        with np.errstate(all="ignore"), silenced(), suppress(Exception):
+            pool = source.draw(0, 1, np.random.default_rng(_LOOKED_AT)).pool
+            return PublicForm.of(pool.X, pool.y)
+        return None
+
     def bind(
         self, n_pairs: int, *, n_shared: int, n_own: int, seed: np.random.SeedSequence
     ) -> RecordSource:
         """Return a source of pairs."""
-        return _SampledSource(self.sample, n_shared, n_own)
+        return _SampledSource(self.sample, n_shared, n_own, self.form)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.description!r})"
@@ -96,8 +102,14 @@ class CallableReference(Reference):
 class _SampledSource:
     """Calls a function once for each database and strings the records together."""
 
-    def __init__(self, sample: Callable[..., Any], n_shared: int, n_own: int) -> None:
-        self._sample = sample
+    def __init__(
+        self,
+        sample: Callable[..., Any],
+        n_shared: int,
+        n_own: int,
+        form: PublicForm | None = None,
+    ) -> None:
+        self._sample, self._form = sample, form
         self._n_shared = n_shared
         self._n_drawn = n_shared + n_own
 
@@ -105,6 +117,8 @@ class _SampledSource:
         databases = [self._database(rng) for _ in range(size)]
         X = concatenate([X for X, _ in databases])
         X = as_records(X, "X of the reference")
+        if self._form is not None:
+            X = self._form.read_features(X)
         targets = [y for _, y in databases if y is not None]
         y = None
         if targets:

@@ -7,43 +7,35 @@ sparse matrix in CSR; a one-dimensional array of texts; and any other array. All
 
 from __future__ import annotations
 
-import datetime
 import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from numbers import Real
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
+from skparisk.core.sealed import (
+    BOOLEAN,
+    MISSING,
+    NUMBER,
+    TEXT,
+    WORDS,
+    Records,
+    check_names,
+    container_of,
+    is_frame,
+    is_missing,
+    is_pandas,
+    is_series,
+    kind_of_type,
+    unmasked,
+)
 from skparisk.exceptions import IncompatibleError
 from skparisk.reference._mapped import MappedNumbers
-
-Records: TypeAlias = Any
-
-NUMBER, BOOLEAN, TEXT, MISSING = "number", "boolean", "text", "missing"
-_KINDS_OF_TYPES: tuple[tuple[tuple[type, ...], str], ...] = (
-    ((bool, np.bool_), BOOLEAN),
-    ((str, bytes), TEXT),
-    # Before numbers, as np.timedelta64 is an integer to numpy.
-    ((datetime.timedelta, np.timedelta64), "duration"),
-    ((datetime.date, np.datetime64), "date"),
-    ((datetime.time,), "time"),
-    ((Real, Decimal), NUMBER),
-)
-# Of pandas; they are compared by name, as pandas is not imported.
-_MISSING_TYPES = frozenset({"NoneType", "NAType", "NaTType"})
-_CONTAINERS = {
-    "array": "an array",
-    "frame": "a data frame",
-    "sparse": "a sparse matrix",
-    "texts": "a list of texts",
-}
 
 
 def as_records(X: Any, name: str = "X") -> Records:
@@ -60,22 +52,19 @@ def as_records(X: Any, name: str = "X") -> Records:
             kinds_in(column, where)
             if column.dtype.kind == "f" and np.isinf(column).any():
                 raise ValueError(f"Input {name} contains infinity, in {where}.")
-        return _without_codes(X)
+        return _plain_frame(X)
     if sparse.issparse(X):
         return _as_csr(X, name)
-    array = np.asarray(X)
+    array = unmasked(X)
     if not array.ndim:  # not left to scikit-learn, which would show it
         raise ValueError(
             f"Expected 2D array, got scalar array instead, in {name}: a table has rows."
         )
-    if array.dtype.kind in "UST":
-        # Not through the array, in which numbers beside texts are texts as well.
-        array = np.asarray(array if X is array else X, dtype=object)
     if array.dtype.kind in "mM" and array.ndim == 2:
         _check_shape(array.shape, name)
         return array
     if array.dtype != object or array.ndim > 2:
-        return _as_floats(X, name)
+        return _as_floats(array, name)
     kinds = kinds_in(array.ravel(), name)
     if kinds <= {NUMBER, BOOLEAN}:
         return _as_floats(_without_missing(array), name)
@@ -89,13 +78,16 @@ def as_records(X: Any, name: str = "X") -> Records:
     return array
 
 
-def _without_codes(frame: Any) -> Any:
-    """Return a frame without the Categorical of polars, which become texts.
+def _plain_frame(frame: Any) -> Any:
+    """Return a frame of no class of its own, and without the Categorical of polars.
 
-    Their codes follow from all that the process has seen, private records among them.
+    These become texts, as their codes follow from all that the process has seen,
+    private records among them.
     """
-    if hasattr(frame, "iloc"):
-        return frame
+    if is_pandas(frame):
+        kind: Any = sys.modules["pandas"].DataFrame
+        own = isinstance(frame, kind) and type(frame) is not kind
+        return kind(frame) if own else frame
     coded = [x for x in frame.get_columns() if str(x.dtype).startswith("Categorical")]
     texts = [column.cast(sys.modules["polars"].String) for column in coded]
     return frame.with_columns(texts) if texts else frame
@@ -108,25 +100,15 @@ def as_numbers(records: Records, name: str, *, allow_nan: bool = False) -> Any:
     """
     if isinstance(records, MappedNumbers) and (allow_nan or not records.has_nan):
         return records
-    try:
-        return _as_floats(records, name, "allow-nan" if allow_nan else True)
-    except (TypeError, ValueError) as error:
+    if not is_numbers(records):  # so that no value is shown that is none
         schema = Schema.of(records)
         for place, kind in enumerate(schema.kinds):
             if kind not in (NUMBER, BOOLEAN, MISSING):
                 raise ValueError(
-                    f"{error} ({_column(schema.names, place)} of {name} holds {kind})"
-                ) from error
-        raise
-
-
-def as_array(records: Records, name: str) -> NDArray[Any]:
-    """Return a frame as `as_records` would have it in an array; others as they are."""
-    if not is_frame(records):
-        return records
-    if {*Schema.of(records).kinds} <= {NUMBER, BOOLEAN, MISSING}:
-        return as_numbers(records, name, allow_nan=True)
-    return np.column_stack([column.astype(object) for column in columns_of(records)])
+                    f"{name} must hold numbers alone, but "
+                    f"{_column(schema.names, place)} holds {kind}."
+                )
+    return _as_floats(records, name, "allow-nan" if allow_nan else True)
 
 
 def as_targets(y: Any, name: str = "y") -> NDArray[Any]:
@@ -138,12 +120,11 @@ def as_targets(y: Any, name: str = "y") -> NDArray[Any]:
         raise ValueError(
             f"{name} must have one or two dimensions, got shape {np.shape(y)}."
         )
-    values = np.asarray(y)
+    values = np.asarray(unmasked(y))
+    y = y if is_series(y) else values
     numbers = values is y and values.dtype == np.float64 and values.size
     if numbers and np.isfinite(values).all():  # as it mostly is, and found at once
         return values
-    if values.dtype.kind in "UST":
-        values = values.astype(object)
     if values.dtype != object or TEXT not in kinds_in(values.ravel(), name):
         return check_array(y, ensure_2d=False, dtype=np.float64, input_name=name)
     labels = values[:, 0] if values.shape[1:] == (1,) else values
@@ -198,20 +179,6 @@ def frame_like(frame: Any, array: NDArray[Any]) -> Any:
     return type(frame)(dict(zip(frame.columns, array.T, strict=True)))
 
 
-def container_of(records: Records) -> str:
-    """Return the name of what records are in."""
-    if is_frame(records):
-        return "frame"
-    if sparse.issparse(records):
-        return "sparse"
-    return "texts" if records.ndim == 1 else "array"
-
-
-def is_frame(X: Any) -> bool:
-    """Tell if it is a data frame of pandas or polars."""
-    return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_columns"))
-
-
 def is_numbers(records: Records) -> bool:
     """Tell if records are an array of floats, or these in a file."""
     return (
@@ -219,11 +186,6 @@ def is_numbers(records: Records) -> bool:
         and records.dtype == np.float64
         and records.ndim == 2
     )
-
-
-def is_missing(value: Any) -> bool:
-    """Tell if a value stands for none: None, NaN, and what pandas has besides."""
-    return type(value).__name__ in _MISSING_TYPES or bool(value != value)
 
 
 def column_names(X: Any) -> tuple[str, ...] | None:
@@ -316,67 +278,39 @@ class Schema:
         """Return the schema of the same table as an array of numbers."""
         return type(self)("array", self.names, (NUMBER,) * self.n_columns)
 
-    def check_same(self, other: Schema) -> None:
+    def check_same(
+        self, other: Schema, what: str = "X", own: str = "The reference"
+    ) -> None:
         """Compare this schema, of a reference, with that of records `X`.
 
-        An array and a data frame may have the same columns, and frames of pandas and
-        polars. Names are compared where both have some.
+        Names are compared where both have some. What columns hold is not: private
+        values are read in the types of the reference, each by itself.
 
         Parameters
         ----------
         other : Schema
             That of `X`.
 
+        what, own : str
+            What an error calls the others, and these.
+
         Raises
         ------
         IncompatibleError
-            If they differ; the message says in which column.
+            If they differ.
         """
-        containers = {self.container, other.container} - {None}
-        if len(containers) == 2 and containers & {"sparse", "texts"}:
+        if len({self.container, other.container} - {None}) == 2:
             raise IncompatibleError(
-                f"The reference is {_CONTAINERS[str(self.container)]}, but X is "
-                f"{_CONTAINERS[str(other.container)]}: give both in the same form."
+                f"{own} is {WORDS[str(self.container)]}, but {what} is "
+                f"{WORDS[str(other.container)]}: give both in the same form."
             )
         if self.names is not None and other.names is not None:
-            _check_same_names(self.names, other.names)
+            check_names(self.names, other.names, what, own)
         if self.n_columns != other.n_columns:
             raise IncompatibleError(
-                f"The reference has {self.n_columns} features, but X has "
+                f"{own} has {self.n_columns} features, but {what} has "
                 f"{other.n_columns}: the numbers must be equal."
             )
-        frames = containers == {"frame"}
-        for place, (one, two) in enumerate(zip(self.kinds, other.kinds, strict=True)):
-            if not _fit(one, two, frames):
-                column = _column(self.names or other.names, place)
-                raise IncompatibleError(
-                    f"In the reference {column} holds {one}, but in X it holds {two}: "
-                    "convert one of them, so that both hold the same kind of values."
-                )
-
-
-def _check_same_names(reference: tuple[str, ...], given: tuple[str, ...]) -> None:
-    """Raise IncompatibleError unless columns are the same, in the same order."""
-    if reference == given:
-        return
-    missing = [name for name in given if name not in reference]
-    more = [name for name in reference if name not in given]
-    said = "has the same columns in another order"
-    if missing:
-        said = f"lacks the column {missing[0]!r} of X"
-    elif more:
-        said = f"has the column {more[0]!r}, which X lacks"
-    raise IncompatibleError(
-        f"The reference {said}: its columns are {list(reference)}, those of X "
-        f"{list(given)}, and they must be the same, in the same order."
-    )
-
-
-def _fit(one: str, two: str, frames: bool) -> bool:
-    """Tell if columns may be of one table; arrays have numbers for booleans."""
-    if one == two or MISSING in (one, two):
-        return True
-    return not frames and {one, two} == {NUMBER, BOOLEAN}
 
 
 def _kind(column: NDArray[Any]) -> str:
@@ -398,7 +332,7 @@ def kinds_in(values: NDArray[Any], where: str) -> set[str]:
     else:
         empty = (values[:1] != values[:1]).any() and (values != values).all()
         types = set() if empty else {values.dtype.type}
-    words = {kind: _kind_of_type(kind) for kind in types}
+    words = {kind: kind_of_type(kind) for kind in types}
     for kind, word in words.items():
         if word is None:
             raise TypeError(
@@ -423,13 +357,6 @@ def _has_float(number: Any) -> bool:
         return math.isfinite(float(number)) or number != number
     except (OverflowError, ValueError):
         return False
-
-
-def _kind_of_type(kind: type) -> str | None:
-    """Return what values of a type are, or None if they may not be in a table."""
-    if kind.__name__ in _MISSING_TYPES:
-        return MISSING
-    return next((word for of, word in _KINDS_OF_TYPES if issubclass(kind, of)), None)
 
 
 def _floats_among(values: NDArray[Any]) -> Iterator[float]:

@@ -16,18 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._validate import check_at_least, check_choice
+from skparisk.core.sealed import MISSING, PublicForm, Records
 from skparisk.reference._base import Held, RecordPool, RecordSource, Reference
 from skparisk.reference._columns import Column
 from skparisk.reference._domain import Domain
 from skparisk.reference._layout import columns_of_frame, put_in, read_layout
-from skparisk.reference._records import (
-    MISSING,
-    Records,
-    Schema,
-    as_records,
-    as_targets,
-    n_rows,
-)
+from skparisk.reference._records import Schema, as_records, as_targets, n_rows
 from skparisk.reference._samplings import Split
 from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._specs import Spec
@@ -313,6 +307,7 @@ class SchemaReference(Held, Reference):
         other = copy.copy(self)
         vars(other).update(_targets=targets, _domain=domain)
         vars(other).pop("schema", None)
+        vars(other).pop("form", None)
         return other
 
     @property
@@ -335,6 +330,12 @@ class SchemaReference(Held, Reference):
         names = [*(self._names or ()), *self._target_names]
         columns = [*self.domain.columns, *self.domain.targets]
         return dict(zip(names, columns, strict=False))  # targets may have no name
+
+    @cached_property
+    def form(self) -> PublicForm:
+        """Container and types of the records that are drawn."""
+        X, y = self._records(self._n_values, np.random.default_rng(0))
+        return PublicForm.of(X, y)
 
     @cached_property
     def schema(self) -> Schema:

@@ -17,10 +17,11 @@ from skparisk._silence import hide_values
 from skparisk._simulated import is_simulated
 from skparisk._validate import check_probability
 from skparisk.certificate._claim import SEEDED_DRAW
+from skparisk.core.sealed import Records
 from skparisk.exceptions import PrivacyLeakWarning, warn_caller
 from skparisk.reference._base import Held, RecordSource, Withheld
 from skparisk.reference._drawn_from import enter, leave
-from skparisk.reference._records import Records, as_records, n_rows, take_rows
+from skparisk.reference._records import as_records, n_rows, take_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._table import TableReference
 

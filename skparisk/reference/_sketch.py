@@ -14,14 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skparisk.reference._records import (
-    Records,
-    columns_of,
-    is_missing,
-    is_numbers,
-    n_rows,
-    take_rows,
-)
+from skparisk.core.sealed import Records, is_missing
+from skparisk.reference._records import columns_of, is_numbers, n_rows, take_rows
 
 # Rows whose hashes are kept: those that are smallest, whatever the table.
 _MOST_KEPT = 2**16

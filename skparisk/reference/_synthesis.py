@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from skparisk.core.sealed import is_missing
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.reference._columns import Categories, Interval, holes_in
-from skparisk.reference._records import is_missing
 from skparisk.reference._specs import array_of
 
 # Bins of a column of numbers: one for so many times a record's part of the level, as

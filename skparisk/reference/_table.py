@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from skparisk._validate import (
     check_random_state,
 )
 from skparisk.certificate._rounding import ceil_text
+from skparisk.core.sealed import PublicForm, TargetForm
 from skparisk.reference._base import Held, RecordPool, RecordSource, Reference
 from skparisk.reference._blocks import draw_from_blocks
 from skparisk.reference._domain import Domain
@@ -161,6 +163,7 @@ class TableReference(Held, Reference):
             )
         self.pool = RecordPool(records, _check_targets(y, n_rows(records)))
         self._schema = Schema.of(records)
+        self._form = PublicForm.of(records, y)
         self._sketch: RecordSketch | None = None
         self._note = ""
         self.is_cross_fitted = False
@@ -233,6 +236,11 @@ class TableReference(Held, Reference):
         return self._schema
 
     @property
+    def form(self) -> PublicForm:
+        """Container and types of the table and of its targets, as they were given."""
+        return self._form
+
+    @property
     def numbers(self) -> Self:
         """The same table as an array of finite numbers; itself where it is that.
 
@@ -255,6 +263,9 @@ class TableReference(Held, Reference):
         """
         other = self._with(RecordPool(self.pool.X, _check_targets(y, self.n_rows)))
         other.__dict__.pop("domain", None)
+        other._form = replace(
+            self._form, targets=None if y is None else TargetForm.of(y)
+        )
         other._sketch, other._note, other.is_cross_fitted = None, "", False
         return other
 
@@ -262,6 +273,10 @@ class TableReference(Held, Reference):
         """Return the same records with what `encode` makes of their targets."""
         assert self.pool.y is not None
         other = self.with_targets(encode(self.pool.y))
+        old, new = self._form.targets, other._form.targets
+        if old is not None and new is not None and not old.labels:
+            # Numbers stand for themselves, and classes keep their type.
+            other._form = replace(other._form, targets=replace(new, dtype=old.dtype))
         other.domain = None if self.domain is None else self.domain.encoded(encode)
         other._note = self._note
         return other
@@ -289,6 +304,12 @@ class TableReference(Held, Reference):
         other = copy.copy(self)
         other.pool = pool
         other._schema = self._schema if schema is None else schema
+        return other
+
+    def _in_form(self, form: PublicForm | None) -> Self:
+        """Return the same table, if it was given in another form than it is in."""
+        other = self._with(self.pool)
+        other._form = self._form if form is None else form
         return other
 
     def _part(self, most: float = math.inf) -> Self:

@@ -16,6 +16,7 @@ from skparisk._silence import silenced
 from skparisk._validate import check_random_state, is_whole
 from skparisk.calibration import SampledPairs
 from skparisk.calibration._terms import MOST_SHAPE_PAIRS
+from skparisk.core.sealed import PublicForm
 from skparisk.neighbors import Database, n_own, sample_database
 from skparisk.queries import Query
 from skparisk.queries._base import same_but_for
@@ -26,8 +27,6 @@ from skparisk.reference._mapped import loaded
 from skparisk.reference._records import Schema, copy_records
 from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._table import UNSEEN
-from skparisk.reference._targets import TargetForm
-from skparisk.reference._types import types_of
 from skparisk.sensitivity._parallel import (
     check_neighbors,
     sample_pairs,
@@ -167,13 +166,12 @@ class Draw:
             if not private:  # else it is said without a reason where pairs are drawn
                 assert failure is not None
                 raise failure
-        types = types_of(database[0])
-        given = query.targets_of_people(database[1])
-        targets = TargetForm.of(given) if query.needs_y else None
+        form = self.reference.form
+        if form is None and not private:
+            form = PublicForm.of(database[0], query.targets_of_people(database[1]))
         return {
             "schema": Schema.of(database[0]),  # of records as they were given to it
-            "types": types,
-            "targets": targets,
+            "form": None if private else form,
             "answer": None if query.is_sum else answer,  # that of one record
             "weights": weights,
         }
@@ -213,11 +211,9 @@ def _ask(query: Query, database: Database) -> NDArray[np.float64]:
     return np.asarray(query(*map(copy_records, database)))
 
 
-def form_of(query: Query, schema: Schema) -> Form:
-    """Return how a query is given records, if private ones have this schema."""
-    if not query.any_table:
-        return "numbers"
-    return "array" if schema.container == "array" else "given"
+def form_of(query: Query) -> Form:
+    """Return how a query is given records."""
+    return "given" if query.any_table else "numbers"
 
 
 def describe_pairs(pairs: SampledPairs, draw: Draw, schema: Schema) -> None:

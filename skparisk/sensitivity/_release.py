@@ -24,6 +24,7 @@ from skparisk.calibration import SampledPairs
 from skparisk.calibration._pairs import norms_of_pairs
 from skparisk.certificate import Certificate, Evidence
 from skparisk.certificate._claim import REDRAWN
+from skparisk.core.sealed import Records
 from skparisk.exceptions import (
     IncompatibleError,
     warn_if_seeded,
@@ -38,16 +39,9 @@ from skparisk.queries import Query, RecordQuery
 from skparisk.queries._base import answer_private
 from skparisk.reference._base import Withheld
 from skparisk.reference._learned import refuse_learned_from
-from skparisk.reference._records import (
-    Records,
-    Schema,
-    as_array,
-    as_targets,
-    n_rows,
-)
+from skparisk.reference._records import Schema, as_targets, n_rows
 from skparisk.reference._secret import SecretDraw
 from skparisk.reference._sketch import RecordSketch
-from skparisk.reference._types import in_types
 from skparisk.sensitivity._claim import ClaimOfPairs
 
 
@@ -217,18 +211,14 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     ) -> tuple[Records, NDArray[Any] | None]:
         """Return private records as the query was given public ones.
 
-        In the same form and types, and moved to the domain of the reference; whether
-        any was moved is not said.
+        Moved to the domain of the reference, in its types; what was moved is not said.
         """
-        schema, domain = self.pairs_.schema, self.pairs_.domain
-        assert schema is not None
-        if schema.container == "array":
-            X = hide_values(as_array, X, "X")
-        if y is not None and self.pairs_.targets is not None:
-            y = self.pairs_.targets.take(y)
+        domain, form = self.pairs_.domain, self.pairs_.form
         if domain is not None:
             X, y = hide_values(domain.clip, X, y)
-        return hide_values(in_types, X, self.pairs_.types), y
+        if form is not None and self.query_.any_table:
+            X = form.read_features(X)
+        return X, y
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Release each record by itself, with fresh noise (``query=None`` only).
@@ -320,6 +310,8 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
     ) -> tuple[Records, NDArray[Any] | None]:
         if query.needs_y:
             check_given(query, y)
+        if not reset and self.pairs_.form is not None:
+            X, y = self.pairs_.form.read(X, y if query.needs_y else None)
         if query.any_table:
             return self._check_table(X, y if query.needs_y else None, reset=reset)
         # The reference is public, unless an estimator has checked it before.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -33,6 +34,7 @@ from skparisk.calibration._rules import as_rule, rule_proviso
 from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import law_proviso
+from skparisk.core.sealed import PublicForm, is_frame
 from skparisk.exceptions import (
     CalibrationError,
     HeuristicGuaranteeWarning,
@@ -427,11 +429,18 @@ default="auto"
         terms = self._check_parameters()
         if isinstance(query, RecordQuery):
             self._check_records_alone(terms.law)
+        form: PublicForm | None = getattr(self.reference, "form", None)
+        if form is not None:
+            X = form.read_features(X)
+        given, targets = X, y
         if isinstance(self.reference, SecretSample | SecretDraw):
             X, y = hide_values(self._check_data, query, X, y, reset=True)
         else:
             X, y = self._check_data(query, X, y, reset=True)
-        return self._sample(terms, query, X, y, private=private)
+        if self.reference is None:
+            kept = given if is_frame(given) else X
+            form = PublicForm.of(kept, None if y is None else targets)
+        return self._sample(terms, query, X, y, private=private, form=form)
 
     def _fit_checked(
         self, X: Any, y: Any, *, private: bool, known: Known | None = None
@@ -452,18 +461,23 @@ default="auto"
         *,
         private: bool,
         known: Known | None = None,
+        form: PublicForm | None = None,
     ) -> Self:
-        """Sample pairs from the reference, and calibrate to them."""
-        reference: Reference = (
-            TableReference(X, y)
-            if self.reference is None
-            else as_reference(self.reference, X, y)
-        )
+        """Sample pairs from the reference, and calibrate to them.
+
+        `form` is that of `X` before it was checked, if that is the reference.
+        """
+        if self.reference is None:
+            reference: Reference = TableReference(X, y)._in_form(form)
+        else:
+            reference = as_reference(self.reference, X, y)
         _check_residuals(query, reference)
         withheld = Withheld() if private else reference.withheld
         private = withheld is not None
         n_records = self._choose_n_records(query, reference, n_rows(X))
         schema = Schema.of(X, getattr(self, "feature_names_in_", None))
+        if not query.any_table:  # an array by now, whatever both were given in
+            schema = replace(schema, container=None)
         reference.check_schema(schema)
         draw = Draw(
             query,
@@ -471,7 +485,7 @@ default="auto"
             n_pairs=terms.n_pairs,
             n_neighbors=terms.n_neighbors,
             n_records=n_records,
-            form=form_of(query, schema),
+            form=form_of(query),
             relation=self.relation,
             seeds=Seeds.of(self.random_state),
             known=known,

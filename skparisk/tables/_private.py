@@ -26,12 +26,12 @@ from skparisk._validate import (
 from skparisk.calibration import Target
 from skparisk.calibration._known import find_known
 from skparisk.certificate import Certificate
+from skparisk.core.sealed import is_frame
 from skparisk.exceptions import IncompatibleError, warn_if_seeded
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.queries._base import answer_private
 from skparisk.queries._cells import CellsQuery, CellSums, half_of
 from skparisk.queries._together import Floats
-from skparisk.reference._records import is_frame
 from skparisk.tables._answers import as_counts, deviations, means, quantile
 from skparisk.tables._questions import Group, check_group, find_query
 

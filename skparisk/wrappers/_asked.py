@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 
 from skparisk._classes import PublicClasses
 from skparisk._silence import silenced
+from skparisk.core.sealed import Records
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
 from skparisk.queries._addends import ClassAddend
@@ -20,12 +21,9 @@ from skparisk.queries._leaves import LeafQuery
 from skparisk.queries._state import Numbers
 from skparisk.reference import TableReference
 from skparisk.reference._records import (
-    Records,
     Schema,
-    as_array,
     as_numbers,
     as_records,
-    frame_like,
 )
 from skparisk.reference._sketch import RecordSketch
 from skparisk.wrappers._forests import find_trees, make_leaf_query
@@ -199,17 +197,8 @@ def _check_points(model: Any, estimator: Any, features: Records) -> Records:
     if model.X_public is None:
         raise ValueError(f"X_public must be given with release={model.release!r}.")
     points = as_records(model.X_public, "X_public")
-    schema = Schema.of(features)
-    if schema.container == "array":
-        points = as_array(points, "X_public")
     shown = Schema.of(points)
-    if shown.n_columns != schema.n_columns:
-        raise IncompatibleError(
-            f"X_public has {shown.n_columns} features, but X has "
-            f"{schema.n_columns}: the numbers must be equal."
-        )
-    if schema.container == "frame" and shown.container == "array":
-        points = frame_like(features, points)
+    Schema.of(features).check_same(shown, "X_public", "X")
     if model.surrogate is None:
         if {*shown.kinds} - {"number", "boolean"}:
             raise ValueError(
@@ -223,13 +212,6 @@ def _check_points(model: Any, estimator: Any, features: Records) -> Records:
             "X_public must be public and must not share records with the training "
             "data, because these would stay in the parameters and in what serves "
             "predictions."
-        )
-    names = getattr(model, "feature_names_in_", None)
-    columns = getattr(model.X_public, "columns", None)
-    if names is not None and columns is not None and list(columns) != list(names):
-        raise IncompatibleError(
-            f"X_public has the columns {list(columns)}, but X has {list(names)}: "
-            "they must be the same, in the same order."
         )
     return points
 

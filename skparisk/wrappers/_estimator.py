@@ -27,16 +27,21 @@ from skparisk._fitted_parts import (
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private_records
 from skparisk._silence import hide_values
-from skparisk._training_data import SensitivitySource, TrainingData, reference_table
+from skparisk._training_data import (
+    SensitivitySource,
+    TrainingData,
+    read_as_public,
+    reference_table,
+)
 from skparisk._validate import check_at_least, check_random_state
+from skparisk.core.sealed import Records
 from skparisk.exceptions import IncompatibleError, ReferenceWarning, warn_caller
 from skparisk.queries import EstimatorQuery
 from skparisk.queries._estimator import has_parts, takes_targets
 from skparisk.queries._leaves import LeafQuery
 from skparisk.queries._padding import Unpadded, blank_padding
 from skparisk.reference import as_reference
-from skparisk.reference._base import Form
-from skparisk.reference._records import Records, Schema
+from skparisk.reference._records import Schema
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._workers import one_thread
 from skparisk.wrappers._accepted import (
@@ -264,13 +269,16 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         estimator = check_estimator(self.estimator)
         warn_fitted_parts(self)
         tags = get_tags(estimator)
-        features, targets = self._check_data(X, y, estimator)
+        supervised = takes_targets(estimator)
         table = reference_table(
             X_reference,
-            None if targets is None else y_reference,
-            needs_y=targets is not None,
+            y_reference if supervised else None,
+            needs_y=supervised,
             any_table=True,
         )
+        classifies = supervised and tags.estimator_type == "classifier"
+        private = read_as_public(source, table, X, y, classifies=classifies)
+        features, targets = self._check_data(*private, estimator=estimator)
         labels = None
         if targets is not None and tags.estimator_type == "classifier":
             labels = PublicClasses.find(
@@ -354,7 +362,7 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         return super()._prepare(source)
 
     def _check_data(
-        self, X: Any, y: Any, estimator: Any
+        self, X: Any, y: Any, *, estimator: Any
     ) -> tuple[Records, NDArray[Any] | None]:
         """Return private records, and targets or labels where they are taken."""
         tags = get_tags(estimator)
@@ -430,12 +438,10 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         n_records = data.n_records if known is None else known
         # Not one of the seeds that the pairs have.
         root = np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,))
-        form: Form = "array" if schema.container == "array" else "given"
         public = PublicRecords.draw(
             estimator,
             reference,
             n_records,
-            form,
             root,
             labels,
             whole_alone=self._sums_leaves or self._sums_bounded,

@@ -9,7 +9,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._private_data import validate_records
-from skparisk.reference._records import Schema, as_array
+from skparisk.core.sealed import is_frame
+from skparisk.reference._records import Schema, as_records
 
 # What `release` may be besides names of attributes, and what is then served.
 _PREDICTIONS = {
@@ -122,8 +123,8 @@ class ServedMethods:
         """Ask about records, in the form of those that were fitted."""
         check_is_fitted(self, "estimator_")
         records = validate_records(self, X, allow_nan=True, reset=False)
-        if self.schema_.container == "array":
-            records = as_array(records, "X")
+        if self.schema_.container == "array" and is_frame(records):
+            records = as_records(records.to_numpy(), "X")
         return self._ask(method, records, *arguments)
 
     def _ask(self, method: str, *arguments: Any) -> Any:

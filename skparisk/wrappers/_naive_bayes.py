@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, OneHotEncoder
 
 from skparisk._classes import PublicClasses
+from skparisk.core.sealed import Records, is_frame
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries._class_sums import (
     ClassCells,
@@ -23,7 +24,7 @@ from skparisk.queries._class_sums import (
 from skparisk.queries._row_wise import transform_each
 from skparisk.queries._state import Numbers
 from skparisk.queries._together import Floats
-from skparisk.reference._records import Records, frame_like, is_frame
+from skparisk.reference._records import frame_like
 from skparisk.wrappers._from_sums import SumsTemplate, find_kind
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps

@@ -16,15 +16,14 @@ from sklearn.base import clone
 
 from skparisk._classes import PublicClasses
 from skparisk._silence import silenced
+from skparisk.core.sealed import Records
 from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import Database, sample_database
 from skparisk.queries import Reader
 from skparisk.queries._estimator import takes_targets
 from skparisk.queries._labels import label_codes
 from skparisk.reference import Reference, TableReference
-from skparisk.reference._base import Form
 from skparisk.reference._records import (
-    Records,
     Schema,
     copy_records,
     frame_like,
@@ -85,7 +84,6 @@ class PublicRecords:
         estimator: Any,
         reference: Reference,
         n_records: int,
-        form: Form,
         root: np.random.SeedSequence,
         labels: PublicClasses | None,
         *,
@@ -97,7 +95,7 @@ class PublicRecords:
         """
         whole = None
         if reference.whole is not None:
-            pool = reference.whole.in_form(form)
+            pool = reference.whole
             whole = _with_labels((pool.X, pool.y), labels)
             if whole_alone:
                 return cls((), whole, reference, n_records)
@@ -105,7 +103,7 @@ class PublicRecords:
         sparing = table is not None and table.sampling in ("subsample", "disjoint")
         most = table.n_rows if table is not None and sparing else None
         drawn = [
-            _draw_one(estimator, reference, size, form, seeds, labels)
+            _draw_one(estimator, reference, size, seeds, labels)
             for size, seeds in zip(_sizes(n_records, most), root.spawn(3), strict=True)
         ]
         databases, fits = zip(*drawn, strict=True)
@@ -205,7 +203,6 @@ def _draw_one(
     estimator: Any,
     reference: Reference,
     n_records: int,
-    form: Form,
     root: np.random.SeedSequence,
     labels: PublicClasses | None,
 ) -> tuple[Database, Any]:
@@ -213,7 +210,7 @@ def _draw_one(
     failure: Exception | None = None
     for seed in root.spawn(_MOST_DRAWN):
         try:
-            drawn = sample_database(reference, n_records, seed, form)
+            drawn = sample_database(reference, n_records, seed)
             database = _with_labels(drawn, labels)
             fitted = _fit(estimator, database, "the reference")
         except Exception as error:  # raised below, if it is not by chance

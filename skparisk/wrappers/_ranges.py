@@ -16,17 +16,13 @@ import numpy as np
 from scipy.optimize import nnls
 
 from skparisk._silence import silenced
+from skparisk.core.sealed import container_of, is_frame
 from skparisk.neighbors import Database
 from skparisk.queries import PredictionReader, Reader
 from skparisk.queries._state import Numbers
 from skparisk.queries._together import Floats
 from skparisk.reference._domain import Domain
-from skparisk.reference._records import (
-    as_numbers,
-    container_of,
-    frame_like,
-    is_frame,
-)
+from skparisk.reference._records import as_numbers, frame_like
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._served import as_probabilities
 

@@ -36,8 +36,7 @@ def sampler(spread=1.0, n_pairs=19_999, **parameters):
 def judge_of(asked):
     """Return the judge of blocks, calibrated for their size."""
     what = Audited.of(asked, None, None)
-    X = np.zeros((SIZE, 1))
-    found = what.calibrate(SIZE - 1, X, None, np.random.SeedSequence(0))
+    found = what.calibrate(SIZE - 1, None, np.random.SeedSequence(0))
     return BlockJudge.of(found.sampler)
 
 
