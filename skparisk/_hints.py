@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skparisk._validate import is_number
 from skparisk.calibration._pairs import sampling_moments
-from skparisk.mechanisms import AdditiveNoise
+from skparisk.mechanisms import AdditiveNoise, DiagonalShape, IsotropicShape
 from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler
 
@@ -44,12 +44,15 @@ _FEW_OUTPUTS = 20
 
 def deviations_of(noise: AdditiveNoise) -> NDArray[np.float64]:
     """Return the standard deviation of the noise of each output."""
-    size = noise.n_outputs
+    size, shape = noise.n_outputs, noise.shape
+    unit = noise.noise_scale * noise.law.deviation
+    if isinstance(shape, IsotropicShape | DiagonalShape):
+        return np.asarray(shape.color(np.full(size, unit)))
     squares = np.zeros(size)
     for start in range(0, size, _BLOCK):
         rows = np.eye(min(_BLOCK, size - start), size, start)
         squares += (noise.shape.color(rows) ** 2).sum(axis=0)
-    return np.asarray(noise.noise_scale * noise.law.deviation * np.sqrt(squares))
+    return np.asarray(unit * np.sqrt(squares))
 
 
 def noise_of(sampler: SensitivitySampler) -> AdditiveNoise:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
+
+from skparisk._private_data import validate_private
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +35,7 @@ class LinearPredictions(RegressorMixin):
         y : ndarray of shape (n_rows,) or (n_rows, n_targets)
         """
         check_is_fitted(self, "certificate_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_private(self, X, dtype=np.float64, reset=False)
         features, targets = self._find_units()
         X = X if features is None else features.move(X)
         y = X @ self.coef_.T + self.intercept_

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -33,7 +34,7 @@ from skparisk._hints import (
 )
 from skparisk._public_fit import BesidePublicMixin
 from skparisk._secure_noise import noise_source
-from skparisk._silence import hide_values
+from skparisk._silence import forgetting, hide_values
 from skparisk._simulated import is_simulated
 from skparisk._training_data import (
     SensitivitySource,
@@ -68,7 +69,7 @@ from skparisk.exceptions import (
 )
 from skparisk.laws._names import as_law
 from skparisk.ledger import spend, suspend_open
-from skparisk.ledger._open import tell_open
+from skparisk.ledger._open import check_room, tell_open
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query
@@ -276,11 +277,10 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         if data.charged is None:
             released = sampler._answer(features, targets, data.draw)
         else:
-            answer = sampler._ask(*sampler._as_asked(features, targets))
             said = {*sampler.certificate_.provisos} - {*data.charged.provisos}
             tell_open(provisos=[*said], note=str(query))
             with suspend_open():
-                released = sampler._add_noise(answer)
+                released = sampler._answer(features, targets, None)
         self._keep_claim(sampler.certificate_, sampler)
         released = np.asarray(released)
         if not is_simulated() and distance(sampler, released) > 1:
@@ -322,6 +322,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         X, y = split._remaining(features, targets)
         return TrainingData(X, X, y, split.reference, False, charged=charged)
 
+    @forgetting
     def _release_known(
         self,
         query: Query,
@@ -333,20 +334,22 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
     ) -> NDArray[np.float64]:
         """Answer with noise for a sensitivity that is known; keep the claim."""
         sensitivity, target, law = known._check(self.epsilon, self.gamma)
-        answer = answer_private(query, X, y)
-        noise, certificate = find_known(
+        find = partial(
+            find_known,
             sensitivity,
             target,
             law=law,
             rule=known.rule,
-            n_outputs=len(answer),
             n_records=n_rows(X),
             relation="replace-one",
             proven=proven,
         )
+        # Before there is an answer, whose length is not known yet.
+        check_room(as_seeded(find(n_outputs=1)[1], self.noise_random_state))
         if known.rule is not None and known.rule.void_reasons:
             warn_caller(" ".join(known.rule.void_reasons), HeuristicGuaranteeWarning)
-        return self._add_known_noise(query, answer, noise, certificate)
+        answer = answer_private(query, X, y)
+        return self._add_known_noise(query, answer, *find(n_outputs=len(answer)))
 
     def _add_known_noise(
         self,

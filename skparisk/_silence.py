@@ -12,9 +12,12 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from joblib import parallel_config
+
+Release = TypeVar("Release", bound=Callable[..., Any])
 
 
 class _SilentThread(threading.local):
@@ -65,11 +68,29 @@ def _stand_first() -> None:
 _stand_first()
 
 
+def forgetting(function: Release) -> Release:
+    """Let a function that knows an exact answer leave no frame of itself if it fails.
+
+    The frames of a traceback hold all local variables. The answer must not be among the
+    arguments, which stay.
+    """
+
+    @wraps(function)
+    def forget(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:  # an interruption has frames as well
+            failure = error
+        failure.__cause__ = failure.__context__ = None
+        raise failure.with_traceback(None)
+
+    return cast(Release, forget)
+
+
 def hide_values(check: Callable[..., Any], *data: Any, **parameters: Any) -> Any:
     """Return what a check of private data returns, without values in its message.
 
-    What messages of scikit-learn tell after a colon or on further lines may be values,
-    such as the text that is no number; but for the advice to reshape.
+    Nor those of a public table, which may be the private one by mistake.
     """
     try:
         return check(*data, **parameters)
@@ -78,6 +99,15 @@ def hide_values(check: Callable[..., Any], *data: Any, **parameters: Any) -> Any
         kind = TypeError if isinstance(error, TypeError) else ValueError
         message = str(error)
     # Raised outside, so that the error does not come along.
+    raise kind(without_values(message))
+
+
+def without_values(message: str) -> str:
+    """Return the part of a message of others that shows no value of the data.
+
+    What scikit-learn tells after a colon or on further lines may be values, such as the
+    text that is no number; but for the advice to reshape.
+    """
     told = message.partition("\n")[0].partition(": ")[0]
     if told != message:
         told = (
@@ -86,4 +116,4 @@ def hide_values(check: Callable[..., Any], *data: Any, **parameters: Any) -> Any
         )
         if "\nReshape your data" in message:
             told += ". Reshape your data: array.reshape(-1, 1) is a single feature."
-    raise kind(told)
+    return told

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_legendre
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
@@ -200,7 +200,7 @@ class PrivateKernelDensity(PrivateMixin, DensityMixin, BaseEstimator):
             Per unit of the data, >= 0; 0 outside the bounds. Integrates to one.
         """
         check_is_fitted(self, "certificate_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_private(self, X, dtype=np.float64, reset=False)
         low, high = self.bounds_.T
         inside = ((low <= X) & (high >= X)).all(axis=1)
         density = np.zeros(len(X))

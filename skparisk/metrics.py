@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._silence import hide_values, silenced
+from skparisk._silence import forgetting, hide_values, silenced
 from skparisk._validate import check_choice, check_probability
 from skparisk.certificate import Certificate
 from skparisk.certificate._rounding import ceil_text
 from skparisk.core.sealed import check_names, is_frame, is_missing, numbers
 from skparisk.exceptions import IncompatibleError
+from skparisk.ledger._open import check_room
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.reference._records import as_records, copy_records, n_rows, take_rows
@@ -248,21 +249,26 @@ def private_score(
     _check_model(model, scoring, records)
     n_sums = len(model.classes_) ** 2 if scoring == "confusion_matrix" else 1
     noise = LaplaceMechanism(rule.sensitivity * rule.parts, epsilon, n_sums)
-    sums = _sums(rule, n_sums, model, copy_records(records), targets.copy(), y_bounds)
     certificate = replace(
         noise.as_certificate(), relation="replace-one", provisos=(ROW_WISE,)
     )
     certificate = as_seeded(certificate, noise_random_state)
-    released = noise.noise.release(
-        sums,
-        charges=[certificate],
-        note=f"{scoring} of {n_records} records",
-        noise_random_state=noise_random_state,
-    )
+    check_room(certificate)
+
+    @forgetting
+    def release() -> NDArray[np.float64]:
+        return noise.noise.release(
+            _sums(rule, n_sums, model, copy_records(records), targets.copy(), y_bounds),
+            charges=[certificate],
+            note=f"{scoring} of {n_records} records",
+            noise_random_state=noise_random_state,
+        )
+
+    released = release()
     counts = scoring == "confusion_matrix"
     size = 1 if counts else n_records
     unit, most = span / (rule.parts * size), n_records if counts else span
-    shape = (math.isqrt(len(sums)),) * 2 if counts else ()
+    shape = (math.isqrt(n_sums),) * 2 if counts else ()
     value = (released * unit).reshape(shape)
     rounding = 0.0 if rule.parts == 1 else span / (2 * rule.parts)
 

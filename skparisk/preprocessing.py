@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from skparisk._secure_noise import noise_source, sample_uniform_integers
 from skparisk._silence import hide_values
 from skparisk._validate import check_choice, check_epsilon, check_random_state
 from skparisk.certificate import Certificate
+from skparisk.core.sealed import key_of
 from skparisk.exceptions import PrivacyLeakWarning, warn_caller, warn_if_seeded
 from skparisk.ledger import spend, suspend_open
 from skparisk.mechanisms import RandomizedResponse
@@ -28,6 +30,15 @@ __all__ = ["RandomizedResponseTransformer"]
 _PRIVATE_CATEGORIES = (
     "The categories were taken from the very records being transformed, so they are "
     "not protected."
+)
+_PUBLIC_CATEGORIES = (
+    "The categories were taken from the records that fit was given, which the caller "
+    "says are public, and other ones than those that are transformed."
+)
+# What categories were taken from, by which to notice that it is transformed as well: in
+# this process alone, and by hashes with its secret key.
+_fitted_to: WeakKeyDictionary[RandomizedResponseTransformer, RecordSketch] = (
+    WeakKeyDictionary()
 )
 # More than what rounding may take from a sum of privacy levels.
 _SUM_SLACK = 2.0**-50
@@ -56,7 +67,7 @@ class RandomizedResponseTransformer(
         * A list of arrays, one for each column, of distinct values without NaN. Then
           no value that `fit` is given is used.
 
-        Values are compared with ``==``: "1" is not 1.
+        Values are compared with ``==``; else a text that is a number is that number.
 
     noise_random_state : int, RandomState, Generator or None, default=None
         Seeds the noise, for tests: :ref:`private-parameters`.
@@ -71,10 +82,6 @@ class RandomizedResponseTransformer(
 
     epsilon_ : float
         Achieved privacy level of a record, at most `epsilon`.
-
-    reference_sketch_ : RecordSketch or None
-        Hashes of the records that the categories are from, to notice that they are
-        transformed as well; None where categories were given.
 
     n_features_in_, feature_names_in_ : int, ndarray of str
         Columns seen in `fit`, and their names, where `X` had names.
@@ -138,11 +145,10 @@ class RandomizedResponseTransformer(
         epsilon = check_epsilon(self.epsilon)
         noise_source(self.noise_random_state)
         columns = self._columns(X, reset=True)
-        known = None
         if isinstance(self.categories, str):
             check_choice(self.categories, "categories", ("auto",))
             categories = [_find_categories(column) for column in columns]
-            known = _sketch(_encode(columns, categories))
+            _fitted_to[self] = _sketch(_encode(columns, categories))
         else:
             categories = _check_categories(self.categories, len(columns))
         share = epsilon / max(1, sum(len(values) > 1 for values in categories))
@@ -153,7 +159,6 @@ class RandomizedResponseTransformer(
         ]
         achieved = math.fsum(mechanism.epsilon for mechanism in self.mechanisms_)
         self.epsilon_ = min(achieved * (1 + _SUM_SLACK), epsilon)
-        self.reference_sketch_ = known
         self.categories_ = categories
         return self
 
@@ -179,13 +184,13 @@ class RandomizedResponseTransformer(
         Warns
         -----
         PrivacyLeakWarning
-            If these have records in common with those that the categories are from,
-            the noise is seeded, or steps of a Pipeline before it are fitted to the
-            same records, as by its `fit_transform`.
+            If these have records in common with those that the categories are from, in
+            this process, the noise is seeded, or steps of a Pipeline before it are
+            fitted to the same records, as by its `fit_transform`.
         """
         check_is_fitted(self, "categories_")
         indices = _encode(hide_values(self._columns, X, reset=False), self.categories_)
-        leaks, known = tell_leaks_around(), self.reference_sketch_
+        leaks, known = tell_leaks_around(), _fitted_to.get(self)
         if known is not None and _sketch(indices).overlaps(known):
             leaks += (_PRIVATE_CATEGORIES,)
             warn_caller(
@@ -197,7 +202,10 @@ class RandomizedResponseTransformer(
         state = self.noise_random_state
         if state is not None:  # one stream for all columns
             state = check_random_state(state, "noise_random_state")
-        whole_record = Certificate(self.epsilon_, relation="replace-one", leaks=leaks)
+        provisos = (_PUBLIC_CATEGORIES,) if isinstance(self.categories, str) else ()
+        whole_record = Certificate(
+            self.epsilon_, relation="replace-one", leaks=leaks, provisos=provisos
+        )
         spend(as_seeded(whole_record, self.noise_random_state), note=str(self))
         with suspend_open():  # the columns' parts of it are paid for
             return self._randomize(indices, state)
@@ -345,17 +353,24 @@ def _check_categories(categories: Any, n_features: int) -> list[NDArray[Any]]:
 def _encode(
     columns: list[NDArray[Any]], categories: list[NDArray[Any]]
 ) -> NDArray[np.intp]:
-    """Return the index of each value in the categories of its column, or -1."""
+    """Return the index of each value in the categories of its column, or -1.
+
+    A text that is a number is that number: one text more in a column of a file must not
+    decide what all others are.
+    """
     indices = np.empty((len(columns[0]), len(columns)), dtype=np.intp)
     for j, (column, values) in enumerate(zip(columns, categories, strict=True)):
-        index_of = {value: i for i, value in enumerate(values.tolist())}
-        indices[:, j] = [index_of.get(value, -1) for value in column.tolist()]
+        exact = {value: i for i, value in enumerate(values.tolist())}
+        alike = {key_of(value): i for value, i in reversed(exact.items())}
+        for i, value in enumerate(column.tolist()):
+            place = exact.get(value)
+            indices[i, j] = alike.get(key_of(value), -1) if place is None else place
     return indices
 
 
 def _sketch(indices: NDArray[np.intp]) -> RecordSketch:
     """Return hashes that values of any type have, given their categories."""
-    return RecordSketch.of(indices.astype(np.float64))
+    return RecordSketch.of(indices.astype(np.float64), keyed=True)
 
 
 def _common_dtype(arrays: list[NDArray[Any]]) -> np.dtype[Any]:

@@ -35,6 +35,7 @@ WRITTEN = {
     "semicolons": {"sep": ";"},
     "tabs": {"sep": "\t"},
     "a byte order mark": {"encoding": "utf-8-sig"},
+    "two bytes a letter": {"encoding": "utf-16"},
     "quotes": {"quoting": csv.QUOTE_ALL},
     "numbers of rows": {"index": True},
     "decimal commas": {"sep": ";", "decimal": ","},
@@ -75,12 +76,15 @@ UNUSABLE = {
     ),
     "thousands": (
         lambda f: f.assign(pay=(1000 + f["age"] * 7).map("{:,.0f}".format)),
-        "'pay' of 'odd_public.csv' holds numbers, and '1,",
+        "'pay' of 'odd_public.csv' holds numbers, and another text in record 1, by",
     ),
-    "percents": (lambda f: f.assign(p=f["age"].map("{}%".format)), "%', by which all"),
+    "percents": (
+        lambda f: f.assign(p=f["age"].map("{}%".format)),
+        "another text in record 1, by which all",
+    ),
     "a word among numbers": (
         lambda f: f.assign(age=f["age"].astype(str).where(f.index != 7, "unknown")),
-        "'age' of 'odd_public.csv' holds numbers, and 'unknown', by which all",
+        "'age' of 'odd_public.csv' holds numbers, and another text in record 8, by",
     ),
     "a target of words": (
         lambda f: f.assign(wage="high"),

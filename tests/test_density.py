@@ -219,7 +219,7 @@ def test_a_pool_is_evaluated_once_for_all_pairs(monkeypatch):
 def test_a_reference_outside_the_bounds_is_refused(value):
     X = records(5, 2)
     X[3, 1] = value
-    with pytest.raises(ValueError, match=r"reference must be within the bounds .*1\.0"):
+    with pytest.raises(ValueError, match="bounds must hold all records"):
         query_of(2).on_pool(RecordPool(X), 3)
     query_of(2).on_pool(RecordPool(X.clip(0, 1)), 3)
 
@@ -686,7 +686,7 @@ def test_bad_parameters_of_the_estimator_are_refused(parameters, message):
 
 
 def test_a_reference_outside_the_bounds_is_refused_by_the_estimator():
-    with pytest.raises(ValueError, match="reference must be within the bounds"):
+    with pytest.raises(ValueError, match="bounds must hold all records"):
         PrivateKernelDensity().fit(records(50), X_reference=2 * records(50))
 
 

@@ -190,6 +190,24 @@ def test_columns_that_do_not_vary():
     np.testing.assert_array_equal(moments.pca(1).explained_variance_ratio_, [0.0])
 
 
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0, np.inf])
+def test_a_constant_column_has_no_correlation(epsilon):
+    """A ratio of noise, or of rounding errors, would be any number."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(400, 3)) * [1, 10, 1] + [0, 50, 3]
+    Z[:, 2] = 7.0
+    Z[:, 1] += 9 * Z[:, 0]
+    box = {"sensitivity": "bound", "bounds": [(-5, 5), (0, 100), (-10, 20)]}
+    largest = [
+        np.abs(PrivateMoments(epsilon=epsilon, **box).fit(Z).correlation()[2, :2]).max()
+        for _ in range(30)
+    ]
+    assert np.mean(np.array(largest) > 0) <= 1 / 30
+    if epsilon >= 10:  # others are there as before
+        found = PrivateMoments(epsilon=epsilon, **box).fit(Z).correlation()
+        assert found[0, 1] == pytest.approx(np.corrcoef(Z[:, :2].T)[0, 1], abs=0.2)
+
+
 def test_least_squares_without_noise(exact):
     """Standard errors and intervals as those of the textbook."""
     X, y = people(300)
@@ -389,7 +407,7 @@ def test_bounds_alone():
         query = MomentsQuery(
             moments.center_, moments.scale_, 3000, 1, limit=1.0, radius=radius
         )
-        deviations = np.sqrt(np.diag(moments.noise_covariance_))
+        deviations = np.sqrt(moments.noise_covariance_)
         gaps = (moments.sums_ - query(X, y)) / deviations
         assert np.abs(gaps).max() < 10
         assert np.abs(gaps).mean() == pytest.approx(0.75, abs=0.5)
@@ -444,12 +462,12 @@ def test_known_sensitivity():
         sensitivity=known, bounds=(-8, 12), y_bounds=[(-60, 90)]
     ).fit(X, y)
     np.testing.assert_allclose(
-        moments.noise_covariance_, moments.noise_scale_**2 * np.eye(14)
+        moments.noise_covariance_, np.full(14, moments.noise_scale_**2)
     )
     plain = PrivateMoments(sensitivity=8.0, bounds=(-8, 12), y_bounds=(-60, 90))
     plain.fit(X, y)
     np.testing.assert_allclose(
-        plain.noise_covariance_, 2 * plain.noise_scale_**2 * np.eye(14)
+        plain.noise_covariance_, np.full(14, 2 * plain.noise_scale_**2)
     )
 
 

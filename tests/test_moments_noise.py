@@ -31,7 +31,7 @@ def test_the_law_of_the_noise():
     noise = MatrixNoise(1, 0, 1.0, 0.5)
     steps = noise.sample(50_000, os.urandom).astype(float)
     draws = steps * 2.0 ** np.array(noise._exponents)
-    deviations = np.sqrt(np.diag(noise.covariance()))
+    deviations = np.sqrt(noise.variances())
     np.testing.assert_allclose(draws.std(axis=0), deviations, rtol=0.05)
     assert abs(np.corrcoef(draws.T)[0, 1]) < 0.03
     # Beside the diagonal, sums of 3 products of normal numbers are halves of squares.
@@ -91,7 +91,7 @@ def test_what_is_released_is_on_a_grid():
     """Far finer than the noise; and none is added at an infinite level."""
     noise = MatrixNoise(2, 1, 2.0, 1.0)
     grids = 2.0 ** np.array(noise._exponents)
-    deviations = np.sqrt(np.diag(noise.covariance()))
+    deviations = np.sqrt(noise.variances())
     assert (grids < deviations * 2.0**-28).all()
     values = np.linspace(-3, 1e6, 9)
     release = {"charges": [noise.certificate(5)], "note": ""}
@@ -156,7 +156,7 @@ def test_each_outcome_is_possible(monkeypatch):
 def test_noise_of_one_size_beats_noise_of_each_output():
     """Of twenty features by half or more, at the same level."""
     noise = MatrixNoise(20, 0, 20.0, 1.0)
-    products = np.sqrt(np.diag(noise.covariance()))[20:]
+    products = np.sqrt(noise.variances())[20:]
     laplace = math.sqrt(2) * moments_sensitivity_bound(20)
     assert np.median(products) < laplace / 2
 

@@ -17,6 +17,7 @@ from guises import (
 )
 from scipy import sparse
 
+from skparisk.reference import _sketch
 from skparisk.reference._records import (
     as_records,
 )
@@ -178,3 +179,20 @@ def test_data_frames_need_not_be_installed():
         "SensitivitySampler(np.mean, gamma=0.1, n_pairs=20).fit(X)\n"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+def test_hashes_of_private_records_are_keyed(monkeypatch):
+    """By SipHash-2-4: the value of its authors, for the key 00 ... 0f and 00 ... 07."""
+    key, message = (
+        int.from_bytes(bytes(range(*ends)), "little") for ends in ((0, 8), (8, 16))
+    )
+    monkeypatch.setattr(_sketch, "_process_key", lambda: (key, message))
+    rows = np.array([[key]], dtype=np.uint64)
+    monkeypatch.setattr(_sketch, "_row_hashes", lambda table: rows)
+    assert _sketch._keyed_row_hashes(None)[0, 0] == 0x93F5F5799A932462
+    monkeypatch.undo()
+    one = RecordSketch.of(as_records(people()), keyed=True)
+    assert one.overlaps(RecordSketch.of(as_records(people()), keyed=True))
+    assert not np.isin(
+        one.features, RecordSketch.of(as_records(people())).features
+    ).any()

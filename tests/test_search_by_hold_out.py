@@ -218,7 +218,7 @@ def test_failing_scores_of_private_records_tell_nothing():
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None
     search.set_params(selection__record_score=lambda y_true, y_pred: 1.0)
-    with pytest.raises(ValueError, match=r"for each of the 60 records; .* shape \(\)"):
+    with pytest.raises(ValueError, match="for each of the 60 records, and returned"):
         search.fit(X, Y)
 
 

@@ -28,8 +28,11 @@ _END = "the end of a table"
 @contextlib.contextmanager
 def open_csv(path: Path, name: str) -> Iterator[tuple[TextIO, str]]:
     """Open a CSV, and find what separates its columns, by a name that it must have."""
+    with path.open("rb") as file:
+        wide = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+    encoding = "utf-16" if wide else "utf-8-sig"
     # Bytes that are no text would be told of by an error.
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
+    with path.open(encoding=encoding, errors="replace", newline="") as lines:
         separator = _separator_of(lines.readline(), name)
         lines.seek(0)
         yield lines, separator
@@ -76,7 +79,7 @@ class Reading:
         if len({*head}) < len(head):
             raise ValueError(f"'{path}' must have another name for each column.")
         if public and any("\ufffd" in text for row in (head, *records) for text in row):
-            raise ValueError(f"'{path}' must be in UTF-8, as private tables are read.")
+            raise ValueError(f"'{path}' must be in UTF-8 or UTF-16.")
         absent = [name for name in self.drop if public and name not in head]
         if absent:
             raise ValueError(f"'{path}' has no column {absent[0]!r} to --drop.")
@@ -106,7 +109,7 @@ class Reading:
         )
         like = [name for name in head if name.lower() in near]
         asked = f" Is it --target {like[0]!r}?" if like else ""
-        return f"{words}It begins with {printed(head)}.{asked}"
+        return f"{words}It begins with another line.{asked}"
 
 
 # What stands for nothing in the tables of other programs, as pandas has it.
@@ -114,14 +117,6 @@ _NOTHING = frozenset(
     {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"}
     | {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 )
-
-
-def printed(names: list[str]) -> str:
-    """Return some names for a message."""
-    from skparisk.certificate._rounding import printable
-
-    shown = [repr(printable(name[:40])) for name in names[:12]]
-    return ", ".join(shown) + (", ..." if len(names) > 12 else "")
 
 
 def holds_numbers(texts: Any) -> bool:
@@ -143,13 +138,13 @@ def check_words(columns: Any, path: Path) -> None:
         marked = others[[_MARKED.fullmatch(text) is not None for text in others]]
         plain = 1 - (len(others) - len(marked)) / max(1, len(there))
         if n_words > _MANY_WORDS and plain > _MOSTLY:
-            odd = printed([*(marked if len(marked) else others)[:1]])
+            odd = int((marked if len(marked) else others).index[0]) + 1
             raise ValueError(
-                f"the column {name!r} of '{path}' holds numbers, and {odd}, by which "
-                "all would be taken for words: write numbers as 1234.5, here and in "
-                "the private table, or give --decimal-comma if all are written as "
-                "1.234,5; leave cells without a number empty, or leave the column out "
-                f"with --drop {name!r}."
+                f"the column {name!r} of '{path}' holds numbers, and another text in "
+                f"record {odd}, by which all would be taken for words: write numbers "
+                "as 1234.5, here and in the private table, or give --decimal-comma if "
+                "all are written as 1.234,5; leave cells without a number empty, or "
+                f"leave the column out with --drop {name!r}."
             )
         if n_words > max(_MANY_WORDS, len(there) / _FEWEST_RECORDS):
             many[name] = f"{name!r} holds {n_words} in {len(there)} records"

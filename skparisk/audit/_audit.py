@@ -6,7 +6,7 @@ from typing import Any
 
 from skparisk._private import PrivateMixin
 from skparisk._secure_noise import noise_source, sample_discrete_laplace
-from skparisk._silence import hide_values
+from skparisk._silence import forgetting, hide_values
 from skparisk._validate import check_n_jobs, check_probability, seed_sequence
 from skparisk.audit._at_size import Audited
 from skparisk.audit._blocks import (
@@ -192,10 +192,15 @@ def audit_reference(
     database = calibrated.check_private(X, y)
     warn_if_seeded(noise_random_state)
     blocks = cut_blocks(database, n_blocks, n_records + 1, cuts)
-    count = count_exceeding(BlockJudge.of(calibrated.sampler), blocks, n_jobs)
-    spend(cost, note=f"audit of a reference in {n_blocks} blocks")
-    drawn = sample_discrete_laplace(noise.scale, 1, source, divisor=noise.divisor)
-    noisy_count = count + int(drawn[0])
+
+    @forgetting
+    def count() -> int:
+        exact = count_exceeding(BlockJudge.of(calibrated.sampler), blocks, n_jobs)
+        spend(cost, note=f"audit of a reference in {n_blocks} blocks")
+        drawn = sample_discrete_laplace(noise.scale, 1, source, divisor=noise.divisor)
+        return exact + int(drawn[0])
+
+    noisy_count = count()
     limits = risk_limits(noisy_count, n_blocks, noise=noise, confidence=confidence)
     audit = ReferenceAudit(
         n_records,

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skparisk._classes import PublicClasses, tell_classes
 from skparisk._fitted import whole_fit
@@ -116,7 +116,7 @@ class PrivateLinearClassifier(
             One number for two classes: the second class is predicted above 0.
         """
         check_is_fitted(self, "certificate_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_private(self, X, dtype=np.float64, reset=False)
         scores = X @ self.coef_.T + self.intercept_
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
@@ -145,7 +145,7 @@ class PrivateLinearClassifier(
         if norm > radius * (1 + _NORM_ROUNDING):
             raise ValueError(
                 f"x_norm={self.x_norm!r} was declared, but a record of the reference "
-                f"has norm {norm:.6g}: declare a larger x_norm, or scale the records."
+                "has a larger norm: declare a larger x_norm, or scale the records."
             )
 
     def _unpack(self, released: Floats) -> None:

@@ -228,14 +228,13 @@ class AdditiveNoise(OnGrid):
         if not np.isfinite(values).all():
             raise ValueError("values must be finite numbers, got NaN or infinity.")
         source = noise_source(noise_random_state)
-        n_rows = values.size // self.n_outputs
-        charge(charges, n_rows, "AdditiveNoise", note, noise_random_state)
+        rows = values.reshape(-1, self.n_outputs)
+        if self.steps:  # what takes memory comes before the charge
+            numbers, exponent = self.shape.whiten_exactly(rows)
+            on_grid = round_to_grid(numbers, exponent - self.exponent)
+        charge(charges, len(rows), "AdditiveNoise", note, noise_random_state)
         if not self.steps:
             return values.copy()
-        numbers, exponent = self.shape.whiten_exactly(
-            values.reshape(-1, self.n_outputs)
-        )
-        on_grid = round_to_grid(numbers, exponent - self.exponent)
         noise = self.law.sample(self.steps, values.size, source)
         noisy = on_grid + noise.astype(object).reshape(on_grid.shape)
         return self._from_grid(noisy).reshape(values.shape)

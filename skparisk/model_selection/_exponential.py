@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
+from skparisk._silence import forgetting
 from skparisk.certificate import Certificate, DominatingLoss
 from skparisk.composition import compose_basic, compose_parallel, post_process
 from skparisk.exceptions import warn_if_seeded
@@ -83,6 +84,7 @@ class ExponentialSelection(HoldOutSelection):
         self.record_score = record_score
         self.y_bounds = y_bounds
 
+    @forgetting
     def _choose(self, task: Task) -> Choice:
         """Fit all, and choose by scores that one record changes by 1 at most."""
         training, score, provisos = self._hold_out(task, task.seeds)

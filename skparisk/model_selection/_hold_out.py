@@ -96,7 +96,7 @@ def score_hold_out(model: Any, held_out: Records, record_score: RecordScore) -> 
     if scores.shape != (len(held_out),):
         raise ValueError(
             f"record_score must return one number for each of the {len(held_out)} "
-            f"records; got an array of shape {scores.shape}."
+            "records, and returned something else."
         )
     known = np.nan_to_num(scores, nan=0.0).clip(0.0, 1.0)
     return float(np.floor(known / _STEP).sum() * _STEP)

@@ -13,9 +13,9 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
 )
-from sklearn.utils.validation import validate_data
 
 from skparisk._linear_predictions import LinearPredictions
+from skparisk._private_data import validate_private
 from skparisk._validate import check_at_least, check_probability
 from skparisk.certificate import Certificate
 from skparisk.exceptions import IncompatibleError
@@ -71,7 +71,7 @@ class FromMoments(BaseEstimator):
 
     def _check(self, X: Any) -> Floats:
         """Return records that are moved to where those that were summed are."""
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = validate_private(self, X, dtype=np.float64, reset=False)
         return self._units.move(X)
 
 

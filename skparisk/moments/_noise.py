@@ -109,11 +109,11 @@ class MatrixNoise:
         """Beyond this, normal numbers are so rare that mixing pays for them."""
         return 10 * (self.n_rows + 2)
 
-    def covariance(self) -> Floats:
-        """Return the covariance of the noise of all outputs, which is diagonal."""
+    def variances(self) -> Floats:
+        """Return the variances of the noise of all outputs, which are uncorrelated."""
         i, j = self._places
         variances = self.noise_scale**2 / 2 * (self.n_rows + 1) * (1.0 + (i == j))
-        return np.diag(variances / (self.stretches[i] * self.stretches[j]) ** 2)
+        return np.asarray(variances / (self.stretches[i] * self.stretches[j]) ** 2)
 
     def certificate(self, n_records: int) -> Certificate:
         """Return what a release of the sums of so many records guarantees."""
@@ -145,15 +145,18 @@ class MatrixNoise:
     ) -> Floats:
         """Return an answer with fresh noise, all in whole numbers of a grid."""
         source = noise_source(noise_random_state)
+        on_grid = []
+        for value, exponent in zip(
+            values.tolist() if self.noise_scale else [], self._exponents, strict=False
+        ):
+            numerator, denominator = value.as_integer_ratio()
+            shift = 1 - denominator.bit_length() - exponent  # a power of two
+            number = np.array([numerator], dtype=object)
+            on_grid.append(int(round_to_grid(number, shift)[0]))
         charge(charges, 1, "PrivateMoments", note, noise_random_state)
         if not self.noise_scale:
             return values.copy()
-        steps = self.sample(1, source)[0]
-        for output, exponent in enumerate(self._exponents):
-            numerator, denominator = float(values[output]).as_integer_ratio()
-            shift = 1 - denominator.bit_length() - exponent  # a power of two
-            on_grid = round_to_grid(np.array([numerator], dtype=object), shift)[0]
-            steps[output] += int(on_grid)
+        steps = self.sample(1, source)[0] + np.array(on_grid, dtype=object)
         mixed = mix_uniform(steps.tolist(), source)
         return np.array([*map(to_float, mixed, self._exponents)])
 

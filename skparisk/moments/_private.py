@@ -9,13 +9,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skparisk._fitted import whole_fit
+from skparisk._hints import deviations_of
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
-from skparisk._silence import hide_values
+from skparisk._silence import forgetting, hide_values
 from skparisk._training_data import SensitivitySource, read_as_public, reference_table
 from skparisk.exceptions import IncompatibleError
 from skparisk.laws._names import as_law
-from skparisk.mechanisms import AdditiveNoise
+from skparisk.ledger._open import check_room
+from skparisk.mechanisms import AdditiveNoise, DiagonalShape, IsotropicShape
+from skparisk.mechanisms._charge import as_seeded
 from skparisk.moments._noise import MatrixNoise
 from skparisk.moments._served import ServedSums
 from skparisk.moments._sums import Floats
@@ -75,8 +78,9 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
         What is released: sums of all columns, features first, and then of the products
         of columns i and j, i <= j; in units of `scale_` from `center_`.
 
-    noise_covariance_ : ndarray of shape (n_outputs, n_outputs)
-        Covariance of the noise in them.
+    noise_covariance_ : ndarray of shape (n_outputs,) or (n_outputs, n_outputs)
+        Variances of the noise in them where it is uncorrelated, of which there may be
+        too many for a matrix; else its covariance.
 
     center_, scale_ : ndarray of shape (n_columns,)
         Public: middles and half widths of the bounds, or means and standard deviations
@@ -276,6 +280,7 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
             units = units_of_rows(pool.numbers, widths)
         return units, table
 
+    @forgetting
     def _release_matrix(
         self, query: MomentsQuery, features: Floats, targets: Floats | None
     ) -> None:
@@ -285,19 +290,23 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
         if query.radius is not None:
             squared = min(squared, query.radius**2)
         noise = MatrixNoise(n_features, query.n_targets, squared, float(self.epsilon))
-        answer = answer_private(query, features, targets)
         certificate = noise.certificate(len(features))
+        check_room(as_seeded(certificate, self.noise_random_state))
+        # What takes memory comes before the charge.
+        self.noise_covariance_ = noise.variances()
+        answer = answer_private(query, features, targets)
         self.sums_ = self._add_known_noise(query, answer, noise, certificate)
-        self.noise_covariance_ = noise.covariance()
 
     def _noise_covariance(self, source: SensitivitySource) -> Floats:
         """Return the covariance of the noise of a law that was added."""
         if self.sampler_ is not None:
             noise = self.sampler_.mechanism_
             assert isinstance(noise, AdditiveNoise)  # a law that chooses is refused
+            if isinstance(noise.shape, IsotropicShape | DiagonalShape):
+                return deviations_of(noise) ** 2
             return noise.covariance()
         law = as_law(source.law if isinstance(source, KnownSensitivity) else "laplace")
-        return (self.noise_scale_ * law.deviation) ** 2 * np.eye(len(self.sums_))
+        return np.full(len(self.sums_), (self.noise_scale_ * law.deviation) ** 2)
 
     def _say_what_it_means_for_new_people(self, query: MomentsQuery) -> None:
         """Tell on the one certificate that rows gave units and pairs, if they did."""

@@ -211,13 +211,13 @@ class ServedSums:
         Returns
         -------
         correlation : ndarray of shape (n_columns, n_columns)
-            In [-1, 1]; 0 with a column that does not vary but for the noise.
+            In [-1, 1]; 0 with a column that does not vary by more than three standard
+            deviations of the noise, as a ratio of noise would be any number.
         """
         covariance = self.covariance()
         deviations = np.sqrt(np.diag(covariance))
-        units = np.divide(
-            1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0
-        )
+        seen = self._sums.vary & (deviations > 0)
+        units = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=seen)
         correlation = (units[:, None] * covariance * units).clip(-1, 1)
         np.fill_diagonal(correlation, 1.0)
         return np.asarray(correlation)

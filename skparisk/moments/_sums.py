@@ -17,6 +17,8 @@ Columns = NDArray[np.intp]
 _N_DRAWS = 64
 # Less of the largest eigenvalue is what rounding leaves.
 _TINY = 2.0**-40
+# Standard deviations of the noise that a variance is seen above.
+_SEEN = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +27,9 @@ class ReleasedSums:
 
     # Shape (d * (d + 3) / 2,). As :class:`~skparisk.queries.MomentsQuery` orders them.
     sums: Floats
-    # Shape (n_outputs, n_outputs). Covariance of their noise.
-    noise_covariance: Floats
+    # Variances of their noise, (n_outputs,), where it is uncorrelated: there may be too
+    # many for a matrix. Else its covariance.
+    noise: Floats
     # Records that were summed.
     n_records: int
     # Shape (d,). What columns were moved and divided by.
@@ -72,12 +75,16 @@ class ReleasedSums:
         """
         i, j = self.places
         among = np.flatnonzero(np.isin(i, columns + 1) & np.isin(j, columns + 1))
-        covariance = self.noise_covariance[np.ix_(among, among)]
-        if not covariance.any():
+        rng, shape = np.random.default_rng(0), (_N_DRAWS, len(among))
+        if not self.noise.any():
             return 0.0
-        draws = np.random.default_rng(0).multivariate_normal(
-            np.zeros(len(among)), covariance, size=_N_DRAWS, method="eigh"
-        )
+        if self.noise.ndim == 1:
+            draws = rng.standard_normal(shape) * np.sqrt(self.noise[among])
+        else:
+            covariance = self.noise[np.ix_(among, among)]
+            draws = rng.multivariate_normal(
+                np.zeros(len(among)), covariance, size=_N_DRAWS, method="eigh"
+            )
         outputs = np.zeros(len(i))
         sizes = []
         for outputs[among] in draws:
@@ -93,7 +100,19 @@ class ReleasedSums:
         effect[i, output] = weights[j]
         effect[j, output] = weights[i]  # the same one on the diagonal
         effect = effect[rows]
-        return np.asarray(effect @ self.noise_covariance @ effect.T)
+        spread = effect * self.noise if self.noise.ndim == 1 else effect @ self.noise
+        return np.asarray(spread @ effect.T)
+
+    @property
+    def vary(self) -> NDArray[np.bool_]:
+        """Which columns vary by more than the noise, and by more than rounding."""
+        variances = self.noise if self.noise.ndim == 1 else np.diag(self.noise)
+        i, j = self.places
+        of_sums, of_squares = variances[i == 0], variances[(i == j) & (i > 0)]
+        squares = np.diag(self.matrix)[1:] / self.n_records
+        noise = np.sqrt(of_squares + (2 * self.mean) ** 2 * of_sums) / self.n_records
+        least = np.maximum(_SEEN * noise, _TINY * np.abs(squares))
+        return np.asarray(np.diag(self.centered) / self.n_records > least)
 
 
 def positive_part(matrix: Floats) -> tuple[Floats, Floats]:

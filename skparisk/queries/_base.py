@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._silence import silenced
+from skparisk._silence import silenced, without_values
 from skparisk.calibration._moves import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.reference._base import RecordPool
@@ -226,7 +226,8 @@ class Query:
             except Exception as error:
                 # Not hidden: such pairs need infinite noise, and too many are refused
                 # with this as the reason.
-                failure = failure or f"{type(error).__name__}: {error}"
+                told = without_values(str(error))
+                failure = failure or f"{type(error).__name__}: {told}"
                 continue
             lengths = {*map(len, answers), *(() if largest is None else [len(largest)])}
             if len(lengths) > 1:

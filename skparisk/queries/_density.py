@@ -199,12 +199,11 @@ class DensityQuery(Query):
     def on_pool(self, pool: RecordPool, n_records: int) -> Differences:
         X = loaded(pool.X)
         self._check_width(X)
-        for column, (low, high) in zip(X.T, self.bounds, strict=True):
-            if column.min() < low or column.max() > high:
+        for place, (low, high) in enumerate(self.bounds):
+            if X[:, place].min() < low or X[:, place].max() > high:
                 raise ValueError(
-                    "The records of the reference must be within the bounds "
-                    f"{self.bounds}, got a feature that ranges from {column.min()} to "
-                    f"{column.max()} where ({low}, {high}) is allowed."
+                    f"bounds must hold all records of the reference, but ({low}, "
+                    f"{high}) does not hold those of feature number {place}."
                 )
         rounding = self._rounding(n_records)
         # Contributions of all records of the pool, unless they are too many.

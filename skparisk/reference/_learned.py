@@ -315,7 +315,7 @@ default=None
                 law: Law = _learn_default(schema, *own, learning, rng, state)
             else:
                 law = self._learn_given(schema, *own, learning)
-        _learned_from[learning] = RecordSketch.of(*own)
+        _learned_from[learning] = RecordSketch.of(*own, keyed=True)
         reference = LearnedRecords._of(schema, law, learning, len(others))
         return LearnedSplit(reference, others, n_candidates)
 
@@ -346,7 +346,7 @@ default=None
 def refuse_learned_from(learning: Learning | None, X: Records, y: _Targets) -> None:
     """Refuse records that a law was learned from, in a release about others."""
     known = None if learning is None else _learned_from.get(learning)
-    if known is not None and RecordSketch.of(X, y).overlaps(known):
+    if known is not None and RecordSketch.of(X, y, keyed=True).overlaps(known):
         raise ValueError(
             "The records must not be those that the LearnedReference was learned from: "
             "levels would add up, and pairs would depend on these records. Release "

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
+from skparisk._silence import hide_values
 from skparisk.core.sealed import (
     BOOLEAN,
     MISSING,
@@ -126,7 +127,9 @@ def as_targets(y: Any, name: str = "y") -> NDArray[Any]:
     if numbers and np.isfinite(values).all():  # as it mostly is, and found at once
         return values
     if values.dtype != object or TEXT not in kinds_in(values.ravel(), name):
-        return check_array(y, ensure_2d=False, dtype=np.float64, input_name=name)
+        return hide_values(
+            check_array, y, ensure_2d=False, dtype=np.float64, input_name=name
+        )
     labels = values[:, 0] if values.shape[1:] == (1,) else values
     if labels.ndim != 1:
         raise ValueError(
@@ -379,12 +382,15 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
 def _as_floats(
     X: Any, name: str, finite: bool | str = "allow-nan"
 ) -> NDArray[np.float64]:
-    return check_array(X, dtype=np.float64, ensure_all_finite=finite, input_name=name)
+    return hide_values(
+        check_array, X, dtype=np.float64, ensure_all_finite=finite, input_name=name
+    )
 
 
 def _as_csr(X: Any, name: str) -> Any:
     """Return float64 in CSR, each entry once, without a copy where it is that."""
-    records = check_array(
+    records = hide_values(
+        check_array,
         X,
         accept_sparse="csr",
         dtype=np.float64,

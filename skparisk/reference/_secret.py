@@ -361,4 +361,4 @@ def _sketch_of(X: Any) -> RecordSketch:
             "A secret sample needs at least 2 records to draw from, got n_samples = "
             f"{n_rows(records)}."
         )
-    return RecordSketch.of(records)
+    return RecordSketch.of(records, keyed=True)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from skparisk._secure_noise import noise_source
 from skparisk.core.sealed import Records, is_missing
 from skparisk.reference._records import columns_of, is_numbers, n_rows, take_rows
 
@@ -29,6 +30,14 @@ _LONE = "surrogatepass"
 # are left, 17 or 13. A row is as likely as there are columns to have a number that is
 # rounded to another one than its copy, but the fewer digits tell rows apart.
 _DROPPED = (32, 36, 40)
+
+# What SipHash begins with.
+_SIP_WORDS = (
+    0x736F6D6570736575,
+    0x646F72616E646F6D,
+    0x6C7967656E657261,
+    0x7465646279746573,
+)
 
 # Fewer rows in common, or a smaller share of a table, are no sign of anything.
 _LEAST_COMMON = 5
@@ -54,13 +63,21 @@ class RecordSketch:
     whole: bool = True
 
     @classmethod
-    def of(cls, X: Records, y: NDArray[Any] | None = None) -> Self:
-        """Return the sketch of records, and of targets or labels if there are any."""
+    def of(
+        cls, X: Records, y: NDArray[Any] | None = None, *, keyed: bool = False
+    ) -> Self:
+        """Return the sketch of records, and of targets or labels if there are any.
+
+        Those of private records that outlive a call are `keyed`, and compared with each
+        other alone: who has such hashes, and not the secret key of this process, learns
+        nothing of the records.
+        """
         # Some rows at a time, as there may be more hashes than there is memory.
         size, sketch = n_rows(X), cls.empty(y is not None)
         for start in range(0, size, _ROWS_PER_BLOCK):
             rows = slice(start, min(start + _ROWS_PER_BLOCK, size))
-            sketch = sketch.followed_by(take_rows(X, rows), take_rows(y, rows))
+            some = take_rows(X, rows), take_rows(y, rows)
+            sketch = sketch.followed_by(*some, keyed=keyed)
         return sketch
 
     @classmethod
@@ -68,15 +85,18 @@ class RecordSketch:
         """Return the sketch of no rows, with or without targets."""
         return cls(0, 0, _smallest([]), _smallest([]) if with_targets else None)
 
-    def followed_by(self, X: Records, y: NDArray[Any] | None) -> Self:
+    def followed_by(
+        self, X: Records, y: NDArray[Any] | None, *, keyed: bool = False
+    ) -> Self:
         """Return the sketch of its rows, and then these."""
-        features, start = _row_hashes(X), self.n_rows
+        hashes_of = _keyed_row_hashes if keyed else _row_hashes
+        features, start = hashes_of(X), self.n_rows
         stop = start + features.shape[1]
         places = np.arange(2 * start + 1, 2 * stop, 2, dtype=np.uint64)
         ordered = self.ordered + int(_mixed(features[0] * places).sum(dtype=np.uint64))
         records = self.records
         if records is not None:
-            both = features * _MULTIPLIER + _row_hashes(y)
+            both = features * _MULTIPLIER + hashes_of(y)
             records = _smallest([records, _mixed(both)])
         kept = _smallest([self.features, features])
         return type(self)(stop, ordered % 2**64, kept, records)
@@ -207,6 +227,50 @@ def _row_hashes(table: Records) -> NDArray[np.uint64]:
         rows = slice(start, start + step)
         hashes[:, rows] = _block_hashes(take_rows(table, rows), factors, dropped)
     return _mixed(hashes)
+
+
+def _keyed_row_hashes(table: Records) -> NDArray[np.uint64]:
+    """Return SipHash-2-4 of the hashes of rows, with the secret key of this process.
+
+    Aumasson and Bernstein 2012, for messages of eight bytes.
+    """
+    hashes = _row_hashes(table)
+    one, two = (np.uint64(part) for part in _process_key())
+    v = [
+        np.full(hashes.shape, np.uint64(word) ^ key)
+        for word, key in zip(_SIP_WORDS, (one, two, one, two), strict=True)
+    ]
+    for message in (hashes, np.uint64(8 << 56)):
+        v[3] ^= message
+        _sip_rounds(v, 2)
+        v[0] ^= message
+    v[2] ^= np.uint64(0xFF)
+    _sip_rounds(v, 4)
+    return v[0] ^ v[1] ^ v[2] ^ v[3]
+
+
+def _sip_rounds(v: list[NDArray[np.uint64]], n_rounds: int) -> None:
+    """Mix four words, in place."""
+
+    def add(a: int, b: int, turn: int, half: int | None = None) -> None:
+        v[a] += v[b]
+        v[b] = (v[b] << np.uint64(turn)) | (v[b] >> np.uint64(64 - turn))
+        v[b] ^= v[a]
+        if half is not None:
+            v[half] = (v[half] << np.uint64(32)) | (v[half] >> np.uint64(32))
+
+    for _ in range(n_rounds):
+        add(0, 1, 13, 0)
+        add(2, 3, 16)
+        add(0, 3, 21)
+        add(2, 1, 17, 2)
+
+
+@cache
+def _process_key() -> tuple[int, int]:
+    """Return a key that this process draws once, and tells nobody."""
+    drawn = noise_source(None)(16)
+    return int.from_bytes(drawn[:8], "little"), int.from_bytes(drawn[8:], "little")
 
 
 def _block_hashes(

@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skparisk._callers import refuse_learned_around
 from skparisk._private_data import (
     validate_private,
     validate_private_records,
-    validate_records,
 )
-from skparisk._silence import hide_values
+from skparisk._silence import forgetting, hide_values
 from skparisk._simulated import is_simulated
 from skparisk.calibration import SampledPairs
 from skparisk.calibration._pairs import norms_of_pairs
@@ -32,7 +31,7 @@ from skparisk.exceptions import (
     warn_redrawn,
 )
 from skparisk.laws import Exponential
-from skparisk.ledger._open import refuse_without_level
+from skparisk.ledger._open import check_room, refuse_without_level
 from skparisk.mechanisms import AdditiveNoise, ExponentialChoice, IsotropicShape
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query, RecordQuery
@@ -165,10 +164,12 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             draw.check(X)
         return self._answer(X, y, draw)
 
+    @forgetting
     def _answer(
         self, X: Records, y: NDArray[Any] | None, draw: SecretDraw | None
     ) -> Any:
         """Answer about private records, or about those of them that were drawn."""
+        self._check_noise()
         X, y = self._as_asked(X, y)
         withheld = self.pairs_.withheld
         known = None if withheld is None else withheld.origin
@@ -248,6 +249,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             )
         X, _ = self._check_data(self.query_, X, None, reset=False)
         self._recognize(X, None)
+        self._check_noise()
         return np.asarray(self._add_noise(self._as_asked(X, None)[0]))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
@@ -284,15 +286,18 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             self.pairs_.withhold(Withheld())
             warn_private_reference()
 
-    def _add_noise(self, answers: NDArray[np.float64]) -> Any:
-        certificate = self.certificate_
-        if (self.noise_random_state is not None) != certificate.seeded:
+    def _check_noise(self) -> None:
+        """Refuse a release before there is an answer, if it does not fit a ledger."""
+        if (self.noise_random_state is not None) != self.certificate_.seeded:
             raise IncompatibleError(
                 f"noise_random_state={self.noise_random_state!r} was set after the "
                 "certificate was made, so the certificate does not mention it: fit or "
                 "calibrate again."
             )
         warn_if_seeded(self.noise_random_state)
+        check_room(self.claim_.charge)
+
+    def _add_noise(self, answers: NDArray[np.float64]) -> Any:
         add = (
             self.mechanism_.choose
             if isinstance(self.mechanism_, ExponentialChoice)
@@ -314,11 +319,9 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             X, y = self.pairs_.form.read(X, y if query.needs_y else None)
         if query.any_table:
             return self._check_table(X, y if query.needs_y else None, reset=reset)
-        # The reference is public, unless an estimator has checked it before.
-        validate = validate_data if reset else validate_private
         if not query.needs_y:
-            return validate(self, X, dtype=np.float64, reset=reset), None
-        X, y = validate(
+            return validate_private(self, X, dtype=np.float64, reset=reset), None
+        X, y = validate_private(
             self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, reset=reset
         )
         return X, hide_values(np.asarray, y, dtype=np.float64)
@@ -327,8 +330,9 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         self, X: Any, y: Any, *, reset: bool
     ) -> tuple[Records, NDArray[Any] | None]:
         """Return records as they are kept, and numbers or labels."""
-        validate = validate_records if reset else validate_private_records
-        checked = validate(self, X, y, reset=reset, allow_nan=True, multi_output=True)
+        checked = validate_private_records(
+            self, X, y, reset=reset, allow_nan=True, multi_output=True
+        )
         X, y = (checked, None) if y is None else checked
         if not reset:
             assert self.pairs_.schema is not None

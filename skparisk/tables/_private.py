@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from skparisk._callers import tell_leaks_around
 from skparisk._fitted import whole_fit
 from skparisk._secure_noise import noise_source
+from skparisk._silence import forgetting
 from skparisk._validate import (
     check_epsilon,
     check_flag,
@@ -28,6 +29,8 @@ from skparisk.calibration._known import find_known
 from skparisk.certificate import Certificate
 from skparisk.core.sealed import is_frame
 from skparisk.exceptions import IncompatibleError, warn_if_seeded
+from skparisk.ledger._open import check_room
+from skparisk.mechanisms import AdditiveNoise
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.queries._base import answer_private
 from skparisk.queries._cells import CellsQuery, CellSums, half_of
@@ -212,16 +215,12 @@ class PrivateTable(BaseEstimator):
                 relation=relation,
                 loss=certificate.loss,
             )
-        answer = answer_private(query, X[query.columns] if query.columns else X, None)
         warn_if_seeded(self.noise_random_state)
         certificate = as_seeded(certificate, self.noise_random_state)
         certificate = certificate.amended(leaks=tell_leaks_around())
-        self.released_ = noise.release(
-            answer,
-            charges=[certificate],
-            note=str(query),
-            noise_random_state=self.noise_random_state,
-        )
+        check_room(certificate)
+        asked = X[query.columns] if query.columns else X
+        self.released_ = self._answer(query, asked, noise, certificate)
         self.query_, self.certificate_ = query, certificate
         self.epsilon_ = certificate.epsilon
         self.n_records_ = n_records if public else None
@@ -234,6 +233,18 @@ class PrivateTable(BaseEstimator):
             each.by: noise.noise_scale / each.weight for each in query.questions
         }
         return self
+
+    @forgetting
+    def _answer(
+        self, query: CellsQuery, X: Any, noise: AdditiveNoise, certificate: Certificate
+    ) -> Floats:
+        """Answer with noise."""
+        return noise.release(
+            answer_private(query, X, None),
+            charges=[certificate],
+            note=str(query),
+            noise_random_state=self.noise_random_state,
+        )
 
     def count(
         self, by: Any = (), *, confidence: float = 0.95, consistent: bool = False
@@ -421,7 +432,7 @@ def _check_frame(X: Any, query: CellsQuery) -> Any:
         if names.count(name) != 1:
             raise IncompatibleError(
                 f"X must have the column {name!r} once, but has it {names.count(name)} "
-                f"times: its columns are {names}."
+                "times."
             )
     return X
 

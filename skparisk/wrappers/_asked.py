@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from skparisk._classes import PublicClasses
-from skparisk._silence import silenced
+from skparisk._silence import silenced, without_values
 from skparisk.core.sealed import Records
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
@@ -144,8 +144,8 @@ def _read_public(reader: Reader, fitted: Any) -> Numbers:
     except Exception as error:
         raise ValueError(
             f"{reader.method} of {kind}, fitted to public records, fails at X_public: "
-            f"{error}"
-        ) from error
+            f"{without_values(str(error))}"
+        ) from None
     if not np.isfinite(numbers[reader.method]).all():
         raise ValueError(
             f"{reader.method} of {kind}, fitted to public records, is not finite at "

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skparisk._classes import PublicClasses
-from skparisk._silence import silenced
+from skparisk._silence import silenced, without_values
 from skparisk.core.sealed import Records
 from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import Database, sample_database
@@ -195,8 +195,9 @@ def _fit(estimator: Any, database: Database, where: str) -> Any:
         fresh, records = clone(estimator), copy_records(X)  # it may work in place
         try:
             return fresh.fit(records, y) if supervised else fresh.fit(records)
-        except Exception as error:  # of public records, so that it may be shown
-            raise ValueError(f"{kind} cannot be fitted to {where}: {error}") from error
+        except Exception as error:
+            told = without_values(str(error))
+            raise ValueError(f"{kind} cannot be fitted to {where}: {told}") from None
 
 
 def _draw_one(
