@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skparisk._validate import is_number
 from skparisk.calibration._pairs import sampling_moments
-from skparisk.mechanisms import AdditiveNoise, DiagonalShape, IsotropicShape
+from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler
 
@@ -28,8 +28,6 @@ FAR = (
     "chance explain: the reference may be in other units than the records, or of other "
     "people, and then the risk says nothing about these records."
 )
-# Rows of the identity that are mapped together.
-_BLOCK = 256
 # Noise that adds less than a tenth to the variance there is without it.
 _SMALL = 0.3
 # How often chance would be taken for a far reference, over all outputs together: a
@@ -40,19 +38,6 @@ _LEAST_PAIRS = 50
 # What the spread of fits to few records may be larger than the jackknife says.
 _SPREAD_SLACK = 1.5
 _FEW_OUTPUTS = 20
-
-
-def deviations_of(noise: AdditiveNoise) -> NDArray[np.float64]:
-    """Return the standard deviation of the noise of each output."""
-    size, shape = noise.n_outputs, noise.shape
-    unit = noise.noise_scale * noise.law.deviation
-    if isinstance(shape, IsotropicShape | DiagonalShape):
-        return np.asarray(shape.color(np.full(size, unit)))
-    squares = np.zeros(size)
-    for start in range(0, size, _BLOCK):
-        rows = np.eye(min(_BLOCK, size - start), size, start)
-        squares += (noise.shape.color(rows) ** 2).sum(axis=0)
-    return np.asarray(unit * np.sqrt(squares))
 
 
 def noise_of(sampler: SensitivitySampler) -> AdditiveNoise:
@@ -73,7 +58,7 @@ def noise_to_spread(sampler: SensitivitySampler | None) -> float:
     moves = spread > 0
     if not moves.any():
         return math.nan
-    ratios = deviations_of(noise_of(sampler))[moves] / spread[moves]
+    ratios = noise_of(sampler).deviations()[moves] / spread[moves]
     return float(np.sqrt(np.mean(ratios**2)))
 
 

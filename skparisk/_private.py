@@ -27,7 +27,6 @@ from skparisk._fitted_parts import FROZEN_PARTS
 from skparisk._hints import (
     FAR,
     HintMixin,
-    deviations_of,
     distance,
     noise_of,
     noise_to_spread,
@@ -462,7 +461,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         if self.sampler_ is None:
             law = as_law(getattr(self.sensitivity, "law", "laplace"))
             return np.array([self.noise_scale_ * law.deviation])
-        return deviations_of(noise_of(self.sampler_))
+        return noise_of(self.sampler_).deviations()
 
     def _add_to_claim(
         self, *, leaks: tuple[str, ...] = (), provisos: tuple[str, ...] = (), note: str

@@ -63,7 +63,7 @@ def test_pairs_that_differ_by_rounding_alone_are_no_reason_for_noise(law, random
     with pytest.raises(CalibrationError, match=r"at gamma=0\.05 is 0") as caught:
         sampler.fit(rare)
     assert 0 < caught.value.best < 0.05
-    sampler.set_params(gamma=caught.value.best / 2).fit(rare)
+    sampler.set_params(gamma=caught.value.best / 4).fit(rare)
     assert sampler.noise_scale_ > 1e-4
 
 

@@ -18,7 +18,7 @@ from skparisk import (
     ReferenceWarning,
     SensitivitySampler,
 )
-from skparisk._hints import FAR, deviations_of, distance
+from skparisk._hints import FAR, distance
 from skparisk.reference import SchemaReference, TableReference
 
 RNG = np.random.default_rng(0)
@@ -48,7 +48,7 @@ def ridge(shape="isotropic", n_pairs=200, **parameters):
 def test_noise_is_as_large_as_its_covariance_says(shape):
     sampler = ridge(shape).fit(X, Y, **PUBLIC).sampler_
     expected = np.sqrt(np.diag(sampler.mechanism_.covariance()))
-    np.testing.assert_allclose(deviations_of(sampler.mechanism_), expected)
+    np.testing.assert_allclose(sampler.mechanism_.deviations(), expected)
 
 
 def test_spread_is_that_of_fits_to_other_people():
@@ -56,7 +56,7 @@ def test_spread_is_that_of_fits_to_other_people():
     model = ridge().fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
     query = model.sampler_.query_
     answers = np.array([query(*make_data(200)) for _ in range(200)])
-    noise = deviations_of(model.sampler_.mechanism_)
+    noise = model.sampler_.mechanism_.deviations()
     expected = np.sqrt(np.mean((noise / answers.std(axis=0)) ** 2))
     assert model.noise_to_spread_ == pytest.approx(expected, rel=0.2)
 
@@ -197,7 +197,7 @@ def test_the_warning_is_about_the_release_alone():
     sampler = model.sampler_
     answer = sampler.pairs_.answer
     assert distance(sampler, answer) == 0
-    noise = deviations_of(sampler.mechanism_)
+    noise = sampler.mechanism_.deviations()
     assert distance(sampler, answer + 99 * noise) > 1
     assert 2 * distance(sampler, answer + noise) == pytest.approx(
         distance(sampler, answer + 2 * noise)

@@ -300,7 +300,7 @@ def test_a_sampler_for_another_query_is_refused(classifier, query):
 leaks = pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
 skips = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 # Of ten records one pair of 25 lacks a class; of these pairs two may.
-CHEAP = {"sensitivity": SensitivitySampler(n_pairs=10), "gamma": 0.3}
+CHEAP = {"sensitivity": SensitivitySampler(n_pairs=7), "gamma": 0.3}
 UNIT = {"sensitivity": "bound", "x_norm": 1.0}
 
 

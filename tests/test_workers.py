@@ -176,9 +176,10 @@ def test_what_is_found_does_not_depend_on_how_it_is_cut(query, n_neighbors, size
     work = Work(query, source, 20, 20, n_neighbors, schema, "given", private=False)
     blocks = [Block(s, 50, np.random.SeedSequence(s)) for s in (0, 50)]
     parts = [Part(block, 0, 50) for block in blocks]
-    whole = _join([a.differences for a in work.answer(parts)], False)
+    whole = _join([a.differences for a in work.answer(parts)], query, False)
     tasks = cut(parts, size, divisible=True)
-    found = _join([a.differences for task in tasks for a in work.answer(task)], False)
+    answers = [a.differences for task in tasks for a in work.answer(task)]
+    found = _join(answers, query, False)
     np.testing.assert_array_equal(found.differences, whole.differences)
     np.testing.assert_array_equal(found.rounding, whole.rounding)
     assert (found.errors is None) == (whole.errors is None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ from skparisk.mechanisms import (
     NoiseShape,
     fit_noise_shape,
 )
-from skparisk.mechanisms._shapes import check_n_outputs
+from skparisk.mechanisms._shapes import Constant, PartialShape, check_n_outputs
 
 Noise = AdditiveNoise | ExponentialChoice
 
@@ -45,6 +45,8 @@ _GIVEN_SHAPE = (
 )
 # Outputs over the level, for which the grid is next to nothing.
 _FINE_GRID = 2.0**30
+# Above what rounding takes from a scale that is that of a pair.
+_SLACK = 1 + 2.0**-20
 # A noise scale that is too small for a fine grid.
 _COARSE_SCALE = 2.0**-960
 
@@ -173,6 +175,7 @@ class CalibratedNoise(NamedTuple):
     shape: NoiseShape
     found: Found
     move: LargestMove | None
+    constant: Constant | None
 
     def certify(
         self,
@@ -196,6 +199,7 @@ class CalibratedNoise(NamedTuple):
             noise_scale=noise_scale,
             n_records=n_records,
             n_outputs=pairs.n_outputs,
+            n_constant=0 if self.constant is None else len(self.constant.outputs),
             calibration=rule.name,
             law=law.name,
             norm=NORMS[law.norm],
@@ -237,13 +241,21 @@ class CalibratedNoise(NamedTuple):
         )
 
 
-def find_noise(pairs: SampledPairs, terms: Terms) -> CalibratedNoise:
-    """Calibrate noise to sampled pairs, on terms that have been agreed."""
+def find_noise(
+    pairs: SampledPairs,
+    terms: Terms,
+    name_of: Callable[[int], str] = "Output {} (counted from 0)".format,
+) -> CalibratedNoise:
+    """Calibrate noise to sampled pairs, on terms that have been agreed.
+
+    `name_of` returns what errors call an output.
+    """
     terms = terms.settled(pairs.n_outputs).for_rows(pairs.n_independent)
     if not isinstance(terms.shape, str):
         check_n_outputs(terms.shape, pairs.n_outputs)
     shape = _fit_shape(terms, pairs)
-    move, pairs = pairs.largest_move, pairs.after(terms.n_shape)
+    move, constant, sampled = pairs.largest_move, pairs.constant, pairs
+    pairs = pairs.after(terms.n_shape)
     distances = norms_of_pairs(pairs, shape, terms.law)
     sensitivity = float(np.sort(distances)[terms.order_index - 1])
     try:
@@ -257,9 +269,54 @@ def find_noise(pairs: SampledPairs, terms: Terms) -> CalibratedNoise:
             target=error.target,
             best=error.best,
         ) from error
-    noise = _make_noise(terms.law, found.scale, found.steps, pairs.n_outputs, shape)
+    if terms.law.chooses or not found.scale:  # or nothing is to be protected
+        constant = None
+    given = shape if constant is None else PartialShape(shape, constant)
+    noise = _make_noise(terms.law, found.scale, found.steps, pairs.n_outputs, given)
+    if isinstance(noise, AdditiveNoise) and noise.steps:
+        level = sensitivity / noise.noise_scale
+        if terms.target.randomness == "both" and terms.target.epsilon:
+            level = min(level, terms.target.epsilon)
+        limits = level * _SLACK * noise.deviations() / terms.law.deviation
+        _refuse_bare(sampled, limits, name_of, terms.target.gamma)
     return CalibratedNoise(
-        noise, terms, pairs, distances, sensitivity, shape, found, move
+        noise, terms, pairs, distances, sensitivity, shape, found, move, constant
+    )
+
+
+def _refuse_bare(
+    pairs: SampledPairs,
+    limits: NDArray[np.float64],
+    name_of: Callable[[int], str],
+    gamma: float,
+) -> None:
+    """Refuse outputs that are hidden only from those who do not move them.
+
+    They seldom move, and then most of the pairs are beyond the level by them alone:
+    for those whom they are about, the noise is next to none.
+    """
+    n_moved, n_beyond = np.zeros((2, pairs.n_outputs), dtype=int)
+    answered = pairs.answered
+    for rows in pairs.blocks():
+        some = np.flatnonzero(answered[rows]) + rows.start
+        sizes = np.abs(pairs.differences[some])
+        moved = sizes > pairs.floor(some)
+        n_moved += moved.sum(axis=0)
+        n_beyond += (moved & (sizes > limits)).sum(axis=0)
+    seldom = 2 * n_moved < np.count_nonzero(answered)
+    bare = np.flatnonzero(seldom & (2 * n_beyond > n_moved) & (limits > 0))
+    if not bare.size:
+        return
+    first = bare[0]
+    others = f", as do {bare.size - 1} other outputs" if bare.size > 1 else ""
+    raise CalibrationError(
+        f"{name_of(first)} differs in {n_moved[first]} of {len(pairs)} sampled pairs, "
+        f"and in most of these by more than its noise hides{others}. Like a maximum, "
+        "it depends on a few people, whom the noise would not protect: leave it out, "
+        "or ask for a number that many people have a part in, such as the 95th "
+        "percentile.",
+        target=gamma,
+        best=1.0,
     )
 
 

@@ -15,6 +15,7 @@ from skparisk.laws import Law
 from skparisk.laws._rows import row_norms
 from skparisk.mechanisms import IsotropicShape, NoiseShape
 from skparisk.mechanisms._moments import Moments, second_moments
+from skparisk.mechanisms._shapes import Constant, whole_shape
 from skparisk.reference._base import Withheld
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema
@@ -79,6 +80,9 @@ class SampledPairs:
     provisos : tuple of str
         What a guarantee that comes from them rests on.
 
+    constant : Constant or None
+        Outputs that differ in no pair, which are not released.
+
     n_neighbors : int
         Pairs with the same first database, which follow each other: databases are
         exchangeable, and pairs are only if this is 1 (:ref:`thm-groups`).
@@ -100,6 +104,7 @@ class SampledPairs:
     provisos: tuple[str, ...] = ()
     n_neighbors: int = 1
     form: PublicForm | None = None
+    constant: Constant | None = None
     withheld: Withheld | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -162,6 +167,15 @@ class SampledPairs:
             n_still += int(still[still[:, 0]].all(axis=1).sum())
         return n_still
 
+    def still(self) -> NDArray[np.intp]:
+        """Return the outputs that do not differ by more than rounding in any pair."""
+        moves = np.zeros(self.n_outputs, dtype=bool)
+        answered = self.answered
+        for rows in self.blocks():
+            some = np.flatnonzero(answered[rows]) + rows.start
+            moves |= (np.abs(self.differences[some]) > self.floor(some)).any(axis=0)
+        return np.flatnonzero(~moves)
+
     def withhold(self, withheld: Withheld) -> None:
         """Forget the pairs: their reference was private, and certificates say so."""
         empty = np.empty((0, self.n_outputs))
@@ -198,7 +212,7 @@ def norms_of_pairs(
         some = np.flatnonzero(answered[rows]) + rows.start
         norms[some] = row_norms(shape.whiten(pairs.differences[some]), law.norm)
         # In units of the answer, what they are off by has been added to each already.
-        if pairs.errors is not None and type(shape) is not IsotropicShape:
+        if pairs.errors is not None and type(whole_shape(shape)) is not IsotropicShape:
             off = shape.whiten_errors(pairs.errors[some])
             norms[some] += row_norms(off, law.norm)
     return norms

@@ -113,6 +113,10 @@ class Evidence:
     n_outputs : int
         Numbers that are released.
 
+    n_constant : int, default=0
+        Those of them that differed on no sampled pair: they are not released, but what
+        they are on public records.
+
     calibration : str
         Name of the rule that chose the order statistic; "declared" for a sensitivity
         that the caller gave, "bound" for a proven one.
@@ -195,6 +199,7 @@ class Evidence:
     worst_loss: float | None = None
     n_candidates: int | None = None
     n_neighbors: int = 1
+    n_constant: int = 0
     curve: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -206,6 +211,12 @@ class Evidence:
             "n_outputs": check_at_least(self.n_outputs, "n_outputs", 1),
             "n_neighbors": check_at_least(self.n_neighbors, "n_neighbors", 1),
         }
+        plain["n_constant"] = check_at_least(self.n_constant, "n_constant", 0)
+        if plain["n_constant"] >= plain["n_outputs"]:
+            raise ValueError(
+                f"n_constant must be below n_outputs={self.n_outputs}, as something is "
+                f"released, got {self.n_constant!r}."
+            )
         for name in ("calibration", "law", "noise_shape"):
             if not is_name(getattr(self, name)):
                 raise ValueError(f"{name} must be a name, got {getattr(self, name)!r}.")

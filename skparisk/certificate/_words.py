@@ -337,8 +337,14 @@ def how_rows(claim: Claim) -> list[tuple[str, str]]:
     sensitivity = f"{evidence.sensitivity:.6g} ({evidence.norm} norm)"
     if known is not None:
         sensitivity += f", {known}"
+    outputs = f"{evidence.n_records}, {evidence.n_outputs}"
+    if evidence.n_constant:
+        outputs += (
+            f", of which {evidence.n_constant} differed on no sampled pair: they are "
+            "not released, but what they are on public records"
+        )
     table = [
-        ("records, outputs", f"{evidence.n_records}, {evidence.n_outputs}"),
+        ("records, outputs", outputs),
         ("sensitivity", sensitivity),
         ("noise", _noise(evidence)),
     ]

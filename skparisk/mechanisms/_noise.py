@@ -19,7 +19,14 @@ from skparisk.laws import Law
 from skparisk.laws._grid import MOST_STEPS, USUAL_STEPS
 from skparisk.laws._names import as_law
 from skparisk.mechanisms._charge import charge
-from skparisk.mechanisms._shapes import IsotropicShape, NoiseShape, check_n_outputs
+from skparisk.mechanisms._shapes import (
+    DiagonalShape,
+    IsotropicShape,
+    NoiseShape,
+    PartialShape,
+    check_n_outputs,
+    whole_shape,
+)
 
 # What is computed in floating point (norms, bounds) is enlarged by this share.
 ROUNDING_SLACK = Fraction(1, 2**30)
@@ -29,6 +36,8 @@ _ISOTROPIC = IsotropicShape()
 # time the rounding error shrinks by ten digits or so.
 _FAR = 2**20
 _REFINEMENTS = 2
+# Rows of the identity that are mapped together.
+_BLOCK = 256
 
 
 class OnGrid:
@@ -115,7 +124,7 @@ class AdditiveNoise(OnGrid):
         check_at_least(self.exponent, "exponent", -1074)
         if check_at_least(self.steps, "steps", 0) > MOST_STEPS:
             raise ValueError(f"steps must be at most 2**52, got {self.steps!r}.")
-        check_n_outputs(self.shape, self.n_outputs)
+        check_n_outputs(whole_shape(self.shape), self.n_outputs)
         for name in ("steps", "exponent", "n_outputs"):  # no short integers
             object.__setattr__(self, name, int(getattr(self, name)))
 
@@ -166,6 +175,30 @@ class AdditiveNoise(OnGrid):
                 f"noise_scale={noise_scale!r} is too close to the largest float."
             )
         return noise
+
+    @property
+    def is_uncorrelated(self) -> bool:
+        """Whether the noise of each output is drawn by itself."""
+        return isinstance(whole_shape(self.shape), IsotropicShape | DiagonalShape)
+
+    def deviations(self) -> NDArray[np.float64]:
+        """Return the standard deviation of the noise of each output.
+
+        Returns
+        -------
+        deviations : ndarray of shape (n_outputs,)
+            In units of the outputs.
+        """
+        size, shape = self.n_outputs, self.shape
+        unit = self.noise_scale * self.law.deviation
+        with np.errstate(over="ignore"):
+            if self.is_uncorrelated:
+                return np.asarray(shape.color(np.full((1, size), unit)))[0]
+            squares = np.zeros(size)
+            for start in range(0, size, _BLOCK):
+                rows = np.eye(min(_BLOCK, size - start), size, start)
+                squares += (shape.color(rows) ** 2).sum(axis=0)
+            return np.asarray(unit * np.sqrt(squares))
 
     def covariance(self) -> NDArray[np.float64]:
         """Return the covariance of the noise of all outputs.
@@ -233,11 +266,16 @@ class AdditiveNoise(OnGrid):
             numbers, exponent = self.shape.whiten_exactly(rows)
             on_grid = round_to_grid(numbers, exponent - self.exponent)
         charge(charges, len(rows), "AdditiveNoise", note, noise_random_state)
-        if not self.steps:
-            return values.copy()
-        noise = self.law.sample(self.steps, values.size, source)
-        noisy = on_grid + noise.astype(object).reshape(on_grid.shape)
-        return self._from_grid(noisy).reshape(values.shape)
+        if self.steps:
+            noise = self.law.sample(self.steps, values.size, source)
+            noisy = on_grid + noise.astype(object).reshape(on_grid.shape)
+            rows = self._from_grid(noisy)
+        else:
+            rows = rows.copy()
+        if isinstance(self.shape, PartialShape):
+            constant = self.shape.constant
+            rows[:, constant.outputs] = constant.values
+        return rows.reshape(values.shape)
 
     def _from_grid(self, noisy: NDArray[np.object_]) -> NDArray[np.float64]:
         """Return the outputs that whole numbers of the grid stand for.
@@ -248,7 +286,7 @@ class AdditiveNoise(OnGrid):
         """
         with np.errstate(all="ignore"):  # a warning would depend on the answer
             released = self.shape.color(self._to_floats(noisy, self.exponent))
-            if isinstance(self.shape, IsotropicShape):
+            if isinstance(whole_shape(self.shape), IsotropicShape):
                 return released
             far = (np.abs(noisy) > _FAR * self.steps).any(axis=1)
             rows = np.flatnonzero(far & np.isfinite(released).all(axis=1))

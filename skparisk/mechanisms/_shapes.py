@@ -173,6 +173,67 @@ class WhitenedShape:
         return values @ self.factor.T
 
 
+@dataclass(frozen=True, eq=False)
+class Constant:
+    """Outputs that are not released, and what stands in their place.
+
+    Parameters
+    ----------
+    outputs : ndarray of int of shape (n_constant,)
+        Which they are.
+
+    values : ndarray of shape (n_constant,)
+        What they are on public records.
+    """
+
+    outputs: NDArray[np.intp]
+    values: NDArray[np.float64]
+
+    def without(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return rows of values with nothing of these outputs."""
+        values = values.copy()
+        values[:, self.outputs] = 0.0
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class PartialShape:
+    """A shape for answers of which some outputs are not released.
+
+    Parameters
+    ----------
+    whole : NoiseShape
+        Of all outputs.
+
+    constant : Constant
+        Those that are not released.
+    """
+
+    whole: NoiseShape
+    constant: Constant
+
+    @property
+    def name(self) -> str:
+        return self.whole.name
+
+    def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.whole.whiten(self.constant.without(values))
+
+    def whiten_errors(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.whole.whiten_errors(self.constant.without(errors))
+
+    def whiten_exactly(self, values: NDArray[np.float64]) -> Dyadic:
+        return self.whole.whiten_exactly(self.constant.without(values))
+
+    def color(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.constant.without(self.whole.color(values))
+
+
+def whole_shape(shape: NoiseShape) -> NoiseShape:
+    """Return the shape of all outputs, released or not."""
+    return shape.whole if isinstance(shape, PartialShape) else shape
+
+
 def fit_noise_shape(
     name: str,
     differences: NDArray[np.float64],
@@ -210,7 +271,9 @@ def fit_noise_shape(
     -------
     shape : NoiseShape
         An output that never moves, by more than rounding and 2**-50 of the one that
-        moves most, gets noise of the usual size of the others.
+        moves most, gets noise of the usual size of the others. So does one that moves
+        seldom, as a count of few people, up to half of its size when it moves: at its
+        own, each of its moves would be far more than the noise.
 
     Raises
     ------
@@ -238,19 +301,26 @@ def fit_noise_shape(
     if not moves.any():
         return DiagonalShape(np.ones(len(moves)))
     # What has no scale gets one of the size of the others'.
-    scales = np.where(moves, sizes, np.median(sizes[moves]))
+    usual = np.median(sizes[moves])
+    scales = np.full(len(moves), usual)
+    scales[moves] = np.maximum(
+        sizes[moves],
+        np.minimum(usual, _sizes_when_moved(differences, errors, moves) / 2),
+    )
     scales = np.minimum(scales, _LARGEST_SCALE)
     if name == "diagonal" or len(differences) < len(scales):
         return DiagonalShape(scales)
     chosen = np.ix_(moves, moves)
+    standard = differences[:, moves] / scales[moves]
+    # What is added to second moments of outputs whose scale is above their own size.
+    raised = np.maximum(1 - np.square(sizes / scales)[moves], 0.0)
     costs = None if weights is None else _standardized(weights, scales)[chosen]
     if costs is None or not np.trace(costs) > 0:
-        standard = differences[:, moves] / sizes[moves]
-        values, vectors = _eigen(shrunk_moments(standard, n_independent), _CONDITION)
+        moments = shrunk_moments(standard, n_independent) + np.diag(raised)
+        values, vectors = _eigen(moments, _CONDITION)
         part = vectors * np.sqrt(values)
     else:
-        standard = differences[:, moves] / scales[moves]
-        part = _least_cost(standard, costs, n_independent)
+        part = _least_cost(standard, raised, costs, n_independent)
     # Rows about 1, as is that of an output which does not move: a number between the
     # singular values of the others.
     factor = np.eye(len(scales))
@@ -278,10 +348,13 @@ def check_n_outputs(shape: NoiseShape, n_outputs: int) -> None:
 
 def _least_cost(
     differences: NDArray[np.float64],
+    raised: NDArray[np.float64],
     weights: NDArray[np.float64],
     n_independent: int | None,
 ) -> NDArray[np.float64]:
     """Return the factor L of the noise that costs least, for how these outputs move.
+
+    With `raised` added to their second moments.
 
     M = L L' is that of least tr(weights M) at the same tr(moments M^-1): the geometric
     mean of the moments and the inverse of the weights. Of all its factors that in whose
@@ -292,8 +365,25 @@ def _least_cost(
     inverse = (vectors / np.sqrt(values)) @ vectors.T
     # In the coordinates of what outputs are for: the same for all units of theirs.
     moments = shrunk_moments(differences @ root, n_independent)
+    moments += (root * raised) @ root
     squares, axes = _eigen(moments, _WEIGHED_CONDITION)
     return (inverse @ axes) * np.sqrt(np.sqrt(squares))
+
+
+def _sizes_when_moved(
+    differences: NDArray[np.float64],
+    errors: NDArray[np.float64] | None,
+    moves: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Return the root mean square of each output over the pairs in which it moves."""
+    sizes = np.abs(differences[:, moves])
+    floor = (
+        0.0 if errors is None else np.broadcast_to(errors, differences.shape)[:, moves]
+    )
+    moved = sizes > floor
+    largest = sizes.max(axis=0)
+    standard = np.where(moved, sizes / largest, 0.0)  # no overflow in squares
+    return largest * np.sqrt((standard**2).sum(axis=0) / moved.sum(axis=0))
 
 
 def _standardized(

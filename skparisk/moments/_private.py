@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skparisk._fitted import whole_fit
-from skparisk._hints import deviations_of
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._silence import forgetting, hide_values
@@ -17,7 +16,7 @@ from skparisk._training_data import SensitivitySource, read_as_public, reference
 from skparisk.exceptions import IncompatibleError
 from skparisk.laws._names import as_law
 from skparisk.ledger._open import check_room
-from skparisk.mechanisms import AdditiveNoise, DiagonalShape, IsotropicShape
+from skparisk.mechanisms import AdditiveNoise
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.moments._noise import MatrixNoise
 from skparisk.moments._served import ServedSums
@@ -302,8 +301,8 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
         if self.sampler_ is not None:
             noise = self.sampler_.mechanism_
             assert isinstance(noise, AdditiveNoise)  # a law that chooses is refused
-            if isinstance(noise.shape, IsotropicShape | DiagonalShape):
-                return deviations_of(noise) ** 2
+            if noise.is_uncorrelated:
+                return noise.deviations() ** 2
             return noise.covariance()
         law = as_law(source.law if isinstance(source, KnownSensitivity) else "laplace")
         return np.full(len(self.sums_), (self.noise_scale_ * law.deviation) ** 2)

@@ -24,6 +24,8 @@ from skparisk.reference._records import copy_records
 
 # Answers that differ by a smaller share of the largest differ by rounding, if at all.
 _ROUNDING = 2.0**-40
+# Nor is an output more than rounding that is a smaller share of the largest of all.
+_NOTHING = 2.0**-46
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +42,9 @@ class PairDifferences:
         The most that each may be off. None: these are the differences of the very
         answers that would be released.
 
-    rounding : ndarray of shape (n_outputs,), default=None
-        What is rounding if an output differs by no more. None: the errors alone tell.
+    sizes : ndarray of shape (n_outputs,), default=None
+        The largest answers, from which follows what is rounding if an output differs by
+        no more. None: the errors alone tell.
 
     failure : str, default=None
         Why a database could not be answered, where one could not.
@@ -49,7 +52,7 @@ class PairDifferences:
 
     values: NDArray[np.float64]
     errors: NDArray[np.float64] | None = None
-    rounding: NDArray[np.float64] | None = None
+    sizes: NDArray[np.float64] | None = None
     failure: str | None = None
 
 
@@ -154,6 +157,18 @@ class Query:
         """Return the answer, of shape (n_outputs,)."""
         raise TypeError(f"{type(self).__name__} does not say what it computes.")
 
+    def rounding(self, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what is rounding if an output differs by no more.
+
+        From the largest answers that were given: a share of each, but all of one that
+        is next to nothing beside the others.
+        """
+        return rounding_of(sizes, _NOTHING)
+
+    def output_name(self, output: int) -> str:
+        """Return what errors call an output, of which there are more."""
+        return f"Output {output} (counted from 0)"
+
     def largest_move(
         self, domain: Domain, n_records: int, relation: str
     ) -> LargestMove | None:
@@ -243,7 +258,7 @@ class Query:
         values = np.full((len(pairs), len(largest)), np.inf)
         for pair, difference in differences.items():
             values[pair] = difference
-        return PairDifferences(values, rounding=_ROUNDING * largest, failure=failure)
+        return PairDifferences(values, sizes=largest, failure=failure)
 
 
 @dataclass(frozen=True)
@@ -401,6 +416,12 @@ def answer_private(query: Query, X: Any, y: Any) -> NDArray[np.float64]:
             "something about them; try the query on public or made-up data."
         )
     return answer
+
+
+def rounding_of(sizes: NDArray[np.float64], nothing: float) -> NDArray[np.float64]:
+    """Return what is rounding in outputs of these sizes that belong together."""
+    residue = sizes <= nothing * sizes.max(initial=0.0)
+    return np.where(residue, 2 * sizes, _ROUNDING * sizes)
 
 
 def same_but_for(share: float, one: NDArray[Any], other: NDArray[Any]) -> bool:

@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 
 from skparisk._silence import silenced
 from skparisk.core.sealed import Records
-from skparisk.queries._base import Differences, Query
+from skparisk.queries._base import Differences, Query, rounding_of
 from skparisk.queries._given import are_alike
 from skparisk.queries._labels import label_codes, pool_codes, where_classes_present
 from skparisk.queries._padding import Unpadded
@@ -24,6 +24,10 @@ from skparisk.queries._state import Numbers, find_numbers, read
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import copy_records
+
+# Of the largest number that an estimator keeps in one place: less is what its solver
+# leaves of nothing, or what it adds for stability.
+_NOTHING = 2.0**-28
 
 Align: TypeAlias = Callable[[Numbers, Numbers], Numbers]
 
@@ -171,6 +175,21 @@ class EstimatorQuery(Unpadded, Query):
             parts[name] = answer[start : start + size].reshape(shape)
             start += size
         return parts
+
+    def rounding(self, sizes: Floats) -> Floats:
+        parts = self.split(sizes)
+        return np.concatenate(
+            [rounding_of(part.ravel(), _NOTHING) for part in parts.values()]
+        )
+
+    def output_name(self, output: int) -> str:
+        for name, shape in self.shapes.items():
+            size = int(np.prod(shape))
+            if output < size:
+                place = map(int, np.unravel_index(output, shape))
+                return f"{name}{[*place] or ''}"
+            output -= size
+        raise IndexError(output)
 
     def detached(self) -> EstimatorQuery:
         # A frozen step may keep what it transforms, and `align` what it is given.

@@ -102,7 +102,7 @@ def where_classes_present(
         if some.errors is not None:
             errors = np.zeros_like(values)
             errors[whole] = some.errors
-        return PairDifferences(values, errors, some.rounding, some.failure or failure)
+        return PairDifferences(values, errors, some.sizes, some.failure or failure)
 
     return one_by_one(differences) if is_one_by_one(evaluate) else differences
 

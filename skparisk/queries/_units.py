@@ -106,15 +106,15 @@ class UnitsQuery(Query):
 
         def returned(pairs: NeighborPairs) -> PairDifferences:
             found = differences(pairs.of_pool(converted))
-            errors, rounding = (
+            errors, sizes = (
                 None if each is None else self._returned(each)
-                for each in (found.errors, found.rounding)
+                for each in (found.errors, found.sizes)
             )
             return replace(
                 found,
                 values=self._returned(found.values),
                 errors=errors,
-                rounding=rounding,
+                sizes=sizes,
             )
 
         return returned

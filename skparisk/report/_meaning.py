@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from skparisk._hints import deviations_of
 from skparisk.certificate import Certificate
 from skparisk.certificate._rounding import strict
 from skparisk.cost import CostModel
@@ -24,7 +23,9 @@ def noise_of(source: Any, claim: Certificate) -> dict[str, float] | None:
     sampler, evidence = getattr(source, "sampler_", source), claim.evidence
     noise = getattr(sampler, "mechanism_", getattr(source, "noise", None))
     if isinstance(noise, AdditiveNoise):
-        deviations = deviations_of(noise)
+        deviations = noise.deviations()
+        # Of what is released: constants have none.
+        deviations = deviations[deviations > 0] if noise.steps else deviations
     elif (
         evidence is not None
         and evidence.noise_shape == "isotropic"

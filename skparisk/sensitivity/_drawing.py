@@ -17,14 +17,14 @@ from skparisk._validate import check_random_state, is_whole
 from skparisk.calibration import SampledPairs
 from skparisk.calibration._terms import MOST_SHAPE_PAIRS
 from skparisk.core.sealed import PublicForm
+from skparisk.mechanisms._shapes import Constant
 from skparisk.neighbors import Database, n_own, sample_database
 from skparisk.queries import Query
 from skparisk.queries._base import same_but_for
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import Form
 from skparisk.reference._domain import Domain
-from skparisk.reference._mapped import loaded
-from skparisk.reference._records import Schema, copy_records
+from skparisk.reference._records import Schema, copy_records, n_rows, take_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.reference._table import UNSEEN
 from skparisk.sensitivity._parallel import (
@@ -111,7 +111,7 @@ class Draw:
         check_neighbors(
             self.n_neighbors, self.n_pairs, self.n_records, self.query, self.reference
         )
-        asked = self._ask_twice(private)
+        asked, database = self._ask_twice(private)
         pairs = sample_pairs(
             self.query,
             self.reference,
@@ -126,10 +126,36 @@ class Draw:
             **how,
         )
         seed = int.from_bytes(self.seeds.noise, "little")
-        return dataclasses.replace(pairs, draw_seed=seed, **asked)
+        pairs = dataclasses.replace(pairs, draw_seed=seed, **asked)
+        still = np.array([], dtype=np.intp) if private else pairs.still()
+        if 0 < still.size < pairs.n_outputs:
+            answer = pairs.answer
+            if answer is None:
+                answer = self._ask_about_many(database)
+            pairs.constant = Constant(still, answer[still])
+        return pairs
 
-    def _ask_twice(self, private: bool) -> dict[str, Any]:
-        """Return what pairs have of a database that a query was asked about.
+    def _ask_about_many(self, one: Database) -> NDArray[np.float64]:
+        """Return the answer of a sum on public records, as many as a database has.
+
+        On those of a table, again and again, or else on one.
+        """
+        table = self._rows_of_table()
+        X, y = one if table is None else table
+        rows = np.resize(np.arange(n_rows(X)), self.n_records)
+        return _ask(self.query, (take_rows(X, rows), take_rows(y, rows)))
+
+    def _rows_of_table(self) -> Database | None:
+        """Return rows from all over a table, if it has them for more than one thing."""
+        reference = self.reference
+        if not isinstance(reference, TableReference) or reference.whole is None:
+            return None
+        pool = reference.whole.in_form(self.form)
+        most = min(pool.n_rows, _MOST_WEIGHED)
+        return pool.take(np.linspace(0, pool.n_rows - 1, most).astype(np.intp))
+
+    def _ask_twice(self, private: bool) -> tuple[dict[str, Any], Database]:
+        """Return what pairs have of a database that a query was asked about, and that.
 
         Refuse one that answers the same database differently when asked twice, unless
         it is known to answer alike. It is asked about a sampled database; about another
@@ -169,12 +195,13 @@ class Draw:
         form = self.reference.form
         if form is None and not private:
             form = PublicForm.of(database[0], query.targets_of_people(database[1]))
-        return {
+        asked = {
             "schema": Schema.of(database[0]),  # of records as they were given to it
             "form": None if private else form,
             "answer": None if query.is_sum else answer,  # that of one record
             "weights": weights,
         }
+        return asked, database
 
     def _find_weights(self, X: Any, n_outputs: int) -> NDArray[np.float64] | None:
         """Return what errors of the outputs weigh, by a query that knows it.
@@ -184,16 +211,11 @@ class Draw:
         if n_outputs > MOST_SHAPE_PAIRS:
             return None
         if isinstance(self.reference, TableReference):
-            pool = self.reference.whole
-            if pool is None:  # records serve for one thing each
-                return None
             # A database has some rows of a table again, and lacks others.
-            pool = pool.in_form(self.form)
-            if pool.n_rows <= _MOST_WEIGHED:
-                X = loaded(pool.X)
-            else:
-                rows = np.linspace(0, pool.n_rows - 1, _MOST_WEIGHED).astype(np.intp)
-                X, _ = pool.take(rows)
+            table = self._rows_of_table()
+            if table is None:  # records serve for one thing each
+                return None
+            X = table[0]
         given = self.query.output_weights(copy_records(X), n_outputs)
         if given is None:
             return None

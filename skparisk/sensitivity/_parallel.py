@@ -182,7 +182,7 @@ def sample_pairs(
     progress = Progress(
         n_pairs, shown=bool(verbose), watched=None if private else watched
     )
-    joined = _join(run(work, blocks, n_jobs, progress), private)
+    joined = _join(run(work, blocks, n_jobs, progress), query, private)
     joined.n_neighbors = n_neighbors
     return joined
 
@@ -229,7 +229,9 @@ def check_neighbors(
         )
 
 
-def _join(blocks: Sequence[PairDifferences], private: bool) -> SampledPairs:
+def _join(
+    blocks: Sequence[PairDifferences], query: Query, private: bool
+) -> SampledPairs:
     """Return all pairs together; a block without any answer has no width of its own."""
     failure = next((b.failure for b in blocks if b.failure is not None), None)
     if private and failure is not None:
@@ -262,13 +264,14 @@ def _join(blocks: Sequence[PairDifferences], private: bool) -> SampledPairs:
         differences[rows] = block.values
         if errors is not None and block.errors is not None:
             errors[rows] = block.errors
-    return SampledPairs(differences, errors, _rounding(blocks, n_outputs), failure)
+    rounding = query.rounding(_sizes(blocks, n_outputs))
+    return SampledPairs(differences, errors, rounding, failure)
 
 
-def _rounding(blocks: Sequence[PairDifferences], n_outputs: int) -> NDArray[np.float64]:
-    """Return what is rounding in all blocks."""
-    rounding = np.zeros(n_outputs)
+def _sizes(blocks: Sequence[PairDifferences], n_outputs: int) -> NDArray[np.float64]:
+    """Return the largest answers in all blocks, where they are known."""
+    sizes = np.zeros(n_outputs)
     for block in blocks:
-        if block.values.size and block.rounding is not None:
-            np.maximum(rounding, block.rounding, out=rounding)
-    return rounding
+        if block.values.size and block.sizes is not None:
+            np.maximum(sizes, block.sizes, out=sizes)
+    return sizes

@@ -503,6 +503,7 @@ default="auto"
         pairs.provisos = () if private else (*shortcomings, *learned)
         try:
             self._calibrate(
+                query,
                 pairs,
                 terms,
                 n_records=n_records,
@@ -581,6 +582,7 @@ default="auto"
         evidence = self._evidence
         unseen = unseen_tail(pairs, evidence.for_new_people, terms.target.gamma)
         other._calibrate(
+            self.query_,
             pairs,
             terms,
             () if unseen is None else (unseen,),
@@ -597,6 +599,7 @@ default="auto"
 
     def _calibrate(
         self,
+        query: Query,
         pairs: SampledPairs,
         terms: Terms,
         more: tuple[str, ...] = (),
@@ -605,7 +608,7 @@ default="auto"
         """Set everything that follows from what was sampled; with more provisos."""
         if pairs.learning is not None:
             pairs.learning.check_target(terms.target, terms.law)
-        found = find_noise(pairs, terms)
+        found = find_noise(pairs, terms, query.output_name)
         self.mechanism_ = found.noise
         certificate = as_seeded(
             found.certify(provisos=(*pairs.provisos, *more), **about),

@@ -200,4 +200,4 @@ def _without_nan(found: PairDifferences) -> PairDifferences:
     if found.errors is not None:
         errors = np.where(wrong[:, None], 0.0, found.errors)
     failure = found.failure or "the query returned NaN or infinity"
-    return PairDifferences(values, errors, found.rounding, failure)
+    return PairDifferences(values, errors, found.sizes, failure)
