@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skparisk._validate import check_random_state, check_relation
 from skparisk.calibration._attackers import measure_advantage
+from skparisk.calibration._margin import margin_of
 from skparisk.calibration._moves import LargestMove, largest_loss
 from skparisk.calibration._order import with_own_level
 from skparisk.calibration._pairs import SampledPairs, norms_of_pairs
@@ -176,6 +177,7 @@ class CalibratedNoise(NamedTuple):
     found: Found
     move: LargestMove | None
     constant: Constant | None
+    margin: float
 
     def certify(
         self,
@@ -199,6 +201,7 @@ class CalibratedNoise(NamedTuple):
             noise_scale=noise_scale,
             n_records=n_records,
             n_outputs=pairs.n_outputs,
+            margin=self.margin,
             n_constant=0 if self.constant is None else len(self.constant.outputs),
             calibration=rule.name,
             law=law.name,
@@ -269,10 +272,15 @@ def find_noise(
             target=error.target,
             best=error.best,
         ) from error
+    margin = 1.0
+    if sampled.halves and terms.n_draws is None and terms.target.advantage is None:
+        halves = [norms_of_pairs(half, shape, terms.law) for half in sampled.halves]
+        margin = margin_of(distances, halves, terms.order_index, terms.target.gamma)
     if terms.law.chooses or not found.scale:  # or nothing is to be protected
         constant = None
     given = shape if constant is None else PartialShape(shape, constant)
-    noise = _make_noise(terms.law, found.scale, found.steps, pairs.n_outputs, given)
+    scale = found.scale * margin
+    noise = _make_noise(terms.law, scale, found.steps, pairs.n_outputs, given)
     if isinstance(noise, AdditiveNoise) and noise.steps:
         level = sensitivity / noise.noise_scale
         if terms.target.randomness == "both" and terms.target.epsilon:
@@ -280,7 +288,16 @@ def find_noise(
         limits = level * _SLACK * noise.deviations() / terms.law.deviation
         _refuse_bare(sampled, limits, name_of, terms.target.gamma)
     return CalibratedNoise(
-        noise, terms, pairs, distances, sensitivity, shape, found, move, constant
+        noise,
+        terms,
+        pairs,
+        distances,
+        sensitivity,
+        shape,
+        found,
+        move,
+        constant,
+        margin,
     )
 
 

@@ -83,6 +83,9 @@ class SampledPairs:
     constant : Constant or None
         Outputs that differ in no pair, which are not released.
 
+    halves : tuple of SampledPairs
+        Pairs of halves of the table, where that is to be looked at.
+
     n_neighbors : int
         Pairs with the same first database, which follow each other: databases are
         exchangeable, and pairs are only if this is 1 (:ref:`thm-groups`).
@@ -105,6 +108,7 @@ class SampledPairs:
     n_neighbors: int = 1
     form: PublicForm | None = None
     constant: Constant | None = None
+    halves: tuple[SampledPairs, ...] = ()
     withheld: Withheld | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:

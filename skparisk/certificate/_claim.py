@@ -117,6 +117,9 @@ class Evidence:
         Those of them that differed on no sampled pair: they are not released, but what
         they are on public records.
 
+    margin : float, default=1.0
+        What the noise is multiplied by for what a reference table as a whole is off by.
+
     calibration : str
         Name of the rule that chose the order statistic; "declared" for a sensitivity
         that the caller gave, "bound" for a proven one.
@@ -200,6 +203,7 @@ class Evidence:
     n_candidates: int | None = None
     n_neighbors: int = 1
     n_constant: int = 0
+    margin: float = 1.0
     curve: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -212,6 +216,9 @@ class Evidence:
             "n_neighbors": check_at_least(self.n_neighbors, "n_neighbors", 1),
         }
         plain["n_constant"] = check_at_least(self.n_constant, "n_constant", 0)
+        plain["margin"] = check_range(self.margin, "margin")
+        if plain["margin"] < 1:
+            raise ValueError(f"margin must be at least 1, got {self.margin!r}.")
         if plain["n_constant"] >= plain["n_outputs"]:
             raise ValueError(
                 f"n_constant must be below n_outputs={self.n_outputs}, as something is "

@@ -379,6 +379,9 @@ def audit_rows(claim: Claim) -> list[tuple[str, str]]:
 
 def _noise(evidence: Evidence) -> str:
     scale = f"{evidence.law}, scale {evidence.noise_scale:.6g}"
+    if evidence.margin > 1:
+        more = f"{(evidence.margin - 1) * 100:.2g} %"
+        scale += f" ({more} of it more, for what the table as a whole is off by)"
     if evidence.law == "exponential":
         return (
             f"{scale}: chosen with probability proportional to exp(score / (2 scale))"

@@ -321,6 +321,11 @@ class TableReference(Held, Reference):
         other._sketch = self.sketch
         return other
 
+    def _half(self, rng: np.random.Generator) -> Self:
+        """Return half of its rows, by chance."""
+        rows = rng.permutation(self.n_rows)[: self.n_rows // 2]
+        return self._with(RecordPool(*self.pool.take(np.sort(rows))))
+
     def _cross_fitted(self, y: NDArray[np.float64]) -> Self:
         """Return the same records with targets as they are under fits to others."""
         domain = self.domain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -17,6 +17,7 @@ from skparisk._validate import check_random_state, is_whole
 from skparisk.calibration import SampledPairs
 from skparisk.calibration._terms import MOST_SHAPE_PAIRS
 from skparisk.core.sealed import PublicForm
+from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms._shapes import Constant
 from skparisk.neighbors import Database, n_own, sample_database
 from skparisk.queries import Query
@@ -38,6 +39,9 @@ _MOST_ASKED = 3
 _MOST_WEIGHED = 2**14
 # Of the largest number: more than what rounding in another order changes.
 _SAME = 2.0**-20
+# Halves of a table that are looked at, with so many pairs each for one of the table, of
+# tables that have so many rows.
+_N_HALVES, _SHARE_OF_PAIRS, _FEW_ROWS = 6, 0.08, 8
 # Rows of a table for each record of a database, from which on components and centers
 # are as unsteady between its databases as between those of people, as measured.
 _MATCHED = 16
@@ -134,6 +138,41 @@ class Draw:
                 answer = self._ask_about_many(database)
             pairs.constant = Constant(still, answer[still])
         return pairs
+
+    def on_halves(
+        self, pairs: SampledPairs, schema: Schema, n_jobs: int | None
+    ) -> tuple[SampledPairs, ...]:
+        """Draw pairs of halves of a table that pairs were resampled from, if any."""
+        table = self.reference
+        if (
+            not isinstance(table, TableReference)
+            or table.for_new_people is None
+            or self.query.is_sum
+            or self.n_neighbors > 1
+            or not _FEW_ROWS <= table.n_rows <= _MOST_WEIGHED
+        ):
+            return ()
+        seed = np.random.SeedSequence(int.from_bytes(self.seeds.pairs, "little"))
+        rng = np.random.default_rng(seed.spawn(3)[2])  # two are of the pairs
+        found = []
+        for _ in range(_N_HALVES):
+            half = table._half(rng)
+            with suppress(CalibrationError):  # none of its databases has an answer
+                found.append(
+                    sample_pairs(
+                        self.query,
+                        half,
+                        n_pairs=math.ceil(_SHARE_OF_PAIRS * len(pairs)),
+                        n_records=self.n_records,
+                        schema=schema,
+                        form=self.form,
+                        relation=self.relation,
+                        entropy=rng.bytes(16),
+                        n_jobs=n_jobs,
+                        verbose=0,
+                    )
+                )
+        return tuple(found)
 
     def _ask_about_many(self, one: Database) -> NDArray[np.float64]:
         """Return the answer of a sum on public records, as many as a database has.

@@ -30,6 +30,7 @@ from skparisk._validate import (
 )
 from skparisk.calibration import Rule, SampledPairs, Target
 from skparisk.calibration._calibrate import find_noise
+from skparisk.calibration._margin import has_clusters
 from skparisk.calibration._rules import as_rule, rule_proviso
 from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate
@@ -499,6 +500,8 @@ default="auto"
         )
         describe_pairs(pairs, draw, schema)
         shortcomings = shortcomings_of(draw, pairs.n_outputs, terms.target.gamma)
+        if not private and self._is_clustered(query, pairs, terms):
+            pairs.halves = draw.on_halves(pairs, schema, self.n_jobs)
         learned = () if reference.learning is None else reference.learning.provisos
         pairs.provisos = () if private else (*shortcomings, *learned)
         try:
@@ -596,6 +599,13 @@ default="auto"
         if unseen is not None:
             warn_caller(f"{unseen} {_MORE_EXCEED}", ReferenceWarning)
         return other
+
+    @staticmethod
+    def _is_clustered(query: Query, pairs: SampledPairs, terms: Terms) -> bool:
+        """Tell if many pairs may be beyond the level at once, as those of a class."""
+        if terms.n_draws is not None or terms.target.advantage is not None:
+            return False
+        return has_clusters(find_noise(pairs, terms, query.output_name).distances)
 
     def _calibrate(
         self,
