@@ -43,7 +43,7 @@ from skparisk import (
 )
 from skparisk.datasets import load_census
 from skparisk.exceptions import CalibrationError
-from skparisk.mechanisms import LaplaceMechanism
+from skparisk.mechanisms import AdditiveNoise
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
 
@@ -122,6 +122,18 @@ def breast_cancer() -> Population:
     return Population(units, y.astype(float), ranges, [0.0, 1.0], X[:, 0] < 14)
 
 
+def high(load: Callable[[], Population]) -> Callable[[], Population]:
+    """Return a population with the upper half of its targets as a class."""
+
+    def labeled() -> Population:
+        people = load()
+        y = (people.y > np.median(people.y)).astype(float)
+        return people._replace(y=y, target=[0.0, 1.0])
+
+    return labeled
+
+
+CHOOSING = PrivateLogisticRegression(classes=[0.0, 1.0])  # and its penalty
 PROBLEMS = {
     "census, n = 500": Problem(census, PrivateRidge(), 500, 2000, 8000, 200),
     "census, n = 2000": Problem(census, PrivateRidge(), 2000, 2000, 8000, 200),
@@ -135,6 +147,9 @@ PROBLEMS = {
         150,
         2,
     ),
+    "high income, n = 500": Problem(high(census), CHOOSING, 500, 2000, 8000, 200),
+    "progression, n = 150": Problem(high(diabetes), CHOOSING, 150, 60, 120, 5),
+    "malignant, n = 150": Problem(breast_cancer, CHOOSING, 150, 80, 150, 2),
 }
 
 
@@ -228,8 +243,10 @@ def measure(
         n_features=X.shape[1],
         random_state=repeat,
     )
-    beyond = float(np.mean(np.abs(real).sum(axis=1) > sampler.sensitivity_))
-    noise = float(np.sqrt(np.diag(sampler.mechanism_.covariance()).mean()))
+    mechanism = sampler.mechanism_
+    lengths = np.abs(mechanism.shape.whiten(real)).sum(axis=1)
+    beyond = float(np.mean(lengths > mechanism.noise_scale))
+    noise = float(np.sqrt(np.mean(mechanism.deviations() ** 2)))
     upper, verdict = math.nan, "exact" if secret else "leak"
     if not secret and reference is not None:
         audit = audit_reference(
@@ -243,11 +260,14 @@ def measure(
     # Any of the private records are as good as those that are released from.
     used = parts.private[: sampler.n_records_]
     answer = sampler.query_(*clipped(people, used, reference))
-    errors = tuple(
-        test_error(answer, sampler.sensitivity_, epsilon, people, parts.test)
-        for epsilon in EPSILONS
-    )
-    return Cell(beyond, noise, errors, upper, verdict)
+    errors = []
+    for epsilon in EPSILONS:
+        # Pairs of private records are not kept, to be calibrated again.
+        model.set_params(epsilon=epsilon)
+        model.fit(people.X[parts.private], people.y[parts.private])
+        noise_of_it = model.sampler_.mechanism_
+        errors.append(test_error(answer, noise_of_it, people, parts.test))
+    return Cell(beyond, noise, tuple(errors), upper, verdict)
 
 
 def clipped(people: Population, rows: NDArray[np.intp], reference: Any) -> Any:
@@ -259,14 +279,12 @@ def clipped(people: Population, rows: NDArray[np.intp], reference: Any) -> Any:
 
 def test_error(
     answer: Floats,
-    sensitivity: float,
-    epsilon: float,
+    mechanism: AdditiveNoise,
     people: Population,
     test: NDArray[np.intp],
 ) -> float:
     """Return the median, over releases, of 1 - R2 or of the share of wrong labels."""
-    noise = LaplaceMechanism(sensitivity, epsilon, n_outputs=len(answer))
-    released = noise.release(np.tile(answer, (N_RELEASES, 1)))
+    released = mechanism.release(np.tile(answer, (N_RELEASES, 1)))
     X, y = people.X[test], people.y[test, None]
     predicted = X @ released[:, :-1].T + released[:, -1]
     if isinstance(people.target, list):

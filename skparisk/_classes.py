@@ -174,7 +174,8 @@ def tell_classes(model: PrivateMixin, classes: PublicClasses) -> None:
     """Warn, and certify, that classes are known from private labels, if they are."""
     if not classes.private:
         return
-    if model.certificate_.private:  # else there is no guarantee, or a warning already
+    claim = model.certificate_
+    if not (claim.void or claim.leaks):  # else no guarantee, or a warning already
         warn_private_classes()
     model._add_to_claim(leaks=(PRIVATE_CLASSES,), note="classes")
 

@@ -19,15 +19,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skparisk._validate import is_number
 from skparisk.calibration._pairs import sampling_moments
+from skparisk.certificate._claim import BETTER, MADE_UP
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler
 
-FAR = (
-    "What was released is further from what the reference predicts than noise and "
-    "chance explain: the reference may be in other units than the records, or of other "
-    "people, and then the risk says nothing about these records."
-)
 # Noise that adds less than a tenth to the variance there is without it.
 _SMALL = 0.3
 # How often chance would be taken for a far reference, over all outputs together: a
@@ -94,6 +90,8 @@ def _advise(model: Any) -> str:
     """Return what to say of a private estimator that is fitted; "" if nothing."""
     ratio = model.noise_to_spread_
     said = []
+    if MADE_UP in model.certificate_.doubts:
+        said.append(BETTER)
     compared = getattr(model, "reference_comparison_", None)
     weighed = getattr(model, "combine", None) is not None
     if compared and not weighed and compared.public_only > compared.private:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, Self
 
@@ -25,7 +26,6 @@ from skparisk._callers import (
 )
 from skparisk._fitted_parts import FROZEN_PARTS
 from skparisk._hints import (
-    FAR,
     HintMixin,
     distance,
     noise_of,
@@ -56,6 +56,7 @@ from skparisk._validate import (
 )
 from skparisk.calibration._known import find_known
 from skparisk.certificate import Certificate
+from skparisk.certificate._claim import OUTLIER
 from skparisk.core.sealed import Records
 from skparisk.exceptions import (
     HeuristicGuaranteeWarning,
@@ -283,8 +284,9 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         self._keep_claim(sampler.certificate_, sampler)
         released = np.asarray(released)
         if not is_simulated() and distance(sampler, released) > 1:
-            warn_caller(f"{FAR} {_IF_FAR}", ReferenceWarning)
-            self._add_to_claim(provisos=(FAR,), note="a release far from its reference")
+            warn_caller(f"{OUTLIER} {_IF_FAR}", ReferenceWarning)
+            note = "a release far from its reference"
+            self._add_to_claim(provisos=(OUTLIER,), note=note)
         return released
 
     def _learn(
@@ -475,6 +477,16 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         self.certificate_ = certificate
         if self.sampler_ is not None:
             self.sampler_.claim_ = self.sampler_.claim_.stating(certificate)
+
+    def _say_of_new_people(self, words: str) -> None:
+        """Tell on the claim, and those recalibrated from it, what is not known."""
+        evidence = self.certificate_.require_evidence()
+        if evidence.for_new_people is not None:  # else pairs are of new people
+            evidence = replace(evidence, for_new_people=words)
+            self._state(replace(self.certificate_, evidence=evidence))
+            assert self.sampler_ is not None  # only samples have the sentence
+            pairs = self.sampler_.pairs_
+            pairs.for_new_people, pairs.n_rows_alone = words, None
 
     def __sklearn_tags__(self) -> Tags:
         return self._as_noisy(super().__sklearn_tags__())  # type: ignore[misc]

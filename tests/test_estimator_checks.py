@@ -40,10 +40,14 @@ WRAPPED = [
 def wrapped(**parameters):
     # One of these pairs may have no answer: of ten records, some lack a class.
     cheap = SensitivitySampler(n_pairs=4)
-    return [
+    found = [
         PrivateEstimator(estimator, gamma=0.5, sensitivity=cheap, **parameters)
         for estimator in WRAPPED
     ]
+    for model in found:  # where classes are far apart, few records move a coefficient
+        if isinstance(model.estimator, LinearSVC):
+            model.set_params(gamma=0.2, sensitivity=SensitivitySampler(n_pairs=9))
+    return found
 
 
 @pytest.mark.sampled(30)

@@ -18,7 +18,8 @@ from skparisk import (
     ReferenceWarning,
     SensitivitySampler,
 )
-from skparisk._hints import FAR, distance
+from skparisk._hints import distance
+from skparisk.certificate._claim import OUTLIER as FAR
 from skparisk.reference import SchemaReference, TableReference
 
 RNG = np.random.default_rng(0)

@@ -357,7 +357,7 @@ def test_records_are_in_one_pair_each():
 def test_too_few_rows_are_used_again():
     """A table that cannot certify the risk with each row once; or one that says how."""
     X, y = people(30, seed=4)
-    with pytest.warns(ReferenceWarning, match="30 rows"):
+    with pytest.warns(ReferenceWarning, match="15 pairs"):
         moments = PrivateMoments(sensitivity=FEW, random_state=0).fit(
             *people(300), X_reference=X, y_reference=y
         )

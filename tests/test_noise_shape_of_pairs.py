@@ -218,10 +218,12 @@ def test_noise_follows_the_units_of_the_data(plan, shape, units):
 
 def with_pairs(sampler, differences, errors, failure=None):
     """Return a copy of a fitted sampler that has sampled something else."""
-    other = pickle.loads(pickle.dumps(sampler))
+    other, known = (pickle.loads(pickle.dumps(sampler)) for _ in range(2))
     seed = sampler.pairs_.draw_seed
     rounding = np.zeros(differences.shape[1])
     pairs = SampledPairs(differences, errors, rounding, failure, draw_seed=seed)
+    pairs.for_new_people = known.pairs_.for_new_people
+    pairs.n_rows_alone = known.pairs_.n_rows_alone
     other.claim_.pairs = pairs
     return other.calibrate()
 

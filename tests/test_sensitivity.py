@@ -100,7 +100,7 @@ def test_certificate_states_how_it_came_about(mean_sampler):
     assert certificate.caveats == ()
     evidence = certificate.evidence
     assert evidence.reference.startswith("resampled from a table of 300 rows")
-    assert evidence.for_new_people.startswith("risk at most 0.0133 larger for sums")
+    assert evidence.for_new_people.startswith("risk at most 0.0133 larger, b")
     assert (evidence.n_pairs, evidence.n_records, evidence.n_outputs) == (400, 300, 2)
     document = json.loads(json.dumps(certificate.to_dict()))
     assert Certificate.from_dict(document) == certificate

@@ -285,7 +285,7 @@ class Unclonable(RegressorMixin, BaseEstimator):
             {"release": "predict", "X_public": POINTS[:, :2]},
             {},
             IncompatibleError,
-            "X_public has 2 features, but X has 4",
+            "X has 4 features, but X_public has 2",
         ),
         (
             Ridge(),
@@ -340,7 +340,7 @@ class Unclonable(RegressorMixin, BaseEstimator):
             {},
             SECOND | {"y_reference": np.c_[Y_PUBLIC, Y_PUBLIC]},
             IncompatibleError,
-            "y has one dimension, but the targets of the reference have 2 column",
+            "The reference has 2 targets, but y has 1",
         ),
         (Ridge(), {}, {"X_reference": X_PUBLIC}, ValueError, "must be given together"),
         (Ridge(), {"epsilon": 0}, {}, ValueError, r"epsilon must be .* \(0, inf\]"),

@@ -25,6 +25,7 @@ from skparisk.audit._limits import (
 from skparisk.audit._reference_audit import ReferenceAudit, cost_of_audit
 from skparisk.exceptions import warn_if_seeded
 from skparisk.ledger import check_room, spend
+from skparisk.reference import SchemaReference
 from skparisk.reference._records import as_records, n_rows
 
 
@@ -216,6 +217,8 @@ def audit_reference(
         release_records=what.n_records,
     )
     _keep(audited, audit)
+    if audit.verdict == "supported" and isinstance(what.reference, SchemaReference):
+        what.reference._audited = True
     return audit
 
 

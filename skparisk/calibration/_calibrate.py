@@ -188,6 +188,7 @@ class CalibratedNoise(NamedTuple):
         for_new_people: str | None,
         provisos: tuple[str, ...],
         leaks: Sequence[str] = (),
+        made_up: bool = False,
     ) -> Certificate:
         """Return what the noise guarantees; the parameters are those of `calibrate`."""
         pairs, terms, found, shape = self.pairs, self.terms, self.found, self.shape
@@ -202,6 +203,7 @@ class CalibratedNoise(NamedTuple):
             n_records=n_records,
             n_outputs=pairs.n_outputs,
             margin=self.margin,
+            made_up=made_up,
             n_constant=0 if self.constant is None else len(self.constant.outputs),
             calibration=rule.name,
             law=law.name,
@@ -273,7 +275,8 @@ def find_noise(
             best=error.best,
         ) from error
     margin = 1.0
-    if sampled.halves and terms.n_draws is None and terms.target.advantage is None:
+    asked = found.scale and terms.n_draws is None and terms.target.advantage is None
+    if asked and sampled.halves:
         halves = [norms_of_pairs(half, shape, terms.law) for half in sampled.halves]
         margin = margin_of(distances, halves, terms.order_index, terms.target.gamma)
     if terms.law.chooses or not found.scale:  # or nothing is to be protected

@@ -3,7 +3,7 @@
 Where nearly all pairs of a table have one of few losses, as where the class of one
 person decides, the order statistic lies inside such a cluster: another table has it
 slightly higher, and all of the cluster is beyond the level at once. Halves of the table
-tell by how much: their quantiles differ from its own as that does from the population's.
+tell by how much: their quantiles differ from its own as that from the population's.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 # Risks at which it is looked for clusters.
-_RISKS = (0.02, 0.05, 0.1, 0.2)
+_RISKS = (0.05, 0.1, 0.2)
 # There is one if twice as many pairs as the risk are above so much of the quantile; or
 # if that of a risk so much smaller is so much larger.
 _BELOW, _SMALLER, _JUMP = 0.93, 0.6, 2.0
 # Smaller risks that are tried, one after the other.
 _STEP, _LEAST = 0.05, 0.2
+# Of another cluster, so far above, halves have as many pairs on average as the table.
+_MOST = 1.5
 
 
 def has_clusters(distances: NDArray[np.float64]) -> bool:
@@ -28,9 +30,9 @@ def has_clusters(distances: NDArray[np.float64]) -> bool:
     ordered = np.sort(distances)
     for risk in _RISKS:
         quantile = _quantile(ordered, risk)
-        share = np.mean(ordered > _BELOW * quantile)
+        many = np.mean(ordered > _BELOW * quantile) > 2 * risk
         jump = _quantile(ordered, _SMALLER * risk) > _JUMP * quantile
-        if quantile > 0 and (share > 2 * risk or jump):
+        if quantile > 0 and (many or jump):
             return True
     return False
 
@@ -44,8 +46,8 @@ def margin_of(
     """Return by what to multiply noise for the distance with this number, >= 1.
 
     For the quantile of the largest risk at which, on average over halves of the table,
-    no more than a share `gamma` of its pairs are beyond theirs. These are compared as if
-    their median were its own: few rows, which repeat, are farther apart.
+    no more than a share `gamma` of its pairs are beyond theirs. These are compared as
+    if their median were its own: few rows, which repeat, are farther apart.
     """
     ordered = np.sort(distances)
     base = ordered[index - 1]
@@ -56,9 +58,11 @@ def margin_of(
     found = base
     for share in np.arange(1.0, _LEAST, -_STEP):
         at = _quantile(ordered, share * asked)
-        if not math.isfinite(at):
+        beyond_gap = at > _MOST * base
+        found = float(ordered[ordered <= _MOST * base][-1]) if beyond_gap else at
+        found = max(base, found)
+        if beyond_gap:
             break
-        found = max(base, at)
         theirs = np.array([_quantile(half, share * asked) for half in answered])
         usual = np.median(theirs)
         theirs = theirs * (found / usual) if usual > 0 else theirs

@@ -86,6 +86,15 @@ class SampledPairs:
     halves : tuple of SampledPairs
         Pairs of halves of the table, where that is to be looked at.
 
+    made_up : bool
+        Whether they are of a declared law, and not of people.
+
+    for_new_people : str or None
+        What a risk over resamples means for new people, whatever is asked.
+
+    n_rows_alone : int or None
+        Rows of their table, where differences are of the differing records alone.
+
     n_neighbors : int
         Pairs with the same first database, which follow each other: databases are
         exchangeable, and pairs are only if this is 1 (:ref:`thm-groups`).
@@ -109,6 +118,9 @@ class SampledPairs:
     form: PublicForm | None = None
     constant: Constant | None = None
     halves: tuple[SampledPairs, ...] = ()
+    made_up: bool = False
+    for_new_people: str | None = None
+    n_rows_alone: int | None = None
     withheld: Withheld | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:

@@ -261,7 +261,9 @@ class Certificate(Claim):
     def with_audit(self, audit: Any) -> Self:
         """Return it with what an audit of its reference measured.
 
-        Neither the risk nor anything else that it claims is changed by that.
+        The risk and whatever else it claims stay as they are. An audit that supports
+        the risk settles what forbade that the guarantee stands, about a declared schema
+        or few rows; one that contradicts it forbids that.
 
         Parameters
         ----------

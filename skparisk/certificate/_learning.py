@@ -18,7 +18,9 @@ from skparisk.laws import Law
 _LEARNED = (
     "The reference was learned from {} other records of the private data with "
     "{}differential privacy: the risk is over pairs of the learned law, which may "
-    "differ from real people."
+    "differ from real people. Where that was measured, of real pairs that should "
+    "exceed the level with a risk of 0.05, a share of 0.06 did for ridge regression, "
+    "and up to 0.14 for logistic regression."
 )
 
 

@@ -143,6 +143,8 @@ def _whom(claim: Claim, any_: str = "") -> str:
     """Return which pairs the claim is about."""
     relation = claim.relation or ""
     neighbors = NEIGHBORS.get(relation, "two neighboring databases")
+    if claim.evidence is not None and claim.evidence.made_up:
+        neighbors = neighbors.replace("databases", "databases of made-up records", 1)
     if claim.group_size > 1:
         steps = "two databases that are at most {} neighbors apart"
         neighbors = _GROUPS.get(relation, steps).format(claim.group_size)

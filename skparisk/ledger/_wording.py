@@ -70,7 +70,9 @@ class Statement:
 def _level(release: Certificate) -> str:
     numbers = triple(release)
     level = in_words(numbers) if release.n_releases or any(numbers) else "no release"
-    return level + ("" if release.private else ", NOT private")
+    if release.void or release.leaks:
+        return f"{level}, NOT private"
+    return level + (", which does not stand" if release.doubts else "")
 
 
 def in_words(numbers: tuple[float, float, float]) -> str:

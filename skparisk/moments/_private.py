@@ -309,8 +309,5 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
 
     def _say_what_it_means_for_new_people(self, query: MomentsQuery) -> None:
         """Tell on the one certificate that rows gave units and pairs, if they did."""
-        evidence = self.certificate_.require_evidence()
-        if evidence.for_new_people is None or query.limit <= 1:  # with bounds
-            return
-        evidence = dataclasses.replace(evidence, for_new_people=_NEW_PEOPLE)
-        self._state(dataclasses.replace(self.certificate_, evidence=evidence))
+        if query.limit > 1:  # else there are bounds
+            self._say_of_new_people(_NEW_PEOPLE)

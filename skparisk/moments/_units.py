@@ -107,7 +107,13 @@ def units_of_rows(pool: RecordPool, widths: tuple[int, int]) -> Units:
             f"data have {widths[: len(found)]}: the numbers must be equal."
         )
     rows = np.concatenate(columns, axis=1)
-    scale = rows.std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scale = rows.std(axis=0)
+    if not np.isfinite(scale).all():
+        raise ValueError(
+            "X_reference and y_reference must have numbers whose squares are finite, "
+            "up to about 1e150: give all in other units."
+        )
     # A column that does not vary there may do so elsewhere.
     scale[scale <= 2.0**-30 * np.abs(rows).max(axis=0)] = 1.0
     return Units(rows.mean(axis=0), scale)

@@ -75,7 +75,14 @@ def is_one_by_one(differences: Differences) -> bool:
 
 
 # What a class claims of its answers, and what is done without asking for them.
-_OF_ANSWERS = ("is_sum", "is_repeatable", "largest_move", "on_pool")
+_OF_ANSWERS = (
+    "is_sum",
+    "is_mean",
+    "is_smooth",
+    "is_repeatable",
+    "largest_move",
+    "on_pool",
+)
 
 
 def _is_ours(kind: type) -> bool:
@@ -125,6 +132,19 @@ class Query:
         table gives as many pairs as it has pairs of rows.
         """
         return False
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether it is a sum over the records divided by their number."""
+        return False
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether it is a sum, a mean or a minimizer of a smooth loss of such.
+
+        Of these, as measured, databases of few rows that repeat tell as much as others.
+        """
+        return self.is_sum or self.is_mean
 
     @property
     def is_matched(self) -> bool:
@@ -361,6 +381,8 @@ class MeanQuery(Query):
     >>> MeanQuery()(np.array([[1.0], [2.0], [9.0]]))
     array([4.])
     """
+
+    is_mean = True
 
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:
         return np.asarray(np.mean(X, axis=0), dtype=np.float64)

@@ -41,6 +41,7 @@ class CorrectionQuery(Query):
     usual: Corrected
 
     is_repeatable = True
+    is_smooth = True  # as what it corrects
     needs_y = True
     is_correction = True
 

@@ -159,6 +159,8 @@ class DensityQuery(Query):
     kernel: str = "gaussian"
     lattice_size: int = 10
 
+    is_mean = True
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "bounds", check_bounds(self.bounds))
         object.__setattr__(

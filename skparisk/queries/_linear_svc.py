@@ -118,6 +118,10 @@ class LinearSVCQuery(Query):
     needs_y = True
 
     @property
+    def is_smooth(self) -> bool:
+        return self.loss == "squared_hinge"
+
+    @property
     def n_problems(self) -> int:
         """One for two classes, else one for each class."""
         return 1 if len(self.classes) == 2 else len(self.classes)

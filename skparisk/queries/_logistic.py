@@ -98,6 +98,7 @@ class LogisticRegressionQuery(Query):
         check_flag(self.fit_intercept, "fit_intercept")
 
     is_repeatable = True
+    is_smooth = True
     needs_y = True
 
     def __call__(self, X: Any, y: Any = None) -> NDArray[np.float64]:

@@ -72,6 +72,7 @@ class RidgeQuery(Query):
     fit_intercept: bool = True
 
     is_repeatable = True
+    is_smooth = True
     needs_y = True
 
     def __post_init__(self) -> None:
@@ -180,6 +181,10 @@ def _ridge(X: Floats, y: Floats, alpha: float | tuple[float, ...]) -> Floats:
         _, coef, failed = dposv(gram, X.T @ y)
         if not failed and np.isfinite(coef).all():  # else it says what is wrong
             return np.asarray(coef.ravel())
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite((X**2).sum() + (y**2).sum()):  # nor are all products
+            shape = (n_features,) if y.ndim == 1 else (y.shape[1], n_features)
+            return np.full(shape, np.nan)
     checked = config_context(assume_finite=True, skip_parameter_validation=True)
     with checked, silenced():  # that it is ill conditioned would be a release
         # scikit-learn 1.6 takes no tuple.

@@ -55,6 +55,7 @@ class UnitsQuery(Query):
             raise ValueError(f"units must be powers of 2, got {self.units!r}.")
 
     is_repeatable = True
+    is_smooth = True  # as linear models are
     needs_y = True
 
     @property

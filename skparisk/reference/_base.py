@@ -225,6 +225,11 @@ class Reference(Protocol):
         return None
 
     @property
+    def made_up(self) -> bool:
+        """Whether records, or targets, are of a law that somebody declared."""
+        return False
+
+    @property
     def sketch(self) -> RecordSketch | None:
         """Hashes of the records, or of some that are made, by which to know them."""
         return None
@@ -326,10 +331,8 @@ class Reference(Protocol):
         """
         ...
 
-    def shortcomings(
-        self, *, n_records: int, n_own: int, n_outputs: int, gamma: float
-    ) -> tuple[str, ...]:
-        """Return sentences: why it cannot carry a risk of that size, or nothing."""
+    def shortcomings(self, *, n_records: int, n_outputs: int) -> tuple[str, ...]:
+        """Return sentences: why it may not be like people, or nothing."""
         return ()
 
 

@@ -66,6 +66,10 @@ class LearnedRecords(SchemaReference):
         return self._learning
 
     @property
+    def made_up(self) -> bool:
+        return False  # but learned from people
+
+    @property
     def usual_n_records(self) -> int:
         return self._n_others
 

@@ -137,8 +137,8 @@ class Kind:
 
 
 _THIN = (
-    "risk at most {} larger for sums and means with noise of a shape that is not "
-    "learned from the table, because this has only so many rows; not known for others"
+    "not known: proven only for answers that differ by the differing records alone, "
+    "with noise whose shape is not learned from the table"
 )
 KINDS = {
     "leave-out": Kind(

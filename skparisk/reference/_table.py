@@ -21,7 +21,6 @@ from skparisk._validate import (
     check_flag,
     check_random_state,
 )
-from skparisk.certificate._rounding import ceil_text
 from skparisk.core.sealed import PublicForm, TargetForm
 from skparisk.reference._base import Held, RecordPool, RecordSource, Reference
 from skparisk.reference._blocks import draw_from_blocks
@@ -41,7 +40,6 @@ from skparisk.reference._sketch import RecordSketch
 
 # A table with fewer rows for each output does not show how they move together.
 _ROWS_PER_OUTPUT = 10
-UNSEEN = "it does not show the tail"
 _CROSS_FITTED = (
     "; what is released corrects a fit to public records, and residuals of the table "
     "are under fits to its other rows"
@@ -375,13 +373,16 @@ class TableReference(Held, Reference):
     @property
     def for_new_people(self) -> str | None:
         """What the risk means for new people, where it is over resamples."""
-        words = self._kind.for_new_people
         if self._note:
             return "not known: the targets of the table were made up"
-        if self.is_cross_fitted and self.sampling in ("leave-out", "subsample"):
+        if self.is_cross_fitted and self.is_thin:
             return "not known: the fit that is corrected is of this table as well"
-        more = ceil_text(min(1.0, 4 / (self.n_rows + 1)), 3)
-        return None if words is None else words.format(more)
+        return self._kind.for_new_people
+
+    @property
+    def is_thin(self) -> bool:
+        """Whether pairs have the law of real ones, but depend on each other."""
+        return self.sampling in ("leave-out", "subsample")
 
     @property
     def _kind(self) -> Kind:
@@ -438,17 +439,9 @@ class TableReference(Held, Reference):
             return "add public records"
         return "sampling='leave-out' makes do with fewer"
 
-    def shortcomings(
-        self, *, n_records: int, n_own: int, n_outputs: int, gamma: float
-    ) -> tuple[str, ...]:
-        """Return sentences: why the table cannot carry a risk, or nothing."""
+    def shortcomings(self, *, n_records: int, n_outputs: int) -> tuple[str, ...]:
+        """Return sentences: why the table may not be like people, or nothing."""
         found, n_rows = [], self.n_rows
-        if self.for_new_people is not None and gamma * (n_rows // n_own) < 1:
-            found.append(
-                f"The reference table has {n_rows} rows, so {UNSEEN} "
-                f"that a risk of {gamma:g} is about, which takes "
-                f"{n_own * math.ceil(1 / gamma)} rows."
-            )
         if n_rows < _ROWS_PER_OUTPUT * n_outputs:
             found.append(
                 f"The reference table has {n_rows} rows, fewer than "

@@ -161,7 +161,8 @@ class Policy:
         claim, claims = certificate, [certificate, *others]
         wrong = next((each for each in claims if not each.private), claim)
         stands = "it stands" if wrong.private else " ".join(wrong.void_reasons)
-        found = stands or "released without noise: " + " ".join(wrong.leaks)
+        leaks = "released without noise: " + " ".join(wrong.leaks)
+        found = stands or (leaks if wrong.leaks else " ".join(wrong.doubts))
         checks = [
             Check("guarantee", wrong.private, found, "it stands as it is written")
         ]

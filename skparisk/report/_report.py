@@ -252,7 +252,9 @@ class Report:
             return "The guarantee stands as it is written below."
         if self.certificate.void:
             return "NOT private: there is no guarantee."
-        return "NOT private as a whole: something was released without noise."
+        if self.certificate.leaks:
+            return "NOT private as a whole: something was released without noise."
+        return "The guarantee does NOT stand: it may not be about these people."
 
     def to_json(self) -> str:
         """Return it as strict JSON."""

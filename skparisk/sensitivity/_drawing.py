@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from skparisk._silence import silenced
 from skparisk._validate import check_random_state, is_whole
 from skparisk.calibration import SampledPairs
-from skparisk.calibration._terms import MOST_SHAPE_PAIRS
+from skparisk.calibration._rules import Exchangeable
+from skparisk.calibration._terms import MOST_SHAPE_PAIRS, Terms
+from skparisk.certificate._rounding import ceil_text
 from skparisk.core.sealed import PublicForm
 from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms._shapes import Constant
@@ -27,7 +29,6 @@ from skparisk.reference._base import Form
 from skparisk.reference._domain import Domain
 from skparisk.reference._records import Schema, copy_records, n_rows, take_rows
 from skparisk.reference._sketch import RecordSketch
-from skparisk.reference._table import UNSEEN
 from skparisk.sensitivity._parallel import (
     check_neighbors,
     sample_pairs,
@@ -284,7 +285,11 @@ def describe_pairs(pairs: SampledPairs, draw: Draw, schema: Schema) -> None:
     """
     reference, query = draw.reference, draw.query
     pairs.sketch, pairs.domain = draw.sketch, reference.domain
-    pairs.learning = reference.learning
+    pairs.learning, pairs.made_up = reference.learning, reference.made_up
+    pairs.for_new_people = reference.for_new_people
+    alone = query.is_sum or (query.is_mean and draw.relation == "replace-one")
+    if isinstance(reference, TableReference) and alone and draw.n_neighbors == 1:
+        pairs.n_rows_alone = reference.n_rows if reference.is_thin else None
     pairs.n_independent = reference.n_independent(n_own(draw.relation))
     # Sums of what is bounded itself move by no more, whatever the records are.
     anything = Domain([None] * schema.n_columns)
@@ -300,35 +305,41 @@ def describe_pairs(pairs: SampledPairs, draw: Draw, schema: Schema) -> None:
     )
 
 
-def unseen_tail(
-    pairs: SampledPairs, for_new_people: str | None, gamma: float
-) -> str | None:
-    """Return why pairs of few rows cannot carry a smaller risk than that of their fit.
+def means_for_new_people(pairs: SampledPairs, terms: Terms) -> str | None:
+    """Return what the risk means for new people, where it is over resamples.
 
-    None if they can, or if that is said already.
+    Of a theorem whose conditions hold: differences of the differing records alone, an
+    order statistic of independent pairs, and noise of a shape that the table does not
+    tell (:ref:`thm-leave-out`).
     """
+    n_rows, plain = pairs.n_rows_alone, isinstance(terms.rule, Exchangeable)
+    if n_rows is None or not plain or terms.n_draws is not None or terms.n_shape_pairs:
+        return pairs.for_new_people
+    more = ceil_text(min(1.0, 4 / (n_rows + 1)), 3)
+    return f"risk at most {more} larger, because the table has only so many rows"
+
+
+def unseen_tail(pairs: SampledPairs, gamma: float) -> str | None:
+    """Return why pairs of few rows cannot carry so small a risk, if they cannot."""
     n_independent = pairs.n_independent
-    if for_new_people is None or n_independent is None:
+    if pairs.for_new_people is None or n_independent is None:
         return None
-    said = any(UNSEEN in proviso for proviso in pairs.provisos)
-    if said or gamma * n_independent >= 1:
+    if gamma * n_independent >= 1:
         return None
     return (
-        f"The reference table has {n_independent} pairs without a row in common, so "
-        f"{UNSEEN} that a risk of {gamma:g} is about, which takes "
+        f"The reference table has {n_independent} pairs without a row in common, and "
+        f"does not show the tail that a risk of {gamma:g} is about, which takes "
         f"{math.ceil(1 / gamma)} of them."
     )
 
 
-def shortcomings_of(draw: Draw, n_outputs: int, gamma: float) -> tuple[str, ...]:
-    """Return sentences: why the reference cannot carry a risk, or nothing."""
+def shortcomings_of(draw: Draw, n_outputs: int) -> tuple[str, ...]:
+    """Return sentences: why the reference may not be like people, or nothing."""
     reference, n_drawn = draw.reference, draw.n_drawn
     found = reference.shortcomings(
         n_records=n_drawn,
-        n_own=n_own(draw.relation),
         # Records of a pair tell all of a sum, however many numbers it has.
         n_outputs=1 if draw.query.is_sum else n_outputs,
-        gamma=gamma,
     )
     if (
         draw.query.is_matched

@@ -20,6 +20,7 @@ from skparisk._fitted import whole_fit
 from skparisk._progress import Watched
 from skparisk._secure_noise import noise_source
 from skparisk._silence import hide_values
+from skparisk._simulated import is_simulated
 from skparisk._validate import (
     check_at_least,
     check_choice,
@@ -34,7 +35,7 @@ from skparisk.calibration._margin import has_clusters
 from skparisk.calibration._rules import as_rule, rule_proviso
 from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate
-from skparisk.certificate._claim import law_proviso
+from skparisk.certificate._claim import BETTER, MADE_UP, THIN, law_proviso
 from skparisk.core.sealed import PublicForm, is_frame
 from skparisk.exceptions import (
     CalibrationError,
@@ -64,6 +65,7 @@ from skparisk.sensitivity._drawing import (
     Seeds,
     describe_pairs,
     form_of,
+    means_for_new_people,
     shortcomings_of,
     unseen_tail,
 )
@@ -499,7 +501,7 @@ default="auto"
             watched=Watched(1 - terms.target.gamma, terms.law.norm),
         )
         describe_pairs(pairs, draw, schema)
-        shortcomings = shortcomings_of(draw, pairs.n_outputs, terms.target.gamma)
+        shortcomings = shortcomings_of(draw, pairs.n_outputs)
         if not private and self._is_clustered(query, pairs, terms):
             pairs.halves = draw.on_halves(pairs, schema, self.n_jobs)
         learned = () if reference.learning is None else reference.learning.provisos
@@ -512,7 +514,7 @@ default="auto"
                 n_records=n_records,
                 relation=self.relation,
                 reference=reference.description,
-                for_new_people=reference.for_new_people,
+                private=private,
             )
         except ValueError:  # also of a shape, whose message is about outputs
             if not private:
@@ -521,8 +523,13 @@ default="auto"
         self.query_ = query
         if withheld is not None:
             pairs.withhold(withheld)
-        elif shortcomings:
+            return self
+        table = isinstance(reference, TableReference)
+        if shortcomings and not (table and query.is_smooth and not terms.law.chooses):
             warn_caller(f"{' '.join(shortcomings)} {_MORE_EXCEED}", ReferenceWarning)
+        audited = getattr(reference, "_audited", False)
+        if pairs.made_up and not audited and not is_simulated():
+            warn_caller(f"{MADE_UP} {BETTER}", ReferenceWarning)
         return self
 
     def calibrate(
@@ -583,21 +590,16 @@ default="auto"
         if terms.law.chooses and isinstance(self.query_, RecordQuery):
             self._check_records_alone(terms.law)
         evidence = self._evidence
-        unseen = unseen_tail(pairs, evidence.for_new_people, terms.target.gamma)
         other._calibrate(
             self.query_,
             pairs,
             terms,
-            () if unseen is None else (unseen,),
             n_records=evidence.n_records,
             relation=str(self.certificate_.relation),
             reference=evidence.reference,
-            for_new_people=evidence.for_new_people,
             # Of the fit that they were sampled in, which may be in units of its data.
             leaks=self.certificate_.leaks,
         )
-        if unseen is not None:
-            warn_caller(f"{unseen} {_MORE_EXCEED}", ReferenceWarning)
         return other
 
     @staticmethod
@@ -612,19 +614,28 @@ default="auto"
         query: Query,
         pairs: SampledPairs,
         terms: Terms,
-        more: tuple[str, ...] = (),
+        *,
+        private: bool = False,
         **about: Any,
     ) -> None:
-        """Set everything that follows from what was sampled; with more provisos."""
+        """Set everything that follows from what was sampled."""
         if pairs.learning is not None:
             pairs.learning.check_target(terms.target, terms.law)
         found = find_noise(pairs, terms, query.output_name)
         self.mechanism_ = found.noise
+        unseen = None if private else unseen_tail(pairs, terms.target.gamma)
         certificate = as_seeded(
-            found.certify(provisos=(*pairs.provisos, *more), **about),
+            found.certify(
+                provisos=pairs.provisos if unseen is None else (*pairs.provisos, THIN),
+                for_new_people=means_for_new_people(pairs, found.terms),
+                made_up=pairs.made_up,
+                **about,
+            ),
             self.noise_random_state,
         )
         self.claim_ = ClaimOfPairs(certificate, pairs)
+        if unseen is not None:
+            warn_caller(f"{unseen} {_MORE_EXCEED}", ReferenceWarning)
         if terms.rule.void_reasons:
             warn_caller(" ".join(terms.rule.void_reasons), HeuristicGuaranteeWarning)
 

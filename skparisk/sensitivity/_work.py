@@ -199,5 +199,8 @@ def _without_nan(found: PairDifferences) -> PairDifferences:
     errors = None
     if found.errors is not None:
         errors = np.where(wrong[:, None], 0.0, found.errors)
-    failure = found.failure or "the query returned NaN or infinity"
+    failure = found.failure or (
+        "the query returned NaN or infinity, as where numbers of the reference, "
+        "X_reference or y_reference, are beyond 1e150: give all in other units"
+    )
     return PairDifferences(values, errors, found.sizes, failure)

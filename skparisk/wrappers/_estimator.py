@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -467,10 +466,7 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
             self._add_to_claim(
                 provisos=tuple(provisos), note="steps fitted on public records"
             )
-            evidence = self.certificate_.require_evidence()
-            if evidence.for_new_people is not None:  # pairs are of the same rows
-                evidence = replace(evidence, for_new_people=_NEW_PEOPLE)
-                self._state(replace(self.certificate_, evidence=evidence))
+            self._say_of_new_people(_NEW_PEOPLE)  # pairs are of the same rows
 
     def _holds_for_all_pairs(self) -> bool:
         """Tell if the noise keeps the level for any neighbors, also unlike sampled."""

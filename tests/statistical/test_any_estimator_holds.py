@@ -75,7 +75,7 @@ def pipeline(model):
 
 
 MEMBERS = [("ridge", Ridge()), ("lasso", Lasso(0.1))]
-MIXTURE = GaussianMixture(2, means_init=[[0.0, 0.0], [12.0, 12.0]])
+MIXTURE = GaussianMixture(2, means_init=[[0.0, 0.0], [12.0, 12.0]], random_state=0)
 CASES = {
     "Ridge of a frame": (pipeline(Ridge()), people),
     "LogisticRegression of a frame": (pipeline(LogisticRegression()), voters),
@@ -160,6 +160,8 @@ def test_each_served_number_has_the_noise_that_is_claimed(case, seed, served):
     for _ in range(-(-N_NOISES // len(answer))):
         model.fit(*data)
     noise = (np.array(served) - answer) / scale
+    if case == "GaussianMixture":  # weights are brought back to be shares
+        noise = noise[:, 2:]
     assert_law(noise.ravel(), stats.laplace.cdf)
     for column in noise.T:
         assert_law(column, stats.laplace.cdf)
