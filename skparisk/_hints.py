@@ -26,6 +26,8 @@ from skparisk.sensitivity import SensitivitySampler
 
 # Noise that adds less than a tenth to the variance there is without it.
 _SMALL = 0.3
+# Where only what was released is known: of noise alone, the median is about 2.
+_LARGE = 0.5
 # How often chance would be taken for a far reference, over all outputs together: a
 # search makes hundreds of fits, and one false alarm among them would be one too many.
 _FALSE_ALARM = 1e-4
@@ -86,6 +88,12 @@ def distance(sampler: SensitivitySampler, released: NDArray[np.float64]) -> floa
     return math.inf if np.isnan(away) else float(away)
 
 
+def _drowns(model: Any) -> bool:
+    """Tell if the noise is large against most of the released numbers."""
+    released = getattr(model, "released_", getattr(model, "sums_", math.inf))
+    return bool(np.median(np.abs(released) / model._noise_deviations()) < 1 / _LARGE)
+
+
 def _advise(model: Any) -> str:
     """Return what to say of a private estimator that is fitted; "" if nothing."""
     ratio = model.noise_to_spread_
@@ -99,6 +107,22 @@ def _advise(model: Any) -> str:
             f"The public records alone score better ({compared.public_only:.3g}) than "
             f"what was released ({compared.private:.3g})."
         )
+    choice = getattr(model, "penalty_choice_", None)
+    if choice is not None and not weighed:
+        name, strongest = ("C", 0) if hasattr(model, "C") else ("alpha", -1)
+        if choice.scores[strongest] == choice.scores.max():
+            said.append(
+                f"The chosen {name} makes the model nearly constant: with this noise, "
+                "none that lets it follow the features scores better on public records."
+            )
+    if np.isnan(ratio) and _drowns(model):
+        said.append(
+            "The noise is more than half as large as most of the released numbers, "
+            "which then tell little."
+        )
+        sampled = model.sampler_ is not None
+        more = _remedies(model) if sampled else ["pairs sampled from public records"]
+        said.append(f"What helps: {'; '.join(['more records', *more])}.")
     if ratio > _SMALL:
         n_records = model.certificate_.require_evidence().n_records
         said.append(
@@ -109,7 +133,7 @@ def _advise(model: Any) -> str:
         more = [
             f"more records (about {wanted:,.0f} for noise of the size of the spread)"
         ]
-        more = more * (ratio > 1) + [*_remedies(model)]
+        more = more * (ratio > 1) + [*_remedies(model)] or ["a larger epsilon"]
         said.append(f"What helps: {'; '.join(more)}.")
     return " ".join(said)
 

@@ -186,7 +186,8 @@ def private_score(
     scoring : str
         "accuracy"; "confusion_matrix", the records of each true class (rows) that are
         given each class, where a label that is no class of the model is not counted;
-        "brier_score", half the squared distance of probabilities and truth;
+        "brier_score", the squared distance of probabilities and truth, of which
+        scikit-learn takes half for two classes;
         "mean_absolute_error" or "mean_squared_error".
 
     epsilon : float
@@ -247,6 +248,8 @@ def private_score(
             f"one; got shape {targets.shape}."
         )
     _check_model(model, scoring, records)
+    if scoring == "brier_score" and len(model.classes_) > 2:
+        span = 2.0  # as of scikit-learn, which halves it for two classes
     n_sums = len(model.classes_) ** 2 if scoring == "confusion_matrix" else 1
     noise = LaplaceMechanism(rule.sensitivity * rule.parts, epsilon, n_sums)
     certificate = replace(

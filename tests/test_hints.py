@@ -16,6 +16,7 @@ from skparisk import (
     PrivateLogisticRegression,
     PrivateRidge,
     ReferenceWarning,
+    SecretSample,
     SensitivitySampler,
 )
 from skparisk._hints import distance
@@ -120,13 +121,53 @@ def test_little_noise_is_not_worth_a_hint(epsilon):
 
 @pytest.mark.filterwarnings("ignore::skparisk.exceptions.PrivacyLeakWarning")
 def test_nothing_is_said_where_nothing_is_known():
-    known = PrivateRidge(sensitivity=0.5).fit(X, Y)
-    own = ridge().fit(X, Y)  # pairs of private records are not told of
+    known = PrivateRidge(sensitivity=0.01).fit(X, Y)
+    own = ridge(epsilon=100.0).fit(X, Y)  # pairs of private records are not told of
     for model in (known, own):
         assert math.isnan(model.noise_to_spread_)
         assert model.hint_ == ""
     with pytest.raises(AttributeError, match="not fitted"):
         _ = PrivateRidge().hint_
+
+
+@pytest.mark.parametrize("sensitivity", ["bound", "secret"])
+def test_noise_that_drowns_what_was_released_is_said(sensitivity):
+    """Also where no pairs are known: the release and its noise are."""
+    bounds = {}
+    if sensitivity == "bound":
+        bounds = {"x_norm": 5.0, "y_bounds": (-10.0, 10.0)}
+    else:
+        sensitivity = SensitivitySampler(n_pairs=100, reference=SecretSample(0.5))
+
+    def hint(epsilon):
+        model = PrivateRidge(1.0, epsilon=epsilon, sensitivity=sensitivity, **bounds)
+        return model.set_params(random_state=0).fit(*make_data(30)).hint_
+
+    assert any("What helps: more records; " in hint(0.01) for _ in range(3))
+    assert hint(1e4) == ""
+
+
+def test_every_hint_says_what_helps():
+    """Also where there is nothing to set but the level."""
+    best = SensitivitySampler(n_pairs=200, randomness="both", law="gaussian")
+    model = PrivateRidge(sensitivity=best, epsilon=1.0, random_state=0)
+    for epsilon in (0.05, 0.3, 0.6, 1.0, 2.0, 4.0):
+        hint = model.set_params(epsilon=epsilon).fit(X, Y, **PUBLIC).hint_
+        assert "helps: ." not in hint
+
+
+def test_a_penalty_that_makes_the_model_constant_is_said():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(900, 12))
+    labels = rng.random(900) < 0.05
+    model = PrivateLogisticRegression(random_state=0)
+    model.fit(
+        rows[:400], labels[:400], X_reference=rows[400:], y_reference=labels[400:]
+    )
+    assert "The chosen C makes the model nearly constant" in model.hint_
+    told = PrivateLogisticRegression(1.0, random_state=0)
+    told.fit(rows[:400], labels[:400], X_reference=rows[400:], y_reference=labels[400:])
+    assert "constant" not in told.hint_
 
 
 def test_outputs_that_never_differ_have_no_spread():

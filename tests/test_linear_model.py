@@ -1,5 +1,6 @@
 """PrivateRidge: every way to give the sensitivity, and what stays on the model."""
 
+import contextlib
 import copy
 import dataclasses
 import math
@@ -24,6 +25,7 @@ from skparisk import (
     CalibrationError,
     IncompatibleError,
     PrivacyLeakWarning,
+    PrivateMoments,
     PrivateRidge,
     SensitivitySampler,
 )
@@ -790,3 +792,23 @@ def test_the_better_of_two_is_released():
         for solver in ("moments", "coefficients")
     }
     assert scores["moments"] > scores["coefficients"] + 0.1
+
+
+@pytest.mark.parametrize("model", [PrivateRidge(), PrivateRidge(1.0), PrivateMoments()])
+@pytest.mark.parametrize("size", [1e160, 1e200])
+def test_public_numbers_whose_squares_are_infinite_are_named(model, size):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    model = clone(model).set_params(random_state=0)
+    with pytest.raises(ValueError, match=r"X_reference .* 1e150.* other units"):
+        model.fit(
+            X[:50], X[:50, 0], X_reference=size * X[50:], y_reference=size * X[50:, 1]
+        )
+
+
+def test_a_public_column_beyond_all_squares_is_no_error_of_numpy():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    public = np.column_stack([1e200 * X[50:, 0], X[50:, 1]])
+    for alpha in (None, 1.0):
+        model = PrivateRidge(alpha, random_state=0)
+        with contextlib.suppress(CalibrationError):
+            model.fit(X[:50], X[:50, 0], X_reference=public, y_reference=X[50:, 1])

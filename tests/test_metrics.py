@@ -311,7 +311,7 @@ def test_predictions_that_are_missing_are_the_worst(scoring):
         == {
             "accuracy": 0.75,
             "confusion_matrix": 3,
-            "brier_score": pytest.approx(0.25, abs=1e-6),
+            "brier_score": pytest.approx(0.5, abs=1e-6),  # of four classes
             "mean_absolute_error": 1.25,
             "mean_squared_error": 6.25,
         }[scoring]
@@ -363,3 +363,15 @@ def test_bad_parameters_are_refused(changes, message, records, models):
     options = {"X": X, "y": y, "epsilon": 1.0} | options | changes
     with pytest.raises(ValueError, match=message):
         private_score(model, **options)
+
+
+def test_brier_score_of_several_classes_is_that_of_scikit_learn(records):
+    X, y = records
+    classes = np.digitize(y, [-0.5, 0.5])
+    model = LogisticRegression().fit(X, classes)
+    probabilities = model.predict_proba(X)
+    expected = np.mean(((probabilities - np.eye(3)[classes]) ** 2).sum(axis=1))
+    score = private_score(model, X, classes, scoring="brier_score", epsilon=math.inf)
+    assert score.value == pytest.approx(expected, abs=4e-5)
+    low, high = score.interval
+    assert low <= expected <= high

@@ -184,3 +184,48 @@ def test_fits_that_try_what_is_drawn_are_not_made_again():
         assert fitted is same is not other
         np.testing.assert_array_equal(fitted.coef_, other.coef_)
         np.testing.assert_array_equal(fitted.coef_, Ridge().fit(*database).coef_)
+
+
+class Holding(TransformerMixin, BaseEstimator):
+    """Fits an encoder that it holds in a way of its own, as other packages do."""
+
+    def __init__(self, encoder):
+        self.encoder = encoder
+
+    def fit(self, X, y=None):
+        self.encoder_ = clone(self.encoder)
+        self.encoder_.fit_transform(X[["town"]])
+        return self
+
+    def transform(self, X):
+        codes = self.encoder_.transform(X[["town"]])
+        return np.column_stack([codes, X["age"]])
+
+
+def test_an_encoder_that_another_step_holds_is_fitted_with_it():
+    encoder = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
+    model = fit(make_pipeline(Holding(encoder), Ridge()))
+    assert model.public_steps_ == ("holding",)
+    assert model.predict(people(5, 2)[0]).shape == (5,)
+    fitted = model.estimator_.named_steps["holding"]
+    assert "Ried" in fitted.encoder_.categories_[0]
+
+
+def test_a_model_that_says_what_its_targets_are_like_is_fitted_to_records():
+    """As LightGBM does."""
+
+    class Saying(Ridge):
+        def __sklearn_tags__(self):
+            tags = super().__sklearn_tags__()
+            tags.target_tags.one_d_labels = True
+            return tags
+
+    X, y = people(N_ROWS, 1)
+    model = private(Saying())
+    model.fit(
+        X[["age"]][:N_RECORDS],
+        y[:N_RECORDS],
+        X_reference=X[["age"]][N_RECORDS:],
+        y_reference=y[N_RECORDS:],
+    )
+    assert model.estimator_.coef_.shape == (1,)

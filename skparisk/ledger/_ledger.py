@@ -269,6 +269,28 @@ class PrivacyLedger:
         n = check_at_least(n, "n", 1)
         return self._book.budget.remaining(self._history(), n)
 
+    def split(self, k: int) -> tuple[float, ...]:
+        """Return k equal privacy levels that fit, where ``epsilon / k`` may not.
+
+        Parameters
+        ----------
+        k : int
+            As for `remaining`.
+
+        Returns
+        -------
+        epsilons : tuple of float
+            k times ``remaining(k)``.
+
+        Examples
+        --------
+        >>> from skparisk import PrivacyLedger
+        >>> PrivacyLedger(epsilon=10.0).split(3)
+        (3.333333333333333, 3.333333333333333, 3.333333333333333)
+        """
+        k = check_at_least(k, "k", 1)
+        return (self.remaining(k),) * k
+
     def spend(self, *releases: Any, note: str = "") -> None:
         """Charge this ledger for releases that are made elsewhere, open or not.
 

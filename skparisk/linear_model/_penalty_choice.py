@@ -143,6 +143,7 @@ class PenaltyChooser:
         """Return the query with a penalty, for columns in units of their size."""
         return in_units(with_penalty(self._query, penalty), self._units)
 
+    @np.errstate(over="ignore", invalid="ignore")  # numbers near the largest ones
     def choose(self) -> PenaltyChoice | None:
         """Return the best of several penalties, or None if none can be released."""
         pool = self._public_records()

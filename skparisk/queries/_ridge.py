@@ -156,6 +156,8 @@ class RidgeQuery(Query):
                 "The ridge query needs targets, but the reference has none (y)."
             )
         self.check_targets(pool.y)
+        if not _has_squares(pool.X, pool.y):
+            return self._plain_differences
         if n_records <= pool.X.shape[1]:  # only the penalty makes these regular
             return self._plain_differences
         try:
@@ -167,6 +169,12 @@ class RidgeQuery(Query):
         if batched.agrees(rows, self(pool.X[rows], pool.y[rows])):
             return batched
         return self._plain_differences
+
+
+def _has_squares(X: Floats, y: Floats) -> bool:
+    """Tell if sums of products are finite."""
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(np.square(X).sum() + np.square(y).sum()))
 
 
 def _ridge(X: Floats, y: Floats, alpha: float | tuple[float, ...]) -> Floats:
@@ -185,6 +193,8 @@ def _ridge(X: Floats, y: Floats, alpha: float | tuple[float, ...]) -> Floats:
         if not np.isfinite((X**2).sum() + (y**2).sum()):  # nor are all products
             shape = (n_features,) if y.ndim == 1 else (y.shape[1], n_features)
             return np.full(shape, np.nan)
+    if not _has_squares(X, y):
+        return np.full((*y.shape[1:], n_features), np.nan)
     checked = config_context(assume_finite=True, skip_parameter_validation=True)
     with checked, silenced():  # that it is ill conditioned would be a release
         # scikit-learn 1.6 takes no tuple.

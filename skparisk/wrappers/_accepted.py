@@ -84,7 +84,8 @@ def _check_records(estimator: Any) -> None:
             "neighboring database can be sampled: let the estimator compute them from "
             "records, where it can."
         )
-    if targets.one_d_labels or targets.two_d_labels:
+    labels = targets.one_d_labels or targets.two_d_labels
+    if labels and not inputs.two_d_array:  # some say what their targets are like
         raise IncompatibleError(
             f"{kind} is fitted to labels, and not to records. Classes are public: fit "
             "it to the public ones, and use it as it is."

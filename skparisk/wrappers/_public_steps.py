@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import Tags, get_tags
 
 from skparisk.exceptions import IncompatibleError
@@ -190,8 +190,13 @@ def _steps(estimator: Any) -> list[str]:
         for name, part in params.items()
         if hasattr(part, "get_params") and not isinstance(part, type)
     }
-    # What chooses columns does so as a whole, by whatever is inside.
-    whole = {name for name, part in parts.items() if hasattr(part, "get_support")}
+    # What chooses columns does so as a whole, by whatever is inside; and what is not of
+    # scikit-learn may do with a part what a frozen one refuses.
+    whole = {
+        name
+        for name, part in parts.items()
+        if hasattr(part, "get_support") or _holds(name, parts)
+    }
     closed = tuple(
         f"{name}__"
         for name, part in parts.items()
@@ -223,6 +228,17 @@ def _without_model(estimator: Any, steps: Sequence[str]) -> Any:
     if inside or not hasattr(last, "get_params"):
         return estimator
     return clone(estimator).set_params(**{name: _Idle(last)})
+
+
+def _holds(name: str, parts: Mapping[str, Any]) -> bool:
+    """Tell if a transformer has others inside, which it uses in a way of its own."""
+    part = parts[name]
+    inside = any(
+        other.startswith(f"{name}__") and hasattr(parts[other], "transform")
+        for other in parts
+    )
+    known = isinstance(part, Pipeline | ColumnTransformer | FeatureUnion)
+    return inside and hasattr(part, "transform") and not (known or _predicts(part))
 
 
 def _only_transforms(name: str, parts: Mapping[str, Any]) -> bool:
