@@ -31,7 +31,7 @@ from scipy import stats
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.compose import make_column_transformer
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import Ridge
@@ -92,6 +92,33 @@ def breast_cancer() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return standardized(X, y.astype(np.float64))
 
 
+def labeled(
+    load: Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]], share: float
+) -> Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Return the same features with the share of the largest targets as a class."""
+
+    def highest() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        X, y = load()
+        return X, (y > np.quantile(y, 1 - share)).astype(np.float64)
+
+    return highest
+
+
+def eights() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return images of digits, by twelve components, and which are of an 8."""
+    X, y = load_digits(return_X_y=True)
+    components = PCA(12, svd_solver="full").fit_transform(X)
+    return standardized(components, (y == 8).astype(np.float64))
+
+
+def few_malignant() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return all benign tumors, and sixty others."""
+    X, y = load_breast_cancer(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    rows = np.concatenate([order[y[order] == 1], order[y[order] == 0][:60]])
+    return standardized(X[rows, :10], 1.0 - y[rows])
+
+
 def census_frame() -> tuple[Any, NDArray[np.float64]]:
     """Return a number beside categories: 51 states, of which most are rare."""
     import pandas as pd
@@ -130,6 +157,18 @@ PROBLEMS = {
         PrivateLogisticRegression(combine="reference"),
         189,
         (30, 60, 100, 189),
+    ),
+    # Few are in one class: where the penalty that is chosen is large, only the share of
+    # that class moves, and all pairs in which it does move it alike.
+    "15 % high wages, census": Problem(
+        labeled(census, 0.15), PrivateLogisticRegression(), 300, (100, 300, 1000)
+    ),
+    "eights, digits": Problem(eights, PrivateLogisticRegression(), 300, (300, 1000)),
+    "14 % malignant": Problem(
+        few_malignant, PrivateLogisticRegression(), 130, (130, 200)
+    ),
+    "20 % progress, diabetes": Problem(
+        labeled(diabetes, 0.2), PrivateLogisticRegression(), 150, (150, 200)
     ),
     # Each database has sixteen neighbors.
     "groups of neighbors, census": Problem(
@@ -219,7 +258,7 @@ def share_beyond(
             )
         except CalibrationError:
             return [np.nan] * len(GAMMAS)
-    assert sampler.certificate_.private
+    assert not sampler.certificate_.void_reasons + sampler.certificate_.leaks
     real = sample_differences(
         sampler.query_,
         TableReference(take_rows(X, others), y[others], sampling="subsample"),

@@ -116,7 +116,10 @@ class PrivateTable(BaseEstimator):
     proven sensitivity the release is epsilon-differentially private. A value that is no
     declared category is counted as "(other)", one that is missing, or no number where
     there should be one, as "(missing)", and numbers are clipped to their ranges; none
-    of this is said. Protected are rows: each person must have one.
+    of this is said. Text that is a number is read as one, so read files as text
+    (``pandas.read_csv(path, dtype=str)``): else the type of a column, and with it each
+    of its cells, may follow from one record. Protected are rows: each person must have
+    one.
 
     Counts and means are unbiased but for clipping, and may be below 0; what follows
     from several groups agrees within the noise only.
