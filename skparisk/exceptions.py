@@ -156,8 +156,8 @@ def warn_private_reference() -> None:
         "table that shares records with them: the sensitivity and the noise scale are "
         "then computed from these data without noise, and the guarantee is only about "
         "resamples of them. Ways out: public records, X_reference=X_public, "
-        "y_reference=y_public; a data dictionary, "
-        "X_reference=SchemaReference({'age': (18, 90), ...}, target=(0.0, 5e4)); a "
+        "y_reference=y_public, of which forty may do; a secret sample of the records, "
+        "sensitivity=SensitivitySampler(reference=SecretSample(0.5)); a "
         "proven bound, sensitivity='bound', where there is one. The documentation says "
         'how to choose, under "Little or no public data".',
         PrivacyLeakWarning,

@@ -22,11 +22,16 @@ from skparisk import (
     audit_reference,
 )
 from skparisk.queries import MeanQuery
+from skparisk.reference import CallableReference
 
 RNG = np.random.default_rng(0)
 SCHEMA = SchemaReference([(0.0, 1.0)])
 NARROW = RNG.uniform(0.4, 0.6, size=(2000, 1))
 ENDS = RNG.choice([0.0, 1.0], size=(2000, 1))
+
+
+def uniform(n_records, rng):
+    return rng.uniform(size=(n_records, 1))
 
 
 def mean_of(reference, records=NARROW[:20], **parameters):
@@ -61,6 +66,13 @@ def test_a_declared_schema_does_not_stand_before_an_audit_supports_it():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         mean_of(schema)
+
+
+def test_records_that_a_function_draws_from_a_schema_are_as_made_up():
+    with pytest.warns(ReferenceWarning, match="made-up"):
+        sampler = mean_of(CallableReference(SCHEMA.sample))
+    assert not sampler.certificate_.private
+    assert mean_of(CallableReference(uniform)).certificate_.private
 
 
 def test_an_audit_that_contradicts_forbids():

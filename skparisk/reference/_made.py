@@ -62,6 +62,11 @@ class CallableReference(Reference):
         self._description = description or f"records made by the function {name}"
 
     @property
+    def made_up(self) -> bool:
+        # As by ``schema.sample``.
+        return getattr(getattr(self.sample, "__self__", None), "made_up", False)
+
+    @property
     def description(self) -> str:
         return self._description
 

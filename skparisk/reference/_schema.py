@@ -100,9 +100,12 @@ class SchemaReference(Held, Reference):
     drawn afresh for each pair, and the shared ones from simulated rows that no pair has
     as its own: exact for two records of the declared law, whatever the query, and for
     whole databases where differences do not depend on shared records, as for sums and
-    means. Real people are not of that law: a uniform range says little of incomes, so
-    more pairs of them may exceed the level than the risk says. Declare marginals where
-    they are public.
+    means. Real people are not of that law, and more pairs of them exceed the level than
+    the risk says: five times as many, for logistic regression. So the guarantee does
+    not stand (:attr:`~skparisk.Certificate.private` is False) before
+    :func:`~skparisk.audit_reference` supports it with real records, and fits warn. It
+    declares columns for a :class:`~skparisk.LearnedReference` as well, of which that is
+    not said.
 
     Examples
     --------
