@@ -91,7 +91,7 @@ def distance(sampler: SensitivitySampler, released: NDArray[np.float64]) -> floa
 def _drowns(model: Any) -> bool:
     """Tell if the noise is large against most of the released numbers."""
     released = getattr(model, "released_", getattr(model, "sums_", math.inf))
-    return bool(np.median(np.abs(released) / model._noise_deviations()) < 1 / _LARGE)
+    return bool(np.mean(np.abs(released) * _LARGE < model._noise_deviations()) > 0.5)
 
 
 def _advise(model: Any) -> str:
