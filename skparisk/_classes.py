@@ -193,11 +193,14 @@ def _as_labels(labels: Any, name: str) -> NDArray[Any]:
         # That there are many classes for so few records would tell about them.
         try:
             check_classification_targets(values)
+            mixed = False
         except TypeError:
-            raise ValueError(
-                f"{name} must hold labels of one kind, texts or numbers, and none that "
-                "is missing: leave such records out, or give them a label of their own."
-            ) from None
+            mixed = True
+    if mixed:  # here, where an error about values is not the context
+        raise ValueError(
+            f"{name} must hold labels of one kind, texts or numbers, and none that is "
+            "missing: leave such records out, or give them a label of their own."
+        )
     return np.asarray(values)
 
 

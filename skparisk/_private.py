@@ -217,6 +217,8 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         recipe = recipe_of(source, table)
         if recipe is not None:
             assert isinstance(source, SensitivitySampler)
+            names = getattr(self, "feature_names_in_", None)
+            recipe._check_records(X, targets, names)
             return self._learn(source, recipe, features, targets, table)
         draw = draw_members(source, X)
         if is_simulated():
@@ -303,8 +305,6 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         """
         if table is not None and source.reference is not None:
             raise ValueError(_ONE_REFERENCE)
-        names = getattr(self, "feature_names_in_", None)
-        recipe._check_records(features, targets, names)
         learning = recipe._learning_of(n_rows(features))
         n_others = n_rows(features) - learning.n_records
         if source.n_records not in (None, n_others) or source.relation != "replace-one":

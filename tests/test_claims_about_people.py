@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import sys
 import threading
 import time
@@ -220,7 +221,7 @@ def test_threads_neither_show_private_warnings_nor_lose_public_ones():
         PrivateRidge(sensitivity=SensitivitySampler(n_pairs=20)).fit(X, Y)
         warnings.warn("public", UserWarning, stacklevel=1)
     assert [w.category for w in shown] == [PrivacyLeakWarning, UserWarning]
-    assert "secret" not in "".join(str(w.message) for w in shown)
+    assert not re.search(r"secret -?\d", "".join(str(w.message) for w in shown))
 
 
 def test_only_the_silenced_thread_is_silent():
@@ -573,7 +574,7 @@ def test_counts_of_private_pairs_are_in_no_error():
         model.fit(X, Y)
     assert "The reason is not shown" in str(private.value)
     assert (private.value.target, private.value.best) == (0.05, 1.0)
-    assert private.value.__suppress_context__
+    assert private.value.__context__ is None
     # Of public records it is shown.
     with pytest.raises(ValueError, match="too tall"):
         model.fit(X, Y, **PUBLIC)

@@ -148,8 +148,10 @@ def test_a_malformed_line_is_neither_told_nor_refused(folder, capsys):
     assert load_model(folder / "malformed.skops").certificate_.evidence.n_records == N
 
 
-def test_an_open_quote_would_swallow_people(folder, capsys):
-    text = Path("private.csv").read_text().replace("\n", '\n"', 1)
+@pytest.mark.parametrize("place", ["after the names", "alone at the end"])
+def test_an_open_quote_would_swallow_people(folder, capsys, place):
+    text = Path("private.csv").read_text()
+    text = text + '"' if place == "alone at the end" else text.replace("\n", '\n"', 1)
     Path("open.csv").write_text(text)
     argv = fit_argv("open")
     argv[1] = "open.csv"

@@ -641,3 +641,17 @@ def test_what_is_found_out_later_is_told_to_ledgers_as_well():
         model = fitted(noise_shape=DiagonalShape(np.array([1.0, 2.0, 1.0])))
     assert entries(ledger) == [1.0, 0.0]
     assert {*model.certificate_.provisos} <= {*ledger.spent.provisos}
+
+
+@pytest.mark.parametrize("classifies", [False, True])
+def test_models_of_numbers_learn_from_frames_with_names(classifies):
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    target = [False, True] if classifies else (-5.0, 5.0)
+    schema = SchemaReference({"a": (-3.0, 3.0), "b": (-3.0, 3.0)}, target=target)
+    model = PrivateLogisticRegression(1.0) if classifies else PrivateRidge(1.0)
+    model.set_params(gamma=0.2, sensitivity=SensitivitySampler(n_pairs=40))
+    recipe = LearnedReference(schema, epsilon=1.0)
+    model.fit(frame, Y > 0 if classifies else Y, X_reference=recipe)
+    assert model.epsilon_ == 1.0
+    with pytest.raises(IncompatibleError, match="same order"):
+        model.fit(frame[["b", "a"]], Y, X_reference=recipe)

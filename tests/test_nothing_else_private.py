@@ -1,18 +1,23 @@
 """A fit tells of private records what it releases with noise, and nothing else.
 
 All else is the same for other records of the same form, if the release is: attributes,
-also inside of objects, warnings, what is shown, and what ledgers are told.
+also inside of objects, pickles, warnings, errors, what is shown and printed, and what
+ledgers are told.
 """
 
-import copy
+import io
 import math
+import pickle
+import re
+import sys
 import warnings
-from unittest import mock
+from contextlib import redirect_stderr, redirect_stdout
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
@@ -20,35 +25,57 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skparisk import (
+    CalibrationError,
+    LearnedReference,
+    PrivacyLeakWarning,
     PrivateEstimator,
+    PrivateKernelDensity,
     PrivateLinearSVC,
     PrivateLogisticRegression,
     PrivateMoments,
     PrivateRidge,
+    PrivateTable,
+    SchemaReference,
+    SecretSample,
     SensitivitySampler,
+    TableReference,
+    _progress,
+    audit_reference,
+    mechanisms,
+    private_score,
 )
+from skparisk.audit import _audit
 from skparisk.ledger import PrivacyLedger, spend
 from skparisk.mechanisms import AdditiveNoise
-from skparisk.model_selection import PrivateGridSearchCV
+from skparisk.model_selection import (
+    ExponentialSelection,
+    PrivateGridSearchCV,
+    RandomStoppingSelection,
+)
+from skparisk.moments._noise import MatrixNoise
+from skparisk.preprocessing import RandomizedResponseTransformer
 
 SETTINGS = {"gamma": 0.2, "random_state": 0}
 GAUSSIAN = {"law": "gaussian", "randomness": "both", "noise_shape": "auto"}
+NUMBERS = ["a", "b", "c"]
+N, ADDED = 90, "add-remove"
 
 
 def records(seed, n_records, kind):
     """Return a frame of numbers, gaps and categories, and targets."""
     rng = np.random.default_rng(seed)
     size = rng.normal(size=(n_records, 3))
-    if kind == "far away":
-        size = 1e5 * size + 7
-    frame = pd.DataFrame(size, columns=["a", "b", "c"])
+    if kind == "far away, sorted":
+        size = np.sort(1e5 * size + 7, axis=0)
+    frame = pd.DataFrame(size, columns=NUMBERS)
     job = rng.choice(["miner", "baker"], n_records).astype(object)
-    if kind == "unlike the reference":
+    if kind == "constant, unlike the reference":
         frame["a"], job = 1.0, np.full(n_records, "pilot", dtype=object)
         frame.index = [f"person {number}" for number in range(n_records)]
         frame.attrs = {"secret": 1}
@@ -56,75 +83,195 @@ def records(seed, n_records, kind):
     frame["job"] = job
     y = size @ [1.0, 2.0, 3.0] + rng.normal(size=n_records)
     labels = np.where(y > 0, "ash", "oak")
-    if kind == "unlike the reference":
-        labels[:] = "oak"
+    if kind == "constant, unlike the reference":
+        frame["b"], frame["c"], frame["gap"], y[:], labels[:] = *[3.0] * 4, "oak"
+    if kind in ("huge", "lawless"):
+        frame[["b", "c"]] *= 1e100 if kind == "huge" else 1e300
+        y *= 1e100
+    if kind in ("missing", "lawless"):
+        frame["gap"], frame["job"] = np.nan, None
+    if kind == "lawless":
+        labels[7] = "elm"
     return frame, y, labels
 
 
-PUBLIC = records(0, 120, "like the reference")
-KINDS = ["like the reference", "far away", "unlike the reference"]
+# The last but one differ in columns with gaps alone; the last needs public bounds.
+KINDS = ["like the reference", "far away, sorted", "constant, unlike the reference"]
+KINDS += ["huge", "missing", "lawless"]
+PUBLIC = records(0, 120, KINDS[0])
+POINTS = PUBLIC[0][NUMBERS]
 PREPARE = make_column_transformer(
-    (StandardScaler(), ["a", "b", "c"]),
-    (SimpleImputer(), ["gap"]),
+    (StandardScaler(), NUMBERS),
+    (SimpleImputer(keep_empty_features=True), ["gap"]),
     (OneHotEncoder(handle_unknown="ignore"), ["job"]),
 )
+TREE = make_pipeline(PREPARE, DecisionTreeClassifier(max_depth=3))
+BALL = {"sensitivity": "bound", "x_norm": 9.0, "classes": ["ash", "oak"]}
+BOX = {"sensitivity": "bound", "y_bounds": (-9, 9)}
+BY_HOLD_OUT = ExponentialSelection(y_bounds=(-9, 9))
+BY_CHANCE = RandomStoppingSelection(n_runs=2, gamma=0.4)
+LEARNED = LearnedReference(SchemaReference([(-9, 9)] * 3, target=(-40, 40)), 1.0)
 
 
-def sampler(**parameters):
-    return SensitivitySampler(n_pairs=60, **parameters)
+def sampler(*query, **parameters):
+    return SensitivitySampler(*query, **{"n_pairs": 60, **parameters})
 
 
-def wrapped(estimator):
+def paired(kind, *given, **parameters):
+    return kind(*given, **{"sensitivity": sampler(), **SETTINGS, **parameters})
+
+
+def wrapped(*given, **parameters):
     few = SensitivitySampler(n_pairs=12)
-    return PrivateEstimator(estimator, sensitivity=few, **SETTINGS)
+    return paired(PrivateEstimator, *given, **{"sensitivity": few, **parameters})
 
 
-# What is fitted, to what: all columns, or those of numbers; targets, labels or nothing.
-FITS = {
-    "ridge": (PrivateRidge(sensitivity=sampler(), **SETTINGS), "numbers", "targets"),
-    "ridge, corrections": (
-        PrivateRidge(sensitivity=sampler(), combine="reference", **SETTINGS),
-        "numbers",
-        "targets",
-    ),
-    "logistic": (
-        PrivateLogisticRegression(sensitivity=sampler(**GAUSSIAN), **SETTINGS),
-        "numbers",
-        "labels",
-    ),
-    "logistic, corrections": (
-        PrivateLogisticRegression(
-            sensitivity=sampler(), combine="reference", **SETTINGS
-        ),
-        "numbers",
-        "labels",
-    ),
-    "SVM": (PrivateLinearSVC(sensitivity=sampler(), **SETTINGS), "numbers", "labels"),
-    "moments": (
-        PrivateMoments(sensitivity=sampler(), **SETTINGS),
-        "numbers",
-        "targets",
-    ),
-    "pipeline": (wrapped(make_pipeline(PREPARE, Ridge())), "all", "targets"),
-    "tree": (
-        wrapped(make_pipeline(PREPARE, DecisionTreeClassifier(max_depth=3))),
-        "all",
-        "labels",
-    ),
-    "forest": (wrapped(RandomForestRegressor(3, max_depth=2)), "numbers", "targets"),
-    "naive Bayes": (wrapped(GaussianNB()), "numbers", "labels"),
-    "components": (wrapped(PCA(2)), "numbers", "nothing"),
-    "clusters": (wrapped(KMeans(2, n_init=1)), "numbers", "nothing"),
-    "search": (
-        PrivateGridSearchCV(
-            PrivateRidge(sensitivity=sampler(), **SETTINGS),
-            {"alpha": [1.0, 100.0]},
-            random_state=0,
-        ),
-        "numbers",
-        "targets",
-    ),
+def search(selection, **parameters):
+    grid, given = {"alpha": [1.0, 100.0]}, {"selection": selection, "random_state": 0}
+    return PrivateGridSearchCV(paired(PrivateRidge), grid, **given, **parameters)
+
+
+# What is fitted, by what it is fitted to: all columns, those of numbers, or these as an
+# array; targets, labels or nothing; and what is public, if not as many records.
+FORMS = {
+    ("numbers", "targets"): {
+        "ridge": paired(PrivateRidge),
+        "ridge, corrections": paired(PrivateRidge, combine="reference"),
+        "ridge, declared": PrivateRidge(sensitivity=0.1),
+        "moments": paired(PrivateMoments),
+        "forest": wrapped(RandomForestRegressor(3, max_depth=2)),
+        "predictions": wrapped(KNeighborsRegressor(30), "predict", X_public=POINTS[:5]),
+        "search": search("reference"),
+        "search by hold-out": search(BY_HOLD_OUT, noise_random_state=0),
+        "search by chance": search(BY_CHANCE, noise_random_state=0),
+    },
+    ("numbers", "labels"): {
+        "logistic": paired(PrivateLogisticRegression, sensitivity=sampler(**GAUSSIAN)),
+        "logistic, corrections": paired(PrivateLogisticRegression, combine="reference"),
+        "SVM": paired(PrivateLinearSVC),
+        "naive Bayes": wrapped(GaussianNB()),
+    },
+    ("numbers", "nothing"): {
+        "components": wrapped(PCA(2)),
+        "clusters": wrapped(KMeans(2, n_init=1)),
+        "density": paired(PrivateKernelDensity, bounds=(-9, 9), lattice_size=2),
+    },
+    ("all", "targets"): {"pipeline": wrapped(make_pipeline(PREPARE, Ridge()))},
+    ("all", "labels"): {"tree": wrapped(TREE)},
+    ("numbers", "targets", "none"): {
+        "moments, bound": PrivateMoments(bounds=(-9, 9), **BOX),
+        "ridge, bound": PrivateRidge(1.0, x_norm=9.0, solver="coefficients", **BOX),
+    },
+    ("numbers", "labels", "none"): {
+        "logistic, bound": PrivateLogisticRegression(1.0, **BALL),
+        "SVM, bound": PrivateLinearSVC(1.0, loss="hinge", **BALL),
+    },
+    ("array", "targets", "none"): {
+        "learned": paired(PrivateRidge, sensitivity=sampler(reference=LEARNED)),
+    },
+    ("numbers", "targets", "clip"): {"ridge, clipped": paired(PrivateRidge)},
+    ("numbers", "labels", "clip"): {
+        "logistic, clipped": paired(PrivateLogisticRegression),
+        "SVM, clipped": paired(PrivateLinearSVC),
+        "naive Bayes, bound": wrapped(GaussianNB(), sensitivity="bound"),
+    },
+    ("all", "labels", "clip"): {"tree, clipped": wrapped(TREE)},
 }
+FITS = {n: (model, *form) for form in FORMS for n, model in FORMS[form].items()}
+
+
+def given(columns, target, frame, y, labels):
+    """Return what `fit` is given: records, and targets or labels or neither."""
+    X = frame if columns == "all" else frame[NUMBERS]
+    X = X.to_numpy() if columns == "array" else X
+    return (X, *{"targets": (y,), "labels": (labels,), "nothing": ()}[target])
+
+
+def fitting(model, columns, target, public="records", broken=lambda *private: private):
+    """Return what fits a model to private records, with the lines of its progress."""
+    names, found = ("X_reference", "y_reference"), given(columns, target, *PUBLIC)
+    table = {names[0]: TableReference(*found, clip=True)} if public == "clip" else {}
+    reference = dict(zip(names, found, strict=False)) if public == "records" else table
+
+    def act(*private):
+        verbose = {"verbose": 1} if hasattr(model, "verbose") else {}
+        loud = clone(model).set_params(**verbose)
+        return loud.fit(*broken(*given(columns, target, *private)), **reference)
+
+    return act
+
+
+def asking(sampler, method="release"):
+    """Return what asks a sampler that was fitted to public records."""
+
+    def act(frame, *others):
+        fitted = clone(sampler).set_params(**SETTINGS).fit(POINTS)
+        return fitted, getattr(fitted, method)(frame[NUMBERS])
+
+    return act
+
+
+def middle(X):
+    return np.median(X, axis=0)
+
+
+def counting(relation):
+    schema = {"a": (-9, 9), "gap": (-9, 9), "job": ["miner", "baker"]}
+    asked = {"counts": ["job", ("job", "a")], "means": {"gap": "job"}}
+
+    def act(frame, *others):
+        table = PrivateTable(schema, **asked, relation=relation).fit(frame)
+        return table, table.count("job"), table.mean("gap", "job"), table.quantile("a")
+
+    return act
+
+
+def scoring(scoring, model, target, **options):
+    model = clone(model).fit(*given("numbers", target, *PUBLIC))
+    options |= {"scoring": scoring, "epsilon": 1.0}
+    return lambda *private: private_score(
+        model, *given("numbers", target, *private), **options
+    )
+
+
+def auditing(frame, *others):
+    audited = sampler(middle, reference=TableReference(POINTS), **SETTINGS)
+    options = {"n_blocks": 3, "random_state": 0, "noise_random_state": 0}
+    return audited, audit_reference(audited, frame[NUMBERS], epsilon=2.0, **options)
+
+
+def responding(frame, *others):
+    words = RandomizedResponseTransformer(categories=[["miner", "baker"]])
+    return words.fit(PUBLIC[0][["job"]]), words.transform(frame[["job"]])
+
+
+# Where all is clipped to what is public.
+CLIPPED = {
+    "table": counting("replace-one"),
+    "table, a record more": counting(ADDED),
+    "accuracy": scoring("accuracy", GaussianNB(), "labels"),
+    "confusion": scoring("confusion_matrix", DecisionTreeClassifier(), "labels"),
+    "probabilities": scoring("brier_score", GaussianNB(), "labels"),
+    "error": scoring("mean_squared_error", Ridge(), "targets", y_bounds=(-9, 9)),
+}
+CASES = CLIPPED | {
+    "function": asking(sampler(middle, n_records=N)),
+    "function, a record more": asking(sampler(middle, n_records=N, relation=ADDED)),
+    "records": asking(sampler(), "transform"),
+    "choice": asking(sampler(middle, n_records=N, law="exponential")),
+    "audit": auditing,
+    "responses": responding,
+}
+CASES |= {name: fitting(*fit) for name, fit in FITS.items()}
+
+
+def kinds_of(name):
+    """Return kinds of records that have an answer, and differ in what is looked at."""
+    if name in CLIPPED or "clip" in FITS.get(name, ())[3:]:
+        return [KINDS[0], "lawless"]
+    if name == "pipeline":  # for time; the tree has the same steps
+        return ["constant, unlike the reference", "missing"]
+    return KINDS[: {"SVM": -3, "tree": -1}.get(name, -2)]
 
 
 def released(noise, values, *, charges, note, noise_random_state):
@@ -134,66 +281,189 @@ def released(noise, values, *, charges, note, noise_random_state):
     return np.full(np.shape(values), 0.25)
 
 
-def told(model, columns, target, kind):
-    """Return all that a fit tells."""
+def chosen(choice, scores, *, charges=None, note="", noise_random_state):
+    """Return the first candidate, whatever the scores are."""
+    for charge in charges or [choice.as_certificate()]:
+        spend(charge, note=note)
+    return 0
 
-    def given(frame, y, labels):
-        X = frame if columns == "all" else frame[["a", "b", "c"]]
-        return (X, *{"targets": (y,), "labels": (labels,), "nothing": ()}[target])
 
-    names = ("X_reference", "y_reference")
-    public = dict(zip(names, given(*PUBLIC), strict=False))
-    private = given(*records(1 + KINDS.index(kind), 90, kind))
+def counted(*given, count=_audit.count_exceeding):
+    return 0 * count(*given)
+
+
+REPLACED = [
+    (AdditiveNoise, "release", released),
+    (MatrixNoise, "release", released),
+    (mechanisms.ExponentialChoice, "choose", chosen),
+    (mechanisms.ExponentialMechanism, "choose", chosen),
+    (mechanisms.RandomizedResponse, "randomize", lambda _, i, **given: 0 * i),
+    (_audit, "count_exceeding", counted),
+]
+
+
+def state(thing):
+    """Return hashes of attributes and properties, or of what is no estimator."""
+    if not isinstance(thing, BaseEstimator):
+        return joblib.hash(thing)
+    shown = {name for name in dir(thing) if name[0] != "_" and name.endswith("_")}
+    names = sorted(shown | vars(thing).keys())
+    return {name: joblib.hash(getattr(thing, name, None)) for name in names}
+
+
+def page(thing):
+    """Return what a notebook shows, without addresses, and numbers of boxes."""
+    html = getattr(thing, "_repr_html_", str)()
+    return re.sub(r"-id-\d+|x[0-9a-f]{8,}", "", html)
+
+
+def told(act, kind, replaced=REPLACED, paged=True):
+    """Return all that an act on private records tells, but for times."""
+    printed, found, error = io.StringIO(), (), None
     with (
-        mock.patch.object(AdditiveNoise, "release", released),
+        pytest.MonkeyPatch.context() as patch,
         warnings.catch_warnings(record=True) as caught,
         PrivacyLedger(math.inf) as ledger,
+        redirect_stdout(printed),
+        redirect_stderr(printed),
     ):
         warnings.simplefilter("always")
-        fitted = copy.deepcopy(model).fit(*private, **public)
+        patch.setitem(sys.modules, "tqdm.auto", None)
+        for place in [*replaced, (_progress, "perf_counter", int)]:
+            patch.setattr(*place)
+        try:
+            found = act(*records(1 + KINDS.index(kind), N, kind))
+        except Exception as failure:
+            error = type(failure), str(failure), str(failure.__context__)
+    found = found if isinstance(found, tuple) else (found,)
+    claims = [each.certificate_ for each in found if hasattr(each, "certificate_")]
     return {
-        "attributes": {name: joblib.hash(held) for name, held in vars(fitted).items()},
-        "certificate": fitted.certificate_.to_dict(curve=True),
+        "attributes": [state(thing) for thing in found],
+        "pickle": [pickle.dumps(thing) for thing in found],
+        "certificate": [claim.to_dict(curve=True) for claim in claims],
         "warnings": [(each.category, str(each.message)) for each in caught],
-        "shown": repr(fitted),
+        "shown": [*map(repr, found), *map(str, claims)],
+        "pages": [page(thing) for thing in (*found, *claims) if paged],
+        "printed": re.sub("elapsed: .*", "", printed.getvalue()),
+        "error": error,
         "ledger": [(entry.certificate, entry.note) for entry in ledger.releases],
     }
 
 
-@pytest.mark.parametrize("name", FITS)
+def assert_same(act, kinds, **options):
+    """Compare all kinds; pages, which take long, of the first and the last."""
+    first = told(act, kinds[0], **options)
+    assert first["error"] is None
+    for kind in kinds[1:]:
+        paged = kind == kinds[-1]
+        other = told(act, kind, paged=paged, **options)
+        assert other == (first if paged else {**first, "pages": []})
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_nothing_but_the_release_depends_on_private_records(name):
-    first, *others = (told(*FITS[name], kind) for kind in KINDS)
-    for other in others:
-        assert other == first
+    assert_same(CASES[name], kinds_of(name))
 
 
-class KeepsOne(PrivateRidge):
-    """Keeps a number of the private records."""
+NODES = mechanisms.BernsteinMechanism(1.0, 1.0, lattice_size=2)
+# What is asked about numbers, or about the label of each record.
+MECHANISMS = {
+    "Laplace": lambda X, i: mechanisms.LaplaceMechanism(1.0, 1.0, 3).release(X),
+    "Gaussian": lambda X, i: mechanisms.GaussianMechanism(1.0, 1.0, 1e-6, 3).release(X),
+    "choice": lambda X, i: mechanisms.ExponentialMechanism(1.0, 1.0).choose(X),
+    "response": lambda X, i: mechanisms.RandomizedResponse(2, epsilon=1.0).randomize(i),
+    "outputs": lambda X, i: mechanisms.DiscreteMechanism(np.eye(2)).sample(i),
+    "nodes": lambda X, i: NODES.release(X[0]).values,
+}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_mechanisms_tell_nothing_but_what_they_release(name):
+    def act(frame, y, labels):
+        return MECHANISMS[name](frame[NUMBERS].to_numpy(), (labels == "ash") * 1).shape
+
+    assert_same(act, KINDS, replaced=())
+
+
+# What private records and targets may be that they should not.
+BROKEN = {
+    "a column less": lambda X, y: (X.iloc[:, 1:], y),
+    "another name": lambda X, y: (X.rename(columns={"a": "A"}), y),
+    "an array": lambda X, y: (X.to_numpy(), y),
+    "a text": lambda X, y: (X.assign(b=[f"{b} secret" for b in X["b"]]), y),
+    "infinite": lambda X, y: (X.where(X["a"] < X["a"].max(), np.inf), y),
+    "a record less": lambda X, y: (X.iloc[1:], y),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize("name", ["ridge", "logistic", "SVM", "moments"])
+def test_errors_are_the_same_for_other_private_records(name, how):
+    act = fitting(*FITS[name], broken=BROKEN[how])
+    first, other = (told(act, kind) for kind in KINDS[:2])
+    assert first["error"] is not None
+    assert other == first
+
+
+# What follows from the scale, which depends on private pairs, as certificates say; and
+# names with "noise".
+SCALED = {"certificate_", "hint_", "sampler_", "sensitivity_"}
+
+
+@pytest.mark.parametrize("reference", [SecretSample(0.5), None])
+def test_of_private_pairs_the_scale_alone_is_told(reference):
+    model = paired(PrivateRidge, sensitivity=sampler(reference=reference))
+    act, seen = fitting(model, "numbers", "targets", "none"), []
+    for kind in (*KINDS[:2], "huge"):
+        each = told(act, kind)
+        assert each["error"] is None
+        (hashes,), (shown, *_) = each["attributes"], each["shown"]
+        names = {name for name in hashes if "noise" not in name} - SCALED
+        others = {name: hashes[name] for name in names}, shown.partition("\n#")[0]
+        seen.append((others, each["warnings"], each["printed"]))
+    assert seen[0] == seen[1] == seen[2]
+
+
+def test_why_private_pairs_cannot_be_calibrated_to_is_not_told():
+    same = np.full((N, 1), 3.0)
+    one_far = np.where(np.arange(N)[:, None], same, 1e200)
+    model, seen = paired(PrivateRidge, 1.0), []
+    for X in (same, one_far):
+        with pytest.warns(PrivacyLeakWarning), pytest.raises(CalibrationError) as error:
+            model.fit(X, X[:, 0])
+        seen.append((str(error.value), str(error.value.__context__)))
+    assert seen[0] == seen[1]
+
+
+class Leaky(PrivateRidge):
+    """Tells a number of the private records."""
+
+    leak = None
 
     def fit(self, X, y, **public):
         super().fit(X, y, **public)
-        self.sampler_.seen = float(np.asarray(X)[0, 0])
+        self.leak(float(np.asarray(X)[0, 0]))
         return self
 
 
-class WarnsOfOne(PrivateRidge):
-    """Tells a number of the private records in a warning."""
+# How the number is told, and where that is noticed.
+LEAKS = {
+    "attributes pickle": lambda model, one: setattr(model.sampler_, "seen", one),
+    "warnings": lambda model, one: warnings.warn(f"{one}", stacklevel=2),
+    "printed": lambda model, one: print(one, file=sys.stderr),
+    "ledger": lambda model, one: spend(0.5, note=f"{one}"),
+    "error": lambda model, one: int(f"number {one}"),
+}
 
-    def fit(self, X, y, **public):
-        warnings.warn(f"The first is {np.asarray(X)[0, 0]}.", stacklevel=2)
-        return super().fit(X, y, **public)
 
-
-@pytest.mark.parametrize(
-    ("kind", "what"), [(KeepsOne, "attributes"), (WarnsOfOne, "warnings")]
-)
-def test_one_number_more_is_noticed(kind, what):
-    leaky = kind(sensitivity=sampler(), **SETTINGS), "numbers", "targets"
-    first, other = (told(*leaky, each) for each in KINDS[:2])
-    assert [name for name in first if first[name] != other[name]] == [what]
+@pytest.mark.parametrize("name", LEAKS)
+def test_one_number_more_is_noticed(name, monkeypatch):
+    monkeypatch.setattr(Leaky, "leak", LEAKS[name])
+    act = fitting(paired(Leaky), "numbers", "targets")
+    first, other = (told(act, each) for each in KINDS[:2])
+    assert [key for key in first if first[key] != other[key]] == name.split()
 
 
 def test_releases_with_their_own_noise_are_noticed():
-    with mock.patch(f"{__name__}.released", AdditiveNoise.release):
-        first, other = (told(*FITS["ridge"], each) for each in KINDS[:2])
+    first, other = (told(CASES["ridge"], each, replaced=()) for each in KINDS[:2])
     assert first["attributes"] != other["attributes"]

@@ -69,7 +69,8 @@ class Reading:
         import pandas
 
         with open_csv(path, self.target) as (lines, separator):
-            rows = csv.reader(chain(lines, [_END]), delimiter=separator)
+            # The end of a line first, as the last of a file may have none.
+            rows = csv.reader(chain(lines, ["\n", _END]), delimiter=separator)
             head = [name.strip() for name in next(rows, [])]
             records = [row for row in rows if row]
         if records and records.pop() != [_END]:  # swallowed, maybe with people

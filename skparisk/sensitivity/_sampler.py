@@ -506,6 +506,7 @@ default="auto"
             pairs.halves = draw.on_halves(pairs, schema, self.n_jobs)
         learned = () if reference.learning is None else reference.learning.provisos
         pairs.provisos = () if private else (*shortcomings, *learned)
+        failed = False
         try:
             self._calibrate(
                 query,
@@ -519,7 +520,9 @@ default="auto"
         except ValueError:  # also of a shape, whose message is about outputs
             if not private:
                 raise
-            raise CalibrationError(_PRIVATE_FAILURE, terms.target.gamma, 1.0) from None
+            failed = True
+        if failed:  # here, where the reason is not the context of the error
+            raise CalibrationError(_PRIVATE_FAILURE, terms.target.gamma, 1.0)
         self.query_ = query
         if withheld is not None:
             pairs.withhold(withheld)
