@@ -23,6 +23,7 @@ from skparisk.audit._limits import (
     risk_limits,
 )
 from skparisk.audit._reference_audit import ReferenceAudit, cost_of_audit
+from skparisk.certificate._claim import supports
 from skparisk.exceptions import warn_if_seeded
 from skparisk.ledger import check_room, spend
 from skparisk.reference import SchemaReference
@@ -217,7 +218,8 @@ def audit_reference(
         release_records=what.n_records,
     )
     _keep(audited, audit)
-    if audit.verdict == "supported" and isinstance(what.reference, SchemaReference):
+    gamma = calibrated.certificate.require_evidence().gamma
+    if supports(audit, gamma) and isinstance(what.reference, SchemaReference):
         what.reference._audited = True
     return audit
 

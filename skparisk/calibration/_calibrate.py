@@ -19,6 +19,7 @@ from skparisk.calibration._scale import Found, find_scale
 from skparisk.calibration._target import Target
 from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate, DominatingLoss, Evidence
+from skparisk.certificate._claim import THIN
 from skparisk.exceptions import CalibrationError
 from skparisk.laws import Law
 from skparisk.laws._names import NORMS, is_ours
@@ -154,12 +155,14 @@ default="isotropic"
         n_neighbors=pairs.n_neighbors,
     )
     found = find_noise(pairs, terms)
+    thin = (THIN,) if pairs.lacks_tail(terms.target.gamma) else ()
     certificate = found.certify(
         n_records=n_records,
         relation=check_relation(relation),
         reference=reference,
         for_new_people=for_new_people,
-        provisos=(_GIVEN_DIFFERENCES, *provisos),
+        provisos=(_GIVEN_DIFFERENCES, *pairs.provisos, *thin, *provisos),
+        made_up=pairs.made_up,
     )
     return found.noise, certificate
 

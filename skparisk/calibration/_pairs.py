@@ -183,6 +183,11 @@ class SampledPairs:
             n_still += int(still[still[:, 0]].all(axis=1).sum())
         return n_still
 
+    def lacks_tail(self, gamma: float) -> bool:
+        """Tell if they are of too few rows to show the tail that a risk is about."""
+        resampled = self.for_new_people is not None and self.n_independent is not None
+        return resampled and gamma * int(self.n_independent or 0) < 1
+
     def still(self) -> NDArray[np.intp]:
         """Return the outputs that do not differ by more than rounding in any pair."""
         moves = np.zeros(self.n_outputs, dtype=bool)

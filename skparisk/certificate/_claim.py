@@ -116,6 +116,11 @@ GIVEN_RULE = (
 )
 
 
+def supports(audit: Any, gamma: float) -> bool:
+    """Tell if an audit shows that the risk is no more than this, for people."""
+    return audit is not None and not audit.seeded and audit.upper <= gamma
+
+
 @dataclass(frozen=True)
 class Evidence:
     """What the claim of a single release was computed from.
@@ -527,7 +532,7 @@ class Claim:
         provisos = (DECLARED, *provisos) if declared else provisos
         audit = evidence.audit
         verdict = None if audit is None else audit.verdict
-        if audit is not None and verdict == "supported" and not audit.seeded:
+        if supports(audit, evidence.gamma):
             provisos = tuple({*provisos} - {MADE_UP, THIN})
         elif evidence.made_up and MADE_UP not in provisos:
             provisos = (*provisos, MADE_UP)

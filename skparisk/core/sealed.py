@@ -550,10 +550,15 @@ def numbers(values: NDArray[Any], holes: Holes | None = None) -> Floats:
 def text_of(value: Any) -> str:
     """Return a value that is not missing as a text; 1.0 and 1 are the same one."""
     if isinstance(value, str | bytes):
-        return value.decode() if isinstance(value, bytes) else str(value)
+        return (
+            value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+        )
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
-    return str(value)
+    try:
+        return str(value)
+    except Exception:  # as of a number of too many digits: an error would tell of it
+        return "\N{REPLACEMENT CHARACTER}"
 
 
 def key_of(value: Any) -> Any:

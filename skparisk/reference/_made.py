@@ -64,7 +64,8 @@ class CallableReference(Reference):
     @property
     def made_up(self) -> bool:
         # As by ``schema.sample``.
-        return getattr(getattr(self.sample, "__self__", None), "made_up", False)
+        sample = getattr(self.sample, "func", self.sample)
+        return getattr(getattr(sample, "__self__", None), "made_up", False)
 
     @property
     def description(self) -> str:

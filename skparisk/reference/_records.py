@@ -88,7 +88,18 @@ def _plain_frame(frame: Any) -> Any:
     if is_pandas(frame):
         kind: Any = sys.modules["pandas"].DataFrame
         own = isinstance(frame, kind) and type(frame) is not kind
-        return kind(frame) if own else frame
+        frame = kind(frame) if own else frame
+        names = frame.columns
+        if names.nlevels > 1:
+            raise ValueError(
+                "X must have names of one level, as private records are read by them: "
+                "join the levels of each."
+            )
+        plain = type(names) is sys.modules["pandas"].Index and names.name is None
+        if not plain or frame.attrs:  # which a private frame would not have
+            frame = frame.copy(deep=False)
+            frame.columns, frame.attrs = [*names], {}
+        return frame
     coded = [x for x in frame.get_columns() if str(x.dtype).startswith("Categorical")]
     texts = [column.cast(sys.modules["polars"].String) for column in coded]
     return frame.with_columns(texts) if texts else frame

@@ -322,9 +322,7 @@ def means_for_new_people(pairs: SampledPairs, terms: Terms) -> str | None:
 def unseen_tail(pairs: SampledPairs, gamma: float) -> str | None:
     """Return why pairs of few rows cannot carry so small a risk, if they cannot."""
     n_independent = pairs.n_independent
-    if pairs.for_new_people is None or n_independent is None:
-        return None
-    if gamma * n_independent >= 1:
+    if not pairs.lacks_tail(gamma):
         return None
     return (
         f"The reference table has {n_independent} pairs without a row in common, and "

@@ -56,7 +56,7 @@ from skparisk.reference import (
     as_reference,
 )
 from skparisk.reference._base import Withheld
-from skparisk.reference._records import Schema, n_rows
+from skparisk.reference._records import Schema, as_records, n_rows
 from skparisk.reference._secret import SecretDraw
 from skparisk.sensitivity._claim import ClaimOfPairs
 from skparisk.sensitivity._drawing import (
@@ -441,7 +441,7 @@ default="auto"
         else:
             X, y = self._check_data(query, X, y, reset=True)
         if self.reference is None:
-            kept = given if is_frame(given) else X
+            kept = as_records(given) if is_frame(given) else X
             form = PublicForm.of(kept, None if y is None else targets)
         return self._sample(terms, query, X, y, private=private, form=form)
 
