@@ -118,7 +118,7 @@ def amounts(scoring):
     """Return sizes of noise in units of what it should be on average."""
     X, y = CELLS[:, np.newaxis] % 6, CELLS // 6
     options = {"scoring": scoring} | ({"y_bounds": (0, 5)} if scoring in ERRORS else {})
-    unit = {"confusion_matrix": 2, ERRORS[0]: 5, ERRORS[1]: 25}.get(scoring, 1)
+    unit = {"accuracy": 1, ERRORS[0]: 5, ERRORS[1]: 25}.get(scoring, 2)
     unit /= 1 if scoring == "confusion_matrix" else len(y)
     exact = private_score(Echo(), X, y, epsilon=math.inf, **options).value
     drawn = [

@@ -156,7 +156,8 @@ class RidgeQuery(Query):
                 "The ridge query needs targets, but the reference has none (y)."
             )
         self.check_targets(pool.y)
-        if not _has_squares(pool.X, pool.y):
+        whole = isinstance(pool.X, np.ndarray)  # and not numbers in a file
+        if whole and not _has_squares(pool.X, pool.y):
             return self._plain_differences
         if n_records <= pool.X.shape[1]:  # only the penalty makes these regular
             return self._plain_differences
