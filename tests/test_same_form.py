@@ -542,3 +542,34 @@ def test_scores_are_of_records_whose_columns_are_those_of_the_model():
                 private_score(model, X, frame["a"], **options)
         assert ledger.spent.epsilon == 0.0
         assert private_score(model, frame, frame["a"], **options).value < 0.5
+
+
+def test_a_categorical_of_polars_that_a_sampler_is_fitted_to_is_read_as_text():
+    def frame(seed):
+        names = np.random.default_rng(seed).choice(["x", "y"], 200)
+        return pl.DataFrame({"a": pl.Series(names.tolist(), dtype=pl.Categorical)})
+
+    def share(X):
+        return float((X["a"] == "x").sum() / len(X))
+
+    sampler = SensitivitySampler(share, n_pairs=40, gamma=0.2, epsilon=1e9)
+    released = sampler.set_params(random_state=0).fit(frame(0)).release(frame(1))
+    assert released == pytest.approx(share(frame(1)), abs=1e-6)
+
+
+def test_names_of_several_levels_are_refused_in_public_records():
+    columns = pd.MultiIndex.from_product([["spent"], range(3)])
+    public = pd.DataFrame(np.ones((60, 3)), columns=columns)
+    sampler = SensitivitySampler(lambda X: X.to_numpy().mean(), n_pairs=40)
+    with pytest.raises(ValueError, match="names of one level"):
+        sampler.fit(public)
+
+
+@pytest.mark.parametrize("odd", [b"no text \xff", 10**5000], ids=["bytes", "digits"])
+def test_a_label_that_no_text_can_be_made_of_is_another_label(odd):
+    y = np.array(["no", "yes"] * 100, dtype=object)
+    X = np.arange(200.0)[:, None]
+    sampler = SensitivitySampler(lambda X, y: float((y == "yes").mean()), n_pairs=40)
+    sampler.set_params(gamma=0.2, random_state=0, epsilon=1e9).fit(X, y)
+    own = np.concatenate([y[:199], [odd]])
+    assert sampler.release(X + 0.5, own) == pytest.approx(0.495, abs=1e-6)

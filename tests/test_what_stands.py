@@ -21,6 +21,7 @@ from skparisk import (
     TableReference,
     audit_reference,
 )
+from skparisk.calibration import Target, calibrate
 from skparisk.queries import MeanQuery
 from skparisk.reference import CallableReference
 
@@ -249,3 +250,22 @@ def test_a_theorem_is_quoted_where_its_conditions_hold(changes, known):
     claim = sampler.fit(RNG.uniform(size=(99, 2))).certificate_
     words = claim.evidence.for_new_people
     assert words.startswith("risk at most 0.04 larger" if known else "not known")
+
+
+def test_an_audit_at_a_larger_risk_settles_nothing():
+    schema = SchemaReference([(0.0, 1.0)])
+    with pytest.warns(ReferenceWarning, match="made-up"):
+        sampler = mean_of(schema)
+    audit = audit_reference(sampler, NARROW, epsilon=9.0, gamma=0.9, n_blocks=4)
+    assert audit.verdict == "supported"
+    assert audit.upper > 0.2
+    assert not sampler.certificate_.private
+    with pytest.warns(ReferenceWarning, match="made-up"):
+        mean_of(schema)
+
+
+def test_pairs_that_are_calibrated_by_hand_are_as_made_up():
+    with pytest.warns(ReferenceWarning, match="made-up"):
+        sampler = mean_of(SCHEMA)
+    _, claim = calibrate(sampler.pairs_, Target(1.0, 0.2), n_records=20)
+    assert not claim.private

@@ -554,4 +554,7 @@ def test_new_people_are_not_promised_what_public_steps_do_not_know():
     assert with_steps.evidence.for_new_people.startswith("not known: they may have")
     numbers = {"X_reference": PUBLIC[["age"]], "y_reference": ANSWER_PUBLIC}
     without = private(LogisticRegression()).fit(FRAME[["age"]], ANSWER, **numbers)
-    assert "proven only for answers that differ" in without.certificate_.evidence.for_new_people
+    assert (
+        "proven only for answers that differ"
+        in without.certificate_.evidence.for_new_people
+    )
