@@ -65,7 +65,8 @@ class CallableReference(Reference):
     def made_up(self) -> bool:
         # As by ``schema.sample``.
         sample = getattr(self.sample, "func", self.sample)
-        return getattr(getattr(sample, "__self__", None), "made_up", False)
+        owner = getattr(sample, "__self__", self)
+        return owner is not self and getattr(owner, "made_up", False)
 
     @property
     def description(self) -> str:
