@@ -533,7 +533,8 @@ class Claim:
         audit = evidence.audit
         verdict = None if audit is None else audit.verdict
         if supports(audit, evidence.gamma):
-            provisos = tuple({*provisos} - {MADE_UP, THIN})
+            settled = (MADE_UP, THIN)
+            provisos = tuple(text for text in provisos if text not in settled)
         elif evidence.made_up and MADE_UP not in provisos:
             provisos = (*provisos, MADE_UP)
         if verdict == "contradicted" and CONTRADICTED not in provisos:

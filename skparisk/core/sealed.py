@@ -549,10 +549,8 @@ def numbers(values: NDArray[Any], holes: Holes | None = None) -> Floats:
 
 def text_of(value: Any) -> str:
     """Return a value that is not missing as a text; 1.0 and 1 are the same one."""
-    if isinstance(value, str | bytes):
-        return (
-            value.decode(errors="replace") if isinstance(value, bytes) else str(value)
-        )
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     try:

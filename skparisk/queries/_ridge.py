@@ -190,10 +190,6 @@ def _ridge(X: Floats, y: Floats, alpha: float | tuple[float, ...]) -> Floats:
         _, coef, failed = dposv(gram, X.T @ y)
         if not failed and np.isfinite(coef).all():  # else it says what is wrong
             return np.asarray(coef.ravel())
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite((X**2).sum() + (y**2).sum()):  # nor are all products
-            shape = (n_features,) if y.ndim == 1 else (y.shape[1], n_features)
-            return np.full(shape, np.nan)
     if not _has_squares(X, y):
         return np.full((*y.shape[1:], n_features), np.nan)
     checked = config_context(assume_finite=True, skip_parameter_validation=True)
