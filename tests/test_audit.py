@@ -539,6 +539,20 @@ def test_references_of_samplers():
     assert "without replacement" in found.audited.evidence.reference
 
 
+def test_of_a_reference_that_makes_no_small_databases():
+    """What its records look like is known from the databases of the audit alone."""
+
+    def draw(n, rng):
+        if n < 50:
+            raise ValueError("too few")
+        return rng.normal(size=(n, 2))
+
+    sampler = SensitivitySampler(MeanQuery(), n_pairs=39, reference=draw, n_records=200)
+    private = np.random.default_rng(1).normal(size=(900, 2))
+    asked = {"epsilon": 40.0, "n_blocks": N_BLOCKS, "random_state": 0}
+    assert audit_reference(sampler, private, **asked).n_blocks == N_BLOCKS
+
+
 def test_private_records_are_moved_to_declared_columns():
     """As in a release, so that none of them is further out than was sampled."""
     schema = SchemaReference({"a": (-2.0, 2.0), "b": (-2.0, 2.0)})

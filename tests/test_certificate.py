@@ -140,6 +140,8 @@ def test_numpy_numbers_become_plain():
         ({"void_reasons": (1,)}, "void_reasons must be a tuple of sentences"),
         ({"provisos": ("",)}, "provisos must be a tuple of sentences"),
         ({"group_size": 0}, "group_size must be a whole number >= 1"),
+        ({"margin": 0.5}, "margin must be at least 1, got 0.5"),
+        ({"n_constant": 99, "n_outputs": 99}, "n_constant must be below n_outputs=99"),
         ({"curve": ((1, 2),)}, r"curve must have levels in \[0, inf\] and risks"),
         ({"curve": ((-1, 0.5),)}, r"curve must have levels in \[0, inf\] and risks"),
         ({"curve": (1.0, 0.5)}, r"curve must be of shape \(n_points, 2\), got \(2,\)"),

@@ -580,6 +580,8 @@ def test_records_must_fit_the_schema():
         PrivateRidge(sensitivity=sampler()).fit(X[:4], Y[:4])
     with pytest.raises(ValueError, match="must be learned from private records"):
         sampler().set_params(query=MeanQuery()).fit(X)
+    with pytest.raises(ValueError, match=r"1 target, but the schema.*declares 0"):
+        LearnedReference(SchemaReference(COLUMNS), 1.0).learn(X, Y)
     law = LEARNED.learn(X, Y).reference
     with pytest.raises(ValueError, match="relation must be 'replace-one'"):
         sampler(law, query=MeanQuery(), relation="add-remove", n_records=9).fit(X)

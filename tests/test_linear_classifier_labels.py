@@ -173,6 +173,23 @@ def test_a_label_that_is_missing_is_refused_by_name(shell):
 
 
 @each_shell
+def test_a_label_that_can_be_no_class_is_refused_alike(shell):
+    """Here one that has no hash; no label is told."""
+    y = Y.astype(object)
+    y[3] = ["zebra"]
+    with pytest.raises(ValueError, match="labels that are not among") as error:
+        make(shell).fit(X, y, **PUBLIC)
+    assert "zebra" not in str(error.value)
+
+
+def test_public_labels_of_two_kinds_are_refused():
+    y = np.array(["auk", "yak", "zebra"], dtype=object)[Y_PUBLIC]
+    y[3] = 1.5
+    with pytest.raises(ValueError, match="y_reference must hold labels of one kind"):
+        make(LOGISTIC).fit(X, Y, X_reference=X_PUBLIC, y_reference=y)
+
+
+@each_shell
 def test_a_class_that_is_missing_in_a_resample_is_told(shell):
     y = np.where(np.arange(150) == 3, 2, Y_PUBLIC)
     with pytest.raises(CalibrationError, match=r"the class 2 .* is missing; n_rec"):

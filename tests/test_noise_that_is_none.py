@@ -7,7 +7,7 @@ few pairs, but then by more than its noise, is refused by name.
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.cluster import KMeans
 from sklearn.linear_model import Lasso, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -15,9 +15,11 @@ from sklearn.naive_bayes import GaussianNB
 from skparisk import (
     CalibrationError,
     PrivateEstimator,
+    PrivateLogisticRegression,
     PrivateMoments,
     SecretSample,
     SensitivitySampler,
+    audit_reference,
 )
 
 N = 200
@@ -119,6 +121,24 @@ def test_predictions_that_all_public_fits_agree_on():
         np.testing.assert_allclose(proba[[0, 2]], [[0, 1], [1, 0]], atol=1e-9)
 
 
+@pytest.mark.parametrize("shape", ["isotropic", "diagonal", "whitened"])
+def test_coefficients_of_solvers(shape):
+    """With what they are off by, which noise of a shape pays for."""
+    model = PrivateLogisticRegression(
+        C=1.0, sensitivity=sampler(noise_shape=shape), random_state=0
+    )
+    dark = {"X_reference": FLAT * [1, 1, 0], "y_reference": FLAT_LABELS}
+    first, other, n = released_twice(model, VARIED, LABELS, **dark)
+    assert n == 1
+    for fit in (first, other):
+        assert fit.coef_[0, 2] == 0
+    # Nor does it count that people would have moved it.
+    X, labels = constant(4000, constant=False)
+    y = np.where(X[:, 2] > 0, 1, labels)
+    found = audit_reference(first, X, y, epsilon=40.0, n_blocks=19, **dark)
+    assert found.upper < 0.5
+
+
 def test_sums():
     """Of columns that do not vary each record adds the same."""
     model = PrivateMoments(sensitivity=sampler())
@@ -180,6 +200,21 @@ def test_a_maximum_is_refused_also_beside_a_mean(shape, law):
         release.fit(INCOMES)
     with pytest.raises(CalibrationError, match="is 0"):
         SensitivitySampler(np.max, random_state=0).fit(INCOMES)
+
+
+class Highest(BaseEstimator):
+    """Learns the mean of the first column, and the maximum of each."""
+
+    def fit(self, X, y=None):
+        self.mean_, self.max_ = X[:, 0].mean(), X.max(axis=0)
+        return self
+
+
+def test_a_maximum_is_refused_as_an_attribute_by_its_name():
+    model = PrivateEstimator(Highest(), ["mean_", "max_"], random_state=0)
+    public = np.column_stack([RNG.normal(size=2000), INCOMES])
+    with pytest.raises(CalibrationError, match=r"max_\[\d\] differs"):
+        model.fit(public + 1.0, X_reference=public)
 
 
 def test_what_describes_a_table_is_refused_for_its_extremes():

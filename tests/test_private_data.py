@@ -1,10 +1,12 @@
 """Messages of checks of private data tell what is wrong, and no value."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
 from sklearn.utils import check_array
 
+from skparisk import PrivateEstimator
 from skparisk._private_data import validate_private
 from skparisk._silence import hide_values
 
@@ -82,3 +84,15 @@ def test_numbers_that_no_float_holds_are_refused_as_others_are():
     X = np.array([[0.5], [10**400]], dtype=object)
     with pytest.raises(ValueError, match="int too large to convert to float"):
         hide_values(np.asarray, X, dtype=np.float64)
+
+
+def test_records_of_another_kind_than_those_fitted_are_told_apart():
+    rng = np.random.default_rng(0)
+    (public, X), (answer, y) = rng.normal(size=(2, 200, 2)), rng.normal(size=(2, 200))
+    model = PrivateEstimator(Ridge(), random_state=0)
+    model.fit(X, y, X_reference=public, y_reference=answer)
+    with pytest.raises(ValueError, match="X must be a table, as it was in fit, got te"):
+        model.predict(["a word", "another"])
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    with pytest.warns(UserWarning, match="has feature names"):
+        np.testing.assert_array_equal(model.predict(frame), model.predict(X))

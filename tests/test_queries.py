@@ -4,6 +4,7 @@ import copy
 import functools
 import pickle
 import re
+import threading
 import warnings
 
 import numpy as np
@@ -452,3 +453,51 @@ def test_random_answers_of_an_heir_are_noticed():
     X = np.random.default_rng(0).uniform(size=(60, 2))
     with pytest.raises(ValueError, match="different answers on the same database"):
         SensitivitySampler(Random(), n_pairs=100).fit(X, X.sum(axis=1))
+
+
+# Queries that someone else may change
+
+
+class OwnQuantile(FunctionQuery):
+    def __init__(self, shares):
+        super().__init__(functools.partial(own_quantile, shares=shares))
+
+
+def own_quantile(X, shares):
+    return np.quantile(X, shares)
+
+
+def quantile_of_cell(X, cells):
+    return np.quantile(X, np.ravel(cells)[0 if cells.ndim == 1 else 1])
+
+
+CHANGED = {
+    "argument": lambda shares: functools.partial(own_quantile, shares=shares),
+    "query": OwnQuantile,
+    "cell of a column": lambda shares: functools.partial(
+        quantile_of_cell, cells=pd.Series([shares, "more"], dtype=object)
+    ),
+    "cell of a table": lambda shares: functools.partial(
+        quantile_of_cell, cells=pd.DataFrame({"rank": [1.0], "shares": [shares]})
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGED)
+def test_a_query_that_is_changed_in_place_stays_what_was_sampled(kind):
+    """Pairs of the median say nothing of the maximum, that has far more to hide."""
+    shares, rng = [0.5], np.random.default_rng(0)
+    private = rng.normal(size=(100, 1))
+    sampler = SensitivitySampler(
+        CHANGED[kind](shares), epsilon=1e6, n_pairs=100, n_records=100, random_state=0
+    ).fit(rng.normal(size=(300, 1)))
+    shares[0] = 1.0
+    for fitted in (sampler, sampler.calibrate()):
+        assert abs(fitted.release(private)[0] - np.median(private)) < 1e-3
+
+
+def test_a_query_that_cannot_be_copied_is_refused():
+    """Someone else might change it."""
+    query = functools.partial(own_quantile, shares=threading.Lock())
+    with pytest.raises(ValueError, match=r"can be copied.*cannot pickle.*Give a fun"):
+        SensitivitySampler(query).fit(np.zeros((300, 1)))

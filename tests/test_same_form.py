@@ -5,7 +5,6 @@ level, so that what is released is what was asked.
 """
 
 import copy
-import importlib.util
 import warnings
 
 import numpy as np
@@ -153,6 +152,8 @@ IN_PANDAS = {
     "float32": pd.Series(NUMBERS, dtype="float32"),
     "Float64": pd.Series(NUMBERS, dtype="Float64"),
     "Int64": pd.Series(NUMBERS, dtype="Int64"),
+    "int64[pyarrow]": pd.Series(NUMBERS, dtype="int64[pyarrow]"),
+    "double[pyarrow]": pd.Series(NUMBERS, dtype="double[pyarrow]"),
     "UInt8": pd.Series(NUMBERS, dtype="UInt8"),
     "objects": pd.Series(NUMBERS, dtype=object),
 }
@@ -172,9 +173,6 @@ IN_OTHERS = {
     "NaN of polars": pl.Series([2.0, np.nan, 7.0, 1.0]),
     "polars texts": pl.Series(["2.0", "x", "7", "true"]),
 }
-if importlib.util.find_spec("pyarrow"):
-    IN_PANDAS["int64[pyarrow]"] = pd.Series(NUMBERS, dtype="int64[pyarrow]")
-    IN_PANDAS["double[pyarrow]"] = pd.Series(NUMBERS, dtype="double[pyarrow]")
 EVERY = [*IN_PANDAS.values(), *IN_POLARS.values(), *IN_OTHERS.values()]
 
 
@@ -573,3 +571,24 @@ def test_a_label_that_no_text_can_be_made_of_is_another_label(odd):
     sampler.set_params(gamma=0.2, random_state=0, epsilon=1e9).fit(X, y)
     own = np.concatenate([y[:199], [odd]])
     assert sampler.release(X + 0.5, own) == pytest.approx(0.495, abs=1e-6)
+
+
+def test_tables_of_texts_have_as_many_columns():
+    public = np.array([["a", "b"], ["c", "d"]] * 50, dtype=object)
+    sampler = sampler_of(lambda X: float((X == "a").mean()), public, gamma=0.2)
+    with pytest.raises(IncompatibleError, match="has 2 features, but X has 3"):
+        sampler.release(np.array([["a", "b", "c"]] * 100, dtype=object))
+
+
+def test_a_value_that_cannot_be_compared_is_a_missing_one():
+    public = pd.DataFrame({"x": pd.Series(["a", "b"] * 50, dtype=object)})
+    private = pd.DataFrame({"x": pd.Series(["c", "d"] * 50, dtype=object)})
+    private.iloc[3, 0] = Uncomparable()
+    assert seen(public, private)["x"].isna().tolist() == [
+        row == 3 for row in range(100)
+    ]
+
+
+class Uncomparable:
+    def __ne__(self, other):
+        raise RuntimeError

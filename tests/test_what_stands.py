@@ -1,5 +1,6 @@
 """Which caveats forbid that a guarantee stands, which warn, and which inform."""
 
+import re
 import warnings
 
 import numpy as np
@@ -12,6 +13,7 @@ from skparisk import (
     LearnedReference,
     PrivacyLeakWarning,
     PrivateEstimator,
+    PrivateLinearSVC,
     PrivateLogisticRegression,
     PrivateRidge,
     ReferenceWarning,
@@ -158,6 +160,7 @@ SMOOTH = [
     MeanQuery(),
     PrivateRidge(1.0),
     PrivateLogisticRegression(1.0),
+    PrivateLinearSVC(),
 ]
 LEAPS = [
     np.median,
@@ -181,7 +184,7 @@ def fit_of_few(query, n_records):
         table = TableReference(X[:30])
         sampler = SensitivitySampler(query, n_pairs=100, reference=table, **plan)
         return sampler.fit(X[30:]).certificate_
-    if isinstance(query, PrivateLogisticRegression) or "NB" in repr(query):
+    if re.match("PrivateL|.*NB", repr(query)):
         y = labels_of(y)
     sampler = SensitivitySampler(n_pairs=100)
     query.set_params(epsilon=100.0, sensitivity=sampler, **plan)

@@ -278,8 +278,8 @@ def find_noise(
             best=error.best,
         ) from error
     margin = 1.0
-    asked = found.scale and terms.n_draws is None and terms.target.advantage is None
-    if asked and sampled.halves:
+    asked = terms.n_draws is None and terms.target.advantage is None
+    if asked and sampled.halves and min(sensitivity, found.scale) > 0:
         halves = [norms_of_pairs(half, shape, terms.law) for half in sampled.halves]
         margin = margin_of(distances, halves, terms.order_index, terms.target.gamma)
     if terms.law.chooses or not found.scale:  # or nothing is to be protected

@@ -52,9 +52,7 @@ def margin_of(
     ordered = np.sort(distances)
     base = ordered[index - 1]
     asked = 1 - index / (len(ordered) + 1)
-    answered = [half for half in map(np.sort, halves) if np.isfinite(half).all()]
-    if not answered or not 0 < base < math.inf:
-        return 1.0
+    halves = [*map(np.sort, halves)]
     found = base
     for share in np.arange(1.0, _LEAST, -_STEP):
         at = _quantile(ordered, share * asked)
@@ -63,9 +61,10 @@ def margin_of(
         found = max(base, found)
         if beyond_gap:
             break
-        theirs = np.array([_quantile(half, share * asked) for half in answered])
+        theirs = np.array([_quantile(half, share * asked) for half in halves])
         usual = np.median(theirs)
-        theirs = theirs * (found / usual) if usual > 0 else theirs
+        if 0 < usual < math.inf:
+            theirs *= found / usual
         beyond = 1 - np.searchsorted(ordered, theirs, side="right") / len(ordered)
         if beyond.mean() <= gamma:
             break

@@ -11,7 +11,6 @@ import numpy as np
 from skparisk._public_fit import BesidePublicMixin, PublicFit
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk._weighing import Weighed, shape_of, weights_of_seen
-from skparisk.exceptions import IncompatibleError
 from skparisk.linear_model._cross_fitted import (
     CrossFitted,
     Told,
@@ -271,7 +270,6 @@ class CorrectionMixin(BesidePublicMixin):
         assert isinstance(table, TableReference)
         if table.targets is None or table.targets.dtype == object:
             self._refuse_combine("the reference has no targets that are numbers")
-        check_n_targets(table.targets, data.targets)
         if table.sampling == "disjoint":
             raise ValueError(
                 "combine must be None with sampling='disjoint', whose rows are all in "
@@ -303,16 +301,6 @@ class CorrectionMixin(BesidePublicMixin):
         public = self._find_public_fit(source, start.usual, data)
         assert isinstance(source, SensitivitySampler)
         return start.query(query), public, start.used_in(source, data)
-
-
-def check_n_targets(theirs: Any, y: Any) -> None:
-    """Refuse public records that have other targets than the private ones."""
-    n_theirs, n_ours = (np.size(each) // len(each) for each in (theirs, y))
-    if n_theirs != n_ours:
-        raise IncompatibleError(
-            f"y_reference has {n_theirs} targets, but y has {n_ours}: the numbers must "
-            "be equal."
-        )
 
 
 def _better(

@@ -25,7 +25,7 @@ from skparisk.linear_model._bounds import (
     check_y_bounds,
     split_intercepts,
 )
-from skparisk.linear_model._correction import CorrectionMixin, check_n_targets
+from skparisk.linear_model._correction import CorrectionMixin
 from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.linear_model._penalty_choice import PenaltyChoice
 from skparisk.linear_model._ridge_moments import BoundedRidge
@@ -207,8 +207,6 @@ class PrivateRidge(
         )
         targets = hide_values(np.asarray, targets, dtype=np.float64)
         query.check_targets(targets)
-        if table is not None:
-            check_n_targets(table.targets, targets)
         either = solver == "auto" and fit_intercept and self.combine is None
         if source == "bound" and either:
             problem = BoundedRidge(

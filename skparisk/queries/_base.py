@@ -160,10 +160,6 @@ class Query:
         """
         return False
 
-    def targets_of_people(self, y: Any) -> Any:
-        """Return targets as people have them, of those that pairs are drawn with."""
-        return y
-
     @property
     def is_repeatable(self) -> bool:
         """Whether it is known that it answers alike when it is asked again.

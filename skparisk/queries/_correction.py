@@ -61,9 +61,6 @@ class CorrectionQuery(Query):
         scores = linear_scores(self.query, np.array(self.start), X, y)
         return targets_left(self.query, y, scores)
 
-    def targets_of_people(self, y: Any) -> Any:
-        return y if self.classes is None else split_offsets(y, self.classes)[0]
-
     def output_weights(self, X: Any, n_outputs: int) -> Floats | None:
         return self.query.output_weights(X, n_outputs)
 

@@ -183,13 +183,12 @@ class EstimatorQuery(Unpadded, Query):
         )
 
     def output_name(self, output: int) -> str:
-        for name, shape in self.shapes.items():
-            size = int(np.prod(shape))
-            if output < size:
-                place = map(int, np.unravel_index(output, shape))
-                return f"{name}{[*place] or ''}"
-            output -= size
-        raise IndexError(output)
+        names = [
+            f"{name}{[*place] or ''}"
+            for name, shape in self.shapes.items()
+            for place in np.ndindex(*shape)
+        ]
+        return names[output]
 
     def detached(self) -> EstimatorQuery:
         # A frozen step may keep what it transforms, and `align` what it is given.

@@ -55,8 +55,11 @@ class UnitsQuery(Query):
             raise ValueError(f"units must be powers of 2, got {self.units!r}.")
 
     is_repeatable = True
-    is_smooth = True  # as linear models are
     needs_y = True
+
+    @property
+    def is_smooth(self) -> bool:
+        return self.query.is_smooth
 
     @property
     def penalty(self) -> Any:

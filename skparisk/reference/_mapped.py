@@ -131,8 +131,7 @@ def stretches(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
     step = max(1, _NUMBERS_AT_ONCE * len(array) // max(array.size, 1))
     for start in range(0, len(array), step):
         yield np.asarray(array[start : start + step])
-        if isinstance(array, np.memmap) and array.mode in _SHARED:
-            _give_back(array)
+        _give_back(array)
 
 
 def _give_back(array: NDArray[Any]) -> None:

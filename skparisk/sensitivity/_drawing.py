@@ -234,7 +234,7 @@ class Draw:
                 raise failure
         form = self.reference.form
         if form is None and not private:
-            form = PublicForm.of(database[0], query.targets_of_people(database[1]))
+            form = PublicForm.of(*database)
         asked = {
             "schema": Schema.of(database[0]),  # of records as they were given to it
             "form": None if private else form,

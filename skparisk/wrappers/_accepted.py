@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
@@ -28,19 +27,6 @@ def refuse_fit_params(fit_params: dict[str, Any]) -> None:
             "neighbors as well. Parameters of the estimator, such as class_weight, can "
             "be set."
         )
-
-
-def check_same_columns(y: NDArray[Any] | None, targets: NDArray[Any] | None) -> None:
-    """Raise IncompatibleError if the targets of the reference have other columns."""
-    if y is not None and targets is not None and targets.shape[1:] != y.shape[1:]:
-        raise IncompatibleError(
-            f"y has {_columns(y)}, but the targets of the reference have "
-            f"{_columns(targets)}: they must be the same."
-        )
-
-
-def _columns(y: NDArray[Any]) -> str:
-    return "one dimension" if y.ndim == 1 else f"{y.shape[1]} column(s)"
 
 
 def check_estimator(estimator: Any) -> Any:

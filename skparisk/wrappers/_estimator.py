@@ -46,7 +46,6 @@ from skparisk.sensitivity._workers import one_thread
 from skparisk.wrappers._accepted import (
     SEVERAL_LABELS,
     check_estimator,
-    check_same_columns,
     refuse_fit_params,
 )
 from skparisk.wrappers._asked import ask_again, make_query
@@ -437,7 +436,7 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         n_records = data.n_records if known is None else known
         # Not one of the seeds that the pairs have.
         root = np.random.SeedSequence(int.from_bytes(entropy, "little"), spawn_key=(2,))
-        public = PublicRecords.draw(
+        return PublicRecords.draw(
             estimator,
             reference,
             n_records,
@@ -445,8 +444,6 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
             labels,
             whole_alone=self._sums_leaves or self._sums_bounded,
         )
-        check_same_columns(y, public.first[1])
-        return public
 
     def _tell_public_steps(self) -> None:
         """Say which steps were fitted on public records, and so are not private."""
