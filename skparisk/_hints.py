@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import stdtrit
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,8 +33,9 @@ _LARGE = 0.5
 _FALSE_ALARM = 1e-4
 # Fewer do not tell how far answers spread.
 _LEAST_PAIRS = 50
-# What the spread of fits to few records may be larger than the jackknife says.
-_SPREAD_SLACK = 1.5
+# How much further than what pairs say is rare: none of them may have changed one of the
+# few people who move a coordinate most.
+_SLACK = 2.0
 _FEW_OUTPUTS = 20
 
 
@@ -76,15 +77,19 @@ def distance(sampler: SensitivitySampler, released: NDArray[np.float64]) -> floa
     changed = 2 if str(sampler.certificate_.relation) == "replace-one" else 1
     n_records = sampler.n_records_
     samples = 2 + n_records / pairs.sketch.n_rows
-    squares = np.mean(noise.shape.whiten(answered) ** 2, axis=0)
-    spread = np.sqrt(squares * n_records / changed * samples)
+    squares = noise.shape.whiten(answered) ** 2
+    usual = np.mean(squares, axis=0)
+    spread = np.sqrt(usual * n_records / changed * samples)
     with np.errstate(all="ignore"):  # numbers near the largest ones
+        # Few pairs may be all that moves a coordinate (Satterthwaite's degrees).
+        known = 2 * len(squares) * usual**2 / np.var(squares, axis=0)
+        known = np.clip(np.nan_to_num(known, nan=1.0), 1.0, 1e6)
         off = noise.shape.whiten((released - pairs.answer)[None])[0]
     share = _FALSE_ALARM / len(off)
     # Laplace noise, whose tails are the heavier; answers are about normal.
     rare_noise = noise.noise_scale * noise.law.deviation * -math.log(share) / 2**0.5
-    rare_spread = _SPREAD_SLACK * spread * -ndtri(share / 2)
-    away = np.abs(off / np.hypot(rare_noise, rare_spread)).max()
+    rare_spread = spread * -stdtrit(known, share / 2)
+    away = np.abs(off / np.hypot(rare_noise, rare_spread)).max() / _SLACK
     return math.inf if np.isnan(away) else float(away)
 
 
