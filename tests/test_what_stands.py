@@ -71,6 +71,17 @@ def test_a_declared_schema_does_not_stand_before_an_audit_supports_it():
         mean_of(schema)
 
 
+def test_an_audit_with_noise_that_can_be_repeated_settles_nothing():
+    schema = SchemaReference([(0.0, 1.0)])
+    with pytest.warns(ReferenceWarning, match="made-up"):
+        sampler = mean_of(schema)
+    asked = {"epsilon": 3.0, "n_blocks": 90, "noise_random_state": 0}
+    with pytest.warns(PrivacyLeakWarning, match="noise_random_state"):
+        audit = audit_reference(sampler, NARROW, **asked)
+    assert audit.upper < sampler.gamma
+    assert not sampler.certificate_.private
+
+
 def test_records_that_a_function_draws_from_a_schema_are_as_made_up():
     with pytest.warns(ReferenceWarning, match="made-up"):
         sampler = mean_of(CallableReference(SCHEMA.sample))
