@@ -89,6 +89,10 @@ def distance(sampler: SensitivitySampler, released: NDArray[np.float64]) -> floa
     # Laplace noise, whose tails are the heavier; answers are about normal.
     rare_noise = noise.noise_scale * noise.law.deviation * -math.log(share) / 2**0.5
     rare_spread = spread * -stdtrit(known, share / 2)
+    if sampler.query_.is_correction:  # of residuals, which are of somewhat worse fits
+        with np.errstate(all="ignore"):
+            more = noise.shape.whiten(np.asarray(pairs.answer)[None])[0]
+        rare_spread = np.hypot(rare_spread, more)
     away = np.abs(off / np.hypot(rare_noise, rare_spread)).max() / _SLACK
     return math.inf if np.isnan(away) else float(away)
 
@@ -106,11 +110,11 @@ def _advise(model: Any) -> str:
     if MADE_UP in model.certificate_.doubts:
         said.append(BETTER)
     compared = getattr(model, "reference_comparison_", None)
-    weighed = getattr(model, "combine", None) is not None
-    if compared and not weighed and compared.public_only > compared.private:
+    weighed = getattr(model, "combine_", None) is not None
+    if compared and compared.public_only > compared.private:
         said.append(
             f"The public records alone score better ({compared.public_only:.3g}) than "
-            f"what was released ({compared.private:.3g})."
+            f"the private model ({compared.private:.3g})."
         )
     choice = getattr(model, "penalty_choice_", None)
     if choice is not None and not weighed:
@@ -207,6 +211,6 @@ def _remedies(model: Any) -> list[str]:
         found.append('SensitivitySampler(noise_shape="auto")')
     if sampler.n_outputs_ > _FEW_OUTPUTS:
         found.append(f"fewer released numbers than {sampler.n_outputs_}")
-    if model.combine is None and model.reference_comparison_ is not None:
+    if model.combine_ is None and model.reference_comparison_ is not None:
         found.insert(0, 'combine="reference"')
     return found

@@ -158,7 +158,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
         if self.combine is not None:
-            check_choice(self.combine, "combine", ("reference",))
+            check_choice(self.combine, "combine", self._combines)
         proven = bound_parameters is not None
         if isinstance(source, str) and source == "bound" and proven:
             return "bound"

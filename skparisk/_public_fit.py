@@ -45,7 +45,9 @@ class Alone(NamedTuple):
     """
 
     values: Floats | None
-    scores: Floats | None
+    scores: Floats | None = None
+    # Numbers of these fits.
+    folds: tuple[Floats, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +158,7 @@ class PublicFit:
         the release has a better score by more than a standard error.
         """
         if self.usual is None:
-            return Alone(self.whole, self._scores(score))
+            return self._scored(score)
         usual = replace(self, query=self.usual, usual=None).alone(score)
         other = self.alike.alone(score)
         if usual.scores is not None and other.scores is not None:
@@ -166,21 +168,27 @@ class PublicFit:
         return other if usual.values is None else usual
 
     def compare(
-        self, released: Floats, alone: Alone, score: Score
+        self, served: Floats, alone: Alone, score: Score, weight: float
     ) -> ReferenceComparison | None:
-        """Compare a release with public records alone; None without any score."""
-        if alone.scores is None:
+        """Compare numbers with public records alone; None without any score.
+
+        What is not of the release, by its weight, is of the public records: on each of
+        the folds it is of the others.
+        """
+        if alone.scores is None or alone.values is None:
             return None
-        private = self._told(score, released, slice(None))
-        if private is None:
-            return None
-        sizes = [len(range(self.n_public)[fold::_N_FOLDS]) for fold in range(_N_FOLDS)]
-        return ReferenceComparison(
-            private,
-            float(np.average(alone.scores, weights=sizes)),
-            self.n_public,
-            self.n_records,
+        scores: list[float] = []
+        for fold, held in zip(alone.folds, self._folds, strict=True):
+            numbers = served + (1 - weight) * (fold - alone.values)
+            told = self._told(score, numbers, held)
+            if told is None:
+                return None
+            scores.append(told)
+        sizes = [len(held) for held in self._folds]
+        private, public = (
+            float(np.average(each, weights=sizes)) for each in (scores, alone.scores)
         )
+        return ReferenceComparison(private, public, self.n_public, self.n_records)
 
     @cached_property
     def _folds(self) -> list[NDArray[np.intp]]:
@@ -190,20 +198,23 @@ class PublicFit:
         order = mixed[np.argsort(keys, kind="stable")]
         return [order[fold::_N_FOLDS] for fold in range(_N_FOLDS)]
 
-    def _scores(self, score: Score | None) -> Floats | None:
-        """Return scores of fits on four fifths of the rows; None if any has none."""
+    def _scored(self, score: Score | None) -> Alone:
+        """Return the fit, with scores of those on four fifths, if all have one."""
+        alone = Alone(self.whole)
         if score is None or self.y is None or self.n_public < 2 * _N_FOLDS:
-            return None
+            return alone
         scores: list[float] = []
+        folds: list[Floats] = []
         for held in self._folds:
             others = np.ones(self.n_public, dtype=bool)
             others[held] = False
             answer = self.answer(np.flatnonzero(others))
             told = None if answer is None else self._told(score, answer, held)
-            if told is None:
-                return None
+            if answer is None or told is None:
+                return alone
             scores.append(told)
-        return np.array(scores)
+            folds.append(answer)
+        return Alone(self.whole, np.array(scores), tuple(folds))
 
     def _told(
         self, score: Score, answer: Floats, rows: NDArray[np.intp] | slice
@@ -237,6 +248,8 @@ class BesidePublicMixin:
     sampler_: SensitivitySampler | None
     # None also for those that have no such parameter, and are compared with nothing.
     combine: Any = None
+    _combines: tuple[str, ...] = ("reference",)
+    combine_: str | None = None
     reference_comparison_: ReferenceComparison | None = None
 
     def compare_with_reference(self) -> ReferenceComparison:
@@ -266,11 +279,12 @@ class BesidePublicMixin:
     ) -> None:
         """Refuse to weigh a release with public records that there are not."""
         public = public_table(source, table)
-        if isinstance(public, str):
+        corrects = getattr(getattr(source, "query_", None), "is_correction", False)
+        if isinstance(public, str) and not corrects:
             self._refuse_combine(public)
 
     def _refuse_combine(self, reason: str) -> None:
-        if self.combine is not None:
+        if self.combine == "reference":
             raise ValueError(
                 "combine must be None unless pairs are sampled from a table of public "
                 "records, for their fit to be corrected by the release or weighed with "
@@ -298,7 +312,7 @@ class BesidePublicMixin:
         n_records = data.n_records if known is None else int(known)
         public = PublicFit.of(table, query, data, n_records, usual)
         parts = (public, public.alike)
-        if self.combine is not None and any(each.whole is None for each in parts):
+        if self.combine == "reference" and any(each.whole is None for each in parts):
             self._refuse_combine(f"{query} has no answer on all of them together")
         return public
 
@@ -322,27 +336,33 @@ class BesidePublicMixin:
             unpack(other, numbers)
             return float(other.score(X, decode(y)))
 
-        served = released if start is None else start.numbers + released
-        unpack(self, served)
-        self.released_ = released
+        unpack(self, released)
+        self.released_ = served = released
         self.private_weight_, self.reference_shift_ = 1.0, None
+        combined = start is not None or self.combine == "reference"
+        self.combine_ = "reference" if combined else None
         self.reference_comparison_ = None
         compared = hasattr(self, "score") and not is_simulated()
-        if public is None or not (compared or self.combine is not None):
+        if start is None and (public is None or not (compared or combined)):
             return
         assert self.sampler_ is not None
         with one_thread():
-            alone = public.alone(score if hasattr(self, "score") else None)
-            if compared:
-                self.reference_comparison_ = public.compare(served, alone, score)
-            if self.combine is None:
-                return
-            if start is None:
-                assert alone.values is not None
-                corrected = alone.values
-                weighed = public.weigh_with(released, alone.values, self.sampler_)
-            else:
-                corrected = start.numbers
+            alone = Alone(None)
+            if public is not None and (compared or combined):
+                alone = public.alone(score if hasattr(self, "score") else None)
+            if start is not None:
                 weighed = start.weigh_with(released, self.sampler_)
-        self.private_weight_, self.reference_shift_ = weighed.weight, weighed.shift
-        unpack(self, corrected + weighed.correction)
+                served = start.numbers + weighed.correction
+            elif combined:
+                assert public is not None
+                assert alone.values is not None
+                weighed = public.weigh_with(released, alone.values, self.sampler_)
+                served = alone.values + weighed.correction
+            if combined:
+                self.private_weight_ = weighed.weight
+                self.reference_shift_ = weighed.shift
+                unpack(self, served)
+            if public is not None and compared:
+                self.reference_comparison_ = public.compare(
+                    served, alone, score, self.private_weight_
+                )

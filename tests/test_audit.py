@@ -751,7 +751,7 @@ def test_other_columns_are_refused():
 
 def test_another_reference_than_that_of_the_fit_is_refused():
     """Also if it is as long, and where only its targets are others."""
-    ridge = PrivateRidge(**FEW_PAIRS).fit(*table(300, 5)[:2], **PUBLIC)
+    ridge = PrivateRidge(combine=None, **FEW_PAIRS).fit(*table(300, 5)[:2], **PUBLIC)
     asked = {"epsilon": 40.0, "n_blocks": N_BLOCKS}
     with pytest.raises(IncompatibleError, match="with reference='resampled from a"):
         audit_reference(

@@ -458,8 +458,10 @@ def test_tables_may_be_sampled_in_any_way_but_one(sampling):
     assert words.endswith("residuals of the table are under fits to its other rows")
     assert model.score(X[240:], Y[240:]) > 0.5
     table = TableReference(X[:200], Y[:200], "disjoint")
-    with pytest.raises(ValueError, match="combine must be None with sampling='disj"):
+    with pytest.raises(ValueError, match=r"combine must be None.*'disjoint' all rows"):
         model.fit(X[200:240], Y[200:240], X_reference=table)
+    with pytest.raises(ValueError, match="needs a reference table of at least"):
+        model.set_params(combine="auto").fit(X[200:240], Y[200:240], X_reference=table)
 
 
 def test_the_table_of_a_sampler_stays_as_it_is():
@@ -483,9 +485,13 @@ def test_a_fit_is_kept_and_made_again():
     twin = clone(model).fit(X[OURS], Y[OURS], **GIVEN)
     np.testing.assert_array_equal(twin.coef_, model.coef_)
     assert twin.sampler_.query_ == model.sampler_.query_
-    # A sampler for corrections is none for a ridge regression alone.
+    # A sampler for corrections serves others, and no ridge regression alone.
+    again = model_of(epsilon=math.inf, sensitivity=again.sampler_)
+    again.fit(X[OURS], Y[OURS])
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    assert (again.combine_, again.reference_comparison_) == ("reference", None)
     with pytest.raises(IncompatibleError, match="of residuals under a public fit"):
-        PrivateRidge(sensitivity=model.sampler_).fit(X[OURS], Y[OURS])
+        again.set_params(combine=None).fit(X[OURS], Y[OURS])
 
 
 def test_an_audit_is_of_corrections():
@@ -731,5 +737,9 @@ def test_a_sampler_of_corrections_knows_the_classes():
     assert model.sampler_.query_.classes == (0.0, 1.0)
     with pytest.raises(IncompatibleError, match="has 1 targets, but y has 2"):
         model.sampler_.release(X[OURS], np.column_stack([TWO, TWO])[OURS])
+    again = PrivateLogisticRegression(0.01, gamma=0.2, sensitivity=model.sampler_)
+    again.fit(X[OURS], TWO[OURS])
+    assert again.sampler_.query_ == model.sampler_.query_
+    assert again.certificate_ == model.certificate_
     with pytest.raises(IncompatibleError, match="of residuals under a public fit"):
-        PrivateLogisticRegression(sensitivity=model.sampler_).fit(X[OURS], TWO[OURS])
+        again.set_params(combine=None).fit(X[OURS], TWO[OURS])

@@ -107,7 +107,7 @@ def test_public_records_that_do_better_come_first():
     assert "score better" in repr(model)
     model.reference_comparison_ = SimpleNamespace(private=0.6, public_only=0.5)
     assert model.hint_.startswith("The noise")
-    model.combine = None
+    model.combine_ = None
     assert 'combine="reference"' in model.hint_
 
 
@@ -160,7 +160,7 @@ def test_a_penalty_that_makes_the_model_constant_is_said():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(900, 12))
     labels = rng.random(900) < 0.05
-    model = PrivateLogisticRegression(random_state=0)
+    model = PrivateLogisticRegression(combine=None, random_state=0)
     model.fit(
         rows[:400], labels[:400], X_reference=rows[400:], y_reference=labels[400:]
     )
@@ -181,7 +181,7 @@ def test_outputs_that_never_differ_have_no_spread():
 
 
 def test_one_line_of_the_representation_is_the_hint():
-    model = ridge(epsilon=0.02)
+    model = ridge(epsilon=0.02, combine=None)
     plain = repr(model)
     assert plain == repr(clone(model))
     assert "\n#" not in plain
@@ -214,13 +214,18 @@ def test_honest_references_hardly_ever_warn(shape, epsilon):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("what", ["other units", "other people"])
+@pytest.mark.parametrize("what", ["other units", "other targets", "other people"])
 def test_references_that_are_far_warn(shape, what):
-    public = {**PUBLIC, "X_reference": 10 * X_PUBLIC}
-    if what == "other people":
-        public = {**PUBLIC, "y_reference": Y_PUBLIC - 6 * X_PUBLIC[:, 0]}
+    # A correction in other units of the features is penalized away, and so is noise.
+    combine = None if what == "other units" else "auto"
+    public = {
+        "other units": {**PUBLIC, "X_reference": 10 * X_PUBLIC},
+        "other targets": {**PUBLIC, "y_reference": Y_PUBLIC / 10},
+        "other people": {**PUBLIC, "y_reference": Y_PUBLIC - 6 * X_PUBLIC[:, 0]},
+    }[what]
     for seed in range(5):  # whichever pairs are drawn
-        seeded = ridge(shape, epsilon=10.0).set_params(random_state=seed)
+        seeded = ridge(shape, epsilon=10.0, combine=combine)
+        seeded.set_params(random_state=seed)
         with pytest.warns(ReferenceWarning, match="other units .* audit_reference"):
             model = seeded.fit(X, Y, **public)
         assert FAR in model.certificate_.provisos

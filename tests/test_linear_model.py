@@ -58,6 +58,7 @@ TABLE = TableReference(X_PUBLIC, Y_PUBLIC)
 PARAMETERS = set(PrivateRidge().get_params(deep=False))
 FITTED = {
     "released_",
+    "combine_",
     "private_weight_",
     "reference_shift_",
     "reference_comparison_",
@@ -118,7 +119,7 @@ def test_fitted_attributes_are_the_documented_ones(way):
 
 
 def test_sampled_sensitivity_is_that_of_the_sampler():
-    model = PrivateRidge(1.0, epsilon=0.7, gamma=0.1, random_state=0)
+    model = PrivateRidge(1.0, epsilon=0.7, gamma=0.1, combine=None, random_state=0)
     model.fit(X, Y, **PUBLIC)
     sampler = SensitivitySampler(RidgeQuery(), n_records=200, random_state=0)
     sampler.set_params(epsilon=0.7, gamma=0.1).fit(X_PUBLIC, Y_PUBLIC)

@@ -285,7 +285,8 @@ def test_private_ridge_takes_every_plan(name):
 def test_private_ridge_samples_by_itself_for_a_plan(plan):
     sampler = SensitivitySampler(n_pairs=N_PAIRS, **plan)
     model = PrivateRidge(1.0, epsilon=EPSILON, gamma=GAMMA, sensitivity=sampler)
-    model.set_params(random_state=0).fit(PRIVATE, PRIVATE_TARGETS, **REFERENCE)
+    model.set_params(combine=None, random_state=0)
+    model.fit(PRIVATE, PRIVATE_TARGETS, **REFERENCE)
     direct = switch(ridge_sampler(), **plan).calibrate(epsilon=EPSILON, gamma=GAMMA)
     assert model.certificate_ == direct.certificate_
     assert model.sampler_.reference is None

@@ -109,9 +109,13 @@ def test_queries_of_estimators_are_resized_with_what_was_asked(asked):
 @pytest.mark.parametrize(
     ("model", "y", "weight"),
     [
-        (PrivateRidge(2.0), Y, lambda query: np.ravel(query.alpha)[0] / 2.0),
         (
-            PrivateLogisticRegression(2.0),
+            PrivateRidge(2.0, combine=None),
+            Y,
+            lambda query: np.ravel(query.alpha)[0] / 2.0,
+        ),
+        (
+            PrivateLogisticRegression(2.0, combine=None),
             np.where(LABELS, "yes", "no"),
             lambda query: 2.0 / query.C,
         ),

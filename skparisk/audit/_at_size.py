@@ -235,6 +235,12 @@ class Audited:
             return
         check_same_calibration(self.certificate, found.certificate)
         fitted = getattr(self.model, "sampler_", self.model)
+        one, two = (s.pairs_.sketch for s in (fitted, found.sampler))
+        if one and two and one.whole and two.whole and not one.same_rows(two):
+            raise IncompatibleError(
+                "X_reference must be the records that it was fitted with, but they "
+                "are others."
+            )
         own = fitted is self.model
         asked = as_query(fitted.query) if own else found.sampler.query_
         if not is_asked_again(asked, fitted.query_):
@@ -242,12 +248,6 @@ class Audited:
                 f"The fit is of {fitted.query_}, but what is audited asks {asked} with "
                 "other parameters: they were set after the fit. Fit again, or audit a "
                 "clone."
-            )
-        one, two = (s.pairs_.sketch for s in (fitted, found.sampler))
-        if one and two and one.whole and two.whole and not one.same_rows(two):
-            raise IncompatibleError(
-                "X_reference must be the records that it was fitted with, but they "
-                "are others."
             )
         refuse_second_audit(self.certificate)
 

@@ -56,8 +56,8 @@ class PublicStart:
     of one score after the other.
     """
 
-    # What pairs are drawn from.
-    table: TableReference
+    # What pairs are drawn from; None once they are.
+    table: TableReference | None
     # What the fit answers.
     usual: Corrected
     # Coefficients and intercepts of the fit, in the units of the data.
@@ -142,10 +142,13 @@ class PublicStart:
         self, query: RidgeQuery | LogisticRegressionQuery | UnitsQuery
     ) -> CorrectionQuery:
         """Return the query of corrections to this fit."""
-        return CorrectionQuery(query, tuple(self.numbers.tolist()), self.usual)
+        known = replace(self, table=None)
+        return CorrectionQuery(query, tuple(self.numbers.tolist()), self.usual, known)
 
     def used_in(self, source: SensitivitySampler, data: TrainingData) -> TrainingData:
         """Let pairs be drawn from the table, wherever the reference was given."""
+        if self.table is None:
+            return data
         if data.table is not None:
             return replace(data, table=self.table)
         source.set_params(reference=self.table)
@@ -170,7 +173,17 @@ class PublicStart:
         return float(1 - total)
 
     def weigh_with(self, released: Floats, sampler: SensitivitySampler) -> Weighed:
-        """Return how much of a correction that was released to add to the fit."""
+        """Return how much of a correction that was released to add to the fit.
+
+        All of one that is near the largest numbers, which nothing is computed of.
+        """
+        with np.errstate(all="ignore"):
+            weighed = self._weigh(released, sampler)
+        if np.isfinite(weighed.correction).all():
+            return weighed
+        return Weighed(released, 1.0, np.full(len(released), np.inf))
+
+    def _weigh(self, released: Floats, sampler: SensitivitySampler) -> Weighed:
         query = sampler.query_
         assert isinstance(query, CorrectionQuery)
         assert isinstance(sampler.mechanism_, AdditiveNoise)
@@ -222,6 +235,7 @@ class CorrectionChooser(PenaltyChooser):
         n_private: int,
         query: RidgeQuery | LogisticRegressionQuery,
     ) -> None:
+        assert start.table is not None
         super().__init__(source, start.table, n_private, query)
         self._start = start
 
@@ -244,6 +258,8 @@ class CorrectionChooser(PenaltyChooser):
 class CorrectionMixin(BesidePublicMixin):
     """Release corrections to a fit of public records, if they are combined."""
 
+    _combines: tuple[str, ...] = ("auto", "reference")
+
     @staticmethod
     def _refuse_corrected(source: SensitivitySource, table: Reference | None) -> None:
         """Refuse what an earlier correction has made of public records."""
@@ -265,26 +281,31 @@ class CorrectionMixin(BesidePublicMixin):
         """Return the fit of public records that private ones are to correct, if any."""
         if self.combine is None or isinstance(query, LinearSVCQuery):
             return None
+        fitted = getattr(source, "query_", None)
+        if isinstance(fitted, CorrectionQuery):
+            known: PublicStart = fitted.public
+            return known
         table = public_table(source, data.table)
+        if isinstance(table, str) or data.reference_is_private:
+            return None  # it was refused unless "auto"
         assert isinstance(source, SensitivitySampler)
-        assert isinstance(table, TableReference)
+        if self.combine == "auto" and math.isinf(source.epsilon):
+            return None  # there is no noise for public records to be better than
+        start, n_records = None, source.n_records
+        n_records = data.n_records if n_records is None else int(n_records)
         if table.targets is None or table.targets.dtype == object:
-            self._refuse_combine("the reference has no targets that are numbers")
-        if table.sampling == "disjoint":
-            raise ValueError(
-                "combine must be None with sampling='disjoint', whose rows are all in "
-                "pairs: residuals of rows that were fitted are too small to calibrate "
-                "noise to, and those under other fits are no exact pairs of the "
-                "population. Use sampling='leave-out' or 'split'; got "
-                f"{self.combine!r}."
+            reason = "the reference has no targets that are numbers"
+        elif table.sampling == "disjoint":
+            reason = (
+                "of a table that is sampled as 'disjoint' all rows are in pairs, and "
+                "there is nothing else of it to fit. Sample it as 'leave-out', or"
             )
-        known = source.n_records
-        n_records = data.n_records if known is None else int(known)
-        start = PublicStart.of(
-            table, usual or query, n_records, chosen=usual is not None
-        )
+        else:
+            reason = f"{query} has no answer on all of them together"
+            chosen = usual is not None
+            start = PublicStart.of(table, usual or query, n_records, chosen=chosen)
         if start is None:
-            self._refuse_combine(f"{query} has no answer on all of them together")
+            self._refuse_combine(reason)
         return start
 
     def _as_asked(

@@ -45,9 +45,10 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     x_norm : float, default=None
         For "bound": largest l2 norm of a row of features, > 0.
 
-    combine : "reference" or None, default=None
+    combine : {"auto", "reference"} or None, default="auto"
         "reference": what is released is a correction to a logistic regression of the
-        public records, and is weighed with that: :ref:`private-parameters`.
+        public records, and is weighed with that: :ref:`private-parameters`. "auto":
+        wherever there are such records, and noise.
 
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
@@ -64,7 +65,8 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
     penalty_choice_ : PenaltyChoice or None
         What was compared to choose it, if it was chosen.
 
-    released_, private_weight_, reference_shift_, reference_comparison_ : objects
+    released_, combine_, private_weight_ : objects
+    reference_shift_, reference_comparison_ : objects
         What was released, and public records beside it: :ref:`private-attributes`. With
         `combine`, `released_` is to be added to what public records come to.
 
@@ -105,7 +107,7 @@ class PrivateLogisticRegression(PrivateLinearClassifier):
         sensitivity: Any = None,
         x_norm: float | None = None,
         classes: Any = None,
-        combine: str | None = None,
+        combine: str | None = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         noise_random_state: Any = None,

@@ -14,6 +14,7 @@ from skparisk.linear_model._penalty_choice import (
     PenaltyChooser,
 )
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
+from skparisk.queries._correction import CorrectionQuery
 from skparisk.queries._units import LinearQuery, UnitsQuery, in_units, with_penalty
 from skparisk.reference import (
     LearnedReference,
@@ -76,6 +77,7 @@ class AskedPenalty:
                 f"public reference: {reason}."
             )
         query = getattr(source, "query_", None)  # of a sampler that is fitted
+        query = query.query if isinstance(query, CorrectionQuery) else query
         if isinstance(query, UnitsQuery):
             return cls(name, query.penalty, units=query.units)
         return cls(name, getattr(query, name, USUAL_PENALTY))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.base import clone
 
 from skparisk._secure_noise import noise_source
@@ -17,7 +18,8 @@ from skparisk.linear_model._penalty_climb import climb
 from skparisk.linear_model._simulated_noise import simulated_noise
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.neighbors import n_own, sample_database
-from skparisk.queries import Query, RidgeQuery
+from skparisk.queries import LinearSVCQuery, Query, RidgeQuery
+from skparisk.queries._labels import label_codes
 from skparisk.queries._together import Floats
 from skparisk.queries._units import (
     LinearQuery,
@@ -76,9 +78,9 @@ class PenaltyChoice:
 
     scores : ndarray of shape (n_candidates,)
         Expected score of the release on public records that were held out: R2 over the
-        noise, as `score` has it (which is below its median), or accuracy averaged over
-        draws of the noise; of a correction of classes 1 less the expected mean
-        logarithmic loss. -inf where no noise could be calibrated.
+        noise, as `score` has it (which is below its median); of labels 1 less the mean
+        loss, logarithmic or hinge, its median over draws of the noise. -inf where no
+        noise could be calibrated.
 
     noise : ndarray of shape (n_candidates,)
         Standard deviation of the noise of a released number, root mean square over all
@@ -245,14 +247,14 @@ class PenaltyChooser:
         draws = self._draws(noise) if self._tries_draws else None
         query = with_penalty(self._query, penalty)
         scores = [
-            fold.score(self._answer(query, fold), covariance, draws, self._classes)
+            fold.score(self._answer(query, fold), covariance, draws, self._query)
             for fold in self._folds
         ]
         return float(np.mean(scores))
 
     @property
     def _tries_draws(self) -> bool:
-        """Whether scores are means over draws of the noise, as accuracies are.
+        """Whether scores are medians over draws of the noise, as losses of labels are.
 
         Others are computed from its covariance. Such a mean is worse than what most
         draws have, and with larger noise asked for more penalty than is best.
@@ -343,17 +345,25 @@ class _Fold:
         answer: Floats,
         covariance: Floats,
         draws: Floats | None,
-        classes: tuple[float, ...] | None,
+        query: LinearQuery,
     ) -> float:
-        """Return the expected score: R2 without draws of the noise, else accuracy."""
-        assert self._y is not None
-        if draws is None:
+        """Return R2 that is expected; or, with draws, 1 less the usual mean loss."""
+        if draws is None or isinstance(query, RidgeQuery):
             return self._r2(answer, covariance)
-        assert classes is not None
-        n_problems = 1 if len(classes) == 2 else len(classes)
-        scores = self._linear(answer + draws, n_problems)
-        codes = scores.argmax(axis=1) if n_problems > 1 else (scores[:, 0] > 0) * 1
-        return float(np.mean(np.asarray(classes)[codes] == self._y))
+        codes, n_classes = label_codes(self._y, query.classes), len(query.classes)
+        scores = self._linear(answer + draws, 1 if n_classes == 2 else n_classes)
+        if n_classes == 2:
+            own, scores = (codes == 1)[None], scores[:, :1]
+        else:
+            own = codes == np.arange(n_classes)[:, None]
+        if isinstance(query, LinearSVCQuery):
+            charged = np.maximum(1 - np.where(own, scores, -scores), 0.0)
+            losses = np.sum(charged**2 if query.is_smooth else charged, axis=1)
+        elif n_classes == 2:
+            losses = np.logaddexp(0, np.where(own, -scores, scores))[:, 0]
+        else:
+            losses = logsumexp(scores, axis=1) - np.sum(scores * own, axis=1)
+        return 1 - float(np.median(losses.mean(axis=1)))
 
     def _r2(self, answer: Floats, covariance: Floats) -> float:
         """Without draws: the noise adds its variance at each record to the error."""

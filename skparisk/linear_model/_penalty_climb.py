@@ -19,8 +19,8 @@ class Tried(dict[float, tuple[float, float]]):
     """Scores and noise of penalties, by their logarithm for each record."""
 
     def best(self) -> float:
-        """Return the best; of equals the largest, which has the least noise."""
-        return max(self, key=lambda place: (self[place][0], place))
+        """Return the best; of equals the smallest, which lets the features count."""
+        return max(self, key=lambda place: (self[place][0], -place))
 
     def score(self, place: float) -> float:
         return self[place][0]

@@ -83,9 +83,10 @@ class PrivateRidge(
         bounds, for which only the numbers of records and columns, `alpha`, `epsilon`
         and the bounds count.
 
-    combine : "reference" or None, default=None
+    combine : {"auto", "reference"} or None, default="auto"
         "reference": what is released is a correction to a ridge regression of the
-        public records, and is weighed with that: :ref:`private-parameters`.
+        public records, and is weighed with that: :ref:`private-parameters`. "auto":
+        wherever there are such records, and noise.
 
     n_jobs, random_state, noise_random_state, verbose
         Of the sampling of pairs, and of the noise: :ref:`private-parameters`.
@@ -107,7 +108,8 @@ class PrivateRidge(
     penalty_choice_ : PenaltyChoice or None
         What was compared to choose it, if it was chosen.
 
-    released_, private_weight_, reference_shift_, reference_comparison_ : objects
+    released_, combine_, private_weight_ : objects
+    reference_shift_, reference_comparison_ : objects
         What was released, and public records beside it: :ref:`private-attributes`. With
         `combine`, `released_` is to be added to what public records come to.
 
@@ -146,7 +148,7 @@ class PrivateRidge(
         x_norm: float | None = None,
         y_bounds: Sequence[float] | None = None,
         solver: str = "auto",
-        combine: str | None = None,
+        combine: str | None = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         noise_random_state: Any = None,
@@ -207,7 +209,7 @@ class PrivateRidge(
         )
         targets = hide_values(np.asarray, targets, dtype=np.float64)
         query.check_targets(targets)
-        either = solver == "auto" and fit_intercept and self.combine is None
+        either = solver == "auto" and fit_intercept and self.combine != "reference"
         if source == "bound" and either:
             problem = BoundedRidge(
                 n_records=features.shape[0],
@@ -244,11 +246,11 @@ class PrivateRidge(
         self, source: SensitivitySource, X: Any, y: Any, given: dict[str, Any]
     ) -> Self:
         """Release moments, and serve ridge regression from them."""
-        for name, only in (("fit_intercept", True), ("combine", None)):
-            if getattr(self, name) is not only:
+        for name, right in (("fit_intercept", (True,)), ("combine", (None, "auto"))):
+            if getattr(self, name) not in right:
                 raise ValueError(
-                    f"{name} must be {only!r} with solver='moments', got "
-                    f"{getattr(self, name)!r}."
+                    f"{name} must be {' or '.join(map(repr, right))} with "
+                    f"solver='moments', got {getattr(self, name)!r}."
                 )
         alpha = "auto" if self.alpha is None else self.alpha
         if np.ndim(alpha) or isinstance(alpha, PenaltyChoice):
@@ -280,6 +282,7 @@ class PrivateRidge(
         self.moments_ = moments
         self.released_, self.private_weight_ = moments.sums_, 1.0
         self.reference_shift_ = self.reference_comparison_ = None
+        self.combine_ = None
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(moments, name):
                 setattr(self, name, getattr(moments, name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,6 +39,8 @@ class CorrectionQuery(Query):
     start: tuple[float, ...]
     # What the public records answered it to.
     usual: Corrected
+    # What is known of that fit besides, by which a correction is weighed.
+    public: Any = field(default=None, compare=False, repr=False)
 
     is_repeatable = True
     is_smooth = True  # as what it corrects

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ReferenceComparison:
-    """Scores of what was released, and of public records alone, on these.
+    """Scores of a private model, and of public records alone, on these.
 
     Parameters
     ----------
     private : float
-        Score, on all public records, of what was released: before it is weighed with
-        anything public, but a correction to a public fit is added to that. As `score`
-        of the estimator: the coefficient of determination or the accuracy, say.
+        Score, on the public records, of the model that is served. As far as that is a
+        fit of these records, by its weight, it is scored on each fifth as a fit of the
+        others. As `score` of the estimator: the coefficient of determination or the
+        accuracy, say.
 
     public_only : float
         Score of the fit on public records alone, without noise, cross-validated: each

@@ -67,7 +67,8 @@ class PrivateLinearSVC(PrivateLinearClassifier):
     penalty_choice_ : PenaltyChoice or None
         What was compared to choose it, if it was chosen.
 
-    released_, private_weight_, reference_shift_, reference_comparison_ : objects
+    released_, combine_, private_weight_ : objects
+    reference_shift_, reference_comparison_ : objects
         What was released, and public records beside it: :ref:`private-attributes`.
 
     epsilon_, gamma_, risk_, confidence_ : float
@@ -92,6 +93,8 @@ class PrivateLinearSVC(PrivateLinearClassifier):
     >>> model.coef_.shape, model.risk_ <= 0.05
     ((1, 5), True)
     """
+
+    _combines = ("reference",)
 
     def __init__(
         self,

@@ -154,7 +154,8 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Of classifiers.
 
-    released_, private_weight_, reference_shift_, reference_comparison_ : objects
+    released_, combine_, private_weight_ : objects
+    reference_shift_, reference_comparison_ : objects
         What was released, and public records beside it: :ref:`private-attributes`.
 
     epsilon_, gamma_, risk_, confidence_ : float
