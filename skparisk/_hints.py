@@ -111,7 +111,7 @@ def _advise(model: Any) -> str:
         said.append(BETTER)
     compared = getattr(model, "reference_comparison_", None)
     weighed = getattr(model, "combine_", None) is not None
-    if compared and compared.public_only > compared.private:
+    if compared and compared.public_is_better:
         said.append(
             f"The public records alone score better ({compared.public_only:.3g}) than "
             f"the private model ({compared.private:.3g})."

@@ -188,7 +188,10 @@ class PublicFit:
         private, public = (
             float(np.average(each, weights=sizes)) for each in (scores, alone.scores)
         )
-        return ReferenceComparison(private, public, self.n_public, self.n_records)
+        error = np.std(alone.scores - scores, ddof=1) / math.sqrt(_N_FOLDS)
+        return ReferenceComparison(
+            private, public, self.n_public, self.n_records, float(error)
+        )
 
     @cached_property
     def _folds(self) -> list[NDArray[np.intp]]:

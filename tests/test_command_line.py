@@ -86,6 +86,14 @@ def test_what_is_no_number_counts_as_missing(folder, capsys):
     assert summary["certificate"]["epsilon"] == 2.0
     assert summary["checks"] is None
     assert summary["files"][0]["name"] == "odd.skops"
+    assert isinstance(summary["hint"], str)
+
+
+def test_noise_that_is_too_large_is_said(folder, capsys):
+    """Else nobody would see it before the model is used."""
+    assert main(fit_argv("noisy", "--epsilon", "0.01")) == 0
+    assert "The noise is" in (printed := capsys.readouterr().out)
+    assert "What helps: more records" in printed
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 import math
 import pickle
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from skparisk import (
 )
 from skparisk._hints import distance
 from skparisk.certificate._claim import OUTLIER as FAR
-from skparisk.reference import SchemaReference, TableReference
+from skparisk.reference import ReferenceComparison, SchemaReference, TableReference
 
 RNG = np.random.default_rng(0)
 
@@ -102,10 +101,10 @@ def test_hint_of_classifiers_and_of_many_outputs():
 
 def test_public_records_that_do_better_come_first():
     model = ridge(epsilon=0.5).fit(X, Y, **PUBLIC)
-    model.reference_comparison_ = SimpleNamespace(private=0.2, public_only=0.5)
+    model.reference_comparison_ = ReferenceComparison(0.2, 0.5, 300, 200, error=0.14)
     assert model.hint_.startswith("The public records alone score better (0.5)")
     assert "score better" in repr(model)
-    model.reference_comparison_ = SimpleNamespace(private=0.6, public_only=0.5)
+    model.reference_comparison_ = ReferenceComparison(0.2, 0.5, 300, 200, error=0.16)
     assert model.hint_.startswith("The noise")
     model.combine_ = None
     assert 'combine="reference"' in model.hint_

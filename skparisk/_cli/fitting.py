@@ -218,9 +218,11 @@ def run(options: argparse.Namespace) -> int:
     checks = () if policy is None else report.check(policy)
     if options.json:
         names = ("id", "files", "certificate", "scores", "checks")
-        print_json({name: report.document[name] for name in names})
+        found = {name: report.document[name] for name in names}
+        print_json(found | {"hint": prepared.model.hint_})
     else:
         print(f"{report.verdict}\n{report.certificate.guarantee}")
+        print(*(f"{hint}\n" for hint in [prepared.model.hint_] if hint), end="")
         print(*(f"{name}: {score}\n" for name, score in scores.items()), sep="", end="")
         print("Written:", *(str(path) for path in (options.output, *options.report)))
         print(*(f"{check}\n" for check in checks), sep="", end="")

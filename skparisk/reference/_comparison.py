@@ -28,6 +28,10 @@ class ReferenceComparison:
     n_records : int
         Records of the private fit.
 
+    error : float, default=0.0
+        Standard error of the difference, by the five parts: a comparison on few public
+        records is one by chance.
+
     Notes
     -----
     **Guarantee**. None is needed: it is computed from what was released and from public
@@ -37,19 +41,27 @@ class ReferenceComparison:
     Examples
     --------
     >>> from skparisk.reference import ReferenceComparison
-    >>> print(ReferenceComparison(0.31, 0.46, n_reference=147, n_records=148))
+    >>> print(ReferenceComparison(0.31, 0.46, 147, 148, error=0.04))
     On the 147 public records, the private model (148 records) scores 0.31 and
-    a fit on public records alone 0.46 (cross-validated).
+    a fit on public records alone 0.46 (cross-validated); standard error of the
+    difference 0.04.
     """
 
     private: float
     public_only: float
     n_reference: int
     n_records: int
+    error: float = 0.0
+
+    @property
+    def public_is_better(self) -> bool:
+        """Whether public records alone do better, by more than two standard errors."""
+        return self.public_only - self.private > 2 * self.error
 
     def __str__(self) -> str:
         return (
             f"On the {self.n_reference} public records, the private model "
             f"({self.n_records} records) scores {self.private:.3g} and\na fit on "
-            f"public records alone {self.public_only:.3g} (cross-validated)."
+            f"public records alone {self.public_only:.3g} (cross-validated); "
+            f"standard error of the difference {self.error:.2g}."
         )
