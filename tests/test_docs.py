@@ -12,9 +12,11 @@ from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
 import skparisk
+from benchmarks import worth
 from skparisk import PrivateRidge, cost
 
 ROOT = Path(__file__).parent.parent
@@ -211,7 +213,7 @@ def test_the_readme_says_what_is_so():
     assert doctest.DocTestRunner(optionflags=flags).run(test).failed == 0
     named = re.findall(r"\]\(([^)]+)\)|`((?:docs|tests)/[\w/.]+|[A-Z]+\.\w+)`", text)
     files = {one or other for one, other in named}
-    assert {"docs/_static/sensitivities.svg", "SECURITY.md"} <= files
+    assert {"docs/_static/worth.svg", "SECURITY.md"} <= files
     assert all((ROOT / file).exists() for file in files - {"docs/_build/html"})
 
 
@@ -222,8 +224,9 @@ def test_pictures_of_pages_are_there():
 
 
 def test_the_picture_of_the_landing_page_is_drawn_by_its_script(tmp_path):
-    pictures = runpy.run_path(str(ROOT / "docs" / "pictures.py"))
-    pictures["draw_sensitivities"](tmp_path / "picture.svg", n_pairs=100)
+    medians = np.array([worth.scores(repeat, sizes=(100, 300)) for repeat in range(2)])
+    assert medians.shape == (2, 2, len(worth.WAYS))
+    worth.draw(medians[0], tmp_path / "picture.svg", sizes=(100, 300))
     assert "<svg" in (tmp_path / "picture.svg").read_text()
 
 
