@@ -227,6 +227,7 @@ def test_choice_does_as_well_as_the_best_in_hindsight():
             return PrivateRidge(
                 alpha,
                 sensitivity=SensitivitySampler(noise_shape="whitened"),
+                combine=None,
                 random_state=0,
             ).fit(
                 data[train],

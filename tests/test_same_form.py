@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy import sparse, stats
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -592,3 +593,12 @@ def test_a_value_that_cannot_be_compared_is_a_missing_one():
 class Uncomparable:
     def __ne__(self, other):
         raise RuntimeError
+
+
+def test_texts_of_arrow_itself_are_read_as_such():
+    """Pandas gives them the same name as its own texts that are kept there."""
+    texts = pd.Series(["a", "b"] * 50, dtype=pd.ArrowDtype(pa.string()))
+    private = pd.DataFrame({"x": ["c", 4] * 50})
+    found = seen(pd.DataFrame({"x": texts}), private)["x"]
+    assert isinstance(found.dtype, pd.ArrowDtype)
+    assert found.tolist() == ["c", "4"] * 50

@@ -8,6 +8,7 @@ import pytest
 import sklearn
 from scipy import sparse
 from searches import CHEAP, PUBLIC, X_PUBLIC, Y_PUBLIC, Constant, X, Y, known
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
@@ -71,7 +72,8 @@ def test_databases_come_from_the_training_part_alone(n_records):
 
 @pytest.mark.slow
 def test_scores_do_not_depend_on_the_workers():
-    ridges = [PrivateRidge(sensitivity=CHEAP, epsilon=epsilon) for epsilon in (0.1, 10)]
+    plain = PrivateRidge(sensitivity=CHEAP, combine=None)
+    ridges = [clone(plain).set_params(epsilon=epsilon) for epsilon in (0.1, 10)]
     parameters = {"n_records": 60, "cv": 3, "random_state": 0}
     with PrivacyLedger(1e-6) as ledger:
         scores = simulate_scores(ridges, X_PUBLIC, Y_PUBLIC, n_jobs=2, **parameters)

@@ -199,7 +199,9 @@ def test_pairs_of_a_bootstrapped_table_are_flagged(sampling):
     # With several neighbors no margin makes up for it.
     alone = SensitivitySampler(noise_shape="isotropic", neighbors_per_database=2)
     found = audit_claim(
-        PrivateRidge(alpha=1.0, gamma=0.2, sensitivity=alone, random_state=0),
+        PrivateRidge(
+            alpha=1.0, gamma=0.2, sensitivity=alone, combine=None, random_state=0
+        ),
         X[60:],
         y[60:],
         claim=Certificate(1.0, risk=0.2, randomness="implicit"),
