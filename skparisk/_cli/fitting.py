@@ -216,13 +216,15 @@ def run(options: argparse.Namespace) -> int:
     for path in options.report:
         report.save(path)
     checks = () if policy is None else report.check(policy)
+    # Of a secret sample it would tell of the noise, whose scale depends on all records.
+    hint = "" if options.secret_sample is not None else prepared.model.hint_
     if options.json:
         names = ("id", "files", "certificate", "scores", "checks")
         found = {name: report.document[name] for name in names}
-        print_json(found | {"hint": prepared.model.hint_})
+        print_json(found | {"hint": hint})
     else:
         print(f"{report.verdict}\n{report.certificate.guarantee}")
-        print(*(f"{hint}\n" for hint in [prepared.model.hint_] if hint), end="")
+        print(hint, end="\n" * bool(hint))
         print(*(f"{name}: {score}\n" for name, score in scores.items()), sep="", end="")
         print("Written:", *(str(path) for path in (options.output, *options.report)))
         print(*(f"{check}\n" for check in checks), sep="", end="")
