@@ -84,15 +84,15 @@ def distance(sampler: SensitivitySampler, released: NDArray[np.float64]) -> floa
         # Few pairs may be all that moves a coordinate (Satterthwaite's degrees).
         known = 2 * len(squares) * usual**2 / np.var(squares, axis=0)
         known = np.clip(np.nan_to_num(known, nan=1.0), 1.0, 1e6)
-        off = noise.shape.whiten((released - pairs.answer)[None])[0]
+        off, answer = noise.shape.whiten(
+            np.stack([released - pairs.answer, pairs.answer])
+        )
     share = _FALSE_ALARM / len(off)
     # Laplace noise, whose tails are the heavier; answers are about normal.
     rare_noise = noise.noise_scale * noise.law.deviation * -math.log(share) / 2**0.5
     rare_spread = spread * -stdtrit(known, share / 2)
     if sampler.query_.is_correction:  # of residuals, which are of somewhat worse fits
-        with np.errstate(all="ignore"):
-            more = noise.shape.whiten(np.asarray(pairs.answer)[None])[0]
-        rare_spread = np.hypot(rare_spread, more)
+        rare_spread = np.hypot(rare_spread, answer)
     away = np.abs(off / np.hypot(rare_noise, rare_spread)).max() / _SLACK
     return math.inf if np.isnan(away) else float(away)
 

@@ -172,8 +172,8 @@ class PublicFit:
     ) -> ReferenceComparison | None:
         """Compare numbers with public records alone; None without any score.
 
-        What is not of the release, by its weight, is of the public records: on each of
-        the folds it is of the others.
+        The share of the public fit, 1 - `weight`, is that of a fit to the other folds
+        on each fold.
         """
         if alone.scores is None or alone.values is None:
             return None

@@ -39,7 +39,7 @@ class CorrectionQuery(Query):
     start: tuple[float, ...]
     # What the public records answered it to.
     usual: Corrected
-    # What is known of that fit besides, by which a correction is weighed.
+    # Statistics of that fit, by which a correction is weighed.
     public: Any = field(default=None, compare=False, repr=False)
 
     is_repeatable = True
