@@ -12,16 +12,19 @@ from pathlib import Path
 
 import numpy as np
 from diffprivlib.models import KMeans, LinearRegression, LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 
 def score(split, epsilon, seed):
-    """Return R2, accuracy, or inertia over that of one center."""
+    """Return R2, area under the curve, or inertia over that of one center."""
     X, y, X_test, y_test = (split[name] for name in ("X", "y", "X_test", "y_test"))
     kind = str(split["kind"])
     common = {"epsilon": epsilon, "random_state": seed}
     if kind == "classifier":
         model = LogisticRegression(data_norm=float(split["x_norm"]), **common)
-        return model.fit(X, y).score(X_test, y_test)
+        chances = model.fit(X, y).predict_proba(X_test)
+        chances = chances if chances.shape[1] > 2 else chances[:, 1]
+        return float(roc_auc_score(y_test, chances, multi_class="ovr"))
     bounds = (split["X_public"].min(axis=0), split["X_public"].max(axis=0))
     # A column that is constant over the public records has no range.
     bounds = (bounds[0], np.maximum(bounds[1], bounds[0] + 1e-5))

@@ -158,7 +158,8 @@ class LogisticRegressionQuery(Query):
             with np.errstate(all="ignore"):
                 first, second, proven = solver(pairs)
                 largest = np.abs([first, second]).max(axis=(0, 2))[:, None]
-                outward = _TIMES_OFF * solver.close * largest
+                off = np.maximum(solver.close * largest, solver.floor)
+                outward = _TIMES_OFF * off
                 return outward_differences(self, pairs, first, second, outward, proven)
 
         n_outputs = self._n_outputs(pool.X.shape[1])
@@ -225,7 +226,8 @@ class LogisticRegressionQuery(Query):
             pair = NeighborPairs.of(pool, rows, np.zeros(1, np.intp), rows[:, 0])
             own, _, proven = solver(pair)
             answer = self(*next(pair.databases(0)))
-        exact = np.abs(own[0] - answer).max() <= average.close * np.abs(own).max()
+        allowed = max(average.close * np.abs(own).max(), solver.floor)
+        exact = np.abs(own[0] - answer).max() <= allowed
         return bool(exact and proven.all())
 
 

@@ -72,7 +72,7 @@ class PoolDescent:
         self._shares = penalty_shares(len(of_class) + 1)
         self._roots = np.linalg.inv(np.linalg.cholesky(self._shares))
         self._rounding = 2.0**-50 * average.canceling
-        self.close = average.close
+        self.close, self.floor = average.close, 0.0
         # Of a slope, for each of the sizes that residuals have.
         self._digits = 2.0**-50 * (1 + average.canceling_scores)
         curving = np.kron(self._shares, np.diag(penalty))

@@ -26,6 +26,9 @@ _MOST_EVALUATIONS = 8
 # Curvature is taken anew where that of a record may have changed by more: up to there
 # a step with old curvature leaves 7 % of the distance, and costs far less.
 _FAR = 2.0**-4
+# Corrections of a good public fit are near zero. Up to this share of them their rounding
+# is paid for as it is; of other answers it is to be no more than they are close.
+_MOST_ROUNDED = 2.0**-22
 _SINGLE = 2.0**-12  # more than single precision changes in sums of about 1
 _GATHERED = 2**14
 
@@ -73,7 +76,10 @@ class PoolSolver:
             + average.canceling
         )
         self.close = average.close
-        if not self._rounding < self.close * self._sizes(self._start):
+        most, self.floor = self.close, 0.0
+        if average.offsets is not None:
+            most, self.floor = _MOST_ROUNDED, 2 * self._rounding
+        if not self._rounding < most * self._sizes(self._start):
             raise np.linalg.LinAlgError("the rounding of answers")
         # A step of length 1 spreads scores by no more than that for each unit of the
         # record's length: of two classes by |v z|, of more by |(v_a - v_b) z|, where
@@ -179,7 +185,7 @@ class PoolSolver:
                 slopes, matrix = records.derivatives(counts, moments, v)
                 curvature = _Curvature(v, matrix)
             v, errors = self._step(reach, v, curvature, slopes)
-            proven = errors <= self.close * self._sizes(v)
+            proven = errors <= np.maximum(self.close * self._sizes(v), self.floor)
             if proven.all():
                 break
         return v, proven, curvature
