@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_diabetes, make_classification
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 
 from skparisk import (
@@ -122,6 +122,30 @@ def test_pairs_are_answered_as_one_by_one(name):
     )
     assert np.abs(plain).max() > 0
     np.testing.assert_allclose(found, plain, rtol=1e-5, atol=1e-5)
+
+
+def test_corrections_near_zero_are_solved_together(monkeypatch):
+    """A good public fit leaves little: its rounding is no share of a correction."""
+    # Two of the columns are sums of others, so that rounding counts.
+    wide, labels = make_classification(
+        300, 10, n_informative=5, flip_y=0.1, class_sep=0.8, random_state=1
+    )
+    query = LogisticRegressionQuery((0.0, 1.0), 2.0)
+    table = TableReference(wide, 1.0 * labels)
+    asked = PublicStart.of(table, query, 3000, chosen=False).query(query)
+    n_fits = []
+    fit = LogisticRegressionQuery.__call__
+    monkeypatch.setattr(
+        LogisticRegressionQuery,
+        "__call__",
+        lambda self, *database: n_fits.append(1) or fit(self, *database),
+    )
+    how = {"n_pairs": 100, "n_records": 3000, "n_features": 10, "random_state": 0}
+    found = sample_differences(asked, table, **how)
+    assert len(n_fits) < 10
+    one_by_one = FunctionQuery(lambda X, y: asked(X, y))
+    plain = sample_differences(one_by_one, table, **how)
+    assert np.abs(found - plain).max() < 1e-3 * np.abs(plain).max()
 
 
 def test_a_record_is_mapped_by_itself():
