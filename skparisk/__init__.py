@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from skparisk.displays import CostDisplay as CostDisplay
     from skparisk.displays import RiskCurveDisplay as RiskCurveDisplay
     from skparisk.displays import SensitivityDisplay as SensitivityDisplay
+    from skparisk.displays import WorthDisplay as WorthDisplay
     from skparisk.exceptions import BudgetExceededError as BudgetExceededError
     from skparisk.exceptions import CalibrationError as CalibrationError
     from skparisk.exceptions import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from skparisk.exceptions import IncompatibleError as IncompatibleError
     from skparisk.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
     from skparisk.exceptions import ReferenceWarning as ReferenceWarning
+    from skparisk.exceptions import UtilityWarning as UtilityWarning
     from skparisk.ledger import PrivacyLedger as PrivacyLedger
     from skparisk.linear_model import (
         PrivateLogisticRegression as PrivateLogisticRegression,
@@ -62,6 +64,7 @@ _HOMES = {
         "CostDisplay",
         "RiskCurveDisplay",
         "SensitivityDisplay",
+        "WorthDisplay",
     ),
     "exceptions": (
         "BudgetExceededError",
@@ -70,6 +73,7 @@ _HOMES = {
         "IncompatibleError",
         "PrivacyLeakWarning",
         "ReferenceWarning",
+        "UtilityWarning",
     ),
     "ledger": ("PrivacyLedger",),
     "linear_model": ("PrivateLogisticRegression", "PrivateRidge"),

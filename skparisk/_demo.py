@@ -1,4 +1,4 @@
-"""The work of ``skparisk demo``: models of census records, a table, a picture."""
+"""The work of ``skparisk demo``: from files of census records to a filed report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +17,17 @@ from sklearn.metrics import root_mean_squared_error
 from sklearn.preprocessing import StandardScaler
 
 from skparisk.certificate import Certificate
+from skparisk.certificate._rounding import guesses_text
 from skparisk.datasets import load_census
-from skparisk.displays import SensitivityDisplay
 from skparisk.exceptions import CalibrationError
 from skparisk.linear_model import PrivateRidge
+from skparisk.report import Report
 from skparisk.sensitivity import SensitivitySampler
 
+N_FEW = 100
 N_PUBLIC = 9_500
 N_TRAIN = 15_000
+TARGET = "log_weekly_income"
 ALPHA = 1.0
 N_OUTPUTS = 9  # coefficients and intercept
 N_RELEASES = 50
@@ -57,6 +59,45 @@ HEADER = (
 WIDTH = 80
 
 Floats = NDArray[np.float64]
+
+
+def from_files_to_report(folder: Path, seed: int) -> Iterator[str]:
+    """Write public and private people to files, fit, report; say what came of it."""
+    census = load_census()
+    people = np.column_stack([census.data, np.log(census.target)])
+    people = np.random.default_rng(seed).permutation(people)
+    public, private, test = np.split(people, [N_FEW, N_FEW + N_TRAIN])
+    header = ",".join([*census.feature_names, TARGET])
+    for name, part in (("public", public), ("private", private)):
+        file = folder / f"{name}.csv"
+        np.savetxt(file, part, "%.8g", ",", header=header, comments="")
+
+    (X_public, y_public), (X, y) = read(folder, "public"), read(folder, "private")
+    model = PrivateRidge(epsilon=1.0, gamma=0.05)
+    model.fit(X, y, X_reference=X_public, y_reference=y_public)
+    page = folder / "report.html"
+    Report(model, data_set="US Census 2000, incomes").save(page)
+
+    yield f"Typical error of the predicted incomes of {len(test):,} other people:"
+    for name, other in (
+        (f"without privacy, from {N_TRAIN:,} people", Ridge().fit(X, y)),
+        (f"from {N_FEW} public people alone", Ridge().fit(X_public, y_public)),
+        ("private at epsilon = 1, from both", model),
+    ):
+        off = np.abs(other.predict(test[:, :-1]) - test[:, -1])
+        yield f"{np.expm1(np.median(off)):6.1%}  {name}"
+    guesses = guesses_text(model.certificate_.advantage.mean)
+    yield paragraphs(
+        "Someone who knows everything but whether you are in the private file guesses "
+        f"right at most {guesses} times in 100 instead of 50, on average over people."
+    )
+    yield f"Open {page}"
+
+
+def read(folder: Path, name: str) -> tuple[Floats, Floats]:
+    """Return features and targets of a file."""
+    rows = np.loadtxt(folder / f"{name}.csv", delimiter=",", skiprows=1)
+    return rows[:, :-1], rows[:, -1]
 
 
 @dataclass(frozen=True)
@@ -223,13 +264,3 @@ def format_certificate(certificate: Certificate) -> str:
 def paragraphs(*texts: str) -> str:
     """Return texts wrapped, one below the other."""
     return "\n".join(textwrap.fill(text, WIDTH) for text in texts)
-
-
-def draw_picture(figure: Any, sampler: SensitivitySampler, output: Path) -> None:
-    """Save the distribution of sampled sensitivities, with the chosen quantile."""
-    axes = SensitivityDisplay.from_estimator(sampler, ax=figure.subplots()).ax_
-    axes.set_xlabel(
-        "sensitivity of a pair: l1 distance between coefficients (dollars per week)"
-    )
-    axes.set_title(f"Ridge regression when one of {N_TRAIN} census records is replaced")
-    figure.savefig(output, dpi=150)

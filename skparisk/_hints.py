@@ -6,20 +6,23 @@ what was released.
 
 from __future__ import annotations
 
+import copy
 import html
 import math
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._validate import is_number
 from skparisk.calibration._pairs import sampling_moments
 from skparisk.certificate._claim import BETTER, MADE_UP
+from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler
@@ -37,6 +40,10 @@ _LEAST_PAIRS = 50
 # few people who move a coordinate most.
 _SLACK = 2.0
 _FEW_OUTPUTS = 20
+# What lessens the noise by less is not worth a weaker promise.
+_WORTH = 0.9
+# More records than so many times as many are out of reach.
+_MOST_TIMES = 100
 
 
 def noise_of(sampler: SensitivitySampler) -> AdditiveNoise:
@@ -103,18 +110,29 @@ def _drowns(model: Any) -> bool:
     return bool(np.mean(np.abs(released) * _LARGE < model._noise_deviations()) > 0.5)
 
 
-def _advise(model: Any) -> str:
-    """Return what to say of a private estimator that is fitted; "" if nothing."""
+def advise(model: Any, *, command_line: bool = False) -> str:
+    """Return what to say of a private estimator that is fitted; "" if nothing.
+
+    In parameters of Python, or in options of the command line.
+    """
     ratio = model.noise_to_spread_
     said = []
     if MADE_UP in model.certificate_.doubts:
         said.append(BETTER)
     compared = getattr(model, "reference_comparison_", None)
     weighed = getattr(model, "combine_", None) is not None
+    beside = ""
     if compared and compared.public_is_better:
-        said.append(
-            f"The public records alone score better ({compared.public_only:.3g}) than "
-            f"the private model ({compared.private:.3g})."
+        said.append(compared.advice)
+    elif compared:
+        if is_regressor(model) and compared.private <= 0:
+            said.append(
+                "On the public records the model is no better than a constant (R2 "
+                f"{compared.private:.2g})."
+            )
+        beside = (
+            f"; on the public records the model scores {compared.private:.3g}, a fit "
+            f"on these alone {compared.public_only:.3g}"
         )
     choice = getattr(model, "penalty_choice_", None)
     if choice is not None and not weighed:
@@ -129,20 +147,22 @@ def _advise(model: Any) -> str:
             "The noise is more than half as large as most of the released numbers, "
             "which then tell little."
         )
-        sampled = model.sampler_ is not None
-        more = _remedies(model) if sampled else ["pairs sampled from public records"]
-        said.append(f"What helps: {'; '.join(['more records', *more])}.")
+        more = _remedies(model, ratio, command_line)
+        said.append(f"What helps: {'; '.join([*more, 'more records'])}.")
     if ratio > _SMALL:
         n_records = model.certificate_.require_evidence().n_records
         said.append(
             f"The noise is {ratio:.2g} times the spread that the released numbers have "
-            f"between samples of {n_records} people."
+            f"between samples of {n_records} people{beside}."
         )
-        wanted = float(f"{n_records * ratio**2:.1g}")
-        more = [
-            f"more records (about {wanted:,.0f} for noise of the size of the spread)"
-        ]
-        more = more * (ratio > 1) + [*_remedies(model)] or ["a larger epsilon"]
+        more = _remedies(model, ratio, command_line)
+        if 1 < ratio**2 <= _MOST_TIMES:
+            wanted = float(f"{n_records * ratio**2:.1g}")
+            more.append(
+                f"more records (with about {wanted:,.0f} noise is as large as the "
+                "spread)"
+            )
+        more = more or [f"a larger {'--' * command_line}epsilon"]
         said.append(f"What helps: {'; '.join(more)}.")
     return " ".join(said)
 
@@ -156,7 +176,7 @@ class HintMixin:
     def hint_(self) -> str:
         """How large the noise is, and what would help; "" if nothing is to be said."""
         check_is_fitted(self, "certificate_")
-        return _advise(self)
+        return advise(self)
 
     def _shown_hint(self) -> str:
         """Return its first sentence, and where to read on."""
@@ -190,27 +210,55 @@ class HintMixin:
         return bundle
 
 
-def _remedies(model: Any) -> list[str]:
-    """Return parameters that would lessen the noise, as they are to be set."""
-    found = []
-    for name, value in sorted(model.get_params().items()):
-        last = name.rpartition("__")[2]
-        if last in ("alpha", "C") and is_number(value):
-            found.append(f"a {'larger' if last == 'alpha' else 'smaller'} {name}")
+def _remedies(model: Any, ratio: float, command_line: bool) -> list[str]:
+    """Return what would lessen the noise, as it is to be set; what helps most first.
+
+    `ratio` is that of the noise now, against which others are tried, if it is known.
+    """
     sampler = model.sampler_
-    noise = noise_of(sampler)
-    laplace = noise.law.name == "laplace"
+    n_outputs = model._noise_deviations().size
+    fewer = [f"fewer released numbers than {n_outputs}"] * (n_outputs > _FEW_OUTPUTS)
+    if command_line:
+        return ["fewer columns, by --drop"] * len(fewer)
+    if sampler is None:
+        return ["pairs sampled from public records"]
+    found = []
+    if model.combine_ is None and model.reference_comparison_ is not None:
+        found.append('combine="reference"')
+    penalty = "alpha" if hasattr(model, "alpha") else "C"
+    if is_number(getattr(model, penalty, None)) and not math.isnan(ratio):
+        found.append(f'{penalty}="auto"')
+    tried = []
+    for changed, so in _other_noise(sampler):
+        other = math.nan if math.isnan(ratio) else _ratio_with(sampler, changed)
+        if not other >= _WORTH * ratio:
+            shown = ", ".join(f'{name}="{value}"' for name, value in changed.items())
+            to = "" if math.isnan(other) else f" (then {other:.2g} times{so})"
+            tried.append((other, f"SensitivitySampler({shown}){to}"))
+    return [*found, *(text for _, text in sorted(tried)), *fewer]
+
+
+def _other_noise(sampler: SensitivitySampler) -> Iterator[tuple[dict[str, str], str]]:
+    """Yield parameters of noise that may be less, and what is to be known of it."""
+    laplace = noise_of(sampler).law.name == "laplace"
     several = sampler.n_outputs_ > 1
+    gaussian = {"law": "gaussian"} if laplace and several else {}
     if sampler.randomness == "implicit":
-        law = ', law="gaussian"' if laplace and several else ""
-        found.append(f'SensitivitySampler(randomness="both"{law}), which promises less')
-    elif laplace and several:
-        found.append('SensitivitySampler(law="gaussian")')
+        weaker = ", and gamma is of pairs and noise together"
+        yield {"randomness": "both"} | gaussian, weaker
+    elif gaussian:
+        yield gaussian, ""
     leaves = isinstance(sampler.query_, LeafQuery)  # alike, so no shape helps
     if sampler.noise_shape == "isotropic" and several and not leaves:
-        found.append('SensitivitySampler(noise_shape="auto")')
-    if sampler.n_outputs_ > _FEW_OUTPUTS:
-        found.append(f"fewer released numbers than {sampler.n_outputs_}")
-    if model.combine_ is None and model.reference_comparison_ is not None:
-        found.insert(0, 'combine="reference"')
-    return found
+        yield {"noise_shape": "auto"}, ""
+
+
+def _ratio_with(sampler: SensitivitySampler, changed: dict[str, str]) -> float:
+    """Return the ratio of other noise for the same pairs; infinite if there is none."""
+    other = copy.copy(sampler).set_params(**changed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # which are about the claim that there is
+        try:
+            return noise_to_spread(other.calibrate())
+        except CalibrationError:
+            return math.inf

@@ -19,7 +19,7 @@ from skparisk._simulated import is_simulated
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk._weighing import Weighed, shape_of, units_of, weigh
 from skparisk.calibration._pairs import sampling_moments
-from skparisk.exceptions import IncompatibleError
+from skparisk.exceptions import IncompatibleError, UtilityWarning, warn_caller
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import Query
 from skparisk.reference import Reference, TableReference
@@ -369,3 +369,6 @@ class BesidePublicMixin:
                 self.reference_comparison_ = public.compare(
                     served, alone, score, self.private_weight_
                 )
+        found = self.reference_comparison_
+        if found is not None and found.public_is_better:
+            warn_caller(found.advice, UtilityWarning)

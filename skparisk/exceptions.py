@@ -14,6 +14,7 @@ __all__ = [
     "PrivacyLeakWarning",
     "ReferenceWarning",
     "UnrecordedReleaseError",
+    "UtilityWarning",
 ]
 
 
@@ -101,6 +102,10 @@ class PrivacyLeakWarning(UserWarning):
 
 class ReferenceWarning(UserWarning):
     """A reference cannot carry the claim, or is far from what was released."""
+
+
+class UtilityWarning(UserWarning):
+    """Public records alone do better than the private model."""
 
 
 class HeuristicGuaranteeWarning(UserWarning):

@@ -93,7 +93,7 @@ def test_noise_that_is_too_large_is_said(folder, capsys):
     """Else nobody would see it before the model is used."""
     assert main(fit_argv("noisy", "--epsilon", "0.01")) == 0
     assert "The noise is" in (printed := capsys.readouterr().out)
-    assert "What helps: more records" in printed
+    assert "What helps: a larger --epsilon." in printed
 
 
 @pytest.mark.slow

@@ -1,7 +1,9 @@
 """How large the noise is, what would help, and when a reference is far away."""
 
+import copy
 import math
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -17,8 +19,9 @@ from skparisk import (
     ReferenceWarning,
     SecretSample,
     SensitivitySampler,
+    UtilityWarning,
 )
-from skparisk._hints import distance
+from skparisk._hints import advise, distance, noise_to_spread
 from skparisk.certificate._claim import OUTLIER as FAR
 from skparisk.reference import ReferenceComparison, SchemaReference, TableReference
 
@@ -77,7 +80,7 @@ def test_hint_says_what_would_help():
     hint = ridge("isotropic", epsilon=0.5, alpha=1.0).fit(X, Y, **PUBLIC).hint_
     assert "times the spread" in hint
     assert "of 200 people" in hint
-    for remedy in ("more records", "larger alpha", "both", "gaussian", "auto"):
+    for remedy in ("more records", 'alpha="auto"', "both", "gaussian"):
         assert remedy in hint
     better = ridge("whitened", randomness="both", epsilon=0.1).fit(X, Y, **PUBLIC).hint_
     assert 'law="gaussian"' in better
@@ -95,7 +98,7 @@ def test_hint_of_classifiers_and_of_many_outputs():
     model.fit(
         wide, wide[:, 0] > 0, X_reference=wide_public, y_reference=wide_public[:, 0] > 0
     )
-    assert "smaller C" in model.hint_
+    assert 'What helps: C="auto"; ' in model.hint_
     assert "fewer released numbers than 22" in model.hint_
 
 
@@ -108,6 +111,52 @@ def test_public_records_that_do_better_come_first():
     assert model.hint_.startswith("The noise")
     model.combine_ = None
     assert 'combine="reference"' in model.hint_
+
+
+def test_public_records_that_do_better_are_a_warning():
+    """Wherever a model is fitted, with what is to be done."""
+    model = ridge(epsilon=0.02, combine=None)
+    with pytest.warns(UtilityWarning, match="alone score better .* serve a fit on"):
+        model.fit(X, Y, **PUBLIC)
+    assert model.reference_comparison_.advice in model.hint_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ridge(epsilon=20.0).fit(X, Y, **PUBLIC)
+
+
+def test_what_is_said_to_help_does():
+    """By as much: a fit that follows the first of the advice has that ratio."""
+    model = ridge("isotropic", epsilon=0.3, alpha=1.0, combine=None)
+    model.fit(
+        X * [1, 99, 1], Y, X_reference=X_PUBLIC * [1, 99, 1], y_reference=Y_PUBLIC
+    )
+    advice = model.hint_.partition("What helps: ")[2].split("; ")
+    tried = [each for each in advice if each.startswith("SensitivitySampler")]
+    told = [float(each.partition("(then ")[2].split()[0]) for each in tried]
+    assert len(told) == 2
+    assert told == sorted(told)
+    assert told[-1] < 0.9 * model.noise_to_spread_
+    for text, ratio in zip(tried, told, strict=True):
+        given = dict(re.findall(r'(\w+)="(\w+)"', text))
+        fitted = copy.copy(model.sampler_).set_params(**given).calibrate()
+        assert noise_to_spread(fitted) == pytest.approx(ratio, rel=0.05)
+
+
+def test_a_model_that_is_no_better_than_a_constant_is_said():
+    rng = np.random.default_rng(0)
+    model = ridge(epsilon=100.0)
+    model.fit(
+        X, rng.normal(size=200), X_reference=X_PUBLIC[:60], y_reference=X_PUBLIC[:60, 0]
+    )
+    model.reference_comparison_ = ReferenceComparison(-0.1, -0.2, 60, 200)
+    assert model.hint_.startswith("On the public records the model is no better than")
+
+
+def test_the_command_line_has_words_of_its_own():
+    model = ridge("isotropic", epsilon=0.5, alpha=1.0).fit(X, Y, **PUBLIC)
+    said = advise(model, command_line=True)
+    assert "SensitivitySampler" not in said
+    assert "more records" in said
 
 
 @pytest.mark.parametrize("epsilon", [200.0, np.inf])
@@ -132,7 +181,7 @@ def test_nothing_is_said_where_nothing_is_known():
 @pytest.mark.parametrize("sensitivity", ["bound", "secret"])
 def test_noise_that_drowns_what_was_released_is_said(sensitivity):
     """Also where no pairs are known: the release and its noise are."""
-    bounds = {}
+    bounds, name = {}, sensitivity
     if sensitivity == "bound":
         bounds = {"x_norm": 5.0, "y_bounds": (-10.0, 10.0)}
     else:
@@ -142,7 +191,10 @@ def test_noise_that_drowns_what_was_released_is_said(sensitivity):
         model = PrivateRidge(1.0, epsilon=epsilon, sensitivity=sensitivity, **bounds)
         return model.set_params(random_state=0).fit(*make_data(30)).hint_
 
-    assert any("What helps: more records; " in hint(0.01) for _ in range(3))
+    remedy = {"bound": "pairs sampled"}.get(name, "SensitivitySampler(")
+    said = [hint(0.01).partition("What helps: ")[2] for _ in range(3)]
+    assert any(each.startswith(remedy) for each in said)
+    assert any(each.endswith("more records.") for each in said)
     assert hint(1e4) == ""
 
 

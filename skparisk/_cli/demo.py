@@ -1,4 +1,4 @@
-"""``skparisk demo``: a private ridge regression on real census records."""
+"""``skparisk demo``: a private ridge regression of real census records."""
 
 from __future__ import annotations
 
@@ -14,42 +14,56 @@ from skparisk._validate import (
     check_probability,
 )
 
-EPSILONS = (0.05, 0.5)
-GAMMAS = (0.05, 0.01)
-FORMATS = (".png", ".pdf", ".svg")
+# Of the table.
+EPSILONS, GAMMAS, N_PAIRS = (0.05, 0.5), (0.05, 0.01), 2_000
 
 
 def run(options: argparse.Namespace) -> int:
-    """Sample, train, print and draw."""
+    """Go from files to a report, or print the table."""
+    from skparisk import _demo
+
+    if options.compare:
+        return compare(options)
+    names = ("epsilon", "gamma", "n_pairs", "n_jobs")
+    given = [name for name in names if getattr(options, name) is not None]
+    if given:
+        raise ValueError(f"give --compare with --{given[0].replace('_', '-')}.")
+    try:
+        options.output.mkdir()
+    except OSError as error:
+        raise ValueError(
+            f"output must be a new folder, in one that exists and can be written to, "
+            f"got '{options.output}': {error.strerror}."
+        ) from None
+    for line in _demo.from_files_to_report(options.output, options.seed):
+        print(line)
+    return 0
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Sample once, train at all targets and in all ways, and print a table."""
     from skparisk import _demo
     from skparisk.queries import RidgeQuery
     from skparisk.sensitivity import SensitivitySampler
 
+    epsilons, gammas = options.epsilon or EPSILONS, options.gamma or GAMMAS
     split = _demo.split_census(options.seed)
     sampler = SensitivitySampler(
         RidgeQuery(_demo.ALPHA),
-        epsilon=options.epsilon[0],
-        gamma=options.gamma[0],
+        epsilon=epsilons[0],
+        gamma=gammas[0],
         failure_prob=_demo.FAILURE_PROB,
         noise_shape="isotropic",  # so that sensitivities are in dollars
         n_records=_demo.N_TRAIN,
-        n_pairs=options.n_pairs,
+        n_pairs=options.n_pairs or N_PAIRS,
         n_jobs=options.n_jobs,
         random_state=options.seed,
         verbose=1,
     ).fit(split.X_public, split.y_public)
     print(_demo.describe(split, options.seed), flush=True)
-    rows = list(_demo.table_rows(split, sampler, options.epsilon, options.gamma))
+    rows = list(_demo.table_rows(split, sampler, epsilons, gammas))
     print(f"\n{_demo.format_table(_demo.HEADER, rows)}\n\n{_demo.explain()}")
-    print(f"\n{_demo.format_certificate(sampler.certificate_)}\n")
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        print("No picture: it needs matplotlib (python -m pip install matplotlib).")
-        return 0
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    _demo.draw_picture(figure, sampler, options.output)
-    print(f"Picture of the sampled sensitivities: {options.output}")
+    print(f"\n{_demo.format_certificate(sampler.certificate_)}")
     return 0
 
 
@@ -57,58 +71,60 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     """Add the command."""
     parser = commands.add_parser(
         "demo",
-        help="train private models of census records, and compare them",
-        description="Train a private ridge regression on US Census records, at "
-        "several privacy levels and risks and with several calibrations of the "
-        "noise, and compare it with ridge regression without noise.",
+        help="go from files of census records to a private model and its report",
+        description="Write US Census records to two files, public and private people; "
+        "fit a private ridge regression to them; say how far it is off, beside models "
+        "without privacy and of the public people alone; and write the report that a "
+        "data steward files. With --compare instead: a table of privacy levels, "
+        "risks and calibrations of the noise.",
     )
     parser.add_argument(
-        "--epsilon",
-        nargs="+",
-        type=checked(float, check_epsilon),
-        default=EPSILONS,
-        metavar="E",
-        help=f"privacy levels, each in (0, inf] (default: {words(EPSILONS)})",
-    )
-    parser.add_argument(
-        "--gamma",
-        nargs="+",
-        type=checked(float, lambda value: check_probability(value, "gamma")),
-        default=GAMMAS,
-        metavar="G",
-        help="risks, each in (0, 1): the probability that the privacy loss exceeds "
-        f"the privacy level (default: {words(GAMMAS)})",
-    )
-    parser.add_argument(
-        "--n-pairs",
-        type=checked(int, lambda value: check_at_least(value, "n_pairs", 1)),
-        default=2_000,
-        metavar="M",
-        help="pairs of neighboring databases to sample, at least 1/G - 1 (default: "
-        "%(default)s)",
-    )
-    parser.add_argument(
-        "--n-jobs",
-        type=checked(int, check_n_jobs),
-        metavar="N",
-        help="workers for sampling, -1 for all processors; the sampled pairs do not "
-        "depend on it (default: 1)",
+        "--output",
+        type=Path,
+        default=Path("skparisk-demo"),
+        metavar="FOLDER",
+        help="a new folder for the files and the report (default: %(default)s)",
     )
     parser.add_argument(
         "--seed",
         type=checked(int, lambda value: check_at_least(value, "seed", 0)),
         default=0,
         metavar="S",
-        help="seeds the split of the records and the sampling of pairs, never the "
-        "noise, so the RMSE differs from run to run (default: %(default)s)",
+        help="seeds who is public and who is private, and in the table the sampling of "
+        "pairs; never the noise (default: %(default)s)",
     )
     parser.add_argument(
-        "--output",
-        type=checked(Path, check_output),
-        default=Path("skparisk_census.png"),
-        metavar="FILE",
-        help=f"file for the picture, ending in one of {words(FORMATS)} (default: "
-        "%(default)s)",
+        "--compare", action="store_true", help="print a table, and write nothing"
+    )
+    table = parser.add_argument_group("for the table")
+    table.add_argument(
+        "--epsilon",
+        nargs="+",
+        type=checked(float, check_epsilon),
+        metavar="E",
+        help=f"privacy levels, each in (0, inf] (default: {words(EPSILONS)})",
+    )
+    table.add_argument(
+        "--gamma",
+        nargs="+",
+        type=checked(float, lambda value: check_probability(value, "gamma")),
+        metavar="G",
+        help="risks, each in (0, 1): the probability that the privacy loss exceeds "
+        f"the privacy level (default: {words(GAMMAS)})",
+    )
+    table.add_argument(
+        "--n-pairs",
+        type=checked(int, lambda value: check_at_least(value, "n_pairs", 1)),
+        metavar="M",
+        help="pairs of neighboring databases to sample, at least 1/G - 1 (default: "
+        f"{N_PAIRS})",
+    )
+    table.add_argument(
+        "--n-jobs",
+        type=checked(int, check_n_jobs),
+        metavar="N",
+        help="workers for sampling, -1 for all processors; the sampled pairs do not "
+        "depend on it (default: 1)",
     )
     parser.set_defaults(run=run)
     return [parser]
@@ -117,14 +133,3 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
 def words(values: Iterable[object]) -> str:
     """Return values as one string."""
     return " ".join(map(str, values))
-
-
-def check_output(path: Path) -> Path:
-    """Return a path that a picture can be saved to."""
-    known = path.suffix.lower() in FORMATS
-    if not known or path.is_dir() or not path.parent.is_dir():
-        raise ValueError(
-            f"output must end in one of {words(FORMATS)}, in a folder that exists; got "
-            f"'{path}'."
-        )
-    return path

@@ -175,6 +175,7 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
 def run(options: argparse.Namespace) -> int:
     """Fit, save and report; whatever can be refused is refused before the release."""
     skops_io = import_skops()
+    from skparisk._hints import advise
     from skparisk.ledger import PrivacyLedger, check_room
     from skparisk.metrics import private_score
     from skparisk.report import Report
@@ -217,7 +218,9 @@ def run(options: argparse.Namespace) -> int:
         report.save(path)
     checks = () if policy is None else report.check(policy)
     # Of a secret sample it would tell of the noise, whose scale depends on all records.
-    hint = "" if options.secret_sample is not None else prepared.model.hint_
+    hint = ""
+    if options.secret_sample is None:
+        hint = advise(prepared.model, command_line=True)
     if options.json:
         names = ("id", "files", "certificate", "scores", "checks")
         found = {name: report.document[name] for name in names}

@@ -1,4 +1,4 @@
-"""Pictures of what was sampled, what is certified, and what it costs.
+"""Pictures of what was sampled, what is certified, what it costs, and is worth.
 
 They need matplotlib: where it is missing, an ImportError says how to install it.
 """
@@ -8,6 +8,7 @@ from skparisk.displays._audit import AuditDisplay
 from skparisk.displays._cost import CostDisplay
 from skparisk.displays._risk_curve import RiskCurveDisplay
 from skparisk.displays._sensitivity import SensitivityDisplay
+from skparisk.displays._worth import WorthDisplay
 
 __all__ = [
     "AttackDisplay",
@@ -15,4 +16,5 @@ __all__ = [
     "CostDisplay",
     "RiskCurveDisplay",
     "SensitivityDisplay",
+    "WorthDisplay",
 ]

@@ -58,6 +58,16 @@ class ReferenceComparison:
         """Whether public records alone do better, by more than two standard errors."""
         return self.public_only - self.private > 2 * self.error
 
+    @property
+    def advice(self) -> str:
+        """What to do where public records alone do better; "" elsewhere."""
+        if not self.public_is_better:
+            return ""
+        return (
+            f"The public records alone score better ({self.public_only:.3g}) than the "
+            f"private model ({self.private:.3g}): serve a fit on these, without noise."
+        )
+
     def __str__(self) -> str:
         return (
             f"On the {self.n_reference} public records, the private model "
