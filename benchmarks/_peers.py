@@ -146,9 +146,9 @@ class ObjectivePerturbation(ClassifierMixin, BaseEstimator):
         apart = (2.0 if n_classes == 2 else 2 * math.sqrt(2)) * math.sqrt(square)
         return penalty, (self.epsilon - jacobian) / apart
 
-    def predict(self, X: Floats) -> Any:
+    def predict_proba(self, X: Floats) -> Floats:
         scores = scores_of(np.column_stack([X, np.ones(len(X))]), self.coef_)
-        return self.classes_[scores.argmax(axis=1)]
+        return np.asarray(softmax(scores, axis=1))
 
 
 def n_rows(n_classes: int) -> int:

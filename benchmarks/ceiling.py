@@ -101,7 +101,11 @@ def by_default(repeat: int) -> tuple[Floats, float]:
     split = make_split(CELL, repeat)
     sampler = SensitivitySampler(randomness="both", law="gaussian")
     model = PrivateRidge(
-        epsilon=EPSILON, gamma=GAMMA, sensitivity=sampler, random_state=repeat
+        combine=None,
+        epsilon=EPSILON,
+        gamma=GAMMA,
+        sensitivity=sampler,
+        random_state=repeat,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

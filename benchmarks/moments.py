@@ -105,7 +105,7 @@ def with_reference(X: Floats, y: Floats, repeats: int) -> dict[str, float]:
         moments = PrivateMoments(epsilon=EPSILON, sensitivity=sampler)
         moments.fit(Z[private], y[private], **reference)
         ridge = PrivateRidge(
-            len(private) / 10, epsilon=EPSILON, sensitivity=sampler
+            len(private) / 10, epsilon=EPSILON, sensitivity=sampler, combine=None
         ).fit(Z[private], y[private], **reference)
         models = {"moments": moments.ridge(), "PrivateRidge": ridge}
         for name, model in models.items():

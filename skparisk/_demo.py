@@ -29,7 +29,6 @@ N_PUBLIC = 9_500
 N_TRAIN = 15_000
 TARGET = "log_weekly_income"
 ALPHA = 1.0
-N_OUTPUTS = 9  # coefficients and intercept
 N_RELEASES = 50
 FAILURE_PROB = 0.05
 # For the known bound: a guess of what is plausible, not the extremes of the data.
@@ -129,16 +128,11 @@ def describe(split: Split, seed: int) -> str:
     baseline = root_mean_squared_error(split.y_test, mean)
     n_public, n_train, n_test = map(len, (split.X_public, split.X_train, split.X_test))
     return paragraphs(
-        f"US Census 2000, {n_public + n_train + n_test} records, shuffled with seed "
-        f"{seed}: {n_public} are the public reference, {n_train} are the private "
-        f"training records, and {n_test} are for testing.",
-        f"Ridge regression (alpha={ALPHA:g}) of weekly income in dollars on "
-        f"{split.X_train.shape[1]} features (age, education, experience, region), "
-        "standardized with the means and standard deviations of the public reference "
-        "only, because those of the private records would be a release without noise. "
-        "Predicting the mean income of the public reference for everyone has a test "
-        f"RMSE of {baseline:.1f} dollars; a few very high incomes make up most of it, "
-        "and ridge regression does not predict them either.",
+        f"US Census 2000, shuffled with seed {seed}: {n_public} public, {n_train} "
+        f"private and {n_test} test records. Ridge regression (alpha={ALPHA:g}) of "
+        "weekly income in dollars, on features standardized with the means and "
+        "standard deviations of the public reference only. The mean income of the "
+        f"public reference for everyone has a test RMSE of {baseline:.1f}."
     )
 
 
@@ -227,22 +221,14 @@ def explain() -> str:
     low, high = Y_BOUNDS
     return paragraphs(
         "Sensitivity, noise scale and RMSE are in dollars per week. The noise is "
-        "calibrated to sensitivity number K of m, in rising order; the m pairs of "
-        "neighboring databases were sampled once, for all rows. The achieved risk "
-        "includes the sampling of the pairs; with pac it holds for all but "
-        f"{100 * FAILURE_PROB:g} % of the samples of pairs, for each row by itself. "
-        f"The RMSE is the mean over {N_RELEASES} releases, each with fresh noise. "
-        "Outside a demonstration, each release would spend its own budget, and the "
-        "model without noise would stay secret.",
-        f"{LEAST_NOISE}: the noise is shaped by how the coefficients move (learned "
-        "from half of the pairs), and the risk is over the pair and the noise, so the "
-        "claim is about the loss of the release itself and no longer about every "
-        "possible output. Its scale is not in dollars.",
-        "The known bound has no risk: it covers all databases, with rows clipped to a "
-        f"norm of {X_NORM:g} and incomes clipped to the range from {low:g} to {high:g} "
-        "dollars, both declared without looking at the data. With alpha this small, "
-        "the worst case is far worse than anything drawn from a census, and the noise "
-        "covers it.",
+        "calibrated to sensitivity number K of m, in rising order, of pairs that are "
+        f"sampled once; with pac the risk holds for all but {100 * FAILURE_PROB:g} % "
+        f"of such samples. The RMSE is the mean over {N_RELEASES} releases, each of "
+        "which would spend its own budget.",
+        f"{LEAST_NOISE}: noise in the shape in which coefficients move, and a risk "
+        "over the pair and the noise. The known bound covers all databases, of rows "
+        f"clipped to a norm of {X_NORM:g} and incomes clipped to the range from "
+        f"{low:g} to {high:g} dollars.",
     )
 
 

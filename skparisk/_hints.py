@@ -42,7 +42,8 @@ _SLACK = 2.0
 _FEW_OUTPUTS = 20
 # What lessens the noise by less is not worth a weaker promise.
 _WORTH = 0.9
-# More records than so many times as many are out of reach.
+# More records than so many times as many are out of reach, and so is other noise where
+# as many would still be wanted.
 _MOST_TIMES = 100
 
 
@@ -231,7 +232,7 @@ def _remedies(model: Any, ratio: float, command_line: bool) -> list[str]:
     tried = []
     for changed, so in _other_noise(sampler):
         other = math.nan if math.isnan(ratio) else _ratio_with(sampler, changed)
-        if not other >= _WORTH * ratio:
+        if not (other >= _WORTH * ratio or other**2 > _MOST_TIMES):
             shown = ", ".join(f'{name}="{value}"' for name, value in changed.items())
             to = "" if math.isnan(other) else f" (then {other:.2g} times{so})"
             tried.append((other, f"SensitivitySampler({shown}){to}"))

@@ -34,11 +34,9 @@ class Constant(RegressorMixin, BaseEstimator):
     __module__ = "skparisk.made_up"
     seen: list = []  # noqa: RUF012 - of all clones
 
-    def __init__(self, value=0.0, *, level=0.25, random_state=None, verbose=3):
+    def __init__(self, value=0.0, *, level=0.25):
         self.value = value
         self.level = level
-        self.random_state = random_state
-        self.verbose = verbose
 
     def fit(self, X, y, X_reference=None, y_reference=None):
         if self.level is not None:

@@ -44,7 +44,6 @@ from skparisk.certificate._claim import (
     PRIVATE_CLASSES,
 )
 from skparisk.model_selection import ExponentialSelection
-from skparisk.model_selection._levels import find_certificates
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.queries import RidgeQuery
 from skparisk.reference import TableReference
@@ -143,6 +142,20 @@ class Scaling(PrivateRidge):
         """Scale without noise."""
         self.scaler = StandardScaler().fit(X)
         return super().fit(self.scaler.transform(X), y)
+
+
+def find_certificates(fitted):
+    """Return the claims of private parts, however they are put together."""
+    found, left = [], [fitted]
+    while left:
+        value = left.pop()
+        if hasattr(value, "certificate_"):
+            found.append(value.certificate_)
+        elif isinstance(value, list | tuple):
+            left += value
+        elif isinstance(value, BaseEstimator):
+            left += vars(value).values()
+    return found
 
 
 def fit_caught(estimator, y=Y):

@@ -340,7 +340,6 @@ def test_noise_is_drawn_by_those_who_charge_only():
         "mechanisms/_discrete.py",
         "mechanisms/_exponential.py",
         "mechanisms/_randomized_response.py",
-        "model_selection/_random_stopping.py",
         "moments/_noise.py",
         "preprocessing.py",
     }

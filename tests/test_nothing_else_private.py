@@ -56,7 +56,6 @@ from skparisk.mechanisms import AdditiveNoise
 from skparisk.model_selection import (
     ExponentialSelection,
     PrivateGridSearchCV,
-    RandomStoppingSelection,
 )
 from skparisk.moments._noise import MatrixNoise
 from skparisk.preprocessing import RandomizedResponseTransformer
@@ -109,7 +108,6 @@ TREE = make_pipeline(PREPARE, DecisionTreeClassifier(max_depth=3))
 BALL = {"sensitivity": "bound", "x_norm": 9.0, "classes": ["ash", "oak"]}
 BOX = {"sensitivity": "bound", "y_bounds": (-9, 9)}
 BY_HOLD_OUT = ExponentialSelection(y_bounds=(-9, 9))
-BY_CHANCE = RandomStoppingSelection(n_runs=2, gamma=0.4)
 LEARNED = LearnedReference(SchemaReference([(-9, 9)] * 3, target=(-40, 40)), 1.0)
 
 
@@ -143,7 +141,6 @@ FORMS = {
         "predictions": wrapped(KNeighborsRegressor(30), "predict", X_public=POINTS[:5]),
         "search": search("reference"),
         "search by hold-out": search(BY_HOLD_OUT, noise_random_state=0),
-        "search by chance": search(BY_CHANCE, noise_random_state=0),
     },
     ("numbers", "labels"): {
         "logistic": paired(PrivateLogisticRegression, sensitivity=sampler(**GAUSSIAN)),

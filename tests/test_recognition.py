@@ -321,7 +321,7 @@ def test_private_classes_are_not_published_as_those_of_a_reference(sensitivity):
     assert model.certificate_.private
 
 
-@pytest.mark.parametrize("selection", ["reference", "exponential", "random-stopping"])
+@pytest.mark.parametrize("selection", ["reference", "exponential"])
 @guises
 def test_searches_ask_before_they_split(selection, guise):
     rows, targets = GUISES[guise]

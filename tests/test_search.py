@@ -48,12 +48,11 @@ def nothing_seen():
 
 
 def test_what_records_are_scored_by_must_be_given():
-    for selection in ("exponential", "random-stopping"):
-        for bounds in (None, (1.0, 1.0)):
-            with pytest.raises(ValueError, match="y_bounds must be"):
-                private_search(Constant(), {}, selection, y_bounds=bounds).fit(X, Y)
-        with pytest.raises(ValueError, match="record_score must be given"):
-            private_search(PrivateKernelDensity(), {}, selection).fit(X)
+    for bounds in (None, (1.0, 1.0)):
+        with pytest.raises(ValueError, match="y_bounds must be"):
+            private_search(Constant(), {}, "exponential", y_bounds=bounds).fit(X, Y)
+    with pytest.raises(ValueError, match="record_score must be given"):
+        private_search(PrivateKernelDensity(), {}, "exponential").fit(X)
     assert Constant.seen == []
 
 
@@ -163,7 +162,6 @@ def test_seeded_searches_repeat(selection):
         {"alpha": [0.1, 1.0, 10.0]},
         selection,
         noise_random_state=0,
-        **({"gamma": 0.06, "n_runs": 3} if selection == "random-stopping" else {}),
     )
     fits = []
     for _ in range(2):
@@ -216,7 +214,6 @@ def test_pipelines_give_each_candidate_the_reference_in_its_units(selection):
         make_pipeline(scaler, ridge),
         {"privateridge__alpha": [1e-3, 1e6]},
         selection,
-        **({"epsilon": 3.0, "n_runs": 6} if selection == "random-stopping" else {}),
     )
     search.fit(1000 * X, Y, X_reference=1000 * X_PUBLIC, y_reference=Y_PUBLIC)
     assert search.certificate_.private

@@ -15,7 +15,6 @@ from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import (
     ExponentialSelection,
     PrivateGridSearchCV,
-    RandomStoppingSelection,
     ReferenceSelection,
 )
 from skparisk.model_selection._search import SELECTIONS
@@ -24,7 +23,6 @@ from skparisk.model_selection._splits import check_splitter
 OWN = {
     "reference": {"cv": 3},
     "exponential": {"epsilon": 0.3, "holdout": 0.1, "y_bounds": BOUNDS},
-    "random-stopping": {"epsilon": 2.0, "gamma": 0.1, "n_runs": 4, "y_bounds": BOUNDS},
 }
 LABELS = (Y > 0).astype(int)
 
@@ -75,7 +73,7 @@ def test_parameters_of_a_selection_are_those_of_the_search(name):
     for key in foreign - search.selection.get_params().keys():
         with pytest.raises(ValueError, match=f"Invalid parameter '{key}'"):
             search.set_params(**{f"selection__{key}": 1})
-    for key in ("cv", "epsilon", "gamma", "holdout", "n_runs", "y_bounds"):
+    for key in ("cv", "epsilon", "holdout", "y_bounds"):
         with pytest.raises(ValueError, match=f"Invalid parameter '{key}'"):
             search.set_params(**{key: 1})
 
@@ -119,23 +117,14 @@ COMMON = [
     ("selection", None),
     ("selection", ReferenceSelection),
 ]
-HOLD_OUT = [
-    ("epsilon", 0),
-    ("epsilon", math.nan),
-    ("holdout", 1.0),
-    ("record_score", "accuracy"),
-    ("y_bounds", (1, 0)),
-]
 BAD = {
     "reference": [("cv", value) for value in (0, 1, True, 2.5, "folds")],
-    "exponential": HOLD_OUT,
-    "random-stopping": [
-        *HOLD_OUT,
-        ("gamma", 1.0),
-        ("gamma", -0.1),
-        ("gamma", True),
-        ("n_runs", 0),
-        ("n_runs", 1.5),
+    "exponential": [
+        ("epsilon", 0),
+        ("epsilon", math.nan),
+        ("holdout", 1.0),
+        ("record_score", "accuracy"),
+        ("y_bounds", (1, 0)),
     ],
 }
 
@@ -207,7 +196,10 @@ def test_scikit_learn_searches_over_parameters_of_a_selection():
     """Which counts for nothing, as that choice has no noise."""
     inner = private_search(Constant(), VALUES, "exponential")
     grid = {
-        "selection": [inner.selection, RandomStoppingSelection(y_bounds=BOUNDS)],
+        "selection": [
+            inner.selection,
+            ExponentialSelection(holdout=0.4, y_bounds=BOUNDS),
+        ],
         "selection__epsilon": [0.25, 2.0],
     }
     outer = GridSearchCV(inner, grid, cv=2, refit=False).fit(X, Y)
@@ -233,13 +225,3 @@ def test_private_searches_search_over_parameters_of_a_selection(selection):
     assert outer.certificate_.private
     outside = 0.0 if selection == "reference" else 1.0
     assert ledger.spent.epsilon == spent + outside
-
-
-def test_random_stopping_repeats_inner_searches_at_their_level():
-    inner = private_search(Constant(), VALUES, "exponential")
-    grid = {"selection__epsilon": [0.25, 0.5]}
-    outer = private_search(inner, grid, "random-stopping", epsilon=1.0, n_runs=3)
-    assert outer.fit(X, Y, **PUBLIC).certificate_.epsilon == 3.0
-    outer.set_params(param_grid={"selection__epsilon": [0.75]})
-    with pytest.raises(ValueError, match=r"no room for epsilon 0\.75"):
-        outer.fit(X, Y, **PUBLIC)

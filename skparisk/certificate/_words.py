@@ -47,7 +47,6 @@ METHODS = {
     "group": "group privacy",
     "post-process": "risk converted into delta",
     "transferred": "transferred to another population",
-    "random-stopping": "random stopping: three times the level of one run",
 }
 # Valid only if the number of releases and their levels were fixed beforehand.
 _FIXED_LEVELS = ("advanced", "dwork-roth", "laplace", "exact")
@@ -207,8 +206,7 @@ def conditions(claim: Claim) -> tuple[str, ...]:
         ),
         "each release sees a person's record once, unlike in bootstrap or boosting "
         "ensembles, and the choice of the records it sees does not depend on their "
-        "values, unlike in stratified folds": several
-        and claim.method != "random-stopping",
+        "values, unlike in stratified folds": several,
         "the levels, or a limit on their sum, were fixed before the first release": (
             several and claim.method == "basic"
         ),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import get_scorer
@@ -26,6 +26,7 @@ from skparisk.model_selection._candidates import Records, fit_estimator, with_se
 _N_TEST = 2_000
 # Fewer say too little of how targets depend on features.
 _FEWEST = 20
+_SEEDED = ("random_state", "noise_random_state")
 
 
 class WorthDisplay(Display):
@@ -35,17 +36,14 @@ class WorthDisplay(Display):
 
     Parameters
     ----------
-    n_private : array-like of shape (n_sizes,)
-        Private people.
+    n_private, n_public : array-like of shape (n_sizes,), (n_publics,)
+        Private and public people.
 
-    scores : dict of int to ndarray of shape (n_sizes,)
-        Of the private model, by the number of public people; larger is better.
+    scores : array-like of shape (n_publics, n_sizes)
+        Of private models; larger is better.
 
-    public_only : dict of int to float
-        Of a fit on these public people alone, without noise.
-
-    without_privacy : array-like of shape (n_sizes,)
-        Of a fit on the private people, without noise.
+    public_only, without_privacy : array-like of shape (n_publics,), (n_sizes,)
+        Of fits without noise, to the public people alone and to the private ones.
 
     scoring : str
         Which score it is, for the axis.
@@ -69,27 +67,29 @@ class WorthDisplay(Display):
     >>> from skparisk import PrivateRidge, WorthDisplay
     >>> from skparisk.datasets import load_census
     >>> X, wages = load_census(return_X_y=True)
+    >>> X, y = X[:200], np.log(wages[:200])
     >>> display = WorthDisplay.from_estimator(
-    ...     PrivateRidge(epsilon=1.0), X[:200], np.log(wages[:200]), random_state=0
+    ...     PrivateRidge(epsilon=1.0), X, y, n_public=[40], n_repeats=2, random_state=0
     ... )
-    >>> display.ax_.get_xlabel()
-    'private people'
+    >>> display.scores.round(2)  # of 300 to 10 000 private people
+    array([[0.02, 0.1 , 0.12, 0.12]])
+    >>> display.public_only.round(2)
+    array([-0.16])
     """
 
     def __init__(
         self,
-        n_private: Sequence[int],
-        scores: dict[int, Floats],
-        public_only: dict[int, float],
-        without_privacy: Floats,
+        n_private: ArrayLike,
+        n_public: ArrayLike,
+        scores: ArrayLike,
+        public_only: ArrayLike,
+        without_privacy: ArrayLike,
         *,
         scoring: str,
     ) -> None:
-        self.n_private = n_private
-        self.scores = scores
-        self.public_only = public_only
-        self.without_privacy = without_privacy
-        self.scoring = scoring
+        self.n_private, self.n_public = np.array(n_private), np.array(n_public)
+        self.scores, self.public_only = np.array(scores), np.array(public_only)
+        self.without_privacy, self.scoring = np.array(without_privacy), scoring
 
     @classmethod
     def from_estimator(
@@ -109,11 +109,11 @@ class WorthDisplay(Display):
     ) -> Self:
         """Simulate public, private and other people like some public records.
 
-        A simulated person has the features of one of the records, moved a little
-        toward others (the smoothed bootstrap: Silverman and Young, Biometrika 1987),
-        and a target that a linear model predicts for these, with the error that it has
-        on records that it was not fitted to. So columns of codes are no whole numbers
-        any more, and what is not linear is not there: it is a plan, and no promise.
+        A simulated person has the features of one of the records, moved a little toward
+        others (the smoothed bootstrap: Silverman and Young, Biometrika 1987), and a
+        target that a linear model predicts for these, with an error that it has on
+        records that it was not fitted to. What is not linear is not there, and of few
+        records little is known: it is a plan, and no promise.
 
         Parameters
         ----------
@@ -121,15 +121,12 @@ class WorthDisplay(Display):
             A private regressor or classifier, such as
             :class:`~skparisk.PrivateRidge` with the level that is planned.
 
-        X : array-like of shape (n_rows, n_features)
-            Numbers of public people, at least 20.
-
-        y : array-like of shape (n_rows,)
-            Their targets or labels.
+        X, y : array-like of shape (n_rows, n_features), (n_rows,)
+            Numbers of at least 20 public people, and their targets or labels.
 
         n_private, n_public : sequence of int
-            Numbers of people to simulate; of public ones, None: half of those that
-            there are, and as many.
+            Numbers of people to simulate, each >= 10; of public ones, None: half of
+            those that there are, and as many.
 
         scoring : str, default=None
             Name of a score of scikit-learn. None: R², or the area under the ROC curve.
@@ -146,10 +143,6 @@ class WorthDisplay(Display):
         ax, **kwargs
             See `plot`.
 
-        Returns
-        -------
-        display : WorthDisplay
-
         Raises
         ------
         ValueError
@@ -163,41 +156,33 @@ class WorthDisplay(Display):
         check_n_jobs(n_jobs)
         classes = is_classifier(estimator)
         X, y = check_X_y(X, y, y_numeric=not classes, ensure_min_samples=_FEWEST)
-        scoring = scoring or ("roc_auc_ovr" if classes else "r2")
-        score = get_scorer(scoring)
         n_public = (len(X) // 2, len(X)) if n_public is None else n_public
         for name, sizes in (("n_private", n_private), ("n_public", n_public)):
             for size in sizes:
                 check_at_least(size, name, 10)
-        people = _People(X, y, classes)
-        seeds = seed_sequence(random_state).spawn(n_repeats)
+        scoring = scoring or ("roc_auc_ovr" if classes else "r2")
+        given = (estimator, _People(X, y, classes), get_scorer(scoring))
         found = Parallel(n_jobs=n_jobs)(
-            delayed(_simulate)(estimator, people, score, n_public, n_private, seed)
-            for seed in seeds
+            delayed(_simulate)(*given, n_public, n_private, seed)
+            for seed in seed_sequence(random_state).spawn(n_repeats)
         )
-        bare, alone, private = (
-            np.median(part, axis=0) for part in zip(*found, strict=True)
-        )
-        display = cls(
-            [*n_private],
-            dict(zip(n_public, private, strict=True)),
-            dict(zip(n_public, alone.tolist(), strict=True)),
-            bare,
-            scoring=scoring,
-        )
-        return display.plot(ax, **kwargs)
+        medians = (np.median(part, axis=0) for part in zip(*found, strict=True))
+        return cls(n_private, n_public, *medians, scoring=scoring).plot(ax, **kwargs)
 
     def _draw(self, **kwargs: Any) -> None:
         ax, x = self.ax_, self.n_private
-        self.lines_ = ax.plot(
-            x, self.without_privacy, "--", color="gray", label="without privacy"
-        )
-        for size, scores in self.scores.items():
+        self.lines_ = ax.plot(x, self.without_privacy, "--", c="gray")
+        self.lines_[0].set_label("without privacy")
+        for size, scores, alone in zip(
+            self.n_public, self.scores, self.public_only, strict=True
+        ):
             given = {"marker": "o"} | kwargs
             (line,) = ax.plot(x, scores, **given, label=f"private, {size} public")
-            alone = np.full(len(x), self.public_only[size])
-            style = {"color": line.get_color(), "linestyle": ":"}
-            self.lines_ += [line, *ax.plot(x, alone, **style, label=f"{size} alone")]
+            flat = np.full(len(x), alone)
+            self.lines_ += [
+                line,
+                *ax.plot(x, flat, ":", c=line.get_color(), label=f"{size} alone"),
+            ]
         ax.set_xscale("log")
         ax.set_xlabel("private people")
         ax.set_ylabel(f"{self.scoring}, of simulated people")
@@ -207,18 +192,18 @@ class _People:
     """A population that is like some records."""
 
     def __init__(self, X: Floats, y: NDArray[Any], classes: bool) -> None:
-        self._X, self._classes = X, classes
-        # As much as to tell apart people with the same features, and no more.
+        self._X, self._center = X, X.mean(axis=0)
+        # About that of least error for as many records (Silverman), halved.
         self._width = len(X) ** (-1 / (X.shape[1] + 4)) / 2
-        model = (LogisticRegression(max_iter=1_000), "C", "neg_log_loss")
-        if not classes:
-            model = (Ridge(), "alpha", "neg_mean_squared_error")
-        linear, penalty, scoring = model
-        name = f"{type(linear).__name__.lower()}__{penalty}"
+        linear = LogisticRegression(max_iter=1_000) if classes else Ridge()
         self._model = GridSearchCV(
             make_pipeline(StandardScaler(), linear),
-            {name: np.logspace(-3, 3, 13)},
-            scoring=scoring,
+            {
+                f"{type(linear).__name__.lower()}__{'C' if classes else 'alpha'}": (
+                    np.logspace(-3, 3, 13)
+                )
+            },
+            scoring="neg_log_loss" if classes else "neg_mean_squared_error",
         ).fit(X, y)
         self._errors = None
         if not classes:
@@ -227,12 +212,12 @@ class _People:
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Floats, NDArray[Any]]:
         """Return features and targets of some people."""
-        center = self._X.mean(axis=0)
-        spread = self._X - center
+        spread = self._X - self._center
         rows = rng.integers(len(spread), size=n)
-        # Of the covariance of the records, as is the sum, which is shrunk again.
+        # Of the covariance of the records, which the sum is shrunk to again.
         moved = rng.normal(size=(n, len(spread))) @ spread / np.sqrt(len(spread))
-        X = center + (spread[rows] + self._width * moved) / np.hypot(1, self._width)
+        shrunk = (spread[rows] + self._width * moved) / np.hypot(1, self._width)
+        X = self._center + shrunk
         if self._errors is not None:
             return X, self._model.predict(X) + rng.choice(self._errors, n)
         beyond = rng.random((n, 1)) > self._model.predict_proba(X).cumsum(axis=1)
@@ -247,23 +232,22 @@ def _simulate(
     n_public: Sequence[int],
     n_private: Sequence[int],
     seed: np.random.SeedSequence,
-) -> tuple[Floats, Floats, Floats]:
-    """Return scores without privacy, of public people alone, and of private models."""
+) -> tuple[list[list[float]], list[float], list[float]]:
+    """Return scores of private models, of public people alone and without privacy."""
     rng = np.random.default_rng(seed)
-    test = people.draw(_N_TEST, rng)
-    X, y = people.draw(max(n_private), rng)
+    test, (X, y) = people.draw(_N_TEST, rng), people.draw(max(n_private), rng)
     publics = [people.draw(size, rng) for size in n_public]
     linear = LogisticRegression(max_iter=1_000) if is_classifier(estimator) else Ridge()
     plain = make_pipeline(StandardScaler(), linear)
+    seeded = with_seeds(estimator, seed, _SEEDED)
     with simulated(), suspend_open(), silenced():
-        bare = [score(plain.fit(X[:size], y[:size]), *test) for size in n_private]
+        private = [
+            [
+                score(fit_estimator(seeded, Records(X[:n], y[:n], *public)), *test)
+                for n in n_private
+            ]
+            for public in publics
+        ]
         alone = [score(plain.fit(*public), *test) for public in publics]
-        private = []
-        for public in publics:
-            for size in n_private:
-                names = ("random_state", "noise_random_state")
-                seeded = with_seeds(estimator, seed, names, keep_given=False)
-                records = Records(X[:size], y[:size], *public)
-                private.append(score(fit_estimator(seeded, records), *test))
-    shape = (len(n_public), len(n_private))
-    return np.array(bare), np.array(alone), np.reshape(private, shape)
+        bare = [score(plain.fit(X[:n], y[:n]), *test) for n in n_private]
+    return private, alone, bare

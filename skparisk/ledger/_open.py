@@ -165,11 +165,6 @@ def check_room(*releases: Any) -> None:
             raise refusal(book.budget, history, certificates)
 
 
-def count_recorded() -> int:
-    """Return how many releases the open ledgers hold, whether suspended or not."""
-    return sum(opening.book.history.n_entries for opening in list(_here.open))
-
-
 def refuse_without_level(what: str, *, remedy: str = _RELEASE_OUTSIDE) -> None:
     """Refuse a release whose privacy level is unknown if it had to be recorded."""
     if _charged(what):

@@ -2,7 +2,6 @@
 
 from skparisk.model_selection._exponential import ExponentialSelection
 from skparisk.model_selection._levels import search_certificate
-from skparisk.model_selection._random_stopping import RandomStoppingSelection
 from skparisk.model_selection._reference import ReferenceSelection
 from skparisk.model_selection._search import PrivateGridSearchCV
 from skparisk.model_selection._simulation import simulate_scores
@@ -10,7 +9,6 @@ from skparisk.model_selection._simulation import simulate_scores
 __all__ = [
     "ExponentialSelection",
     "PrivateGridSearchCV",
-    "RandomStoppingSelection",
     "ReferenceSelection",
     "search_certificate",
     "simulate_scores",

@@ -55,25 +55,18 @@ def configure(estimator: Any, params: dict[str, Any]) -> Any:
 
 
 def with_seeds(
-    estimator: Any,
-    seed: np.random.SeedSequence,
-    names: Container[str],
-    *,
-    keep_given: bool,
+    estimator: Any, seed: np.random.SeedSequence, names: Container[str]
 ) -> Any:
     """Return a clone in which the parameters of these names are numbers.
 
-    The same for the same seed: what is random in it is one fixed thing then. Those that
-    are not None may be kept.
+    The same for the same seed: what is random in it is one fixed thing then.
     """
     rng = np.random.default_rng(seed)
-    nested = estimator.get_params(deep=True)
     return clone(estimator).set_params(
         **{
             name: int(rng.integers(2**31))
-            for name in sorted(nested)
+            for name in sorted(estimator.get_params(deep=True))
             if name.rpartition("__")[2] in names
-            and (nested[name] is None or not keep_given)
         }
     )
 

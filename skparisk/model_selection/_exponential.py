@@ -6,14 +6,24 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
+from sklearn.base import BaseEstimator
+
 from skparisk._silence import forgetting
+from skparisk._validate import check_epsilon, check_probability
 from skparisk.certificate import Certificate, DominatingLoss
 from skparisk.composition import compose_basic, compose_parallel, post_process
 from skparisk.exceptions import warn_if_seeded
 from skparisk.ledger._open import check_room
+from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.mechanisms import ExponentialMechanism
 from skparisk.mechanisms._charge import as_seeded
-from skparisk.model_selection._hold_out import HoldOutSelection, RecordScore
+from skparisk.model_selection._hold_out import (
+    DECLARED_SCORE,
+    RecordScore,
+    default_record_score,
+    score_hold_out,
+    split_records,
+)
 from skparisk.model_selection._recorded import (
     Choice,
     Task,
@@ -22,7 +32,7 @@ from skparisk.model_selection._recorded import (
 )
 
 
-class ExponentialSelection(HoldOutSelection):
+class ExponentialSelection(BaseEstimator):
     """Fit all candidates to one part of the private records, and choose on the other.
 
     For `selection` of :class:`~skparisk.model_selection.PrivateGridSearchCV`, where
@@ -84,10 +94,24 @@ class ExponentialSelection(HoldOutSelection):
         self.record_score = record_score
         self.y_bounds = y_bounds
 
+    def _check_parameters(self) -> None:
+        check_epsilon(self.epsilon)
+        check_probability(self.holdout, "holdout")
+        if not (self.record_score is None or callable(self.record_score)):
+            raise ValueError(
+                f"record_score must be None or a callable, got {self.record_score!r}."
+            )
+        if self.y_bounds is not None:
+            check_y_bounds(self.y_bounds)
+
     @forgetting
     def _choose(self, task: Task) -> Choice:
         """Fit all, and choose by scores that one record changes by 1 at most."""
-        training, score, provisos = self._hold_out(task, task.seeds)
+        record_score = self.record_score
+        provisos = () if record_score is None else (DECLARED_SCORE,)
+        if record_score is None:
+            record_score = default_record_score(task.estimator, self.y_bounds)
+        training, held_out = split_records(task.records, self.holdout, task.seeds)
         seed = task.noise_random_state
         warn_if_seeded(seed)
         choice = as_seeded(
@@ -104,7 +128,7 @@ class ExponentialSelection(HoldOutSelection):
         for candidate in task.candidates:
             model, releases = fit_recorded(candidate.estimator, training)
             models.append(model)
-            scores.append(score(model))
+            scores.append(score_hold_out(model, held_out, record_score))
             fits += map(post_process, releases)
         index = int(mechanism.choose(scores, noise_random_state=seed))
         parts = [compose_basic(fits), choice]

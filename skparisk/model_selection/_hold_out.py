@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.base import is_classifier, is_regressor
 
 from skparisk._silence import silenced
-from skparisk._validate import check_epsilon, check_probability
 from skparisk.certificate._rounding import decimal
 from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.model_selection._candidates import Records
-from skparisk.model_selection._recorded import Task
 
 RecordScore = Callable[[Any, Any], Any]
 
@@ -100,33 +98,3 @@ def score_hold_out(model: Any, held_out: Records, record_score: RecordScore) -> 
         )
     known = np.nan_to_num(scores, nan=0.0).clip(0.0, 1.0)
     return float(np.floor(known / _STEP).sum() * _STEP)
-
-
-class HoldOutSelection(BaseEstimator):
-    """What selections share that score private records which are held out."""
-
-    epsilon: float
-    holdout: float
-    record_score: RecordScore | None
-    y_bounds: Sequence[float] | None
-
-    def _check_parameters(self) -> None:
-        check_epsilon(self.epsilon)
-        check_probability(self.holdout, "holdout")
-        if not (self.record_score is None or callable(self.record_score)):
-            raise ValueError(
-                f"record_score must be None or a callable, got {self.record_score!r}."
-            )
-        if self.y_bounds is not None:
-            check_y_bounds(self.y_bounds)
-
-    def _hold_out(
-        self, task: Task, seed: np.random.SeedSequence
-    ) -> tuple[Records, Callable[[Any], float], tuple[str, ...]]:
-        """Return what to fit, a score of models, and what is not checked about it."""
-        record_score = self.record_score
-        if record_score is None:
-            record_score = default_record_score(task.estimator, self.y_bounds)
-        training, held_out = split_records(task.records, self.holdout, seed)
-        score = partial(score_hold_out, held_out=held_out, record_score=record_score)
-        return training, score, () if self.record_score is None else (DECLARED_SCORE,)

@@ -7,7 +7,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 from sklearn.compose import (
     ColumnTransformer,
     TransformedTargetRegressor,
@@ -20,7 +20,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._private import PrivateMixin
-from skparisk._training_data import samples_training_data
 from skparisk.calibration._rules import rule_proviso
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import DECLARED, LEARNS_MORE, law_proviso
@@ -68,11 +67,6 @@ class Candidate:
         return declared_certificate(self.estimator)
 
     @property
-    def needs_reference(self) -> bool:
-        """Whether a fit without a reference takes pairs or classes from its data."""
-        return any(map(_needs_reference, private_parts(self.estimator)))
-
-    @property
     def has_pairs(self) -> bool:
         """Whether a choice by reference might look at pairs of the last fit."""
         samplers = map(own_sampler, private_parts(self.estimator))
@@ -82,16 +76,6 @@ class Candidate:
             for sampler in samplers
             if sampler is not None
         )
-
-    @property
-    def seeds(self) -> list[Any]:
-        """What noise is seeded with, if any is."""
-        nested = self.estimator.get_params(deep=True)
-        return [
-            value
-            for name, value in nested.items()
-            if name.rpartition("__")[2] == "noise_random_state" and value is not None
-        ]
 
     @property
     def learns_more(self) -> bool:
@@ -186,20 +170,6 @@ def search_certificate(search: Any) -> Certificate:
 def private_parts(estimator: Any) -> list[Any]:
     """Return what in an estimator releases something with noise when it is fitted."""
     return [part for part in _parts(estimator).values() if isinstance(part, _PRIVATE)]
-
-
-def find_certificates(fitted: Any) -> list[Certificate]:
-    """Return the claims of private parts, however they are put together."""
-    found, left = [], [fitted]
-    while left:
-        value = left.pop()
-        if hasattr(value, "certificate_"):
-            found.append(value.certificate_)
-        elif isinstance(value, list | tuple):
-            left += value
-        elif isinstance(value, BaseEstimator):
-            left += vars(value).values()
-    return found
 
 
 def declared_certificate(estimator: Any) -> Certificate | None:
@@ -326,13 +296,3 @@ def _declared_known(part: Any, known: KnownSensitivity) -> Certificate:
             *law_proviso(law.name),
         ),
     )
-
-
-def _needs_reference(part: Any) -> bool:
-    sampler = part if isinstance(part, SensitivitySampler) else own_sampler(part)
-    if sampler is not None and samples_training_data(sampler):
-        return True
-    knows_labels = sampler is not None and sampler.reference is not None
-    wants_labels = is_classifier(part) and getattr(part, "classes", None) is None
-    from_pairs = isinstance(part, PrivateMixin) and part.sensitivity is None
-    return from_pairs or (wants_labels and not knows_labels)

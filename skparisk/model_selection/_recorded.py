@@ -66,13 +66,11 @@ def charge_leaks(candidates: Iterable[Candidate]) -> list[Certificate]:
     return [leak]
 
 
-def fit_recorded(
-    estimator: Any, records: Records, *, epsilon: float = math.inf
-) -> tuple[Any, list[Certificate]]:
-    """Fit a clone; return it with what it released, which must be within a level."""
+def fit_recorded(estimator: Any, records: Records) -> tuple[Any, list[Certificate]]:
+    """Fit a clone; return it with what it released."""
     advice = ""
     try:
-        with PrivacyLedger(epsilon) as tape:
+        with PrivacyLedger(math.inf) as tape:
             fitted = fit_estimator(estimator, records)
     except UnrecordedReleaseError as error:
         advice = f"{error} {_OWN_LEDGER}"

@@ -25,7 +25,6 @@ from skparisk._validate import check_n_jobs, check_random_state, check_verbose
 from skparisk.model_selection._candidates import Records, as_indexable, configure
 from skparisk.model_selection._exponential import ExponentialSelection
 from skparisk.model_selection._levels import Candidate
-from skparisk.model_selection._random_stopping import RandomStoppingSelection
 from skparisk.model_selection._recognition import refuse_private_records
 from skparisk.model_selection._recorded import Task
 from skparisk.model_selection._reference import ReferenceSelection
@@ -33,12 +32,11 @@ from skparisk.model_selection._simulation import check_single_scoring
 from skparisk.reference import TableReference
 from skparisk.reference._base import is_reference
 
-Selection = ReferenceSelection | ExponentialSelection | RandomStoppingSelection
+Selection = ReferenceSelection | ExponentialSelection
 
 SELECTIONS: dict[str, type[Selection]] = {
     "reference": ReferenceSelection,
     "exponential": ExponentialSelection,
-    "random-stopping": RandomStoppingSelection,
 }
 
 
@@ -56,7 +54,7 @@ class PrivateGridSearchCV(GridSearchCV):
         releases to an open ledger will do. Parts that are not of skparisk must not
         learn from the private records: a scaler belongs in a `FrozenEstimator`, fitted
         to public records before, or in a :class:`~skparisk.PrivateEstimator`; else it
-        is a leak, which the certificate tells, and "random-stopping" refuses.
+        is a leak, which the certificate tells.
 
     param_grid : dict or list of dict
         As in `GridSearchCV`. Public: it must not depend on the private data.
@@ -69,9 +67,6 @@ class PrivateGridSearchCV(GridSearchCV):
         * "exponential", or :class:`ExponentialSelection`: all candidates are fitted to
           one part of the private records, and the exponential mechanism chooses by
           scores on the other part.
-        * "random-stopping", or :class:`RandomStoppingSelection`: candidates drawn at
-          random are fitted, a random number of times, and the best of these models is
-          released, at three times the level of one fit.
 
     scoring : str, callable or None, default=None
         One score for public records, and for `score`, as in `GridSearchCV`.
@@ -84,9 +79,9 @@ class PrivateGridSearchCV(GridSearchCV):
         Seeds what is public: the simulation, and which records are held out.
 
     noise_random_state : int, RandomState, Generator or None, default=None
-        None: the noise of the choice, and the number of runs, come from the operating
-        system's cryptographic source. Anything else is for tests, and warns: the
-        choice is then not private. It is not handed on to the estimator.
+        None: the noise of the choice comes from the operating system's cryptographic
+        source. Anything else is for tests, and warns: the choice is then not private.
+        It is not handed on to the estimator.
 
     verbose : int or None, default=0
         Above 0: messages of the simulation.
@@ -207,14 +202,12 @@ class PrivateGridSearchCV(GridSearchCV):
             fit fails.
 
         IncompatibleError
-            If a candidate is not private, has another relation than "replace-one" and
-            records are held out, or a guarantee that random stopping does not keep; if
-            one of several has pairs that were drawn before a choice by "reference"; or
-            if a fit works in other processes, or in threads for "random-stopping".
+            If a candidate is not private, or has another relation than "replace-one"
+            and records are held out; if one of several has pairs that were drawn before
+            a choice by "reference"; or if a fit works in other processes.
 
         BudgetExceededError
-            If an open ledger has not enough left, or a run of "random-stopping" asks
-            for more than its `epsilon`, or for a delta.
+            If an open ledger has not enough left.
 
         Warns
         -----

@@ -148,13 +148,6 @@ def check_single_scoring(scoring: Any) -> Any:
     return scoring
 
 
-def score_estimator(
-    scorer: Callable[..., Any], estimator: Any, X: Any, y: Any
-) -> float:
-    """Return the score of a fitted estimator on public records."""
-    return float(scorer(estimator, X) if y is None else scorer(estimator, X, y))
-
-
 def _simulate(
     estimator: Any,
     scorer: Callable[..., Any],
@@ -173,10 +166,9 @@ def _simulate(
     records = Records(
         take_rows(X, rows), take_rows(y, rows), take_rows(X, train), take_rows(y, train)
     )
-    candidate = with_seeds(
-        estimator, fit_seed, ("random_state", "noise_random_state"), keep_given=False
-    )
+    candidate = with_seeds(estimator, fit_seed, ("random_state", "noise_random_state"))
+    public = [take_rows(data, test) for data in (X, y) if data is not None]
     # All of it is public: no ledger is charged, and seeded noise is no leak.
     with simulated(), suspend_open(), threadpool_limits(1, "blas"), silenced():
         fitted = fit_estimator(candidate, records)
-        return score_estimator(scorer, fitted, take_rows(X, test), take_rows(y, test))
+        return float(scorer(fitted, *public))

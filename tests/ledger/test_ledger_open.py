@@ -250,17 +250,6 @@ def test_room_is_looked_for_without_a_charge(make):
     assert levels(outer) == levels(inner) == [0.5]
 
 
-def test_all_that_open_ledgers_hold_is_counted(make):
-    outer, inner = make(1.0), make(1.0)
-    with outer:
-        spend(0.1)
-        with inner, suspend_open():
-            assert _open.count_recorded() == 1
-            inner.spend(0.1)
-            assert _open.count_recorded() == 2
-    assert _open.count_recorded() == 0
-
-
 def test_a_ledger_does_not_tell_how_many_were_made():
     orders = {PrivacyLedger(1.0)._book.order for _ in range(20)}
     assert len(orders) == 20

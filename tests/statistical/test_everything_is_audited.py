@@ -47,7 +47,7 @@ from skparisk.mechanisms import (
     LaplaceMechanism,
     RandomizedResponse,
 )
-from skparisk.model_selection import ExponentialSelection, RandomStoppingSelection
+from skparisk.model_selection import ExponentialSelection
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.queries import FunctionQuery, MeanQuery
 from skparisk.reference import CallableReference
@@ -374,7 +374,6 @@ CASES = {
     ),
     "search by reference": search("reference"),
     "search by choice": search(ExponentialSelection(**BOUNDS), n_releases=300),
-    "search by stopping": search(RandomStoppingSelection(**BOUNDS)),
     "laplace": draw("LaplaceMechanism", laplace),
     "gaussian": draw("GaussianMechanism", gaussian),
     "additive": draw("AdditiveNoise", additive),
