@@ -146,15 +146,13 @@ PROBLEMS = {
     "ridge, diabetes": Problem(diabetes, RidgeQuery(1.0), 150, (30, 60, 100, 200)),
     # The shape and the penalty are of the same table, as is the fit that a ridge
     # corrects: the residuals of that fit there would be too small.
-    "all defaults, census": Problem(
-        census, PrivateRidge(combine="reference"), 300, (30, 60, 100, 200)
-    ),
+    "all defaults, census": Problem(census, PrivateRidge(), 300, (30, 60, 100, 200)),
     "all defaults, diabetes": Problem(
-        diabetes, PrivateRidge(combine="reference"), 150, (30, 60, 100, 200)
+        diabetes, PrivateRidge(), 150, (30, 60, 100, 200)
     ),
     "all defaults, breast cancer": Problem(
         breast_cancer,
-        PrivateLogisticRegression(combine="reference"),
+        PrivateLogisticRegression(),
         189,
         (30, 60, 100, 189),
     ),

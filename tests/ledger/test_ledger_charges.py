@@ -1,6 +1,7 @@
 """What a ledger charges, refuses and records."""
 
 import math
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -49,6 +50,9 @@ def test_a_refusal_says_what_is_spent_and_what_still_fits(make):
     assert error.spent == (0.7, 1e-6, 0.05)
     assert error.limit == ledger.limit == (1.0, 1e-5, 0.1)
     assert error.largest_epsilon == ledger.remaining() == 0.3
+    copied = pickle.loads(pickle.dumps(error))
+    assert type(copied) is BudgetExceededError
+    assert (str(copied), vars(copied)) == (str(error), vars(error))
     ledger.spend(error.largest_epsilon)
     with pytest.raises(BudgetExceededError, match="still fits: nothing"):
         ledger.spend(0.5)
