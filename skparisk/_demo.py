@@ -1,4 +1,4 @@
-"""The work of ``skparisk demo``: from files of census records to a filed report."""
+"""Steps of ``skparisk demo``: from files of census records to a filed report."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ Floats = NDArray[np.float64]
 
 
 def from_files_to_report(folder: Path, seed: int) -> Iterator[str]:
-    """Write public and private people to files, fit, report; say what came of it."""
+    """Write public and private people to files, fit, report; yield lines to print."""
     census = load_census()
     people = np.column_stack([census.data, np.log(census.target)])
     people = np.random.default_rng(seed).permutation(people)
@@ -79,16 +79,17 @@ def from_files_to_report(folder: Path, seed: int) -> Iterator[str]:
 
     yield f"Typical error of the predicted incomes of {len(test):,} other people:"
     for name, other in (
-        (f"without privacy, from {N_TRAIN:,} people", Ridge().fit(X, y)),
+        (f"without privacy, from {N_TRAIN:,} private people", Ridge().fit(X, y)),
         (f"from {N_FEW} public people alone", Ridge().fit(X_public, y_public)),
-        ("private at epsilon = 1, from both", model),
+        ("private, epsilon = 1 and gamma = 0.05, from both", model),
     ):
         off = np.abs(other.predict(test[:, :-1]) - test[:, -1])
         yield f"{np.expm1(np.median(off)):6.1%}  {name}"
     guesses = guesses_text(model.certificate_.advantage.mean)
     yield paragraphs(
-        "Someone who knows everything but whether you are in the private file guesses "
-        f"right at most {guesses} times in 100 instead of 50, on average over people."
+        "An attacker who knows everything except whether you are in the private file "
+        f"guesses right at most {guesses} times in 100 instead of 50, on average over "
+        "people."
     )
     yield f"Open {page}"
 
@@ -123,7 +124,7 @@ def split_census(seed: int) -> Split:
 
 
 def describe(split: Split, seed: int) -> str:
-    """Say what the data are, and what predicting without a model is worth."""
+    """Describe the data and the error of a prediction without a model."""
     mean = np.full(len(split.y_test), split.y_public.mean())
     baseline = root_mean_squared_error(split.y_test, mean)
     n_public, n_train, n_test = map(len, (split.X_public, split.X_train, split.X_test))
@@ -131,8 +132,8 @@ def describe(split: Split, seed: int) -> str:
         f"US Census 2000, shuffled with seed {seed}: {n_public} public, {n_train} "
         f"private and {n_test} test records. Ridge regression (alpha={ALPHA:g}) of "
         "weekly income in dollars, on features standardized with the means and "
-        "standard deviations of the public reference only. The mean income of the "
-        f"public reference for everyone has a test RMSE of {baseline:.1f}."
+        "standard deviations of the public reference only. Predicting the mean income "
+        f"of the public reference for everyone has a test RMSE of {baseline:.1f}."
     )
 
 
@@ -217,18 +218,18 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def explain() -> str:
-    """Say how the table is to be read."""
+    """Explain how to read the table."""
     low, high = Y_BOUNDS
     return paragraphs(
         "Sensitivity, noise scale and RMSE are in dollars per week. The noise is "
-        "calibrated to sensitivity number K of m, in rising order, of pairs that are "
-        f"sampled once; with pac the risk holds for all but {100 * FAILURE_PROB:g} % "
-        f"of such samples. The RMSE is the mean over {N_RELEASES} releases, each of "
-        "which would spend its own budget.",
-        f"{LEAST_NOISE}: noise in the shape in which coefficients move, and a risk "
-        "over the pair and the noise. The known bound covers all databases, of rows "
-        f"clipped to a norm of {X_NORM:g} and incomes clipped to the range from "
-        f"{low:g} to {high:g} dollars.",
+        "calibrated to the K-th smallest sensitivity of m pairs, which are sampled "
+        f"once; with pac, the risk holds for all but {100 * FAILURE_PROB:g} % of such "
+        f"samples. The RMSE is the mean over {N_RELEASES} releases, each of which "
+        "would spend its own budget.",
+        f"{LEAST_NOISE}: the noise has the shape in which coefficients move, and the "
+        "risk is over the pair and the noise. The known bound covers all databases "
+        f"with rows clipped to a norm of {X_NORM:g} and incomes clipped to the range "
+        f"from {low:g} to {high:g} dollars.",
     )
 
 

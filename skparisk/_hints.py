@@ -128,39 +128,39 @@ def advise(model: Any, *, command_line: bool = False) -> str:
     elif compared:
         if is_regressor(model) and compared.private <= 0:
             said.append(
-                "On the public records the model is no better than a constant (R2 "
-                f"{compared.private:.2g})."
+                "On the public records, the model predicts no better than a constant "
+                f"(R2 {compared.private:.2g})."
             )
         beside = (
-            f"; on the public records the model scores {compared.private:.3g}, a fit "
-            f"on these alone {compared.public_only:.3g}"
+            f"; on the public records, the model scores {compared.private:.3g} and a "
+            f"fit to them alone {compared.public_only:.3g}"
         )
     choice = getattr(model, "penalty_choice_", None)
     if choice is not None and not weighed:
         name, strongest = ("C", 0) if hasattr(model, "C") else ("alpha", -1)
         if choice.scores[strongest] == choice.scores.max():
             said.append(
-                f"The chosen {name} makes the model nearly constant: with this noise, "
-                "none that lets it follow the features scores better on public records."
+                f"The chosen {name} makes the model nearly constant: with this much "
+                "noise, no weaker penalty scores better on the public records."
             )
     if np.isnan(ratio) and _drowns(model):
         said.append(
-            "The noise is more than half as large as most of the released numbers, "
-            "which then tell little."
+            "The noise is more than half as large as most of the released numbers, so "
+            "they say little."
         )
         more = _remedies(model, ratio, command_line)
         said.append(f"What helps: {'; '.join([*more, 'more records'])}.")
     if ratio > _SMALL:
         n_records = model.certificate_.require_evidence().n_records
         said.append(
-            f"The noise is {ratio:.2g} times the spread that the released numbers have "
+            f"The noise is {ratio:.2g} times the spread of the released numbers "
             f"between samples of {n_records} people{beside}."
         )
         more = _remedies(model, ratio, command_line)
         if 1 < ratio**2 <= _MOST_TIMES:
             wanted = float(f"{n_records * ratio**2:.1g}")
             more.append(
-                f"more records (with about {wanted:,.0f} noise is as large as the "
+                f"more records (with about {wanted:,.0f}, the noise is as large as the "
                 "spread)"
             )
         more = more or [f"a larger {'--' * command_line}epsilon"]
@@ -218,9 +218,9 @@ def _remedies(model: Any, ratio: float, command_line: bool) -> list[str]:
     """
     sampler = model.sampler_
     n_outputs = model._noise_deviations().size
-    fewer = [f"fewer released numbers than {n_outputs}"] * (n_outputs > _FEW_OUTPUTS)
+    fewer = [f"fewer than {n_outputs} released numbers"] * (n_outputs > _FEW_OUTPUTS)
     if command_line:
-        return ["fewer columns, by --drop"] * len(fewer)
+        return ["fewer columns (--drop)"] * len(fewer)
     if sampler is None:
         return ["pairs sampled from public records"]
     found = []
@@ -234,24 +234,27 @@ def _remedies(model: Any, ratio: float, command_line: bool) -> list[str]:
         other = math.nan if math.isnan(ratio) else _ratio_with(sampler, changed)
         if not (other >= _WORTH * ratio or other**2 > _MOST_TIMES):
             shown = ", ".join(f'{name}="{value}"' for name, value in changed.items())
-            to = "" if math.isnan(other) else f" (then {other:.2g} times{so})"
-            tried.append((other, f"SensitivitySampler({shown}){to}"))
-    return [*found, *(text for _, text in sorted(tried)), *fewer]
+            size = [f"then {other:.2g} times the spread"] * (not math.isnan(other))
+            notes = ", ".join([*size, *so])
+            tried.append((other, f"SensitivitySampler({shown}) ({notes})"))
+    return [*found, *(text.removesuffix(" ()") for _, text in sorted(tried)), *fewer]
 
 
-def _other_noise(sampler: SensitivitySampler) -> Iterator[tuple[dict[str, str], str]]:
-    """Yield parameters of noise that may be less, and what is to be known of it."""
+def _other_noise(
+    sampler: SensitivitySampler,
+) -> Iterator[tuple[dict[str, str], list[str]]]:
+    """Yield parameters of noise that may be less, with a note if it promises less."""
     laplace = noise_of(sampler).law.name == "laplace"
     several = sampler.n_outputs_ > 1
     gaussian = {"law": "gaussian"} if laplace and several else {}
     if sampler.randomness == "implicit":
-        weaker = ", and gamma is of pairs and noise together"
-        yield {"randomness": "both"} | gaussian, weaker
+        weaker = "gamma covers pairs and noise together"
+        yield {"randomness": "both"} | gaussian, [weaker]
     elif gaussian:
-        yield gaussian, ""
+        yield gaussian, []
     leaves = isinstance(sampler.query_, LeafQuery)  # alike, so no shape helps
     if sampler.noise_shape == "isotropic" and several and not leaves:
-        yield {"noise_shape": "auto"}, ""
+        yield {"noise_shape": "auto"}, []
 
 
 def _ratio_with(sampler: SensitivitySampler, changed: dict[str, str]) -> float:

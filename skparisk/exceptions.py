@@ -105,7 +105,7 @@ class ReferenceWarning(UserWarning):
 
 
 class UtilityWarning(UserWarning):
-    """Public records alone do better than the private model."""
+    """A fit to the public records alone scores better than the private model."""
 
 
 class HeuristicGuaranteeWarning(UserWarning):

@@ -452,6 +452,6 @@ def test_the_table_of_a_sampler_serves_as_well():
 def test_the_words_of_a_comparison():
     assert str(ReferenceComparison(0.25, 0.5, 30, 60, error=0.1)) == (
         "On the 30 public records, the private model (60 records) scores 0.25 and\n"
-        "a fit on public records alone 0.5 (cross-validated); standard error of the "
-        "difference 0.1."
+        "a fit to the public records alone 0.5 (cross-validated). The standard error "
+        "of the difference is 0.1."
     )

@@ -392,5 +392,5 @@ def test_a_folder_that_is_there_or_cannot_be_is_refused(
 def test_options_of_the_table_are_refused_without_it(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert code_of(["demo", "--n-pairs", "100"]) == 2
-    assert "give --compare with --n-pairs" in capsys.readouterr().err
+    assert "--n-pairs needs --compare" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

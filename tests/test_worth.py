@@ -61,8 +61,8 @@ def test_lines_are_drawn(display):
     np.testing.assert_array_equal(alone.get_ydata(), [display.public_only[0]] * 2)
     np.testing.assert_array_equal(bare.get_ydata(), display.without_privacy)
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert legend == ["without privacy", "private, 30 public", "30 alone"]
-    assert display.ax_.get_ylabel() == "r2, of simulated people"
+    assert legend == ["without privacy", "private, 30 public", "30 public alone"]
+    assert display.ax_.get_ylabel() == "r2, on simulated people"
     display.plot(ax=display.ax_, marker="s")
     assert display.lines_[1].get_marker() == "s"
 

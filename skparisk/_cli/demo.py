@@ -14,12 +14,12 @@ from skparisk._validate import (
     check_probability,
 )
 
-# Of the table.
+# Defaults of the table.
 EPSILONS, GAMMAS, N_PAIRS = (0.05, 0.5), (0.05, 0.01), 2_000
 
 
 def run(options: argparse.Namespace) -> int:
-    """Go from files to a report, or print the table."""
+    """Write the files and the report, or print the table."""
     from skparisk import _demo
 
     if options.compare:
@@ -27,13 +27,13 @@ def run(options: argparse.Namespace) -> int:
     names = ("epsilon", "gamma", "n_pairs", "n_jobs")
     given = [name for name in names if getattr(options, name) is not None]
     if given:
-        raise ValueError(f"give --compare with --{given[0].replace('_', '-')}.")
+        raise ValueError(f"--{given[0].replace('_', '-')} needs --compare.")
     try:
         options.output.mkdir()
     except OSError as error:
         raise ValueError(
-            f"output must be a new folder, in one that exists and can be written to, "
-            f"got '{options.output}': {error.strerror}."
+            f"output must be a new folder inside an existing, writable one, got "
+            f"'{options.output}': {error.strerror}."
         ) from None
     for line in _demo.from_files_to_report(options.output, options.seed):
         print(line)
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def compare(options: argparse.Namespace) -> int:
-    """Sample once, train at all targets and in all ways, and print a table."""
+    """Sample once, train each model at each target, and print a table."""
     from skparisk import _demo
     from skparisk.queries import RidgeQuery
     from skparisk.sensitivity import SensitivitySampler
@@ -71,32 +71,32 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
     """Add the command."""
     parser = commands.add_parser(
         "demo",
-        help="go from files of census records to a private model and its report",
-        description="Write US Census records to two files, public and private people; "
-        "fit a private ridge regression to them; say how far it is off, beside models "
-        "without privacy and of the public people alone; and write the report that a "
-        "data steward files. With --compare instead: a table of privacy levels, "
-        "risks and calibrations of the noise.",
+        help="fit a private model to files of census records, and write its report",
+        description="Write US Census records to two files, one of public and one of "
+        "private people. Fit a private ridge regression to both. Print its error, and "
+        "those of models without privacy and of the public people alone. Write the "
+        "report that a data steward files. With --compare, print a table of privacy "
+        "levels, risks and calibrations of the noise instead.",
     )
     parser.add_argument(
         "--output",
         type=Path,
         default=Path("skparisk-demo"),
         metavar="FOLDER",
-        help="a new folder for the files and the report (default: %(default)s)",
+        help="new folder for the files and the report (default: %(default)s)",
     )
     parser.add_argument(
         "--seed",
         type=checked(int, lambda value: check_at_least(value, "seed", 0)),
         default=0,
         metavar="S",
-        help="seeds who is public and who is private, and in the table the sampling of "
-        "pairs; never the noise (default: %(default)s)",
+        help="seeds the choice of public and private people and, with --compare, the "
+        "sampled pairs; never the noise (default: %(default)s)",
     )
     parser.add_argument(
-        "--compare", action="store_true", help="print a table, and write nothing"
+        "--compare", action="store_true", help="print a table, and write no file"
     )
-    table = parser.add_argument_group("for the table")
+    table = parser.add_argument_group("options of --compare")
     table.add_argument(
         "--epsilon",
         nargs="+",
@@ -123,8 +123,8 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         "--n-jobs",
         type=checked(int, check_n_jobs),
         metavar="N",
-        help="workers for sampling, -1 for all processors; the sampled pairs do not "
-        "depend on it (default: 1)",
+        help="workers for sampling, -1 for all processors; does not affect the sampled "
+        "pairs (default: 1)",
     )
     parser.set_defaults(run=run)
     return [parser]

@@ -1,4 +1,4 @@
-"""What private people would add to public ones, as a picture."""
+"""Plot what private people would add to public ones, by simulation."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ from skparisk.ledger import suspend_open
 from skparisk.model_selection._candidates import Records, fit_estimator, with_seeds
 
 _N_TEST = 2_000
-# Fewer say too little of how targets depend on features.
+# Fewer records say too little about how targets depend on features.
 _FEWEST = 20
 _SEEDED = ("random_state", "noise_random_state")
 
 
 class WorthDisplay(Display):
-    """Score of a private model by the number of private and of public people.
+    """Score of a private model by the number of private and public people.
 
-    Make it with `from_estimator`, before any level is spent: the people are simulated.
+    Create it with `from_estimator` before you spend any ε: the people are simulated.
 
     Parameters
     ----------
     n_private, n_public : array-like of shape (n_sizes,), (n_publics,)
-        Private and public people.
+        Numbers of private and of public people.
 
     scores : array-like of shape (n_publics, n_sizes)
-        Of private models; larger is better.
+        Scores of the private models; larger is better.
 
     public_only, without_privacy : array-like of shape (n_publics,), (n_sizes,)
-        Of fits without noise, to the public people alone and to the private ones.
+        Scores without noise, of fits to the public and to the private people alone.
 
     scoring : str
-        Which score it is, for the axis.
+        Name of the score, shown on the axis.
 
     Attributes
     ----------
     lines_ : list of matplotlib Line2D
-        Without privacy, then for each number of public people the private model and
-        these alone.
+        First the fit without privacy. Then, for each number of public people, the
+        private model and the public people alone.
 
     ax_, figure_ : matplotlib Axes, Figure
-        Where the lines are.
+        Axes and figure of the lines.
 
     See Also
     --------
-    skparisk.PrivateRidge.compare_with_reference : The same of a fitted model.
+    skparisk.PrivateRidge.compare_with_reference : The comparison for a fitted model.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class WorthDisplay(Display):
     >>> display = WorthDisplay.from_estimator(
     ...     PrivateRidge(epsilon=1.0), X, y, n_public=[40], n_repeats=2, random_state=0
     ... )
-    >>> display.scores.round(2)  # of 300 to 10 000 private people
+    >>> display.scores.round(2)  # 300 to 10 000 private people
     array([[0.02, 0.1 , 0.12, 0.12]])
     >>> display.public_only.round(2)
     array([-0.16])
@@ -107,38 +107,38 @@ class WorthDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Simulate public, private and other people like some public records.
+        """Simulate public, private and test people that resemble public records.
 
-        A simulated person has the features of one of the records, moved a little toward
-        others (the smoothed bootstrap: Silverman and Young, Biometrika 1987), and a
-        target that a linear model predicts for these, with an error that it has on
-        records that it was not fitted to. What is not linear is not there, and of few
-        records little is known: it is a plan, and no promise.
+        Each simulated person has the features of one record, moved a little toward
+        others (the smoothed bootstrap: Silverman and Young, Biometrika 1987). A linear
+        model predicts the target, plus one of its errors on held-out records; labels
+        are drawn from its probabilities. Nonlinear effects are missing, and few records
+        say little: use the result as a plan, not a promise.
 
         Parameters
         ----------
         estimator : estimator
             A private regressor or classifier, such as
-            :class:`~skparisk.PrivateRidge` with the level that is planned.
+            :class:`~skparisk.PrivateRidge`, at the privacy level you plan to use.
 
         X, y : array-like of shape (n_rows, n_features), (n_rows,)
-            Numbers of at least 20 public people, and their targets or labels.
+            Numeric features of at least 20 public people, and their targets or labels.
 
         n_private, n_public : sequence of int
-            Numbers of people to simulate, each >= 10; of public ones, None: half of
-            those that there are, and as many.
+            Numbers of people to simulate, each >= 10. `n_public` None: half as many as
+            there are records, and as many.
 
         scoring : str, default=None
-            Name of a score of scikit-learn. None: R², or the area under the ROC curve.
+            Name of a scikit-learn scorer. None: R², or the area under the ROC curve.
 
         n_repeats : int, default=5
-            Simulations, of which the median is drawn.
+            Number of simulations; their medians are drawn.
 
         n_jobs : int, default=None
-            Workers of joblib. The result does not depend on it.
+            Number of joblib workers. It does not affect the result.
 
         random_state : int, RandomState, Generator or None, default=None
-            Seeds everything, noise included: nothing private is there.
+            Seeds everything, noise included: no private data are involved.
 
         ax, **kwargs
             See `plot`.
@@ -181,19 +181,21 @@ class WorthDisplay(Display):
             flat = np.full(len(x), alone)
             self.lines_ += [
                 line,
-                *ax.plot(x, flat, ":", c=line.get_color(), label=f"{size} alone"),
+                *ax.plot(
+                    x, flat, ":", c=line.get_color(), label=f"{size} public alone"
+                ),
             ]
         ax.set_xscale("log")
         ax.set_xlabel("private people")
-        ax.set_ylabel(f"{self.scoring}, of simulated people")
+        ax.set_ylabel(f"{self.scoring}, on simulated people")
 
 
 class _People:
-    """A population that is like some records."""
+    """A simulated population that resembles public records."""
 
     def __init__(self, X: Floats, y: NDArray[Any], classes: bool) -> None:
         self._X, self._center = X, X.mean(axis=0)
-        # About that of least error for as many records (Silverman), halved.
+        # About half the bandwidth of least error for this many records (Silverman).
         self._width = len(X) ** (-1 / (X.shape[1] + 4)) / 2
         linear = LogisticRegression(max_iter=1_000) if classes else Ridge()
         self._model = GridSearchCV(
@@ -211,10 +213,10 @@ class _People:
             self._errors = y - cross_val_predict(best, X, y)
 
     def draw(self, n: int, rng: np.random.Generator) -> tuple[Floats, NDArray[Any]]:
-        """Return features and targets of some people."""
+        """Draw the features and targets of `n` people."""
         spread = self._X - self._center
         rows = rng.integers(len(spread), size=n)
-        # Of the covariance of the records, which the sum is shrunk to again.
+        # Has the covariance of the records; the sum is shrunk back to it.
         moved = rng.normal(size=(n, len(spread))) @ spread / np.sqrt(len(spread))
         shrunk = (spread[rows] + self._width * moved) / np.hypot(1, self._width)
         X = self._center + shrunk
@@ -233,7 +235,7 @@ def _simulate(
     n_private: Sequence[int],
     seed: np.random.SeedSequence,
 ) -> tuple[list[list[float]], list[float], list[float]]:
-    """Return scores of private models, of public people alone and without privacy."""
+    """Score private models, public people alone, and fits without privacy."""
     rng = np.random.default_rng(seed)
     test, (X, y) = people.draw(_N_TEST, rng), people.draw(max(n_private), rng)
     publics = [people.draw(size, rng) for size in n_public]

@@ -43,8 +43,8 @@ class ReferenceComparison:
     >>> from skparisk.reference import ReferenceComparison
     >>> print(ReferenceComparison(0.31, 0.46, 147, 148, error=0.04))
     On the 147 public records, the private model (148 records) scores 0.31 and
-    a fit on public records alone 0.46 (cross-validated); standard error of the
-    difference 0.04.
+    a fit to the public records alone 0.46 (cross-validated). The standard error of
+    the difference is 0.04.
     """
 
     private: float
@@ -60,18 +60,18 @@ class ReferenceComparison:
 
     @property
     def advice(self) -> str:
-        """What to do where public records alone do better; "" elsewhere."""
+        """What to do if public records alone do better; "" otherwise."""
         if not self.public_is_better:
             return ""
         return (
             f"The public records alone score better ({self.public_only:.3g}) than the "
-            f"private model ({self.private:.3g}): serve a fit on these, without noise."
+            f"private model ({self.private:.3g}): serve a fit to them, without noise."
         )
 
     def __str__(self) -> str:
         return (
             f"On the {self.n_reference} public records, the private model "
-            f"({self.n_records} records) scores {self.private:.3g} and\na fit on "
-            f"public records alone {self.public_only:.3g} (cross-validated); "
-            f"standard error of the difference {self.error:.2g}."
+            f"({self.n_records} records) scores {self.private:.3g} and\na fit to "
+            f"the public records alone {self.public_only:.3g} (cross-validated). "
+            f"The standard error of the difference is {self.error:.2g}."
         )
