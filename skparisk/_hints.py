@@ -175,7 +175,7 @@ class HintMixin:
 
     @property
     def hint_(self) -> str:
-        """How large the noise is, and what would help; "" if nothing is to be said."""
+        """Size of the noise, and what would reduce it most; "" where it is small."""
         check_is_fitted(self, "certificate_")
         return advise(self)
 
