@@ -119,6 +119,7 @@ def test_public_records_that_do_better_are_a_warning():
     with pytest.warns(UtilityWarning, match="alone score better .* serve a fit to"):
         model.fit(X, Y, **PUBLIC)
     assert model.reference_comparison_.advice in model.hint_
+    assert ReferenceComparison(0.5, 0.2, 300, 200).advice == ""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ridge(epsilon=20.0).fit(X, Y, **PUBLIC)
