@@ -5,8 +5,7 @@ logistic regression with their defaults are at most 0.01 below the public record
 alone. With 40 public and 3 000 private records of ten columns they are within 0.02 of
 no privacy, and with 20 000 within 0.01. With 100 and 3 000 they beat the public records
 at epsilon = 0.1 already. Columns in any units do as well as standardized ones. Without
-the public fit, the private records alone are of use from 60 to 200 on. k-means is no
-worse than diffprivlib's.
+the public fit, the private records alone are of use from 60 to 200 on.
 
 Each repeat shuffles the data and splits it in one of two ways. Few public records: 40,
 100, or 300, with at most 4 000 test records, and 300, 3 000, or all others private.

@@ -73,8 +73,8 @@ def add_to(commands: Commands) -> Sequence[argparse.ArgumentParser]:
         "demo",
         help="fit a private model to files of census records, and write its report",
         description="Write US Census records to two files, one of public and one of "
-        "private people. Fit a private ridge regression to both. Print its error, and "
-        "those of models without privacy and of the public people alone. Write the "
+        "private people. Fit a private ridge regression to both. Print its error, "
+        "beside a model without privacy and one of the public people alone. Write the "
         "report that a data steward files. With --compare, print a table of privacy "
         "levels, risks and calibrations of the noise instead.",
     )

@@ -1,4 +1,4 @@
-"""Pictures of what was sampled, what is certified, what it costs, and is worth.
+"""Pictures of sampled pairs, certificates, audits, costs and utility.
 
 They need matplotlib: where it is missing, an ImportError says how to install it.
 """

@@ -26,7 +26,6 @@ from skparisk.model_selection._candidates import Records, fit_estimator, with_se
 _N_TEST = 2_000
 # Fewer records say too little about how targets depend on features.
 _FEWEST = 20
-_SEEDED = ("random_state", "noise_random_state")
 
 
 class WorthDisplay(Display):
@@ -241,7 +240,7 @@ def _simulate(
     publics = [people.draw(size, rng) for size in n_public]
     linear = LogisticRegression(max_iter=1_000) if is_classifier(estimator) else Ridge()
     plain = make_pipeline(StandardScaler(), linear)
-    seeded = with_seeds(estimator, seed, _SEEDED)
+    seeded = with_seeds(estimator, seed)
     with simulated(), suspend_open(), silenced():
         private = [
             [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -19,6 +18,8 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skparisk.reference._records import take_rows
 from skparisk.sensitivity import SensitivitySampler
+
+_SEEDED = ("random_state", "noise_random_state")
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,19 +55,14 @@ def configure(estimator: Any, params: dict[str, Any]) -> Any:
     return clone(estimator).set_params(**clone(params, safe=False))
 
 
-def with_seeds(
-    estimator: Any, seed: np.random.SeedSequence, names: Container[str]
-) -> Any:
-    """Return a clone in which the parameters of these names are numbers.
-
-    The same for the same seed: what is random in it is one fixed thing then.
-    """
+def with_seeds(estimator: Any, seed: np.random.SeedSequence) -> Any:
+    """Return a clone with seeded sampling and noise, as only public fits may have."""
     rng = np.random.default_rng(seed)
     return clone(estimator).set_params(
         **{
             name: int(rng.integers(2**31))
             for name in sorted(estimator.get_params(deep=True))
-            if name.rpartition("__")[2] in names
+            if name.rpartition("__")[2] in _SEEDED
         }
     )
 

@@ -67,7 +67,7 @@ def charge_leaks(candidates: Iterable[Candidate]) -> list[Certificate]:
 
 
 def fit_recorded(estimator: Any, records: Records) -> tuple[Any, list[Certificate]]:
-    """Fit a clone; return it with what it released."""
+    """Fit a clone; return it with the certificates of its releases."""
     advice = ""
     try:
         with PrivacyLedger(math.inf) as tape:

@@ -166,7 +166,7 @@ def _simulate(
     records = Records(
         take_rows(X, rows), take_rows(y, rows), take_rows(X, train), take_rows(y, train)
     )
-    candidate = with_seeds(estimator, fit_seed, ("random_state", "noise_random_state"))
+    candidate = with_seeds(estimator, fit_seed)
     public = [take_rows(data, test) for data in (X, y) if data is not None]
     # All of it is public: no ledger is charged, and seeded noise is no leak.
     with simulated(), suspend_open(), threadpool_limits(1, "blas"), silenced():

@@ -26,8 +26,8 @@ _MOST_EVALUATIONS = 8
 # Curvature is taken anew where that of a record may have changed by more: up to there
 # a step with old curvature leaves 7 % of the distance, and costs far less.
 _FAR = 2.0**-4
-# Corrections of a good public fit are near zero. Up to this share of them their
-# rounding is paid for as it is; of other answers it is to be within what is close.
+# Corrections of a good public fit are near zero: the noise pays for their rounding, up
+# to this share of them. Other answers must round to less than they are close.
 _MOST_ROUNDED = 2.0**-22
 _SINGLE = 2.0**-12  # more than single precision changes in sums of about 1
 _GATHERED = 2**14
