@@ -27,8 +27,9 @@ from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler
 
-# Noise that adds less than a tenth to the variance there is without it.
-_SMALL = 0.3
+# Times the spread. Below, a model is as good as one of half as many people without
+# noise, and what advice brings is too little to be measured.
+_SMALL = 1.0
 # Where only what was released is known: of noise alone, the median is about 2.
 _LARGE = 0.5
 # How often chance would be taken for a far reference, over all outputs together: a
@@ -157,7 +158,7 @@ def advise(model: Any, *, command_line: bool = False) -> str:
             f"between samples of {n_records} people{beside}."
         )
         more = _remedies(model, ratio, command_line)
-        if 1 < ratio**2 <= _MOST_TIMES:
+        if ratio**2 <= _MOST_TIMES:
             wanted = float(f"{n_records * ratio**2:.1g}")
             more.append(
                 f"more records (with about {wanted:,.0f}, the noise is as large as the "
