@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from skparisk.displays import WorthDisplay as WorthDisplay
     from skparisk.exceptions import BudgetExceededError as BudgetExceededError
     from skparisk.exceptions import CalibrationError as CalibrationError
-    from skparisk.exceptions import (
-        HeuristicGuaranteeWarning as HeuristicGuaranteeWarning,
-    )
     from skparisk.exceptions import IncompatibleError as IncompatibleError
     from skparisk.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
     from skparisk.exceptions import ReferenceWarning as ReferenceWarning
@@ -69,7 +66,6 @@ _HOMES = {
     "exceptions": (
         "BudgetExceededError",
         "CalibrationError",
-        "HeuristicGuaranteeWarning",
         "IncompatibleError",
         "PrivacyLeakWarning",
         "ReferenceWarning",

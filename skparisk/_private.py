@@ -59,7 +59,6 @@ from skparisk.certificate import Certificate
 from skparisk.certificate._claim import OUTLIER
 from skparisk.core.sealed import Records
 from skparisk.exceptions import (
-    HeuristicGuaranteeWarning,
     IncompatibleError,
     PrivacyLeakWarning,
     ReferenceWarning,
@@ -340,15 +339,12 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
             sensitivity,
             target,
             law=law,
-            rule=known.rule,
             n_records=n_rows(X),
             relation="replace-one",
             proven=proven,
         )
         # Before there is an answer, whose length is not known yet.
         check_room(as_seeded(find(n_outputs=1)[1], self.noise_random_state))
-        if known.rule is not None and known.rule.void_reasons:
-            warn_caller(" ".join(known.rule.void_reasons), HeuristicGuaranteeWarning)
         answer = answer_private(query, X, y)
         return self._add_known_noise(query, answer, *find(n_outputs=len(answer)))
 

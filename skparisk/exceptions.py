@@ -9,7 +9,6 @@ from typing import Any
 __all__ = [
     "BudgetExceededError",
     "CalibrationError",
-    "HeuristicGuaranteeWarning",
     "IncompatibleError",
     "PrivacyLeakWarning",
     "ReferenceWarning",
@@ -106,10 +105,6 @@ class ReferenceWarning(UserWarning):
 
 class UtilityWarning(UserWarning):
     """A fit to the public records alone scores better than the private model."""
-
-
-class HeuristicGuaranteeWarning(UserWarning):
-    """A formula is reproduced from a paper, and does not guarantee what it says."""
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

@@ -89,7 +89,7 @@ def share_beyond(
         failure_prob=claim.failure_prob,
         n_sampled=0 if fixed else n_sampled,
         # Nor are pairs of one database independent.
-        one_draw=evidence.n_draws in (None, 1) and evidence.n_neighbors == 1,
+        one_draw=evidence.order_index is not None and evidence.n_neighbors == 1,
     )
     return ShareBeyond(n, count, claim.risk, p_value, alpha, exact=True)
 

@@ -46,7 +46,7 @@ class BlockJudge:
     target: Target
     law: Law
     shape: NoiseShape
-    n_draws: int | None
+    averages: bool
     noise_scale: float
 
     @classmethod
@@ -60,7 +60,7 @@ class BlockJudge:
             target=sampler._target(),
             law=as_law(sampler.law),
             shape=getattr(sampler.mechanism_, "shape", IsotropicShape()),
-            n_draws=evidence.n_draws,
+            averages=evidence.order_index is None,
             noise_scale=evidence.noise_scale,
         )
 
@@ -102,11 +102,11 @@ class BlockJudge:
         With one draw of the noise where the risk is over that as well.
         """
         epsilon, n_outputs = self.target.epsilon, self.n_outputs
-        if self.n_draws:
-            drawn = drawn_scales(pairs, epsilon, self.law, self.shape, n_draws=1)
+        if self.target.randomness == "both" and not self.averages:
+            drawn = drawn_scales(pairs, epsilon, self.law, self.shape)
             return np.asarray(drawn > self.noise_scale)
         distances = norms_of_pairs(pairs, self.shape, self.law)
-        if self.n_draws is None:
+        if not self.averages:
             unit = self.law.unit_noise(epsilon, self.target.delta, n_outputs)
             return np.asarray(distances * unit.scale > self.noise_scale)
         risks = self.law.pair_risks(

@@ -13,13 +13,12 @@ from skparisk.calibration._dkw import (
     dkw_least_noise,
     dkw_least_risk,
 )
-from skparisk.calibration._known import KnownRule, calibrate_known
+from skparisk.calibration._known import calibrate_known
 from skparisk.calibration._pairs import SampledPairs
 from skparisk.calibration._rules import (
     DKW,
     PAC,
     Exchangeable,
-    Rule,
     required_pairs,
 )
 from skparisk.calibration._target import Target
@@ -29,8 +28,6 @@ __all__ = [
     "PAC",
     "DKWOperatingPoint",
     "Exchangeable",
-    "KnownRule",
-    "Rule",
     "SampledPairs",
     "Target",
     "calibrate",

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.calibration._order import certified_mean
-from skparisk.calibration._rules import DKW, PAC, Exchangeable
+from skparisk.calibration._rules import Exchangeable
 from skparisk.calibration._scale import Found
 from skparisk.calibration._terms import Terms
 from skparisk.certificate import Advantage
@@ -30,9 +30,7 @@ def measure_advantage(
     the same pairs; for all but a share of pairs, at the sensitivity (thm-advantage).
     """
     law, n_pairs, r = terms.law, len(distances), terms.n_neighbors
-    # Of a rule of the caller's it is not known that K does not depend on the pairs.
-    proven = isinstance(terms.rule, Exchangeable | PAC | DKW)
-    if not (noise_scale and law.knows_advantage(n_outputs) and proven):
+    if not (noise_scale and law.knows_advantage(n_outputs)):
         return None
     at = Advantage.false_positive_rate
     shifts = np.array([sensitivity / noise_scale])

@@ -14,7 +14,7 @@ from skparisk.calibration._margin import margin_of
 from skparisk.calibration._moves import LargestMove, largest_loss
 from skparisk.calibration._order import with_own_level
 from skparisk.calibration._pairs import SampledPairs, norms_of_pairs
-from skparisk.calibration._rules import Rule, rule_proviso
+from skparisk.calibration._rules import Rule
 from skparisk.calibration._scale import Found, find_scale
 from skparisk.calibration._target import Target
 from skparisk.calibration._terms import Terms, agree
@@ -60,7 +60,6 @@ def calibrate(
     law: str | Law = "laplace",
     shape: str | NoiseShape = "isotropic",
     rule: str | Rule = "exchangeable",
-    n_draws: int | None = None,
     n_records: int,
     relation: str = "replace-one",
     reference: str | None = _GIVEN,
@@ -91,10 +90,6 @@ default="isotropic"
 
     rule : {"exchangeable", "pac", "dkw"} or Rule, default="exchangeable"
         Which order statistic of the pairs is used.
-
-    n_draws : int, default=None
-        For "both": draws of the noise for each pair; 0 for the exact risk of each pair,
-        where it is known. None: 0 where that is possible, else 1.
 
     n_records : int
         Records of a database, >= 1.
@@ -151,7 +146,6 @@ default="isotropic"
         law=law,
         shape=shape,
         rule=rule,
-        n_draws=n_draws,
         n_neighbors=pairs.n_neighbors,
     )
     found = find_noise(pairs, terms)
@@ -213,7 +207,6 @@ class CalibratedNoise(NamedTuple):
             norm=NORMS[law.norm],
             n_pairs=len(pairs),
             order_index=found.order_index,
-            n_draws=terms.n_draws,
             n_neighbors=pairs.n_neighbors,
             n_unanswered=int(np.count_nonzero(~pairs.answered)),
             noise_shape=shape.name,
@@ -240,11 +233,10 @@ class CalibratedNoise(NamedTuple):
             rule.failure_prob,
             randomness=target.randomness,
             relation=relation,
-            loss=None if rule.void_reasons else dominating_loss(target, law, evidence),
+            loss=dominating_loss(target, law, evidence),
             post_processed=target.advantage is not None,  # nothing raises it any more
-            void_reasons=tuple(rule.void_reasons),
             leaks=tuple(leaks),
-            provisos=(*rule_proviso(rule), *given_shape, *provisos),
+            provisos=(*given_shape, *provisos),
             evidence=evidence,
         )
 
@@ -278,7 +270,7 @@ def find_noise(
             best=error.best,
         ) from error
     margin = 1.0
-    asked = terms.n_draws is None and terms.target.advantage is None
+    asked = terms.target.randomness == "implicit"
     if asked and sampled.halves and min(sensitivity, found.scale) > 0:
         halves = [norms_of_pairs(half, shape, terms.law) for half in sampled.halves]
         margin = margin_of(distances, halves, terms.order_index, terms.target.gamma)

@@ -1,4 +1,4 @@
-"""The risk over pair and noise together: each pair is tried with draws of the noise.
+"""The risk over pair and noise together: each pair is tried with a draw of the noise.
 
 Dandekar, Definition 5. The draws follow from the seed of the pairs, and are made when
 they are used. Differences, and the errors that they may be off by, are in units of the
@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.calibration._pairs import CHUNK, SampledPairs
+from skparisk.calibration._pairs import SampledPairs
 from skparisk.laws import Law
 from skparisk.laws import _grid as grid
 from skparisk.mechanisms import NoiseShape
@@ -25,9 +25,9 @@ _ERRORS_SHARES = (2.0**-16, 2.0**-8, 2.0**-6, 2.0**-4)
 
 
 def drawn_scales(
-    pairs: SampledPairs, epsilon: float, law: Law, shape: NoiseShape, n_draws: int
+    pairs: SampledPairs, epsilon: float, law: Law, shape: NoiseShape
 ) -> _Floats:
-    """Return the critical scale of each draw of the noise, for each pair.
+    """Return the critical scale of each pair, at a draw of the noise.
 
     Where differences may be off, a share of the level pays for it.
     """
@@ -49,7 +49,7 @@ def drawn_scales(
                 break
         return least
 
-    return _for_each_draw(scales, pairs, law, shape, n_draws)
+    return _for_each_pair(scales, pairs, law, shape)
 
 
 def drawn_levels(
@@ -58,9 +58,8 @@ def drawn_levels(
     epsilon: float,
     law: Law,
     shape: NoiseShape,
-    n_draws: int,
 ) -> _Floats:
-    """Return the least levels that each draw keeps from that scale on, rounded up.
+    """Return the least levels that each pair keeps from that scale on, rounded up.
 
     On the grid of noise that was calibrated to `epsilon`.
     """
@@ -72,34 +71,30 @@ def drawn_levels(
         linear, square = law.off_by(errors, differences, noise)
         return np.asarray(loss + linear / scale + square / scale / scale)
 
-    return grid.with_grid(_for_each_draw(losses, pairs, law, shape, n_draws), epsilon)
+    return grid.with_grid(_for_each_pair(losses, pairs, law, shape), epsilon)
 
 
-def _for_each_draw(
+def _for_each_pair(
     evaluate: Callable[[_Floats, _Floats, _Floats | None], _Floats],
     pairs: SampledPairs,
     law: Law,
     shape: NoiseShape,
-    n_draws: int,
 ) -> _Floats:
-    """Return what a function of differences, noise and errors is for each draw.
+    """Return what a function of differences, noise and errors is for each pair.
 
     Infinite for pairs without an answer, whose differences are, and where the noise
     is too far out for the grid to be paid for.
     """
     rng = np.random.default_rng(pairs.draw_seed)
-    n_pairs, n_outputs = pairs.differences.shape
-    step = max(1, CHUNK // (n_outputs * n_draws))
-    found = np.full((n_pairs, n_draws), np.inf)
-    for start in range(0, n_pairs, step):
-        rows = np.arange(start, min(start + step, n_pairs))
-        noise = law.standard_noise(rng, (len(rows), n_draws, n_outputs))
-        near = np.abs(noise).max(axis=2) <= grid.FARTHEST_DRAW
-        near &= np.isfinite(pairs.differences[rows, :1])
-        some, draws = np.nonzero(near)
-        block = shape.whiten(pairs.differences[rows[some]])
+    found = np.full(len(pairs), np.inf)
+    for rows in pairs.blocks():
+        noise = law.standard_noise(rng, pairs.differences[rows].shape)
+        near = np.abs(noise).max(axis=1) <= grid.FARTHEST_DRAW
+        near &= np.isfinite(pairs.differences[rows, 0])
+        some = np.flatnonzero(near) + rows.start
         errors = None
         if pairs.errors is not None:
-            errors = shape.whiten_errors(pairs.errors[rows[some]])
-        found[rows[some], draws] = evaluate(block, noise[near], errors)
-    return found.ravel()
+            errors = shape.whiten_errors(pairs.errors[some])
+        differences = shape.whiten(pairs.differences[some])
+        found[some] = evaluate(differences, noise[near], errors)
+    return found

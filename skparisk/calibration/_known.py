@@ -3,46 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol, runtime_checkable
 
 from skparisk._validate import check_at_least, check_positive, check_relation
 from skparisk.calibration._calibrate import dominating_loss
 from skparisk.calibration._order import as_curve
-from skparisk.calibration._rules import check_rule_name, rule_proviso
 from skparisk.calibration._target import Target
 from skparisk.certificate import Certificate, Evidence
-from skparisk.certificate._claim import check_sentences
 from skparisk.laws import Laplace, Law
 from skparisk.laws._names import NORMS, as_law
 from skparisk.mechanisms import AdditiveNoise, LaplaceMechanism
 from skparisk.mechanisms._noise import ROUNDING_SLACK
 
 
-@runtime_checkable
-class KnownRule(Protocol):
-    """Another rule for Laplace noise and a known sensitivity: a paper's, as printed.
-
-    A class that implements this guarantees what its `void_reasons` do not take back:
-    that the privacy loss of any pair exceeds epsilon with probability gamma at most,
-    over the noise. It may assume that what it is given is in its range.
-    """
-
-    @property
-    def name(self) -> str:
-        """What a certificate calls it."""
-        ...
-
-    @property
-    def void_reasons(self) -> tuple[str, ...]:
-        """Sentences: why what it claims is no guarantee."""
-        ...
-
-    def noise_epsilon(self, epsilon: float, gamma: float, n_outputs: int) -> float:
-        """Return sensitivity over noise scale, or raise CalibrationError."""
-        ...
-
-
-def check_known(target: Target, law: Law, rule: KnownRule | None) -> None:
+def check_known(target: Target, law: Law) -> None:
     """Check that all of these go together, before anything is answered."""
     if target.randomness != "explicit":
         raise ValueError(
@@ -50,15 +23,6 @@ def check_known(target: Target, law: Law, rule: KnownRule | None) -> None:
             f"{target.randomness!r}."
         )
     target.check_law(law)
-    if rule is None:
-        return
-    check_rule_name(rule)
-    check_sentences(rule.void_reasons, "void_reasons")
-    if type(law) is not Laplace or target.delta or not target.gamma:
-        raise ValueError(
-            f"rule={rule!r} is for Laplace noise, delta=0 and a risk over the noise; "
-            f"got law={law.name!r}, delta={target.delta!r} and gamma={target.gamma!r}."
-        )
 
 
 def calibrate_known(
@@ -66,7 +30,6 @@ def calibrate_known(
     target: Target,
     *,
     law: str | Law = "laplace",
-    rule: KnownRule | None = None,
     n_outputs: int = 1,
     n_records: int = 1,
     relation: str = "replace-one",
@@ -85,9 +48,6 @@ def calibrate_known(
 
     law : {"laplace", "gaussian", "gaussian-classical"} or Law, default="laplace"
         Law of the noise.
-
-    rule : KnownRule, default=None
-        Another rule for Laplace noise, such as one of :mod:`skparisk.papers`.
 
     n_outputs : int, default=1
         Outputs of the query, >= 1.
@@ -111,9 +71,6 @@ def calibrate_known(
     ValueError
         If a parameter is out of range, or they do not go together.
 
-    CalibrationError
-        If the `rule` needs no noise for it.
-
     Notes
     -----
     **Guarantee** (:ref:`thm-explicit`). For every pair of neighbors, the privacy loss
@@ -132,7 +89,6 @@ def calibrate_known(
         sensitivity,
         target,
         law=law,
-        rule=rule,
         n_outputs=n_outputs,
         n_records=n_records,
         relation=relation,
@@ -144,7 +100,6 @@ def find_known(
     target: Target,
     *,
     law: str | Law,
-    rule: KnownRule | None,
     n_outputs: int,
     n_records: int,
     relation: str,
@@ -154,7 +109,7 @@ def find_known(
     sensitivity = check_positive(sensitivity, "sensitivity")
     k = check_at_least(n_outputs, "n_outputs", 1)
     law = as_law(law)
-    check_known(target, law, rule)
+    check_known(target, law)
     epsilon, gamma, delta = target.epsilon, target.gamma, target.delta
     enlarged = sensitivity * (1 + float(ROUNDING_SLACK))
     risk, curve, loss = 0.0, None, None
@@ -165,26 +120,19 @@ def find_known(
         mechanism = LaplaceMechanism(sensitivity, epsilon, k)
         noise, loss = mechanism.noise, mechanism.as_certificate().loss
     else:
-        if rule is None and gamma and not delta:
+        if gamma and not delta:
             (unit, steps), risk, curve = law.noise_at_risk(epsilon, gamma, k)
         else:
             unit, steps = law.unit_noise(epsilon, delta, k)
         scale = enlarged * unit
-        if rule is not None:
-            scale, risk = enlarged / rule.noise_epsilon(epsilon, gamma, k), gamma
         noise = AdditiveNoise.at_least(law, scale, n_outputs=k, least_steps=steps)
-    void = () if rule is None else tuple(rule.void_reasons)
     evidence = Evidence(
         gamma=0.0 if delta else gamma,
         sensitivity=sensitivity,
         noise_scale=noise.noise_scale,
         n_records=n_records,
         n_outputs=k,
-        calibration=rule.name
-        if rule is not None and void
-        else "bound"
-        if proven
-        else "declared",
+        calibration="bound" if proven else "declared",
         law=law.name,
         norm=NORMS[law.norm],
         curve=None if curve is None else as_curve(*curve),
@@ -197,9 +145,7 @@ def find_known(
         risk,
         randomness="explicit",
         relation=check_relation(relation),
-        loss=None if void else loss,
-        void_reasons=void,
-        provisos=() if rule is None else rule_proviso(rule),
+        loss=loss,
         evidence=evidence,
     )
     return noise, certificate

@@ -45,24 +45,23 @@ def order_statistic(
 ) -> float:
     """Return the K-th smallest critical scale, finite and above 0.
 
-    `scales` are in ascending order, as many for each pair, and `index` is the K among
-    them that `rule` chose for the risk `gamma`; of pairs, `n_still` do not differ by
+    `scales` are in ascending order, one for each pair, and `index` is the K among them
+    that `rule` chose for the risk `gamma`; of pairs, `n_still` do not differ by
     more than rounding. If noise for one of these is all that `gamma` asks for, it asks
     for none: a CalibrationError, as where the pairs cannot certify `gamma`.
 
     **Guarantee** (:ref:`thm-order-statistic`, :ref:`thm-groups`): as `rule` says.
     """
     scale = float(scales[index - 1])
-    n_draws = len(scales) // n_pairs
     if math.isinf(scale):
         n_infinite = int(np.count_nonzero(np.isinf(scales)))
         least = max(1, len(scales) - n_infinite)
         best = (
             rule.certify_risk(n_databases, least) if n_infinite < len(scales) else 1.0
         )
-        raise _no_answer(n_infinite // n_draws, n_pairs, gamma, best)
+        raise _no_answer(n_infinite, n_pairs, gamma, best)
     n_zero = int(np.searchsorted(scales, 0, side="right"))
-    n_zero = max(n_zero, n_still * n_draws)
+    n_zero = max(n_zero, n_still)
     if n_zero >= index:
         certified = rule.certify_risk(n_databases, min(n_zero + 1, len(scales)))
         raise _no_noise(gamma, certified if n_zero < len(scales) else 0.0)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,51 +15,20 @@ from scipy.special import betainccinv
 
 from skparisk._validate import check_at_least, check_choice, check_probability
 from skparisk.calibration._dkw import dkw_slack, least_index, round_up
-from skparisk.certificate._claim import GIVEN_RULE, check_sentences
 from skparisk.exceptions import CalibrationError
-from skparisk.laws._names import check_name, is_ours
 from skparisk.privacy_loss._numerics import unwrap
 
 
-@runtime_checkable
-class Rule(Protocol):
+class Rule(ABC):
     """A rule for K, and the risk that the K-th smallest of m certifies.
 
-    A class that implements this guarantees that of exchangeable numbers a fresh one is
-    above the K-th smallest of m with probability `certify_risk` at most: on average
-    over the m, or for all but a share `failure_prob` of them. It may assume that gamma
-    is in (0, 1), and K in 1, ..., m.
+    Of exchangeable numbers a fresh one is above the K-th smallest of m with probability
+    `certify_risk` at most: on average over the m, or for all but a share `failure_prob`
+    of them.
     """
 
-    @property
-    def name(self) -> str:
-        """What a certificate calls it."""
-        ...
-
-    @property
-    def failure_prob(self) -> float:
-        """Share of samples for which the risk may be larger than claimed; 0: none."""
-        ...
-
-    @property
-    def void_reasons(self) -> tuple[str, ...]:
-        """Sentences: why what it certifies is no guarantee; none if it holds."""
-        ...
-
-    def order_index(self, n_pairs: int, gamma: float) -> int:
-        """Return the least K that certifies `gamma`, or raise CalibrationError."""
-        ...
-
-    def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
-        """Return the risk that is certified at the K-th smallest, at most 1.
-
-        An array of risks for an array of K, rounded up.
-        """
-        ...
-
-
-class OwnRule(ABC):
-    """A rule of this package: it checks what a caller asks, which a target has done."""
+    name: ClassVar[str]
+    failure_prob: float = 0.0
 
     def order_index(self, n_pairs: int, gamma: float) -> int:
         """Return the least K that certifies `gamma`, or raise CalibrationError."""
@@ -70,9 +39,16 @@ class OwnRule(ABC):
     def choose(self, n_pairs: int, gamma: float) -> int:
         """Return what `order_index` does, of what has been checked."""
 
+    @abstractmethod
+    def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
+        """Return the risk that is certified at the K-th smallest, at most 1.
+
+        An array of risks for an array of K, rounded up.
+        """
+
 
 def check_rank(
-    n_pairs: int, order_index: ArrayLike, n_draws: int = 1
+    n_pairs: int, order_index: ArrayLike, n_neighbors: int = 1
 ) -> tuple[int, NDArray[np.int64]]:
     """Return a number of pairs, and one or more K among their critical scales."""
     m = check_at_least(n_pairs, "n_pairs", 1)
@@ -82,8 +58,8 @@ def check_rank(
         raise ValueError(
             f"order_index must be a whole number >= 1, got {order_index!r}."
         )
-    if index.max() > m * n_draws:
-        draws = "" if n_draws == 1 else f" times n_draws={n_draws}"
+    if index.max() > m * n_neighbors:
+        draws = "" if n_neighbors == 1 else f" times n_neighbors={n_neighbors}"
         raise ValueError(
             f"order_index must be at most n_pairs={m}{draws}, got {index.max()}."
         )
@@ -102,16 +78,15 @@ def _too_few_pairs(
 
 
 @dataclass(frozen=True)
-class Exchangeable(OwnRule):
+class Exchangeable(Rule):
     """K = ceil((1 - gamma)(m + 1)): the fresh pair is one more of the same.
 
     Parameters
     ----------
-    n_draws : int, default=1
-        Critical scales of each pair, one for each draw of the noise. With more than
-        one, K is taken among all of them, so that at most
-        ``n_draws ((m + 1) gamma - 1)`` are above (conformal risk control of each
-        pair's share).
+    n_neighbors : int, default=1
+        Neighbors of each sampled database, each with a critical scale. K is taken among
+        all of them, so that at most ``n_neighbors ((m + 1) gamma - 1)`` are above
+        (conformal risk control of each database's share).
 
     Notes
     -----
@@ -127,36 +102,34 @@ class Exchangeable(OwnRule):
     >>> from skparisk.calibration import Exchangeable
     >>> Exchangeable().order_index(1500, 0.05)
     1426
-    >>> Exchangeable(n_draws=10).order_index(1500, 0.05)
+    >>> Exchangeable(n_neighbors=10).order_index(1500, 0.05)
     14260
     """
 
-    n_draws: int = 1
+    n_neighbors: int = 1
     name: ClassVar[str] = "exchangeable"
-    failure_prob: ClassVar[float] = 0.0
-    void_reasons: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        check_at_least(self.n_draws, "n_draws", 1)
+        check_at_least(self.n_neighbors, "n_neighbors", 1)
 
     def choose(self, n_pairs: int, gamma: float) -> int:
-        n_above = math.floor(self.n_draws * (Fraction(gamma) * (n_pairs + 1) - 1))
+        n_above = math.floor(self.n_neighbors * (Fraction(gamma) * (n_pairs + 1) - 1))
         if n_above < 0:
-            least = self.certify_risk(n_pairs, n_pairs * self.n_draws)
+            least = self.certify_risk(n_pairs, n_pairs * self.n_neighbors)
             raise _too_few_pairs(n_pairs, gamma, least, required_pairs(gamma))
-        return n_pairs * self.n_draws - n_above
+        return n_pairs * self.n_neighbors - n_above
 
     def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
-        m, index = check_rank(n_pairs, order_index, self.n_draws)
-        n_above = m * self.n_draws - index
-        of = self.n_draws * (m + 1)
+        m, index = check_rank(n_pairs, order_index, self.n_neighbors)
+        n_above = m * self.n_neighbors - index
+        of = self.n_neighbors * (m + 1)
         if index.ndim:
-            return np.nextafter((n_above + self.n_draws) / of, np.inf)
-        return round_up(Fraction(int(n_above) + self.n_draws, of))
+            return np.nextafter((n_above + self.n_neighbors) / of, np.inf)
+        return round_up(Fraction(int(n_above) + self.n_neighbors, of))
 
 
 @dataclass(frozen=True)
-class PAC(OwnRule):
+class PAC(Rule):
     """The exact binomial tolerance limit (Wilks 1941).
 
     **Guarantee**. With probability at least ``1 - failure_prob`` over the sampled
@@ -173,7 +146,6 @@ class PAC(OwnRule):
 
     failure_prob: float = 0.05
     name: ClassVar[str] = "pac"
-    void_reasons: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         if check_probability(self.failure_prob, "failure_prob") < _LEAST_FAILURE:
@@ -209,7 +181,7 @@ _ROUNDING = 1 + 1e-12  # of the inverse incomplete beta function, on the safe si
 
 
 @dataclass(frozen=True)
-class DKW(OwnRule):
+class DKW(Rule):
     """Theorem 15 of Rubinstein and Aldà, at the rho of least K.
 
     **Guarantee** (:func:`dkw_least_noise`). As `Exchangeable`, on average over
@@ -217,8 +189,6 @@ class DKW(OwnRule):
     """
 
     name: ClassVar[str] = "dkw"
-    failure_prob: ClassVar[float] = 0.0
-    void_reasons: ClassVar[tuple[str, ...]] = ()
 
     def choose(self, n_pairs: int, gamma: float) -> int:
         return least_index(n_pairs, gamma)
@@ -242,32 +212,10 @@ CALIBRATIONS = tuple(_FACTORIES)
 def as_rule(calibration: Any, failure_prob: float = 0.05) -> Rule:
     """Return the rule of a name, or the one that is given; "pac" has a failure_prob."""
     check_probability(failure_prob, "failure_prob")
-    if isinstance(calibration, str | type) or not isinstance(calibration, Rule):
-        name = check_choice(calibration, "calibration", CALIBRATIONS)
-        return _FACTORIES[name](failure_prob)
-    _check_given(calibration)
-    return calibration
-
-
-def rule_proviso(rule: Any) -> tuple[str, ...]:
-    """Return what a guarantee rests on by a rule of the caller's; nothing by ours."""
-    return () if is_ours(rule) else (GIVEN_RULE.format(rule.name),)
-
-
-def check_rule_name(rule: Any) -> None:
-    """Refuse a rule of the caller's that goes by the name of another."""
-    names = (*CALIBRATIONS, "declared", "bound")
-    check_name(rule, "calibration", names, "a rule")
-
-
-def _check_given(rule: Rule) -> None:
-    check_rule_name(rule)
-    check_sentences(rule.void_reasons, "void_reasons")
-    if isinstance(rule, Exchangeable) and rule.n_draws != 1:
-        raise ValueError(
-            "calibration must be Exchangeable() with n_draws given to the sampler, "
-            f"got {rule!r}."
-        )
+    if type(calibration) in (Exchangeable, PAC, DKW):
+        return calibration
+    name = check_choice(calibration, "calibration", CALIBRATIONS)
+    return _FACTORIES[name](failure_prob)
 
 
 def required_pairs(gamma: float, *, failure_prob: float | None = None) -> int:

@@ -18,7 +18,6 @@ from skparisk.calibration._order import (
     scale_below,
 )
 from skparisk.calibration._pairs import SampledPairs
-from skparisk.calibration._rules import Exchangeable, Rule
 from skparisk.calibration._terms import Terms
 from skparisk.laws import _grid as grid
 from skparisk.mechanisms import NoiseShape
@@ -48,17 +47,17 @@ def find_scale(
     0 where an infinite level asks for none.
     """
     if math.isinf(terms.target.epsilon):
-        if terms.n_draws == 0:
+        if terms.averages:
             return Found(terms.risk, None)
-        rule, index = _rule_of_draws(terms, pairs)
-        return Found(rule.certify_risk(pairs.n_databases, index), index)
+        index = terms.order_index
+        return Found(terms.rule.certify_risk(pairs.n_databases, index), index)
     if terms.target.advantage is not None:
         return _by_advantage(pairs, distances, terms, terms.target.advantage)
-    if terms.n_draws is None:
+    if terms.target.randomness == "implicit":
         return _for_all_outputs(pairs, distances, terms)
-    if terms.n_draws == 0:
+    if terms.averages:
         return _by_exact_risks(pairs, distances, terms)
-    return _by_draws(pairs, terms, shape, terms.n_draws)
+    return _by_draws(pairs, terms, shape)
 
 
 def _for_all_outputs(pairs: SampledPairs, distances: _Floats, terms: Terms) -> Found:
@@ -71,42 +70,29 @@ def _for_all_outputs(pairs: SampledPairs, distances: _Floats, terms: Terms) -> F
         return law.levels(shifts, target.epsilon, target.delta, n_outputs=n_outputs)
 
     scales = np.sort(distances * unit)
-    return _order(pairs, scales, terms, terms.rule, terms.order_index, steps, levels)
+    return _order(pairs, scales, terms, steps, levels)
 
 
-def _by_draws(
-    pairs: SampledPairs, terms: Terms, shape: NoiseShape, n_draws: int
-) -> Found:
+def _by_draws(pairs: SampledPairs, terms: Terms, shape: NoiseShape) -> Found:
     """Find the scale from which on all but a share of the draws keep the level."""
-    epsilon, drawn = terms.target.epsilon, (terms.law, shape, n_draws)
-    steps = terms.law.drawn_steps(epsilon, pairs.n_outputs)
-    rule, index = _rule_of_draws(terms, pairs)
+    epsilon, law = terms.target.epsilon, terms.law
+    steps = law.drawn_steps(epsilon, pairs.n_outputs)
 
     def levels(scale: float) -> _Floats:
-        return drawn_levels(pairs, scale, epsilon, *drawn)
+        return drawn_levels(pairs, scale, epsilon, law, shape)
 
-    scales = np.sort(drawn_scales(pairs, epsilon, *drawn))
-    return _order(pairs, scales, terms, rule, index, steps, levels)
-
-
-def _rule_of_draws(terms: Terms, pairs: SampledPairs) -> tuple[Rule, int]:
-    """Return the rule for all draws of the noise together, and its choice."""
-    if terms.n_draws is None or terms.n_draws == 1:
-        return terms.rule, terms.order_index
-    rule = Exchangeable(terms.n_draws * terms.n_neighbors)
-    return rule, rule.choose(pairs.n_databases, terms.risk)
+    scales = np.sort(drawn_scales(pairs, epsilon, law, shape))
+    return _order(pairs, scales, terms, steps, levels)
 
 
 def _order(
     pairs: SampledPairs,
     scales: _Floats,
     terms: Terms,
-    rule: Rule,
-    index: int,
     steps: int,
     levels: Callable[[float], _Floats],
 ) -> Found:
-    n_databases = pairs.n_databases
+    n_databases, rule, index = pairs.n_databases, terms.rule, terms.order_index
     scale = order_statistic(
         scales,
         index,

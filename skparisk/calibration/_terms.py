@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
-from skparisk._validate import check_at_least, check_choice, is_whole
+from skparisk._validate import check_at_least, check_choice
 from skparisk.calibration._order import check_risk_control
-from skparisk.calibration._rules import Exchangeable, OwnRule, Rule, as_rule
+from skparisk.calibration._rules import Exchangeable, Rule, as_rule
 from skparisk.calibration._target import Target
 from skparisk.exceptions import CalibrationError
-from skparisk.laws import Laplace, Law
-from skparisk.laws._names import as_law, is_ours
+from skparisk.laws import Law
+from skparisk.laws._names import as_law
 from skparisk.mechanisms import IsotropicShape, NoiseShape
 from skparisk.mechanisms._shapes import as_shape
 
@@ -24,22 +24,15 @@ _FEWEST_SHAPE_PAIRS = 16
 _USUAL_PAIRS, _TIMES_FEWEST = 500, 5
 # Databases with several neighbors each.
 _USUAL_DATABASES = 200
-# No rule is asked whether more would do.
-_MOST_FEWEST = 2**22
-
-
-class _NoPairError(ValueError):
-    """A rule of the caller's chose none of the pairs."""
 
 
 class Terms(NamedTuple):
     """What is asked for, by which law, shape and rule, for so many databases.
 
     So many databases have as many neighbors each. With how many of these the shape is
-    taken from; how many draws of the noise each pair of the others is tried with (None
-    where the risk is not over noise, 0 where it is known); the risk that they are
-    calibrated to, which is that of the target or less; and which of their distances
-    counts as the sensitivity.
+    taken from; whether the average of their risks is kept, which is then known for each
+    pair, and no order statistic; the risk that they are calibrated to, which is that of
+    the target or less; and which of their distances counts as the sensitivity.
 
     Until it is known how many outputs there are, with `settled`, "auto" takes the shape
     from none.
@@ -51,7 +44,7 @@ class Terms(NamedTuple):
     rule: Rule
     n_databases: int
     n_shape: int
-    n_draws: int | None
+    averages: bool
     risk: float
     order_index: int
     n_neighbors: int = 1
@@ -75,7 +68,7 @@ class Terms(NamedTuple):
         """Return the terms for so many outputs, with pairs for "auto" to learn from."""
         if self.shape != "auto" or self.n_shape:
             return self
-        if n_outputs > 1 and _may_learn(self.target, self.law, self.rule):
+        if n_outputs > 1 and _may_learn(self.target, self.law):
             for learned in self._learned():
                 return learned
         return self._replace(shape="isotropic")
@@ -85,40 +78,29 @@ class Terms(NamedTuple):
 
         They tell no more of new people than so many independent pairs: the fresh one
         counts as one more of these, and not of all that were drawn. Where that leaves
-        nothing, or less than the pairs certify, it is the least that they do. No rule
-        takes a smaller pair for a smaller risk, whoever wrote it.
+        nothing, or less than the pairs certify, it is the least that they do.
         """
         asked, m = self.target.gamma, self.n_calibrating
-        plain = self.target.advantage is not None or self.rule.void_reasons
         largest = m * self.n_neighbors
-        if plain or n_independent is None or n_independent >= largest:
+        if self.target.advantage is not None:
+            return self
+        if n_independent is None or n_independent >= largest:
             return self
         wanted = asked - (1 - asked) / max(1, n_independent)
         for known in (wanted, 1 / m, None):
             risk = self.rule.certify_risk(m, largest) if known is None else known
             if 0 < risk < asked:
-                index = _index_if_any(m, self.target, self.rule, self.n_draws, risk)
+                index = _index_if_any(m, self.target, self.rule, self.averages, risk)
                 if index is not None:
-                    index = max(index, self.order_index)
                     return self._replace(risk=float(risk), order_index=index)
-        if self.order_index == largest:  # as of all rules of this package, by then
-            return self
-        return self._replace(order_index=largest)
-
-    def certified(self) -> float:
-        """Return the largest risk that these certify, for any number of outputs."""
-        shaped = self._learned() if self.shape == "auto" else ()
-        return max(
-            float(terms.rule.certify_risk(terms.n_calibrating, terms.order_index))
-            for terms in (self, *shaped)
-        )
+        return self
 
     def _learned(self) -> Iterator[Self]:
         """Yield terms with pairs for a shape, as many as the target leaves, if any."""
         n_shape = _for_shape(self.n_databases, self.n_neighbors)
         while n_shape * self.n_neighbors >= _FEWEST_SHAPE_PAIRS and n_shape:
             n_left = self.n_databases - n_shape
-            index = _index_if_any(n_left, self.target, self.rule, self.n_draws)
+            index = _index_if_any(n_left, self.target, self.rule, self.averages)
             if index is not None:
                 yield self._replace(n_shape=n_shape, order_index=index)
                 return
@@ -132,7 +114,6 @@ def agree(
     law: Any,
     shape: Any,
     rule: Any,
-    n_draws: Any,
     n_neighbors: Any = 1,
 ) -> Terms:
     """Check that all of these go together, before anything is drawn.
@@ -150,25 +131,18 @@ def agree(
             "'explicit': see calibrate_known."
         )
     target.check_law(law)
-    draws = _count_draws(target, law, rule, n_draws)
+    averages = _averages(target, law, rule)
     plain_shape = shape in ("auto", "isotropic") or type(shape) is IsotropicShape
     if law.chooses and not plain_shape:
         raise ValueError(
             f"noise_shape must be 'isotropic' with law={law.name!r}, got {shape!r}."
         )
-    plain = type(law) is Laplace and target.randomness != "both" and not target.delta
-    if rule.void_reasons and not plain:
-        raise ValueError(
-            f"calibration={rule!r} reproduces a theorem on Laplace noise, delta=0 and "
-            f"randomness 'implicit'; got law={law.name!r}, delta={target.delta!r} and "
-            f"{target.randomness!r}."
-        )
     learned = isinstance(shape, str) and shape not in ("auto", "isotropic")
     learned &= not math.isinf(target.epsilon)
-    learns = learned or (shape == "auto" and _may_learn(target, law, rule))
+    learns = learned or (shape == "auto" and _may_learn(target, law))
     if isinstance(n_pairs, str):
         check_choice(n_pairs, "n_pairs", ("auto",))
-        n = _enough_databases(target, rule, draws, n_neighbors, learns)
+        n = _enough_databases(target, rule, averages, n_neighbors, learns)
     else:
         least = (4 if n_neighbors == 1 else 2 * n_neighbors) if learned else n_neighbors
         n = check_at_least(n_pairs, "n_pairs", least) // n_neighbors
@@ -180,11 +154,11 @@ def agree(
     n_shape = _for_shape(n, n_neighbors) if learned else 0
     n_left = n - n_shape
     try:
-        index = _order_index(n_left, target, rule, draws)
+        index = _order_index(n_left, target, rule, averages)
     except CalibrationError as error:
         if not n_shape and n_neighbors == 1:
             raise
-        fewest = _fewest_pairs(target, rule, draws)
+        fewest = _fewest_pairs(target, rule, averages)
         words, needed = f"{error}", fewest
         if n_neighbors > 1:
             words += f" Pairs of one database, {n_neighbors} here, count as one"
@@ -200,7 +174,9 @@ def agree(
             best=error.best,
         ) from error
     risk = target.gamma
-    return Terms(target, law, shape, rule, n, n_shape, draws, risk, index, n_neighbors)
+    return Terms(
+        target, law, shape, rule, n, n_shape, averages, risk, index, n_neighbors
+    )
 
 
 def rule_of_groups(rule: Rule, n_neighbors: int) -> Rule:
@@ -234,52 +210,40 @@ def _with_shape(n_calibrating: int, n_neighbors: int) -> int:
     return min(n, n_calibrating + max(1, MOST_SHAPE_PAIRS // n_neighbors))
 
 
-def _may_learn(target: Target, law: Law, rule: Rule) -> bool:
+def _may_learn(target: Target, law: Law) -> bool:
     """Tell if there is noise that a shape could be learned for."""
-    return not (law.chooses or rule.void_reasons or math.isinf(target.epsilon))
+    return not (law.chooses or math.isinf(target.epsilon))
 
 
 def _order_index(
     n_pairs: int,
     target: Target,
     rule: Rule,
-    draws: int | None,
+    averages: bool,
     risk: float | None = None,
 ) -> int:
     """Return which distance counts, or raise CalibrationError for too few pairs.
 
-    For a smaller `risk` than that of the target, where it is given. What a rule of the
-    caller's chooses may be none of them.
+    For a smaller `risk` than that of the target, where it is given.
     """
     gamma = target.gamma if risk is None else risk
     if target.advantage is not None:
         check_risk_control(n_pairs, target.advantage, "advantage")
-    elif draws == 0:
+    elif averages:
         check_risk_control(n_pairs, gamma)
-    # A class of the caller's may have another order_index than the one it inherits.
-    ask = rule.order_index
-    if isinstance(rule, OwnRule) and is_ours(rule):
-        ask = rule.choose
-    index = ask(n_pairs, gamma)
-    most = n_pairs * (rule.n_draws if isinstance(rule, Exchangeable) else 1)
-    if not (is_whole(index) and 1 <= index <= most):
-        raise _NoPairError(
-            f"calibration must choose one of {n_pairs} sampled pairs, and "
-            f"{rule.name!r} chose number {index!r}."
-        )
-    return int(index)
+    return rule.choose(n_pairs, gamma)
 
 
 def _index_if_any(n_pairs: int, *asked: Any) -> int | None:
     """Return which distance counts, or None if so many pairs are not enough."""
     try:
         return _order_index(n_pairs, *asked)
-    except (CalibrationError, _NoPairError):
+    except CalibrationError:
         return None
 
 
 def _enough_databases(
-    target: Target, rule: Rule, draws: int | None, n_neighbors: int, learns: bool
+    target: Target, rule: Rule, averages: bool, n_neighbors: int, learns: bool
 ) -> int:
     """Return how many databases calibrate without much more noise than is needed.
 
@@ -287,42 +251,35 @@ def _enough_databases(
     """
     usual = _USUAL_PAIRS if n_neighbors == 1 else _USUAL_DATABASES
     n = usual
-    if _index_if_any(usual // _TIMES_FEWEST, target, rule, draws) is None:
-        n = max(usual, _TIMES_FEWEST * _fewest_pairs(target, rule, draws))
+    if _index_if_any(usual // _TIMES_FEWEST, target, rule, averages) is None:
+        n = max(usual, _TIMES_FEWEST * _fewest_pairs(target, rule, averages))
     if learns:
         return _with_shape(n, n_neighbors)
     return max(n, 2 * _USUAL_PAIRS) if n_neighbors == 1 else n
 
 
-def _fewest_pairs(target: Target, rule: Rule, draws: int | None) -> int:
+def _fewest_pairs(target: Target, rule: Rule, averages: bool) -> int:
     """Return the fewest pairs that are enough for the target."""
     low, high = 0, 1
-    while _index_if_any(high, target, rule, draws) is None:
+    while _index_if_any(high, target, rule, averages) is None:
         low, high = high, 2 * high
-        if high > _MOST_FEWEST:
-            raise CalibrationError(
-                f"n_pairs='auto' tried {low} pairs, and calibration={rule.name!r} "
-                f"certifies no gamma={target.gamma!r} with these: choose a larger "
-                "gamma, or give n_pairs.",
-                target=target.gamma,
-                best=1.0,
-            )
     while high - low > 1:
         middle = (low + high) // 2
-        if _index_if_any(middle, target, rule, draws) is None:
+        if _index_if_any(middle, target, rule, averages) is None:
             low = middle
         else:
             high = middle
     return high
 
 
-def _count_draws(
-    target: Target, law: Law, rule: Rule, n_draws: int | None
-) -> int | None:
-    if n_draws is not None:
-        check_at_least(n_draws, "n_draws", 0)
+def _averages(target: Target, law: Law, rule: Rule) -> bool:
+    """Tell if what is kept is the average of risks that are known for each pair.
+
+    Over both sources of randomness, where it is no order statistic of losses of drawn
+    noise.
+    """
     if target.randomness != "both":
-        return None
+        return False
     plain = type(rule) is Exchangeable
     if target.advantage is not None:
         if not plain:
@@ -330,27 +287,12 @@ def _count_draws(
                 "calibration must be 'exchangeable' with an advantage, which is a mean "
                 f"over pairs and no order statistic; got {rule.name!r}."
             )
-        if n_draws:
-            raise ValueError(
-                "n_draws must be None or 0 with an advantage, which is known for each "
-                f"pair, so that no noise is drawn; got {n_draws!r}."
-            )
-        return 0
-    known = law.knows_risk and plain
-    draws = (0 if known else 1) if n_draws is None else int(n_draws)
-    if draws and not law.draws:
+        return True
+    if law.knows_risk and plain:
+        return True
+    if not law.draws:
         raise ValueError(
-            f"n_draws must be 0 with law={law.name!r}, which no losses of drawn noise "
-            f"are known of; got {draws}."
+            f"calibration must be 'exchangeable' with law={law.name!r}, which no "
+            f"losses of drawn noise are known of; got {rule.name!r}."
         )
-    if draws == 0 and not known:
-        raise ValueError(
-            "n_draws must be at least 1 unless law='gaussian' and "
-            "calibration='exchangeable', where the risk of a pair is known; got 0."
-        )
-    if draws > 1 and not plain:
-        raise ValueError(
-            "n_draws must be None or 1 unless calibration='exchangeable', got "
-            f"{draws!r} with {rule.name!r}."
-        )
-    return draws
+    return False

@@ -26,7 +26,7 @@ def advantage_of(claim: Claim) -> Advantage:
     if evidence is None or evidence.advantage is None:
         return found
     measured = evidence.advantage
-    if claim.randomness == "both" and evidence.n_draws:
+    if claim.randomness == "both" and not evidence.averages:
         return measured
     # Both bound the mean over all pairs for every sample, and so does the smaller one.
     return replace(

@@ -23,7 +23,7 @@ _OF_EVIDENCE = (
     "law",
     "noise_shape",
     "calibration",
-    "n_draws",
+    "averages",
     "n_outputs",
 )
 

@@ -64,7 +64,7 @@ def check_carried(evidence: Any, plain: dict[str, Any], randomness: str) -> None
                 f"{evidence.law} noise of scale {evidence.noise_scale!r} at "
                 f"sensitivity {evidence.sensitivity!r}, and delta is {delta!r}."
             )
-    known = evidence.n_draws == 0 and evidence.advantage is not None
+    known = evidence.averages and evidence.advantage is not None
     if known and evidence.law in LAWS:
         each = _least_advantage(evidence)
         if epsilon:
@@ -142,11 +142,10 @@ def _check_rank(evidence: Any, risk: float, failure_prob: float) -> float:
     """
     m, r, index = evidence.n_pairs, evidence.n_neighbors, evidence.order_index
     n_unanswered = evidence.n_unanswered or 0
-    q = 1 if evidence.n_draws is None else evidence.n_draws
-    if index is not None and index > (m - n_unanswered) * q:
+    if index is not None and index > m - n_unanswered:
         raise ValueError(
-            f"order_index must be at most {(m - n_unanswered) * q}, as no noise is "
-            f"enough for pairs without an answer; got {index}."
+            f"order_index must be at most {m - n_unanswered}, as no noise is enough "
+            f"for pairs without an answer; got {index}."
         )
     if evidence.calibration == "pac":
         # P(Binomial(m, 1 - risk) >= K)
@@ -157,11 +156,8 @@ def _check_rank(evidence: Any, risk: float, failure_prob: float) -> float:
                 f"{fails:.6g} of samples, and failure_prob is {failure_prob!r}."
             )
         return 1.0  # of other levels it certifies nothing
-    if evidence.calibration not in _WITH_LEVELS:
-        return 0.0
-    n_above = m * q - index if q else n_unanswered
-    q = q or 1
-    least = Fraction(n_above + q * r, q * (m + r))
+    n_above = n_unanswered if index is None else m - index
+    least = Fraction(n_above + r, m + r)
     # Of the number, or of the decimals that it is written as.
     if max(Fraction(risk), decimal(risk)) < least:
         raise ValueError(
@@ -243,8 +239,8 @@ def _check_own_level(evidence: Any, plain: dict[str, Any]) -> None:
     curve = np.empty((0, 2)) if evidence.curve is None else evidence.curve
     near = point_of_level(curve, epsilon)
     known = float(near[0, 1]) if len(near) else math.inf
-    n_all = evidence.n_pairs * (evidence.n_draws or 1)
-    below = evidence.n_neighbors / evidence.n_pairs + 2 / min(n_all, _CURVE_POINTS)
+    m = evidence.n_pairs
+    below = evidence.n_neighbors / m + 2 / min(m, _CURVE_POINTS)
     if (risk + below) * _SLACK < known:
         raise ValueError(
             "epsilon must be a level for which the curve has a risk of at most "

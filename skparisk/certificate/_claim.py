@@ -32,7 +32,7 @@ from skparisk.laws._names import LAWS, NORMS, OWN_NAMES
 
 RANDOMNESS = ("implicit", "both", "explicit")
 _KNOWN = ("declared", "bound")
-_OWN_RULES = ("exchangeable", "pac", "dkw", *_KNOWN)
+_RULES = ("exchangeable", "pac", "dkw", *_KNOWN)
 SENTENCES = ("void_reasons", "leaks", "provisos")
 
 # Each of these is one sentence. First: why there is no guarantee at all.
@@ -110,10 +110,6 @@ _GIVEN_LAW = (
     "The law of the noise ({}) was supplied by the caller, and what it says of its "
     "privacy loss has not been checked."
 )
-GIVEN_RULE = (
-    "The calibration rule ({}) was supplied by the caller, and its guarantee has not "
-    "been checked."
-)
 
 
 def supports(audit: Any, gamma: float) -> bool:
@@ -154,7 +150,7 @@ class Evidence:
         What the noise is multiplied by for what a reference table as a whole is off by.
 
     calibration : str
-        Name of the rule that chose the order statistic; "declared" for a sensitivity
+        The rule that chose the order statistic; "declared" for a sensitivity
         that the caller gave, "bound" for a proven one.
 
     law : str, default="laplace"
@@ -165,11 +161,8 @@ class Evidence:
 
     n_pairs, order_index : int, default=None
         Sampled pairs m that calibrate, and the K of the K-th smallest sensitivity, or
-        critical scale, that is used. None for a known sensitivity.
-
-    n_draws : int, default=None
-        With randomness "both": draws of the noise for each pair; 0 for the exact risk
-        of each pair, averaged, which is no order statistic.
+        critical scale, that is used. None for a known sensitivity; an `order_index` of
+        None beside `n_pairs` is for an average of exact risks.
 
     n_neighbors : int, default=1
         Pairs that have their first database in common: what the risk counts is a
@@ -228,7 +221,6 @@ class Evidence:
     norm: str | None = None
     n_pairs: int | None = None
     order_index: int | None = None
-    n_draws: int | None = None
     n_unanswered: int | None = None
     noise_shape: str = "isotropic"
     n_shape_pairs: int | None = None
@@ -263,7 +255,8 @@ class Evidence:
                 f"n_constant must be below n_outputs={self.n_outputs}, as something is "
                 f"released, got {self.n_constant!r}."
             )
-        for name in ("calibration", "law", "noise_shape"):
+        check_choice(self.calibration, "calibration", _RULES)
+        for name in ("law", "noise_shape"):
             if not is_name(getattr(self, name)):
                 raise ValueError(f"{name} must be a name, got {getattr(self, name)!r}.")
         norm = NORMS[LAWS[self.law]().norm] if self.law in LAWS else self.norm
@@ -273,19 +266,18 @@ class Evidence:
             raise ValueError(
                 f"norm must be {norm!r} with law={self.law!r}, got {self.norm!r}."
             )
-        least = {"n_pairs": 1, "n_draws": 0, "n_unanswered": 0, "n_shape_pairs": 1}
+        least = {"n_pairs": 1, "n_unanswered": 0, "n_shape_pairs": 1}
         least |= {"n_candidates": plain["n_records"] + 1}
         for name, least_number in least.items():
             if getattr(self, name) is not None:
                 number = check_at_least(getattr(self, name), name, least_number)
                 plain[name] = number
-        sample = self.order_index, self.n_draws, self.n_unanswered, self.n_shape_pairs
+        sample = self.order_index, self.n_unanswered, self.n_shape_pairs
         if self.n_pairs is not None:
-            n_draws = plain.get("n_draws", 1)
-            plain["order_index"] = self._check_sample(plain["n_pairs"], n_draws)
+            plain["order_index"] = self._check_sample(plain["n_pairs"])
         elif sample != (None,) * len(sample):
             raise ValueError(
-                "order_index, n_draws, n_unanswered and n_shape_pairs must be None "
+                "order_index, n_unanswered and n_shape_pairs must be None "
                 f"without n_pairs, got {sample!r}."
             )
         if self.advantage is not None:
@@ -321,8 +313,8 @@ class Evidence:
                 f"{audit!r}."
             )
 
-    def _check_sample(self, n_pairs: int, n_draws: int) -> int | None:
-        """Return which number counts, of so many pairs and draws of the noise."""
+    def _check_sample(self, n_pairs: int) -> int | None:
+        """Return which number counts, of so many pairs."""
         if n_pairs % self.n_neighbors:
             raise ValueError(
                 f"n_pairs must be a multiple of n_neighbors={self.n_neighbors}, got "
@@ -333,19 +325,17 @@ class Evidence:
                 "n_shape_pairs must be None with noise_shape='isotropic', got "
                 f"{self.n_shape_pairs!r}."
             )
-        if n_draws:
-            index = check_at_least(self.order_index, "order_index", 1)
-            if index > n_pairs * n_draws:
-                raise ValueError(
-                    f"order_index must be at most {n_pairs * n_draws}, got {index}."
-                )
-            return index
-        if self.order_index is not None or self.law == "exponential":
-            raise ValueError(
-                "n_draws must be at least 1 unless order_index is None and the law is "
-                f"of noise, got 0 with law={self.law!r}."
-            )
-        return None
+        if self.order_index is None:
+            return None
+        index = check_at_least(self.order_index, "order_index", 1)
+        if index > n_pairs:
+            raise ValueError(f"order_index must be at most {n_pairs}, got {index}.")
+        return index
+
+    @property
+    def averages(self) -> bool:
+        """Whether an average of exact risks is kept, and no order statistic."""
+        return self.n_pairs is not None and self.order_index is None
 
 
 @dataclass(frozen=True)
@@ -441,9 +431,6 @@ class Claim:
         given = [] if self.loss is None else [*law_proviso(self.loss.law_name)]
         if self.evidence is not None:
             given += law_proviso(self.evidence.law)
-            rule = self.evidence.calibration
-            if rule not in _OWN_RULES and not self.void_reasons:
-                given.append(GIVEN_RULE.format(rule))
         return tuple(sorted({*given} - {*said}))
 
     def _check_loss(self, loss: Any, epsilon: float, evidence: Any) -> None:
@@ -484,12 +471,12 @@ class Claim:
                 "n_pairs must be given unless randomness='explicit', got "
                 f"{evidence.n_pairs!r} with {self.randomness!r}."
             )
-        if (self.randomness == "both") != (evidence.n_draws is not None):
+        if self.randomness != "both" and evidence.averages:
             raise ValueError(
-                "n_draws must be given if and only if randomness='both', got "
-                f"{evidence.n_draws!r} with {self.randomness!r}."
+                "order_index must be given unless randomness='both', got None with "
+                f"{self.randomness!r}."
             )
-        if known != (evidence.calibration in _KNOWN) and not plain["void_reasons"]:
+        if known != (evidence.calibration in _KNOWN):
             raise ValueError(
                 f"calibration must be one of {_KNOWN} for a known sensitivity, and "
                 f"the name of a rule otherwise, got {evidence.calibration!r}."
@@ -505,10 +492,10 @@ class Claim:
                 "law='exponential' has no delta, no noise_shape and no "
                 "randomness='both'."
             )
-        if evidence.n_draws == 0 and evidence.law == "laplace" and plain["epsilon"]:
+        if evidence.averages and evidence.law == "laplace" and plain["epsilon"]:
             raise ValueError(
-                "n_draws must be at least 1 with law='laplace' unless epsilon is 0, "
-                "for a mean advantage; got 0."
+                "order_index must be given with law='laplace' unless epsilon is 0, "
+                "for a mean advantage; got None."
             )
         if delta and self.randomness == "both":
             raise ValueError(

@@ -400,7 +400,7 @@ def _calibration(evidence: Evidence, claim: Claim) -> str:
     groups, r = "", evidence.n_neighbors
     if r > 1:
         groups = f", {r} neighbors of each of {m // r} sampled databases"
-    if evidence.n_draws == 0:
+    if evidence.averages:
         what = "exact risks" if claim.epsilon else "advantages"
         average = f"{name}, average of the {what} of {m} sampled pairs{groups}"
         if evidence.n_unanswered:
@@ -408,9 +408,7 @@ def _calibration(evidence: Evidence, claim: Claim) -> str:
         return average
     what = "sensitivity" if claim.randomness == "implicit" else "critical scale"
     number = f"{name}, {what} number {evidence.order_index} of {m} sampled"
-    if evidence.n_draws not in (None, 1):
-        number += f" pairs with {evidence.n_draws} draws of the noise each"
-    elif groups:
+    if groups:
         number += " pairs"
     number += groups
     if evidence.n_unanswered:

@@ -121,11 +121,6 @@ class CostModel(ABC):
             Total over all people, in units of money; at most that of `noise_epsilon`.
             A float for a scalar.
 
-        Warns
-        -----
-        HeuristicGuaranteeWarning
-            With another law than the exact one.
-
         Notes
         -----
         :math:`p E_{dp}(\epsilon) + (1 - p) E_{dp}(\epsilon_0)` (Dandekar, Basu,

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._validate import check_at_least
-from skparisk.exceptions import HeuristicGuaranteeWarning, warn_caller
 from skparisk.privacy_loss import laplace_loss_exceedance
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -18,11 +17,6 @@ Floats: TypeAlias = NDArray[np.float64]
 @runtime_checkable
 class RiskLaw(Protocol):
     """Another law of the loss of Laplace noise: a paper's, as printed."""
-
-    @property
-    def name(self) -> str:
-        """What a warning calls it."""
-        ...
 
     def risk(self, epsilon: Floats, noise_epsilon: float, n_outputs: int) -> Floats:
         """Return the probability that the loss exceeds each level in [0, inf]."""
@@ -36,11 +30,6 @@ def risk_function(
     k = check_at_least(n_outputs, "n_outputs", 1)
     if not isinstance(law, str) and isinstance(law, RiskLaw):
         other: RiskLaw = law
-        warn_caller(
-            f"law is {other.name}, which is not proven: the release may well cost more "
-            "than this. Use law='exact' for a cost that is proven.",
-            HeuristicGuaranteeWarning,
-        )
         return lambda levels: other.risk(levels, noise_epsilon, k)
     if law != "exact":
         raise ValueError(

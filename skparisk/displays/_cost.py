@@ -125,10 +125,6 @@ class CostDisplay(Display):
         ValueError
             If an argument is out of range.
 
-        Warns
-        -----
-        HeuristicGuaranteeWarning
-            With another law than the exact one; the legend says so as well.
         """
         curves = []
         for level in np.atleast_1d(np.asarray(noise_epsilon)).tolist():

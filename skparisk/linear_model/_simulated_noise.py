@@ -37,7 +37,7 @@ def simulated_noise(
     noise = found.noise
     assert isinstance(noise, AdditiveNoise)
     terms = found.terms
-    if not as_large or not terms.n_shape_pairs or terms.n_draws is not None:
+    if not as_large or not terms.n_shape_pairs or terms.target.randomness == "both":
         return noise
     factor = _understated(pairs, found.shape, terms)
     return AdditiveNoise.at_least(

@@ -20,7 +20,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._private import PrivateMixin
-from skparisk.calibration._rules import rule_proviso
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import DECLARED, LEARNS_MORE, law_proviso
 from skparisk.composition import compose_basic
@@ -281,18 +280,12 @@ def _declared_known(part: Any, known: KnownSensitivity) -> Certificate:
     Laplace noise spends a risk of 1/2 or more only.
     """
     _, target, law = known._check(part.epsilon, part.gamma)
-    exact = law == Laplace() and known.rule is None and target.gamma < 0.5
-    rule = known.rule
+    exact = law == Laplace() and target.gamma < 0.5
     return Certificate(
         target.epsilon,
         target.delta,
         0.0 if exact else target.gamma,
         randomness="explicit",
         relation="replace-one",
-        void_reasons=() if rule is None else tuple(rule.void_reasons),
-        provisos=(
-            DECLARED,
-            *(() if rule is None else rule_proviso(rule)),
-            *law_proviso(law.name),
-        ),
+        provisos=(DECLARED, *law_proviso(law.name)),
     )

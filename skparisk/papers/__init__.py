@@ -1,17 +1,15 @@
 """What the papers print and does not hold, for whoever reproduces or compares them.
 
-Nothing in the rest of the package rests on this module. Its functions are formulas;
-its rules go where a calibration is asked for, as in
-``SensitivitySampler(calibration=DandekarTheorem5())``: the estimator then warns, and
-its certificate is void. What takes their place, and a counterexample for each, is in
-the theory pages.
+Nothing in the rest of the package rests on this module: its functions are formulas of
+numbers, and no certificate comes of them. What takes their place, and a counterexample
+for each, is in the theory pages.
 """
 
 from skparisk.papers._composition import compose_privacy_at_risk
 from skparisk.papers._empirical_risk import (
-    DandekarTheorem5,
     bessel_joint_confidence,
     bessel_joint_noise_epsilon,
+    dandekar_empirical_risk,
     sample_confidence,
 )
 from skparisk.papers._privacy_at_risk import (
@@ -25,12 +23,12 @@ from skparisk.papers._svm import rubinstein_svm_sensitivity_bound
 
 __all__ = [
     "DandekarTheorem4",
-    "DandekarTheorem5",
     "bessel_joint_confidence",
     "bessel_joint_noise_epsilon",
     "compose_privacy_at_risk",
     "dandekar_cdf",
     "dandekar_confidence",
+    "dandekar_empirical_risk",
     "dandekar_epsilon",
     "dandekar_noise_epsilon",
     "rubinstein_svm_sensitivity_bound",

@@ -6,11 +6,6 @@ In these formulas a *confidence* is one minus a risk.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, ClassVar
-
-from numpy.typing import ArrayLike
 
 from skparisk._validate import (
     check_at_least,
@@ -19,52 +14,54 @@ from skparisk._validate import (
     check_positive,
     check_probability,
 )
-from skparisk.calibration._rules import OwnRule, check_rank
 from skparisk.exceptions import CalibrationError
-from skparisk.papers._privacy_at_risk import VOID, dandekar_cdf, dandekar_epsilon
-from skparisk.privacy_loss._numerics import unwrap
+from skparisk.papers._privacy_at_risk import dandekar_cdf, dandekar_epsilon
 
 
-@dataclass(frozen=True)
-class DandekarTheorem5(OwnRule):
-    """Theorem 5 as a rule for the sampled sensitivity, for ``calibration=``.
+def dandekar_empirical_risk(
+    n_pairs: int, order_index: int, sample_failure_prob: float = 0.05
+) -> float:
+    """Return the risk that Theorem 5 claims at a sampled sensitivity.
 
     Parameters
     ----------
+    n_pairs : int
+        Sampled pairs, m >= 1.
+
+    order_index : int
+        Number K of the sampled sensitivity in use, in ascending order, in 1, ..., m.
+
     sample_failure_prob : float, default=0.05
         One minus `sample_confidence`, in (0, 1).
 
+    Returns
+    -------
+    risk : float
+        One minus the theorem's empirical confidence.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
     Notes
     -----
-    **Guarantee**: none. The sampled sensitivity is the empirical (1 - gamma)
-    quantile, and the claimed risk is one minus the theorem's empirical confidence: the
-    share of the sampled sensitivities at or below it, times `sample_confidence`
-    (Dandekar, Theorem 5, Eq. 5). **It does not hold**: of the share of the true
+    Dandekar, Theorem 5, Eq. 5: the share K/m of the sampled sensitivities at or below
+    it, times `sample_confidence`. **It does not hold**: of the share of the true
     distribution below only that share less rho is known.
 
     Examples
     --------
-    >>> from skparisk.papers import DandekarTheorem5
-    >>> DandekarTheorem5().order_index(1500, 0.05)
-    1425
+    >>> from skparisk.papers import dandekar_empirical_risk
+    >>> round(dandekar_empirical_risk(1500, 1425), 4)
+    0.0975
     """
-
-    sample_failure_prob: float = 0.05
-    name: ClassVar[str] = "Dandekar et al. 2021, Theorem 5"
-    failure_prob: ClassVar[float] = 0.0  # part of the risk that is claimed
-    void_reasons: ClassVar[tuple[str, ...]] = (VOID,)
-
-    def __post_init__(self) -> None:
-        check_probability(self.sample_failure_prob, "sample_failure_prob")
-
-    def choose(self, n_pairs: int, gamma: float) -> int:
-        """Return the rank of the empirical quantile."""
-        return math.ceil((1 - Fraction(gamma)) * n_pairs)
-
-    def certify_risk(self, n_pairs: int, order_index: ArrayLike) -> Any:
-        """Return one minus the theorem's empirical confidence."""
-        m, index = check_rank(n_pairs, order_index)
-        return unwrap(1 - index / m * (1 - self.sample_failure_prob))
+    m = check_at_least(n_pairs, "n_pairs", 1)
+    index = check_at_least(order_index, "order_index", 1)
+    failure = check_probability(sample_failure_prob, "sample_failure_prob")
+    if index > m:
+        raise ValueError(f"order_index must be at most n_pairs={m}, got {index}.")
+    return 1 - index / m * (1 - failure)
 
 
 def sample_confidence(n_pairs: int, rho: float) -> float:

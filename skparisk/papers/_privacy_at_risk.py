@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,42 +14,22 @@ from skparisk import _validate
 from skparisk.exceptions import CalibrationError
 from skparisk.privacy_loss._numerics import safe_root, unwrap
 
-VOID = (
-    "The claimed risk reproduces a formula of Dandekar et al. whose proof does not "
-    "hold: it is not a guarantee."
-)
-
 
 @dataclass(frozen=True)
 class DandekarTheorem4:
-    """Theorem 4 as a rule for a known sensitivity, and for costs.
+    """Theorem 4 as the law that costs are counted with.
 
-    For ``calibration=`` with ``randomness="explicit"``, and for ``law=`` of
-    :meth:`skparisk.cost.CostModel.budget_at_risk`.
+    For ``law=`` of :meth:`skparisk.cost.CostModel.budget_at_risk`.
 
     **Guarantee**: none, see `dandekar_confidence`.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from skparisk.papers import DandekarTheorem4
-    >>> round(DandekarTheorem4().noise_epsilon(0.4, gamma=0.4, n_outputs=1), 3)
-    0.797
+    >>> DandekarTheorem4().risk(np.array([0.4]), 0.797, n_outputs=1).round(3)
+    array([0.4])
     """
-
-    name: ClassVar[str] = "Dandekar et al. 2021, Theorem 4"
-    void_reasons: ClassVar[tuple[str, ...]] = (VOID,)
-
-    def noise_epsilon(self, epsilon: float, gamma: float, n_outputs: int) -> float:
-        """Return sensitivity over noise scale at which the theorem claims a risk."""
-        try:
-            return dandekar_noise_epsilon(epsilon, 1 - gamma, n_outputs)
-        except CalibrationError as error:
-            raise CalibrationError(
-                f"gamma={gamma!r} is above {1 - error.best:.6g}, the risk that Theorem "
-                "4 claims without any noise; use a smaller gamma.",
-                target=gamma,
-                best=1 - error.best,
-            ) from error
 
     def risk(
         self, epsilon: NDArray[np.float64], noise_epsilon: float, n_outputs: int

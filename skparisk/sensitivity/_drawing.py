@@ -313,7 +313,12 @@ def means_for_new_people(pairs: SampledPairs, terms: Terms) -> str | None:
     tell (:ref:`thm-leave-out`).
     """
     n_rows, plain = pairs.n_rows_alone, isinstance(terms.rule, Exchangeable)
-    if n_rows is None or not plain or terms.n_draws is not None or terms.n_shape_pairs:
+    if (
+        n_rows is None
+        or not plain
+        or terms.target.randomness == "both"
+        or terms.n_shape_pairs
+    ):
         return pairs.for_new_people
     more = ceil_text(min(1.0, 4 / (n_rows + 1)), 3)
     return f"risk at most {more} larger, because the table has only so many rows"

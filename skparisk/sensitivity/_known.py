@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from skparisk._validate import check_choice, check_flag, check_positive
-from skparisk.calibration import KnownRule, Target
+from skparisk.calibration import Target
 from skparisk.calibration._known import check_known
 from skparisk.laws import Law
 from skparisk.laws._names import NORMS, as_law
@@ -40,10 +40,6 @@ class KnownSensitivity(BaseEstimator):
         Gaussian noise without a delta. With Laplace noise it is worth something for one
         output and a risk of 1/2 or more only.
 
-    rule : KnownRule, default=None
-        Another rule for Laplace noise at risk, such as
-        :class:`~skparisk.papers.DandekarTheorem4`, which warns, as it does not hold.
-
     Notes
     -----
     **Guarantee** (:ref:`thm-explicit`). For every pair of neighbors, and all that may
@@ -70,14 +66,12 @@ class KnownSensitivity(BaseEstimator):
         law: str | Law = "laplace",
         delta: float = 0.0,
         at_risk: bool = False,
-        rule: KnownRule | None = None,
     ) -> None:
         self.sensitivity = sensitivity
         self.norm = norm
         self.law = law
         self.delta = delta
         self.at_risk = at_risk
-        self.rule = rule
 
     def _check(self, epsilon: Any, gamma: Any) -> tuple[float, Target, Law]:
         """Return the bound, what is asked of the noise, and its law, all checked."""
@@ -98,9 +92,7 @@ class KnownSensitivity(BaseEstimator):
                 f"delta must be 0 with at_risk=True, got {self.delta!r}: either is "
                 "asked for."
             )
-        if self.rule is not None and not isinstance(self.rule, KnownRule):
-            raise ValueError(f"rule must be None or a KnownRule, got {self.rule!r}.")
         asked = gamma if self.at_risk else 0.0
         target = Target(epsilon, asked, self.delta, "explicit")
-        check_known(target, law, self.rule)
+        check_known(target, law)
         return sensitivity, target, law

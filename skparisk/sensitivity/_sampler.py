@@ -29,17 +29,16 @@ from skparisk._validate import (
     check_seed,
     check_verbose,
 )
-from skparisk.calibration import Rule, SampledPairs, Target
+from skparisk.calibration import SampledPairs, Target
 from skparisk.calibration._calibrate import find_noise
 from skparisk.calibration._margin import has_clusters
-from skparisk.calibration._rules import as_rule, rule_proviso
+from skparisk.calibration._rules import Rule, as_rule
 from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import BETTER, MADE_UP, THIN, law_proviso
 from skparisk.core.sealed import PublicForm, is_frame
 from skparisk.exceptions import (
     CalibrationError,
-    HeuristicGuaranteeWarning,
     ReferenceWarning,
     warn_caller,
 )
@@ -107,18 +106,12 @@ def _check_residuals(query: Query, reference: Reference) -> None:
 def claim_at_most(
     sampler: SensitivitySampler, epsilon: float, gamma: float
 ) -> Certificate:
-    """Return what a release will claim at most, by the parameters alone.
-
-    A rule of the caller's may certify a larger risk than was asked for.
-    """
+    """Return what a release will claim at most, by the parameters alone."""
     rule = as_rule(sampler.calibration, sampler.failure_prob)
     if sampler.advantage is not None:
         level, risk, over = 0.0, sampler.advantage, "both"
     else:
         level, risk, over = epsilon, gamma, sampler.randomness
-        if not isinstance(sampler.calibration, str):
-            asked = copy.copy(sampler).set_params(epsilon=epsilon, gamma=gamma)
-            risk = max(gamma, asked._check_parameters().certified())
     return Certificate(
         level,
         0.0 if over == "both" else sampler.delta,
@@ -127,8 +120,7 @@ def claim_at_most(
         randomness=over,
         relation=sampler.relation,
         post_processed=sampler.advantage is not None,
-        void_reasons=tuple(rule.void_reasons),
-        provisos=(*rule_proviso(rule), *law_proviso(as_law(sampler.law).name)),
+        provisos=law_proviso(as_law(sampler.law).name),
     )
 
 
@@ -200,21 +192,13 @@ default="auto"
         knows what outputs are for, so that predictions suffer least. The last two take
         half of the pairs to learn that (2048 at the most). "auto" is "whitened" or
         "diagonal", whichever brings more by the pairs that it is learned from, and
-        "isotropic" for one output, a choice, no noise, a rule of
-        :mod:`skparisk.papers`, and where `gamma` leaves fewer than 16 pairs. The
-        certificate names the shape. One that is given must not depend on the private
-        data.
-
-    n_draws : int, default=None
-        For "both": draws of the noise for each pair. More than one take time, and
-        make the scale vary less; only for "exchangeable". 0 draws nothing and takes
-        the exact risk of each pair, which is known for Gaussian noise. None: 0 where
-        that is possible, else 1.
+        "isotropic" for one output, a choice, no noise, and where `gamma` leaves fewer
+        than 16 pairs. The certificate names the shape. One that is given must not
+        depend on the private data.
 
     calibration : {"exchangeable", "pac", "dkw"} or Rule, default="exchangeable"
         Which order statistic of the sampled pairs is used; see
-        :mod:`skparisk.calibration`. One of :mod:`skparisk.papers` reproduces a
-        theorem that does not hold: it warns, and the certificate is void.
+        :mod:`skparisk.calibration`.
 
     failure_prob : float, default=0.05
         For "pac": probability, over the sampled pairs, that the risk is larger than
@@ -293,7 +277,7 @@ default="auto"
         ``sensitivity_ / noise_scale_``.
 
     risk_ : float
-        Achieved risk, at most `gamma`, but for a rule of :mod:`skparisk.papers`.
+        Achieved risk, at most `gamma`.
 
     certificate_ : Certificate
         The whole claim; prints as a paragraph.
@@ -353,7 +337,6 @@ default="auto"
         randomness: str = "implicit",
         law: str | Law = "laplace",
         noise_shape: str | NoiseShape = "auto",
-        n_draws: int | None = None,
         calibration: str | Rule = "exchangeable",
         failure_prob: float = 0.05,
         reference: Any = None,
@@ -374,7 +357,6 @@ default="auto"
         self.randomness = randomness
         self.law = law
         self.noise_shape = noise_shape
-        self.n_draws = n_draws
         self.calibration = calibration
         self.failure_prob = failure_prob
         self.reference = reference
@@ -545,7 +527,7 @@ default="auto"
         """Return a sampler for another target, from the same sampled pairs.
 
         What concerns the guarantee and the noise is taken as it is set now:
-        `delta`, `randomness`, `law`, `noise_shape`, `n_draws`, `calibration`,
+        `delta`, `randomness`, `law`, `noise_shape`, `calibration`,
         `failure_prob` and `noise_random_state`. What was sampled stays what it was at
         `fit`.
 
@@ -608,7 +590,7 @@ default="auto"
     @staticmethod
     def _is_clustered(query: Query, pairs: SampledPairs, terms: Terms) -> bool:
         """Tell if many pairs may be beyond the level at once, as those of a class."""
-        if terms.n_draws is not None or terms.target.advantage is not None:
+        if terms.target.randomness == "both":
             return False
         return has_clusters(find_noise(pairs, terms, query.output_name).distances)
 
@@ -639,8 +621,6 @@ default="auto"
         self.claim_ = ClaimOfPairs(certificate, pairs)
         if unseen is not None:
             warn_caller(f"{unseen} {_MORE_EXCEED}", ReferenceWarning)
-        if terms.rule.void_reasons:
-            warn_caller(" ".join(terms.rule.void_reasons), HeuristicGuaranteeWarning)
 
     def sensitivity_at(self, gamma: float) -> float:
         """Return the sensitivity for another risk, from the same sampled pairs.
@@ -665,7 +645,6 @@ default="auto"
             law="laplace",
             shape="isotropic",
             rule=as_rule(self.calibration, self.failure_prob),
-            n_draws=None,
             n_neighbors=self.pairs_.n_neighbors,
         )
         index = terms.for_rows(self.pairs_.n_independent).order_index
@@ -695,7 +674,6 @@ default="auto"
             law=self.law,
             shape=self.noise_shape,
             rule=as_rule(self.calibration, self.failure_prob),
-            n_draws=self.n_draws,
             n_neighbors=n_neighbors or self.neighbors_per_database,
         )
 

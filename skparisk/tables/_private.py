@@ -205,7 +205,6 @@ class PrivateTable(BaseEstimator):
             query.bound(relation),
             target,
             law="laplace",
-            rule=None,
             n_outputs=query.n_outputs,
             n_records=max(n_records, 1),
             relation=relation,
