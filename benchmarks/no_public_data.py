@@ -41,8 +41,8 @@ from skparisk import (
     SensitivitySampler,
     audit_reference,
 )
+from skparisk.core.exceptions import CalibrationError
 from skparisk.datasets import load_census
-from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from skparisk.audit import audit_reference as audit_reference
     from skparisk.calibration import required_pairs as required_pairs
     from skparisk.certificate import Certificate as Certificate
+    from skparisk.core.exceptions import BudgetExceededError as BudgetExceededError
+    from skparisk.core.exceptions import CalibrationError as CalibrationError
+    from skparisk.core.exceptions import IncompatibleError as IncompatibleError
+    from skparisk.core.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
+    from skparisk.core.exceptions import ReferenceWarning as ReferenceWarning
+    from skparisk.core.exceptions import UtilityWarning as UtilityWarning
     from skparisk.cost import CompensationModel as CompensationModel
     from skparisk.density import PrivateKernelDensity as PrivateKernelDensity
     from skparisk.displays import AttackDisplay as AttackDisplay
@@ -21,12 +27,6 @@ if TYPE_CHECKING:
     from skparisk.displays import RiskCurveDisplay as RiskCurveDisplay
     from skparisk.displays import SensitivityDisplay as SensitivityDisplay
     from skparisk.displays import WorthDisplay as WorthDisplay
-    from skparisk.exceptions import BudgetExceededError as BudgetExceededError
-    from skparisk.exceptions import CalibrationError as CalibrationError
-    from skparisk.exceptions import IncompatibleError as IncompatibleError
-    from skparisk.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
-    from skparisk.exceptions import ReferenceWarning as ReferenceWarning
-    from skparisk.exceptions import UtilityWarning as UtilityWarning
     from skparisk.ledger import PrivacyLedger as PrivacyLedger
     from skparisk.linear_model import (
         PrivateLogisticRegression as PrivateLogisticRegression,

@@ -18,7 +18,7 @@ from skparisk.certificate._claim import (
     PICKED,
     PRIVATE_CLASSES,
 )
-from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning, warn_caller
+from skparisk.core.exceptions import IncompatibleError, PrivacyLeakWarning, warn_caller
 
 _OURS = "skparisk."
 # Of scikit-learn: they learn nothing but what their parts do,

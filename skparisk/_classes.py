@@ -17,8 +17,8 @@ from skparisk._private import PrivateMixin
 from skparisk._silence import silenced
 from skparisk._training_data import SensitivitySource
 from skparisk.certificate._claim import PRIVATE_CLASSES
+from skparisk.core.exceptions import warn_private_classes
 from skparisk.core.sealed import PublicForm, key_of
-from skparisk.exceptions import warn_private_classes
 from skparisk.reference import Domain, Reference
 from skparisk.reference._base import is_reference
 from skparisk.sensitivity import SensitivitySampler

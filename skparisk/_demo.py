@@ -17,9 +17,9 @@ from sklearn.metrics import root_mean_squared_error
 from sklearn.preprocessing import StandardScaler
 
 from skparisk.certificate import Certificate
-from skparisk.certificate._rounding import guesses_text
+from skparisk.core.exceptions import CalibrationError
+from skparisk.core.rounding import guesses_text
 from skparisk.datasets import load_census
-from skparisk.exceptions import CalibrationError
 from skparisk.linear_model import PrivateRidge
 from skparisk.report import Report
 from skparisk.sensitivity import SensitivitySampler

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 
 from skparisk._silence import silenced
-from skparisk.exceptions import PrivacyLeakWarning, warn_caller
+from skparisk.core.exceptions import PrivacyLeakWarning, warn_caller
 from skparisk.queries._estimator import repeatable, takes_targets
 from skparisk.queries._state import find_places
 from skparisk.reference._records import copy_records, n_rows, take_rows

@@ -19,10 +19,10 @@ from scipy.special import stdtrit
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk._validate import is_number
 from skparisk.calibration._pairs import sampling_moments
 from skparisk.certificate._claim import BETTER, MADE_UP
-from skparisk.exceptions import CalibrationError
+from skparisk.core.checks import is_number
+from skparisk.core.exceptions import CalibrationError
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler

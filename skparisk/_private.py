@@ -32,7 +32,6 @@ from skparisk._hints import (
     noise_to_spread,
 )
 from skparisk._public_fit import BesidePublicMixin
-from skparisk._secure_noise import noise_source
 from skparisk._silence import forgetting, hide_values
 from skparisk._simulated import is_simulated
 from skparisk._training_data import (
@@ -44,7 +43,10 @@ from skparisk._training_data import (
     recipe_of,
     samples_training_data,
 )
-from skparisk._validate import (
+from skparisk.calibration._known import find_known
+from skparisk.certificate import Certificate
+from skparisk.certificate._claim import OUTLIER
+from skparisk.core.checks import (
     check_at_least,
     check_choice,
     check_epsilon,
@@ -54,11 +56,8 @@ from skparisk._validate import (
     check_verbose,
     is_number,
 )
-from skparisk.calibration._known import find_known
-from skparisk.certificate import Certificate
-from skparisk.certificate._claim import OUTLIER
-from skparisk.core.sealed import Records
-from skparisk.exceptions import (
+from skparisk.core.exact import noise_source
+from skparisk.core.exceptions import (
     IncompatibleError,
     PrivacyLeakWarning,
     ReferenceWarning,
@@ -66,6 +65,7 @@ from skparisk.exceptions import (
     warn_if_seeded,
     warn_private_reference,
 )
+from skparisk.core.sealed import Records
 from skparisk.laws._names import as_law
 from skparisk.ledger import spend, suspend_open
 from skparisk.ledger._open import check_room, tell_open

@@ -19,7 +19,7 @@ from skparisk._simulated import is_simulated
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk._weighing import Weighed, shape_of, units_of, weigh
 from skparisk.calibration._pairs import sampling_moments
-from skparisk.exceptions import IncompatibleError, UtilityWarning, warn_caller
+from skparisk.core.exceptions import IncompatibleError, UtilityWarning, warn_caller
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import Query
 from skparisk.reference import Reference, TableReference

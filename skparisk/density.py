@@ -17,7 +17,7 @@ from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._training_data import read_as_public, reference_table
-from skparisk._validate import check_at_least, check_random_state
+from skparisk.core.checks import check_at_least, check_random_state
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.queries import DensityQuery
 from skparisk.queries._density import check_bounds

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._silence import forgetting, hide_values, silenced
-from skparisk._validate import check_choice, check_probability
 from skparisk.certificate import Certificate
-from skparisk.certificate._rounding import ceil_text
+from skparisk.core.checks import check_choice, check_probability
+from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.rounding import ceil_text
 from skparisk.core.sealed import check_names, is_frame, is_missing, numbers
-from skparisk.exceptions import IncompatibleError
 from skparisk.ledger._open import check_room
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.mechanisms._charge import as_seeded

@@ -11,8 +11,8 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.core.exceptions import IncompatibleError
 from skparisk.core.sealed import Records
-from skparisk.exceptions import IncompatibleError
 from skparisk.reference import DrawnRecords, RecordSource, Reference
 from skparisk.reference._base import Form, RecordPool
 from skparisk.reference._rows import count_rows, draw_few_distinct, listed

@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._callers import tell_leaks_around
 from skparisk._fitted import whole_fit
-from skparisk._secure_noise import noise_source, sample_uniform_integers
 from skparisk._silence import hide_values
-from skparisk._validate import check_choice, check_epsilon, check_random_state
 from skparisk.certificate import Certificate
+from skparisk.core.checks import check_choice, check_epsilon, check_random_state
+from skparisk.core.exact import noise_source, sample_uniform_integers
+from skparisk.core.exceptions import PrivacyLeakWarning, warn_caller, warn_if_seeded
 from skparisk.core.sealed import key_of
-from skparisk.exceptions import PrivacyLeakWarning, warn_caller, warn_if_seeded
 from skparisk.ledger import spend, suspend_open
 from skparisk.mechanisms import RandomizedResponse
 from skparisk.mechanisms._charge import as_seeded

@@ -15,10 +15,10 @@ from scipy import stats
 from scipy.integrate import quad
 
 from skparisk import Certificate
-from skparisk._secure_noise import sample_discrete_laplace
 from skparisk.certificate import Advantage, DominatingLoss
 from skparisk.certificate._claim import PRIVATE_CLASSES, SEEDED
-from skparisk.certificate._rounding import guesses_text, people_text
+from skparisk.core.exact import sample_discrete_laplace
+from skparisk.core.rounding import guesses_text, people_text
 from skparisk.laws import Exponential, Gaussian, Laplace, Law
 from skparisk.laws._base import true_positives
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skparisk._secure_noise import noise_source, sample_discrete_laplace
 from skparisk.audit import required_blocks
 from skparisk.audit._limits import CountNoise, risk_limits
+from skparisk.core.exact import noise_source, sample_discrete_laplace
 
 CELLS = [
     (n_blocks, epsilon, confidence)

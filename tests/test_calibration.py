@@ -25,7 +25,7 @@ from skparisk.calibration import (
 )
 from skparisk.calibration._dkw import dkw_slack
 from skparisk.calibration._rules import CALIBRATIONS, as_rule
-from skparisk.exceptions import CalibrationError
+from skparisk.core.exceptions import CalibrationError
 from skparisk.papers import (
     DandekarTheorem5,
     bessel_joint_confidence,

@@ -16,8 +16,8 @@ from skparisk.calibration import Target, calibrate
 from skparisk.certificate import _claim as texts
 from skparisk.certificate import as_certificate
 from skparisk.certificate._certificate import as_certificates
-from skparisk.certificate._rounding import exact_sum, round_up
 from skparisk.composition import compose_basic
+from skparisk.core.rounding import exact_sum, round_up
 from skparisk.mechanisms import (
     BernsteinMechanism,
     DiscreteMechanism,

@@ -16,8 +16,6 @@ from sklearn.preprocessing import Normalizer
 
 import skparisk
 from skparisk import (
-    BudgetExceededError,
-    IncompatibleError,
     PrivateEstimator,
     PrivateKernelDensity,
     PrivateLinearSVC,
@@ -25,10 +23,11 @@ from skparisk import (
     PrivateMoments,
     PrivateRidge,
     SensitivitySampler,
-    _secure_noise,
 )
 from skparisk.certificate import Certificate
 from skparisk.composition import compose_basic
+from skparisk.core import exact as _secure_noise
+from skparisk.core.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import PrivacyLedger
 from skparisk.mechanisms import (
     AdditiveNoise,

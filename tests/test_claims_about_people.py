@@ -46,8 +46,8 @@ from skparisk import (
 )
 from skparisk._silence import silenced
 from skparisk.certificate import Certificate
-from skparisk.certificate._rounding import ceil_text
 from skparisk.composition import compose_basic
+from skparisk.core.rounding import ceil_text
 from skparisk.model_selection._splits import SPLITS_BY_VALUES
 from skparisk.neighbors import block_size
 from skparisk.queries import FunctionQuery

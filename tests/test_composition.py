@@ -24,11 +24,8 @@ from skparisk.composition import (
     group_privacy,
     transfer,
 )
-from skparisk.exceptions import (
-    CalibrationError,
-    HeuristicGuaranteeWarning,
-    IncompatibleError,
-)
+from skparisk.core.exceptions import CalibrationError, IncompatibleError
+from skparisk.exceptions import HeuristicGuaranteeWarning
 from skparisk.papers import compose_privacy_at_risk, dandekar_confidence
 
 # Dandekar's epsilon at the optimum of the cost, by the level of the noise.

@@ -21,7 +21,7 @@ from skparisk.composition import (
     post_process,
     transfer,
 )
-from skparisk.exceptions import IncompatibleError
+from skparisk.core.exceptions import IncompatibleError
 from skparisk.privacy_loss import gaussian_delta, gaussian_loss_exceedance
 
 

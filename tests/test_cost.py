@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skparisk.certificate import Certificate
+from skparisk.core.exceptions import CalibrationError
 from skparisk.cost import CompensationModel, CostModel
-from skparisk.exceptions import CalibrationError, HeuristicGuaranteeWarning
+from skparisk.exceptions import HeuristicGuaranteeWarning
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.papers import dandekar_cdf
 from skparisk.sensitivity import SensitivitySampler

@@ -10,8 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import skparisk.cost._frontier
+from skparisk.core.exceptions import CalibrationError, IncompatibleError
 from skparisk.cost import Frontier, frontier
-from skparisk.exceptions import CalibrationError, IncompatibleError
 from skparisk.linear_model import PrivateRidge
 from skparisk.papers import DandekarTheorem5
 from skparisk.sensitivity import SensitivitySampler

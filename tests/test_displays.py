@@ -15,8 +15,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from skparisk.certificate._claim import PRIVATE_REFERENCE, SEEDED
+from skparisk.core.exceptions import IncompatibleError, PrivacyLeakWarning
 from skparisk.displays import RiskCurveDisplay, SensitivityDisplay
-from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning
 from skparisk.linear_model import PrivateRidge
 from skparisk.papers import DandekarTheorem5
 from skparisk.reference._base import Withheld

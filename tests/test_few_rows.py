@@ -13,7 +13,7 @@ from skparisk import PrivateRidge, SecretSample, SensitivitySampler
 from skparisk.calibration import DKW, PAC, Exchangeable, SampledPairs, Target, calibrate
 from skparisk.calibration._order import control_risk
 from skparisk.calibration._terms import agree
-from skparisk.exceptions import CalibrationError, ReferenceWarning
+from skparisk.core.exceptions import CalibrationError, ReferenceWarning
 from skparisk.neighbors import n_own
 from skparisk.papers import DandekarTheorem5
 from skparisk.queries import MeanQuery, RidgeQuery

@@ -46,7 +46,7 @@ from skparisk import (
     SchemaReference,
     SensitivitySampler,
 )
-from skparisk.exceptions import ReferenceWarning
+from skparisk.core.exceptions import ReferenceWarning
 from skparisk.mechanisms import DiagonalShape
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries import ClassAddend, LeafQuery, Leaves, TargetAddend

@@ -18,7 +18,7 @@ from skparisk.calibration._attackers import _tidy
 from skparisk.calibration._order import as_curve
 from skparisk.calibration._pairs import SampledPairs
 from skparisk.calibration._rules import rule_proviso
-from skparisk.exceptions import CalibrationError
+from skparisk.core.exceptions import CalibrationError
 from skparisk.mechanisms import DiagonalShape, fit_noise_shape
 from skparisk.papers import DandekarTheorem4, DandekarTheorem5
 

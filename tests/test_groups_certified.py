@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from skparisk.calibration import SampledPairs, Target, calibrate
-from skparisk.exceptions import CalibrationError
+from skparisk.core.exceptions import CalibrationError
 
 N, R = 99, 4
 

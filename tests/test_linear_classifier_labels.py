@@ -39,7 +39,7 @@ from skparisk import (
     SensitivitySampler,
     TableReference,
 )
-from skparisk.exceptions import ReferenceWarning
+from skparisk.core.exceptions import ReferenceWarning
 
 LABELS = {
     "strings": ["no", "yes", "zoo"],

@@ -24,7 +24,7 @@ from skparisk import (
     SensitivitySampler,
     audit_reference,
 )
-from skparisk.exceptions import (
+from skparisk.core.exceptions import (
     CalibrationError,
     IncompatibleError,
     PrivacyLeakWarning,

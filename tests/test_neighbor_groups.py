@@ -13,7 +13,7 @@ from sklearn.datasets import make_classification, make_regression
 from skparisk import SchemaReference, SensitivitySampler
 from skparisk.calibration import Exchangeable, SampledPairs, Target, calibrate
 from skparisk.certificate import Evidence
-from skparisk.exceptions import CalibrationError
+from skparisk.core.exceptions import CalibrationError
 from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import (
     DensityQuery,

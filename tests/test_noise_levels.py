@@ -31,9 +31,9 @@ from skparisk.calibration._order import (
     scale_below,
 )
 from skparisk.calibration._rules import as_rule
-from skparisk.exceptions import CalibrationError
+from skparisk.core import rounding as grid
+from skparisk.core.exceptions import CalibrationError
 from skparisk.laws import Gaussian, Laplace
-from skparisk.laws import _grid as grid
 from skparisk.mechanisms import DiagonalShape, IsotropicShape, WhitenedShape
 from skparisk.papers import DandekarTheorem4, dandekar_noise_epsilon
 from skparisk.privacy_loss import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from skparisk import privacy_loss
-from skparisk.exceptions import CalibrationError
+from skparisk.core.exceptions import CalibrationError
 from skparisk.papers import (
     dandekar_cdf,
     dandekar_confidence,

@@ -18,7 +18,7 @@ from guises import (
 )
 from scipy import sparse
 
-from skparisk.exceptions import IncompatibleError
+from skparisk.core.exceptions import IncompatibleError
 from skparisk.reference import (
     TableReference,
 )

@@ -17,7 +17,7 @@ from skparisk.calibration._order import (
     risk_curve,
     scale_below,
 )
-from skparisk.exceptions import CalibrationError
+from skparisk.core.exceptions import CalibrationError
 
 CLOSE = 2.0**-38  # relative, more than what the search leaves
 

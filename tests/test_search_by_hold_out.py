@@ -31,7 +31,7 @@ from skparisk import (
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import DECLARED, NO_NOISE
 from skparisk.composition import compose_basic, compose_parallel
-from skparisk.exceptions import BudgetExceededError
+from skparisk.core.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import _exponential
 from skparisk.model_selection._candidates import Records

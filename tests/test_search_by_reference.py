@@ -29,7 +29,7 @@ from skparisk import (
     SensitivitySampler,
 )
 from skparisk.composition import compose_basic
-from skparisk.exceptions import BudgetExceededError
+from skparisk.core.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection._reference import CHOSEN_ON_PRIVATE, tabulate_scores
 from skparisk.reference import CallableReference, TableReference

@@ -16,7 +16,7 @@ from laws import (
 )
 from scipy import stats
 
-from skparisk._secure_noise import (
+from skparisk.core.exact import (
     mix_uniform,
     noise_source,
     sample_bernoulli_exp,

@@ -16,7 +16,7 @@ from skparisk.calibration import (
     dkw_least_risk,
     required_pairs,
 )
-from skparisk.exceptions import CalibrationError
+from skparisk.core.exceptions import CalibrationError
 from skparisk.queries import MeanQuery
 
 from ._study import RUBINSTEIN, Line, Picture, Study

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from skparisk._cli._parser import Commands, checked
-from skparisk._validate import (
+from skparisk.core.checks import (
     check_at_least,
     check_epsilon,
     check_n_jobs,

@@ -23,7 +23,7 @@ from skparisk._cli._parser import (
     read_policy,
 )
 from skparisk._cli._preparing import ESTIMATORS, Prepared, prepare
-from skparisk._validate import (
+from skparisk.core.checks import (
     check_at_least,
     check_epsilon,
     check_n_jobs,
@@ -236,7 +236,7 @@ def run(options: argparse.Namespace) -> int:
 
 def fit_without_leaks(model: Any, data: dict[str, Any]) -> None:
     """Fit, but refuse what elsewhere is a warning: here it would be filed unread."""
-    from skparisk.exceptions import PrivacyLeakWarning
+    from skparisk.core.exceptions import PrivacyLeakWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyLeakWarning)

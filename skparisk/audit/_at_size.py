@@ -16,10 +16,10 @@ from skparisk._classes import PublicClasses
 from skparisk._private import PrivateMixin
 from skparisk._simulated import simulated
 from skparisk._training_data import reference_table
-from skparisk._validate import check_epsilon, check_probability
 from skparisk.certificate import Certificate
 from skparisk.certificate._audit import check_same_calibration, refuse_second_audit
-from skparisk.exceptions import IncompatibleError
+from skparisk.core.checks import check_epsilon, check_probability
+from skparisk.core.exceptions import IncompatibleError
 from skparisk.ledger import suspend_open
 from skparisk.linear_model._cross_fitted import cross_fitted
 from skparisk.neighbors import Database, sample_database

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skparisk._private import PrivateMixin
-from skparisk._secure_noise import noise_source, sample_discrete_laplace
 from skparisk._silence import forgetting, hide_values
-from skparisk._validate import check_n_jobs, check_probability, seed_sequence
 from skparisk.audit._at_size import Audited
 from skparisk.audit._blocks import (
     BlockJudge,
@@ -24,7 +22,9 @@ from skparisk.audit._limits import (
 )
 from skparisk.audit._reference_audit import ReferenceAudit, cost_of_audit
 from skparisk.certificate._claim import supports
-from skparisk.exceptions import warn_if_seeded
+from skparisk.core.checks import check_n_jobs, check_probability, seed_sequence
+from skparisk.core.exact import noise_source, sample_discrete_laplace
+from skparisk.core.exceptions import warn_if_seeded
 from skparisk.ledger import check_room, spend
 from skparisk.reference import SchemaReference
 from skparisk.reference._records import as_records, n_rows

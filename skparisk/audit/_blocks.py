@@ -11,10 +11,10 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from skparisk._silence import silenced
-from skparisk._validate import check_at_least
 from skparisk.calibration import SampledPairs, Target
 from skparisk.calibration._drawn import drawn_scales
 from skparisk.calibration._pairs import norms_of_pairs
+from skparisk.core.checks import check_at_least
 from skparisk.laws import Law
 from skparisk.laws._names import as_law
 from skparisk.mechanisms import IsotropicShape, NoiseShape

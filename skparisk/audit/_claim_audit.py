@@ -10,12 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._progress import Progress
-from skparisk._validate import (
-    check_at_least,
-    check_n_jobs,
-    check_verbose,
-    seed_sequence,
-)
 from skparisk.audit._beyond import Population, judge_pairs, share_beyond, share_p_value
 from skparisk.audit._claim_report import ClaimAudit, PairAttack, ShareBeyond
 from skparisk.audit._limits import check_confidence
@@ -23,6 +17,12 @@ from skparisk.audit._lower_bound import LEAST_RELEASES, attack, draw_releases
 from skparisk.audit._releases import Audited, Pair, refuse_in_ledger
 from skparisk.audit._worst_neighbor import find_worst_neighbor, search, worst_pair
 from skparisk.certificate import Certificate
+from skparisk.core.checks import (
+    check_at_least,
+    check_n_jobs,
+    check_verbose,
+    seed_sequence,
+)
 
 _EXACT_PAIRS, _ATTACKED_PAIRS = 1000, 2
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from skparisk.audit._worst_neighbor import WorstNeighbor
 from skparisk.certificate import Certificate
-from skparisk.certificate._rounding import ceil_text, floor_text, strict
+from skparisk.core.rounding import ceil_text, floor_text, strict
 
 EVIDENCE, NOTHING = "evidence against", "no evidence found"
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincc
 
-from skparisk._validate import check_at_least, check_positive, check_probability
+from skparisk.core.checks import check_at_least, check_positive, check_probability
 
 _NOISE_BITS = 40
 # Noise beyond so many scales is as good as never there, and is counted all the same.

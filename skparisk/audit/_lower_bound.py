@@ -12,13 +12,6 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from skparisk._progress import Progress
-from skparisk._validate import (
-    check_at_least,
-    check_n_jobs,
-    check_share,
-    check_verbose,
-    seed_sequence,
-)
 from skparisk.audit._distinguish import (
     Counts,
     accuracy_limit,
@@ -26,7 +19,14 @@ from skparisk.audit._distinguish import (
     level_limit,
 )
 from skparisk.audit._limits import check_confidence
-from skparisk.certificate._rounding import floor_text
+from skparisk.core.checks import (
+    check_at_least,
+    check_n_jobs,
+    check_share,
+    check_verbose,
+    seed_sequence,
+)
+from skparisk.core.rounding import floor_text
 
 LEAST_RELEASES = 40
 # Events that single calls are spread over workers in.

@@ -9,7 +9,7 @@ from typing import Any
 
 from skparisk.certificate import Certificate, MeasuredRisk
 from skparisk.certificate._claim import SEEDED
-from skparisk.certificate._rounding import ceil_text, fields_of, floor_text
+from skparisk.core.rounding import ceil_text, fields_of, floor_text
 
 _VERDICTS = {
     "supported": (

@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from skparisk._silence import silenced
 from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificate
-from skparisk.exceptions import IncompatibleError
+from skparisk.core.exceptions import IncompatibleError
 from skparisk.laws import Law
 from skparisk.ledger._open import refuse_without_level
 from skparisk.mechanisms import AdditiveNoise

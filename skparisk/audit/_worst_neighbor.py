@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from skparisk._validate import check_at_least, check_random_state
 from skparisk.audit._releases import (
     KnownNoise,
     Pair,
@@ -21,6 +20,7 @@ from skparisk.audit._releases import (
     places_of,
     refuse_in_ledger,
 )
+from skparisk.core.checks import check_at_least, check_random_state
 
 _FEWEST_TRIALS, _TRIALS = 10, 400
 

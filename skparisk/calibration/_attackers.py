@@ -10,7 +10,7 @@ from skparisk.calibration._rules import Exchangeable
 from skparisk.calibration._scale import Found
 from skparisk.calibration._terms import Terms
 from skparisk.certificate import Advantage
-from skparisk.certificate._rounding import add_up, ceil_text
+from skparisk.core.rounding import add_up, ceil_text
 
 _Floats = NDArray[np.float64]
 

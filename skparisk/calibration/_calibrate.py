@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._validate import check_random_state, check_relation
 from skparisk.calibration._attackers import measure_advantage
 from skparisk.calibration._margin import margin_of
 from skparisk.calibration._moves import LargestMove, largest_loss
@@ -20,7 +19,8 @@ from skparisk.calibration._target import Target
 from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate, DominatingLoss, Evidence
 from skparisk.certificate._claim import THIN
-from skparisk.exceptions import CalibrationError
+from skparisk.core.checks import check_random_state, check_relation
+from skparisk.core.exceptions import CalibrationError
 from skparisk.laws import Law
 from skparisk.laws._names import NORMS, is_ours
 from skparisk.laws._rows import row_norms

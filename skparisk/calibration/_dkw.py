@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from scipy.special import lambertw
 
-from skparisk._validate import check_at_least, check_probability
-from skparisk.exceptions import CalibrationError
+from skparisk.core.checks import check_at_least, check_probability
+from skparisk.core.exceptions import CalibrationError
 
 
 @dataclass(frozen=True)

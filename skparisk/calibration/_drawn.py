@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.calibration._pairs import SampledPairs
+from skparisk.core import rounding as grid
 from skparisk.laws import Law
-from skparisk.laws import _grid as grid
 from skparisk.mechanisms import NoiseShape
 
 _Floats = NDArray[np.float64]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from skparisk._validate import check_at_least, check_positive, check_relation
 from skparisk.calibration._calibrate import dominating_loss
 from skparisk.calibration._order import as_curve
 from skparisk.calibration._target import Target
 from skparisk.certificate import Certificate, Evidence
+from skparisk.core.checks import check_at_least, check_positive, check_relation
 from skparisk.laws import Laplace, Law
 from skparisk.laws._names import NORMS, as_law
 from skparisk.mechanisms import AdditiveNoise, LaplaceMechanism

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skparisk.calibration._rules import DKW, Exchangeable, Rule
 from skparisk.certificate._carried import point_of_level
-from skparisk.exceptions import CalibrationError
+from skparisk.core.exceptions import CalibrationError
 
 _Floats = NDArray[np.float64]
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainccinv
 
-from skparisk._validate import check_at_least, check_choice, check_probability
 from skparisk.calibration._dkw import dkw_slack, least_index, round_up
-from skparisk.exceptions import CalibrationError
-from skparisk.privacy_loss._numerics import unwrap
+from skparisk.core.checks import check_at_least, check_choice, check_probability
+from skparisk.core.exceptions import CalibrationError
+from skparisk.core.rounding import unwrap
 
 
 class Rule(ABC):

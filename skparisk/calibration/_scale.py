@@ -19,7 +19,7 @@ from skparisk.calibration._order import (
 )
 from skparisk.calibration._pairs import SampledPairs
 from skparisk.calibration._terms import Terms
-from skparisk.laws import _grid as grid
+from skparisk.core import rounding as grid
 from skparisk.mechanisms import NoiseShape
 
 _Floats = NDArray[np.float64]

@@ -6,14 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-from skparisk._validate import (
+from skparisk.certificate._claim import RANDOMNESS
+from skparisk.core.checks import (
     check_choice,
     check_epsilon,
     check_probability,
     check_share,
     is_number,
 )
-from skparisk.certificate._claim import RANDOMNESS
 from skparisk.laws import Law
 
 

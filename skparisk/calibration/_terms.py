@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
-from skparisk._validate import check_at_least, check_choice
 from skparisk.calibration._order import check_risk_control
 from skparisk.calibration._rules import Exchangeable, Rule, as_rule
 from skparisk.calibration._target import Target
-from skparisk.exceptions import CalibrationError
+from skparisk.core.checks import check_at_least, check_choice
+from skparisk.core.exceptions import CalibrationError
 from skparisk.laws import Law
 from skparisk.laws._names import as_law
 from skparisk.mechanisms import IsotropicShape, NoiseShape

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skparisk._validate import check_floats
-from skparisk.certificate._rounding import ROUNDING, check_range
+from skparisk.core.checks import check_floats
+from skparisk.core.rounding import ROUNDING, check_range
 
 
 class Success(NamedTuple):

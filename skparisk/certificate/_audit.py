@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from skparisk._validate import (
+from skparisk.core.checks import (
     check_at_least,
     check_flag,
     check_positive,
     check_probability,
     is_whole,
 )
-from skparisk.certificate._rounding import ceil_text, check_range, floor_text
-from skparisk.exceptions import IncompatibleError
+from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.rounding import ceil_text, check_range, floor_text
 
 # What an audited calibration has in common with that of a release.
 _OF_CLAIM = ("epsilon", "delta", "failure_prob", "randomness", "relation")

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincc
 
-from skparisk.certificate._rounding import ROUNDING, ceil_text, decimal
-from skparisk.laws._grid import MOST_STEPS
+from skparisk.core.rounding import MOST_STEPS, ROUNDING, ceil_text, decimal
 from skparisk.laws._names import LAWS, OWN_NAMES
 from skparisk.privacy_loss import (
     gaussian_loss_exceedance,

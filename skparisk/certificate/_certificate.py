@@ -14,7 +14,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import check_epsilon, check_probability, is_number
 from skparisk.certificate import _document as document
 from skparisk.certificate import _words as words
 from skparisk.certificate._advantage import Advantage
@@ -28,7 +27,8 @@ from skparisk.certificate._claim import (
     Evidence,
     check_sentences,
 )
-from skparisk.certificate._rounding import fields_of
+from skparisk.core.checks import check_epsilon, check_probability, is_number
+from skparisk.core.rounding import fields_of
 from skparisk.laws import Law
 
 

@@ -12,13 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import (
-    check_at_least,
-    check_choice,
-    check_flag,
-    check_probability,
-    check_relation,
-)
 from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._audit import MeasuredRisk
 from skparisk.certificate._carried import (
@@ -27,7 +20,14 @@ from skparisk.certificate._carried import (
     check_worst_loss,
 )
 from skparisk.certificate._loss import DominatingLoss, is_name
-from skparisk.certificate._rounding import check_range, exact_sum
+from skparisk.core.checks import (
+    check_at_least,
+    check_choice,
+    check_flag,
+    check_probability,
+    check_relation,
+)
+from skparisk.core.rounding import check_range, exact_sum
 from skparisk.laws._names import LAWS, NORMS, OWN_NAMES
 
 RANDOMNESS = ("implicit", "both", "explicit")

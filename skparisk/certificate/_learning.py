@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from skparisk._validate import check_at_least, check_positive
 from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._attackers import advantage_of
 from skparisk.certificate._certificate import Certificate
 from skparisk.certificate._claim import Evidence
-from skparisk.certificate._rounding import ceil_text, check_range, fields_of
+from skparisk.core.checks import check_at_least, check_positive
+from skparisk.core.rounding import ceil_text, check_range, fields_of
 from skparisk.laws import Law
 
 _LEARNED = (

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-from skparisk.certificate._rounding import check_range
-from skparisk.exceptions import IncompatibleError
+from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.rounding import GRID_SHARE, check_range
 from skparisk.laws import Gaussian, Laplace, Law
-from skparisk.laws._grid import GRID_SHARE
 from skparisk.laws._names import as_law
 
 _COMPOSED: dict[str, Law] = {"laplace": Laplace(), "gaussian": Gaussian()}

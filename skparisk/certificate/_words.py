@@ -17,7 +17,7 @@ from skparisk.certificate._claim import (
     Claim,
     Evidence,
 )
-from skparisk.certificate._rounding import (
+from skparisk.core.rounding import (
     add_up,
     ceil_text,
     complement_text,

@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from skparisk._validate import check_choice, check_probability
 from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificates
-from skparisk.certificate._rounding import add_up, decimal, exact_sum, round_up
 from skparisk.composition._conversions import known_level
 from skparisk.composition._totals import Totals, concentrated
-from skparisk.exceptions import CalibrationError, IncompatibleError
+from skparisk.core.checks import check_choice, check_probability
+from skparisk.core.exceptions import CalibrationError, IncompatibleError
+from skparisk.core.rounding import add_up, decimal, exact_sum, round_up
 from skparisk.laws import Laplace
 from skparisk.privacy_loss import laplace_loss_mean
 

@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from skparisk._validate import check_at_least, check_number
 from skparisk.certificate import Certificate, as_certificate
-from skparisk.certificate._rounding import ROUNDING, add_up, decimal, round_up
-from skparisk.exceptions import IncompatibleError
+from skparisk.core.checks import check_at_least, check_number
+from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.rounding import ROUNDING, add_up, decimal, round_up
 
 
 def post_process(release: Any) -> Certificate:

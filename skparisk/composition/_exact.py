@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from skparisk._validate import check_share
 from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificates
-from skparisk.certificate._rounding import add_up
 from skparisk.composition._conversions import known_level
 from skparisk.composition._totals import Totals
-from skparisk.exceptions import CalibrationError
+from skparisk.core.checks import check_share
+from skparisk.core.exceptions import CalibrationError
+from skparisk.core.rounding import add_up
 from skparisk.laws import Law
 
 _DELTA_ERROR = 2.0**-48  # what each release may be off: see thm-exact

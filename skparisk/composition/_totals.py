@@ -9,11 +9,11 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any, Self
 
-from skparisk._validate import check_choice
 from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificates
-from skparisk.certificate._rounding import ROUNDING, add_up, decimal, round_up
-from skparisk.exceptions import IncompatibleError
+from skparisk.core.checks import check_choice
+from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.rounding import ROUNDING, add_up, decimal, round_up
 
 # A sum of squares that is less may be one of numbers whose squares are none.
 _LEAST_SQUARES = 1e-300

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._validate import check_floats, check_number, check_positive
 from skparisk.certificate import as_certificate
+from skparisk.core.checks import check_floats, check_number, check_positive
+from skparisk.core.exceptions import CalibrationError
+from skparisk.core.rounding import safe_root, unwrap
 from skparisk.cost._laws import Floats, RiskLaw, risk_function
 from skparisk.cost._maximum import find_maximum
-from skparisk.exceptions import CalibrationError
-from skparisk.privacy_loss._numerics import safe_root, unwrap
 
 _NOISE = "noise_epsilon"
 _ROUNDING = 1e-12  # share by which costs may fall, of the largest

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._validate import (
+from skparisk.core.checks import (
     are_inside,
     check_epsilon,
     check_number,
     check_probability,
 )
+from skparisk.core.exceptions import CalibrationError, IncompatibleError
 from skparisk.cost._base import CostModel
 from skparisk.cost._laws import Floats
-from skparisk.exceptions import CalibrationError, IncompatibleError
 from skparisk.model_selection._candidates import configure
 from skparisk.model_selection._levels import declared_certificate
 from skparisk.model_selection._simulation import simulate_scores

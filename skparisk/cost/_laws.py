@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import check_at_least
+from skparisk.core.checks import check_at_least
 from skparisk.privacy_loss import laplace_loss_exceedance
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skparisk._validate import check_at_least, check_number, check_positive
+from skparisk.core.checks import check_at_least, check_number, check_positive
 from skparisk.cost._base import CostModel
 from skparisk.cost._laws import Floats
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from skparisk._validate import check_choice
-from skparisk.certificate._rounding import ceil_text
+from skparisk.core.checks import check_choice
+from skparisk.core.rounding import ceil_text
 from skparisk.cost import CostModel, Frontier, RiskLaw
 from skparisk.displays._steps import Display, Floats, log_scale
 

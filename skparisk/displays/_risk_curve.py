@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from skparisk.certificate import Certificate
-from skparisk.certificate._rounding import ceil_text
+from skparisk.core.rounding import ceil_text
 from skparisk.displays._steps import (
     CertificateDisplay,
     Floats,

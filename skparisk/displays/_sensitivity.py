@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk._validate import (
+from skparisk.core.checks import (
     check_floats,
     check_number,
     check_positive,
     check_probability,
 )
+from skparisk.core.exceptions import IncompatibleError
 from skparisk.displays._steps import (
     NOT_FITTED,
     Floats,
     StepDisplay,
     log_scale,
 )
-from skparisk.exceptions import IncompatibleError
 
 
 class SensitivityDisplay(StepDisplay):

@@ -18,7 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skparisk._silence import silenced
 from skparisk._simulated import simulated
-from skparisk._validate import check_at_least, check_n_jobs, seed_sequence
+from skparisk.core.checks import check_at_least, check_n_jobs, seed_sequence
 from skparisk.displays._steps import Display, Floats
 from skparisk.ledger import suspend_open
 from skparisk.model_selection._candidates import Records, fit_estimator, with_seeds

@@ -5,7 +5,7 @@ is a subclass of :class:`Law`; the functions that draw whole numbers from random
 are what its `sample` is made of.
 """
 
-from skparisk._secure_noise import (
+from skparisk.core.exact import (
     ByteSource,
     sample_bernoulli_decay,
     sample_discrete_gaussian,

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._secure_noise import ByteSource
-from skparisk.laws import _grid as grid
+from skparisk.core import rounding as grid
+from skparisk.core.exact import ByteSource
 
 _Floats = NDArray[np.float64]
 # Beyond so many noise scales an attacker is taken to be certain.

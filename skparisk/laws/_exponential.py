@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._secure_noise import ByteSource
+from skparisk.core.exact import ByteSource
 from skparisk.laws._base import Law, UnitNoise
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from skparisk._secure_noise import ByteSource, sample_discrete_gaussian
-from skparisk._validate import check_choice, check_positive
-from skparisk.laws import _grid as grid
+from skparisk.core import rounding as grid
+from skparisk.core.checks import check_choice, check_positive
+from skparisk.core.exact import ByteSource, sample_discrete_gaussian
 from skparisk.laws._base import Curve, Law, UnitNoise
 from skparisk.laws._rows import check_pairs, rescale, row_norms
 from skparisk.privacy_loss import (

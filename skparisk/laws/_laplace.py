@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._secure_noise import ByteSource, sample_discrete_laplace
-from skparisk._validate import check_positive
-from skparisk.laws import _grid as grid
+from skparisk.core import rounding as grid
+from skparisk.core.checks import check_positive
+from skparisk.core.exact import ByteSource, sample_discrete_laplace
 from skparisk.laws._base import Curve, Law, UnitNoise
 from skparisk.laws._rows import check_pairs, rescale, row_sums
 from skparisk.privacy_loss import (

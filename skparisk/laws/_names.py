@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from skparisk._validate import check_choice
+from skparisk.core.checks import check_choice
 from skparisk.laws._base import Law
 from skparisk.laws._exponential import Exponential
 from skparisk.laws._gaussian import Gaussian

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from skparisk.certificate import Certificate
 from skparisk.composition import compose_basic
-from skparisk.exceptions import (
+from skparisk.core.exceptions import (
     BudgetExceededError,
     IncompatibleError,
     UnrecordedReleaseError,

@@ -12,11 +12,11 @@ from typing import Any
 
 from scipy.optimize import toms748
 
-from skparisk._validate import are_inside, as_float, check_choice
 from skparisk.certificate import Certificate
-from skparisk.certificate._rounding import decimal, exact_sum, round_up
 from skparisk.composition import compose_exact
-from skparisk.exceptions import CalibrationError
+from skparisk.core.checks import are_inside, as_float, check_choice
+from skparisk.core.exceptions import CalibrationError
+from skparisk.core.rounding import decimal, exact_sum, round_up
 from skparisk.laws import Law
 from skparisk.ledger._history import History
 

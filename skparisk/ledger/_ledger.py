@@ -9,9 +9,9 @@ from functools import partial
 from numbers import Real
 from typing import Any, NoReturn, Self, TextIO
 
-from skparisk._validate import check_at_least
 from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificates
+from skparisk.core.checks import check_at_least
 from skparisk.ledger._book import Book, MemoryBook
 from skparisk.ledger._budget import Budget
 from skparisk.ledger._file import FileBook, read_other

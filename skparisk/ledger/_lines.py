@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from skparisk.certificate import Certificate
-from skparisk.certificate._rounding import from_strict, strict
+from skparisk.core.rounding import from_strict, strict
 from skparisk.ledger._budget import Budget
 from skparisk.ledger._history import LedgerEntry
 

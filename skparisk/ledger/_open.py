@@ -12,7 +12,7 @@ from typing import Any
 
 from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificates
-from skparisk.exceptions import IncompatibleError, UnrecordedReleaseError
+from skparisk.core.exceptions import IncompatibleError, UnrecordedReleaseError
 from skparisk.ledger._book import Book, refusal
 from skparisk.ledger._clusters import tell_clusters, told_by_a_client
 from skparisk.ledger._history import LedgerEntry

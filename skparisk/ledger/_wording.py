@@ -8,7 +8,7 @@ from typing import Any
 
 from skparisk.certificate import Certificate
 from skparisk.certificate._document import html_row
-from skparisk.certificate._rounding import ceil_text, floor_text, printable
+from skparisk.core.rounding import ceil_text, floor_text, printable
 from skparisk.ledger._budget import RULES, Budget, triple
 from skparisk.ledger._history import History
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skparisk._validate import check_positive
+from skparisk.core.checks import check_positive
 from skparisk.queries import LogisticRegressionQuery, RidgeQuery
 from skparisk.queries._bounds import solved_logistic_bound, solved_ridge_bounds
 from skparisk.queries._together import Floats

@@ -15,7 +15,7 @@ from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._training_data import read_as_public, reference_table
-from skparisk._validate import check_positive
+from skparisk.core.checks import check_positive
 from skparisk.linear_model._correction import CorrectionMixin
 from skparisk.linear_model._penalty import AskedPenalty
 from skparisk.queries import Query

@@ -10,10 +10,10 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import clone
 
-from skparisk._secure_noise import noise_source
-from skparisk._validate import check_random_state
 from skparisk.calibration._terms import Terms
-from skparisk.exceptions import CalibrationError
+from skparisk.core.checks import check_random_state
+from skparisk.core.exact import noise_source
+from skparisk.core.exceptions import CalibrationError
 from skparisk.linear_model._penalty_climb import climb
 from skparisk.linear_model._simulated_noise import simulated_noise
 from skparisk.mechanisms import AdditiveNoise

@@ -19,7 +19,7 @@ from skparisk._training_data import (
     read_as_public,
     reference_table,
 )
-from skparisk._validate import check_choice, check_flag, check_positive
+from skparisk.core.checks import check_choice, check_flag, check_positive
 from skparisk.linear_model._bounds import (
     bounded_ridge_problem,
     check_y_bounds,

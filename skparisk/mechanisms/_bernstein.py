@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, xlog1py, xlogy
 
-from skparisk._validate import check_at_least, check_epsilon
 from skparisk.certificate import Certificate
+from skparisk.core.checks import check_at_least, check_epsilon
 from skparisk.mechanisms._laplace import LaplaceMechanism
 from skparisk.mechanisms._noise import check_sensitivity
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._secure_noise import noise_source, sample_uniform_integers
 from skparisk.certificate import Certificate
+from skparisk.core.exact import noise_source, sample_uniform_integers
 from skparisk.ledger import spend
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.mechanisms._shapes import to_dyadic

@@ -10,13 +10,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._secure_noise import (
+from skparisk.certificate import Certificate
+from skparisk.core.exact import (
     ByteSource,
     noise_source,
     sample_bernoulli_decay,
     sample_uniform_integers,
 )
-from skparisk.certificate import Certificate
 from skparisk.mechanisms._charge import charge
 from skparisk.mechanisms._laplace import LaplaceMechanism
 from skparisk.mechanisms._noise import AdditiveNoise, OnGrid, round_to_grid

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from skparisk._validate import check_probability
 from skparisk.certificate import Certificate, DominatingLoss
+from skparisk.core.checks import check_probability
 from skparisk.laws import Gaussian
 from skparisk.mechanisms._noise import (
     ROUNDING_SLACK,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk.certificate import Certificate, DominatingLoss
-from skparisk.laws._grid import MOST_STEPS
+from skparisk.core.rounding import MOST_STEPS
 from skparisk.mechanisms._noise import (
     ROUNDING_SLACK,
     AdditiveNoise,

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._secure_noise import noise_source, sample_uniform_integers
-from skparisk._validate import check_at_least, check_epsilon, check_number
 from skparisk.certificate import Certificate
+from skparisk.core.checks import check_at_least, check_epsilon, check_number
+from skparisk.core.exact import noise_source, sample_uniform_integers
 from skparisk.ledger import spend
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.mechanisms._discrete import TOTAL_WEIGHT, check_indices, log_ratio

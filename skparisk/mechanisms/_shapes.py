@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import check_choice
+from skparisk.core.checks import check_choice
 from skparisk.laws._names import check_name
 from skparisk.mechanisms._moments import root_mean_squares, shrunk_moments
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from sklearn.base import BaseEstimator
 
 from skparisk._silence import forgetting
-from skparisk._validate import check_epsilon, check_probability
 from skparisk.certificate import Certificate, DominatingLoss
 from skparisk.composition import compose_basic, compose_parallel, post_process
-from skparisk.exceptions import warn_if_seeded
+from skparisk.core.checks import check_epsilon, check_probability
+from skparisk.core.exceptions import warn_if_seeded
 from skparisk.ledger._open import check_room
 from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.mechanisms import ExponentialMechanism

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 
 from skparisk._silence import silenced
-from skparisk.certificate._rounding import decimal
+from skparisk.core.rounding import decimal
 from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.model_selection._candidates import Records
 

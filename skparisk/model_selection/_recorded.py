@@ -11,7 +11,7 @@ import numpy as np
 
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import LEARNS_MORE
-from skparisk.exceptions import (
+from skparisk.core.exceptions import (
     IncompatibleError,
     PrivacyLeakWarning,
     UnrecordedReleaseError,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skparisk.composition import compose_basic
-from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning, warn_caller
+from skparisk.core.exceptions import IncompatibleError, PrivacyLeakWarning, warn_caller
 from skparisk.ledger._open import tell_open
 from skparisk.model_selection._candidates import Records, own_sampler
 from skparisk.model_selection._recognition import find_samplers

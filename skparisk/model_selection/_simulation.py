@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from skparisk._silence import silenced
 from skparisk._simulated import simulated
-from skparisk._validate import (
+from skparisk.core.checks import (
     check_at_least,
     check_n_jobs,
     check_verbose,

@@ -9,7 +9,7 @@ from typing import Any
 from sklearn import model_selection
 from sklearn.base import is_classifier
 
-from skparisk._validate import is_whole
+from skparisk.core.checks import is_whole
 
 SPLITS_BY_VALUES = (
     "The records were split by their values, as in stratified folds: changing one "

@@ -16,9 +16,9 @@ from sklearn.base import (
 
 from skparisk._linear_predictions import LinearPredictions
 from skparisk._private_data import validate_private
-from skparisk._validate import check_at_least, check_probability
 from skparisk.certificate import Certificate
-from skparisk.exceptions import IncompatibleError
+from skparisk.core.checks import check_at_least, check_probability
+from skparisk.core.exceptions import IncompatibleError
 from skparisk.moments._sums import (
     Columns,
     Floats,

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._secure_noise import (
+from skparisk.certificate import Certificate, Evidence
+from skparisk.core.exact import (
     ByteSource,
     mix_uniform,
     noise_source,
     sample_discrete_gaussian,
     sample_uniform_integers,
 )
-from skparisk.certificate import Certificate, Evidence
 from skparisk.mechanisms._charge import charge
 from skparisk.mechanisms._noise import floor_log2, round_to_grid, to_float
 from skparisk.moments._sums import Columns, Floats

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from skparisk._validate import check_positive
 from skparisk.calibration._terms import Terms
-from skparisk.exceptions import IncompatibleError
+from skparisk.core.checks import check_positive
+from skparisk.core.exceptions import IncompatibleError
 from skparisk.moments._sums import Columns, Floats
 from skparisk.queries import MomentsQuery
 from skparisk.queries._moments import shorten

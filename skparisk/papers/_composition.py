@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from skparisk._validate import check_choice, check_probability, is_number
 from skparisk.composition._advanced import bound_sum, textbook_mean
+from skparisk.core.checks import check_choice, check_probability, is_number
 
 # The mean loss at a level, of Theorem 3 and Corollary 1.
 _VERSIONS: Mapping[str, Callable[[float], float]] = {

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 
-from skparisk._validate import (
+from skparisk.core.checks import (
     check_at_least,
     check_epsilon,
     check_number,
     check_positive,
     check_probability,
 )
-from skparisk.exceptions import CalibrationError
+from skparisk.core.exceptions import CalibrationError
 from skparisk.papers._privacy_at_risk import dandekar_cdf, dandekar_epsilon
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammainc
 
-from skparisk import _validate
-from skparisk.exceptions import CalibrationError
-from skparisk.privacy_loss._numerics import safe_root, unwrap
+from skparisk.core import checks as _validate
+from skparisk.core.exceptions import CalibrationError
+from skparisk.core.rounding import safe_root, unwrap
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, ndtr
 
-from skparisk._validate import check_floats
-from skparisk.privacy_loss._numerics import unwrap
+from skparisk.core.checks import check_floats
+from skparisk.core.rounding import unwrap
 
 _CLOSE = 0.5  # below this shift a difference of Mills ratios is an integral
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(7)  # exact to 1e-16 over _CLOSE

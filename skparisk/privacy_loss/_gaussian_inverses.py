@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import erfinv, ndtri
 
-from skparisk import _validate
+from skparisk.core import checks as _validate
+from skparisk.core.rounding import safe_root, unwrap
 from skparisk.privacy_loss._gaussian import (
     gaussian_delta,
     gaussian_loss_exceedance,
     gaussian_risk,
 )
-from skparisk.privacy_loss._numerics import safe_root, unwrap
 
 
 def gaussian_shift(epsilon: float, delta: float) -> float:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammainc
 
-from skparisk import _validate
-from skparisk.privacy_loss._numerics import safe_root, unwrap
+from skparisk.core import checks as _validate
+from skparisk.core.rounding import safe_root, unwrap
 
 
 def laplace_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import check_at_least, check_positive, check_relation
+from skparisk.core.checks import check_at_least, check_positive, check_relation
 
 # Beyond this a solver is not exact enough for a bound on the exact minimizer.
 _LARGEST_CONDITION = 2.0**40

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import check_relation
+from skparisk.core.checks import check_relation
 from skparisk.core.sealed import is_missing, key_of, numbers
 from skparisk.queries._base import Query
 from skparisk.queries._together import Floats

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import check_at_least, check_choice, check_positive
+from skparisk.core.checks import check_at_least, check_choice, check_positive
 from skparisk.mechanisms._bernstein import count_nodes
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query

@@ -16,8 +16,8 @@ from sklearn import config_context
 from sklearn.linear_model import ridge_regression
 
 from skparisk._silence import silenced
-from skparisk._validate import as_float
 from skparisk.calibration._moves import LargestMove
+from skparisk.core.checks import as_float
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._bounds import longest_row, solved_ridge_bounds

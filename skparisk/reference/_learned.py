@@ -13,12 +13,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._secure_noise import noise_source
 from skparisk._silence import hide_values, silenced
-from skparisk._validate import check_probability
 from skparisk.certificate._learning import Learning
+from skparisk.core.checks import check_probability
+from skparisk.core.exact import noise_source
+from skparisk.core.exceptions import warn_if_seeded
 from skparisk.core.sealed import PublicForm, Records
-from skparisk.exceptions import warn_if_seeded
 from skparisk.ledger import spend, suspend_open
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.reference._base import Held, RecordSource, Reference

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._silence import hide_values
-from skparisk._validate import check_at_least
 from skparisk.certificate._learning import Learning
+from skparisk.core.checks import check_at_least
 from skparisk.core.sealed import Records
 from skparisk.reference._base import RecordPool, RecordSource
 from skparisk.reference._records import (

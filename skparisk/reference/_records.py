@@ -19,6 +19,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from skparisk._silence import hide_values
+from skparisk.core.exceptions import IncompatibleError
 from skparisk.core.sealed import (
     BOOLEAN,
     MISSING,
@@ -35,7 +36,6 @@ from skparisk.core.sealed import (
     kind_of_type,
     unmasked,
 )
-from skparisk.exceptions import IncompatibleError
 from skparisk.reference._mapped import MappedNumbers
 
 

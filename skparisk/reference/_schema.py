@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import check_at_least, check_choice
+from skparisk.core.checks import check_at_least, check_choice
 from skparisk.core.sealed import MISSING, PublicForm, Records
 from skparisk.reference._base import Held, RecordPool, RecordSource, Reference
 from skparisk.reference._columns import Column

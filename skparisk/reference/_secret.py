@@ -12,13 +12,13 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._secure_noise import ByteSource, noise_source
 from skparisk._silence import hide_values
 from skparisk._simulated import is_simulated
-from skparisk._validate import check_probability
 from skparisk.certificate._claim import SEEDED_DRAW
+from skparisk.core.checks import check_probability
+from skparisk.core.exact import ByteSource, noise_source
+from skparisk.core.exceptions import PrivacyLeakWarning, warn_caller
 from skparisk.core.sealed import Records
-from skparisk.exceptions import PrivacyLeakWarning, warn_caller
 from skparisk.reference._base import Held, RecordSource, Withheld
 from skparisk.reference._drawn_from import enter, leave
 from skparisk.reference._records import as_records, n_rows, take_rows

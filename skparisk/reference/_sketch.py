@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skparisk._secure_noise import noise_source
+from skparisk.core.exact import noise_source
 from skparisk.core.sealed import Records, is_missing
 from skparisk.reference._records import columns_of, is_numbers, n_rows, take_rows
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import check_share, is_number
+from skparisk.core.checks import check_share, is_number
 from skparisk.reference._columns import Categories, Column, Interval
 
 _ALLOWED = (

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import (
+from skparisk.core.checks import (
     check_at_least,
     check_choice,
     check_flag,

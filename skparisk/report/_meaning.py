@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skparisk.certificate import Certificate
-from skparisk.certificate._rounding import strict
+from skparisk.core.rounding import strict
 from skparisk.cost import CostModel
 from skparisk.laws._names import LAWS
 from skparisk.mechanisms._noise import AdditiveNoise

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.certificate import Certificate
-from skparisk.certificate._rounding import ceil_text, guesses_text
+from skparisk.core.rounding import ceil_text, guesses_text
 
 Floats = NDArray[np.float64]
 

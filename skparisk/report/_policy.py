@@ -7,11 +7,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
-from skparisk._validate import check_flag, check_number, check_relation
 from skparisk.audit._claim_report import NOTHING
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import PRIVATE_REFERENCE
-from skparisk.certificate._rounding import add_up, ceil_text
+from skparisk.core.checks import check_flag, check_number, check_relation
+from skparisk.core.rounding import add_up, ceil_text
 
 
 @dataclass(frozen=True)

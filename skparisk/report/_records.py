@@ -9,7 +9,7 @@ from typing import Any
 
 from skparisk.certificate import Certificate
 from skparisk.certificate import _words as words
-from skparisk.certificate._rounding import add_up, ceil_text, printable
+from skparisk.core.rounding import add_up, ceil_text, printable
 
 # Whose results.json this is the shape of: ACRO reads that of its own version alone.
 _ACRO_VERSION = "1.0.2"

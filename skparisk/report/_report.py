@@ -17,11 +17,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
-from skparisk._validate import check_flag
 from skparisk._version import __version__
 from skparisk.audit import ClaimAudit
 from skparisk.certificate import Certificate, as_certificate
-from skparisk.certificate._rounding import printable
+from skparisk.core.checks import check_flag
+from skparisk.core.rounding import printable
 from skparisk.cost import CostModel
 from skparisk.ledger import PrivacyLedger
 from skparisk.metrics import PrivateScore

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._silence import silenced
-from skparisk._validate import check_random_state, is_whole
 from skparisk.calibration import SampledPairs
 from skparisk.calibration._rules import Exchangeable
 from skparisk.calibration._terms import MOST_SHAPE_PAIRS, Terms
-from skparisk.certificate._rounding import ceil_text
+from skparisk.core.checks import check_random_state, is_whole
+from skparisk.core.exceptions import CalibrationError
+from skparisk.core.rounding import ceil_text
 from skparisk.core.sealed import PublicForm
-from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms._shapes import Constant
 from skparisk.neighbors import Database, n_own, sample_database
 from skparisk.queries import Query

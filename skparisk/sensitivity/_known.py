@@ -6,9 +6,9 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from skparisk._validate import check_choice, check_flag, check_positive
 from skparisk.calibration import Target
 from skparisk.calibration._known import check_known
+from skparisk.core.checks import check_choice, check_flag, check_positive
 from skparisk.laws import Law
 from skparisk.laws._names import NORMS, as_law
 

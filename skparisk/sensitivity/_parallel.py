@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._progress import Progress, Watched
-from skparisk._validate import (
+from skparisk.calibration import SampledPairs
+from skparisk.core.checks import (
     check_at_least,
     check_n_jobs,
     check_random_state,
     check_relation,
 )
-from skparisk.calibration import SampledPairs
-from skparisk.exceptions import CalibrationError
+from skparisk.core.exceptions import CalibrationError
 from skparisk.neighbors import (
     bind_pairs,
     block_size,

@@ -23,13 +23,13 @@ from skparisk.calibration import SampledPairs
 from skparisk.calibration._pairs import norms_of_pairs
 from skparisk.certificate import Certificate, Evidence
 from skparisk.certificate._claim import REDRAWN
-from skparisk.core.sealed import Records
-from skparisk.exceptions import (
+from skparisk.core.exceptions import (
     IncompatibleError,
     warn_if_seeded,
     warn_private_reference,
     warn_redrawn,
 )
+from skparisk.core.sealed import Records
 from skparisk.laws import Exponential
 from skparisk.ledger._open import check_room, refuse_without_level
 from skparisk.mechanisms import AdditiveNoise, ExponentialChoice, IsotropicShape

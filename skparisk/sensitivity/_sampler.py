@@ -18,17 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from skparisk._callers import refuse_learned_around
 from skparisk._fitted import whole_fit
 from skparisk._progress import Watched
-from skparisk._secure_noise import noise_source
 from skparisk._silence import hide_values
 from skparisk._simulated import is_simulated
-from skparisk._validate import (
-    check_at_least,
-    check_choice,
-    check_n_jobs,
-    check_relation,
-    check_seed,
-    check_verbose,
-)
 from skparisk.calibration import SampledPairs, Target
 from skparisk.calibration._calibrate import find_noise
 from skparisk.calibration._margin import has_clusters
@@ -36,12 +27,17 @@ from skparisk.calibration._rules import Rule, as_rule
 from skparisk.calibration._terms import Terms, agree
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import BETTER, MADE_UP, THIN, law_proviso
-from skparisk.core.sealed import PublicForm, is_frame
-from skparisk.exceptions import (
-    CalibrationError,
-    ReferenceWarning,
-    warn_caller,
+from skparisk.core.checks import (
+    check_at_least,
+    check_choice,
+    check_n_jobs,
+    check_relation,
+    check_seed,
+    check_verbose,
 )
+from skparisk.core.exact import noise_source
+from skparisk.core.exceptions import CalibrationError, ReferenceWarning, warn_caller
+from skparisk.core.sealed import PublicForm, is_frame
 from skparisk.laws import Law
 from skparisk.laws._names import as_law
 from skparisk.mechanisms import NoiseShape

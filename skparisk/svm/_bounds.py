@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from skparisk._validate import check_at_least, check_positive
+from skparisk.core.checks import check_at_least, check_positive
 from skparisk.linear_model._bounds import clip_rows
 from skparisk.queries import LinearSVCQuery
 from skparisk.queries._bounds import solved_linear_svc_bound

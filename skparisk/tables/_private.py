@@ -16,19 +16,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from skparisk._callers import tell_leaks_around
 from skparisk._fitted import whole_fit
-from skparisk._secure_noise import noise_source
 from skparisk._silence import forgetting
-from skparisk._validate import (
+from skparisk.calibration import Target
+from skparisk.calibration._known import find_known
+from skparisk.certificate import Certificate
+from skparisk.core.checks import (
     check_epsilon,
     check_flag,
     check_probability,
     check_relation,
 )
-from skparisk.calibration import Target
-from skparisk.calibration._known import find_known
-from skparisk.certificate import Certificate
+from skparisk.core.exact import noise_source
+from skparisk.core.exceptions import IncompatibleError, warn_if_seeded
 from skparisk.core.sealed import is_frame
-from skparisk.exceptions import IncompatibleError, warn_if_seeded
 from skparisk.ledger._open import check_room
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.mechanisms._charge import as_seeded

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from skparisk._validate import check_at_least, check_positive
+from skparisk.core.checks import check_at_least, check_positive
 from skparisk.queries._cells import WEIGHT_BITS, Bins, CellsQuery, CellSums, Kinds
 from skparisk.reference import SchemaReference
 from skparisk.reference._columns import Categories, Column, Interval

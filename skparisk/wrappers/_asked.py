@@ -12,8 +12,8 @@ from sklearn.utils import get_tags
 
 from skparisk._classes import PublicClasses
 from skparisk._silence import silenced, without_values
+from skparisk.core.exceptions import IncompatibleError
 from skparisk.core.sealed import Records
-from skparisk.exceptions import IncompatibleError
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
 from skparisk.queries._addends import ClassAddend
 from skparisk.queries._estimator import Align

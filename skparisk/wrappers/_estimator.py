@@ -32,9 +32,9 @@ from skparisk._training_data import (
     read_as_public,
     reference_table,
 )
-from skparisk._validate import check_at_least, check_random_state
+from skparisk.core.checks import check_at_least, check_random_state
+from skparisk.core.exceptions import IncompatibleError, ReferenceWarning, warn_caller
 from skparisk.core.sealed import Records
-from skparisk.exceptions import IncompatibleError, ReferenceWarning, warn_caller
 from skparisk.queries import EstimatorQuery
 from skparisk.queries._estimator import has_parts, takes_targets
 from skparisk.queries._leaves import LeafQuery

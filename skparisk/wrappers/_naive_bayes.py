@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, OneHotEncoder
 
 from skparisk._classes import PublicClasses
+from skparisk.core.exceptions import IncompatibleError
 from skparisk.core.sealed import Records, is_frame
-from skparisk.exceptions import IncompatibleError
 from skparisk.queries._class_sums import (
     ClassCells,
     ClassSumsQuery,

@@ -16,8 +16,8 @@ from sklearn.base import clone
 
 from skparisk._classes import PublicClasses
 from skparisk._silence import silenced, without_values
+from skparisk.core.exceptions import IncompatibleError
 from skparisk.core.sealed import Records
-from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import Database, sample_database
 from skparisk.queries import Reader
 from skparisk.queries._estimator import takes_targets

@@ -17,7 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import Tags, get_tags
 
-from skparisk.exceptions import IncompatibleError
+from skparisk.core.exceptions import IncompatibleError
 from skparisk.neighbors import Database
 from skparisk.queries._estimator import has_parts
 from skparisk.queries._state import find_places

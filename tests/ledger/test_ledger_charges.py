@@ -11,7 +11,7 @@ from ledgers import levels
 from skparisk.certificate import Certificate
 from skparisk.certificate._claim import SEEDED
 from skparisk.composition import compose_basic
-from skparisk.exceptions import BudgetExceededError, IncompatibleError
+from skparisk.core.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import PrivacyLedger, spend
 
 

@@ -14,7 +14,7 @@ import pytest
 from ledgers import database, interrupt, levels, reopened
 
 from skparisk.certificate import Certificate
-from skparisk.exceptions import BudgetExceededError, IncompatibleError
+from skparisk.core.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import LedgerError, PrivacyLedger, _budget, _file, _open, spend
 
 # Crashes

@@ -11,7 +11,7 @@ from ledgers import every_composition
 from sklearn.base import clone
 
 from skparisk.certificate import Certificate
-from skparisk.certificate._rounding import ceil_text
+from skparisk.core.rounding import ceil_text
 from skparisk.ledger import LedgerEntry, PrivacyLedger
 
 

@@ -15,7 +15,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV
 
 from skparisk.certificate import Certificate
-from skparisk.exceptions import BudgetExceededError, IncompatibleError
+from skparisk.core.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import (
     PrivacyLedger,
     _budget,

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._validate import check_random_state, is_whole
+from skparisk.core.checks import check_random_state, is_whole
 
 ByteSource: TypeAlias = Callable[[int], bytes]
 
