@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from skparisk import PrivateRidge, SensitivitySampler
+from skparisk.core.losses import gaussian_risk
 from skparisk.mechanisms import NoiseShape, fit_noise_shape
-from skparisk.privacy_loss import gaussian_risk
 from skparisk.queries import RidgeQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences

@@ -65,8 +65,8 @@ from skparisk.core.exceptions import (
     warn_if_seeded,
     warn_private_reference,
 )
+from skparisk.core.laws import as_law
 from skparisk.core.sealed import Records
-from skparisk.laws._names import as_law
 from skparisk.ledger import spend, suspend_open
 from skparisk.ledger._open import check_room, tell_open
 from skparisk.mechanisms._charge import as_seeded

@@ -9,7 +9,7 @@ import pytest
 
 from skparisk import SensitivitySampler
 from skparisk.calibration._order import control_risk, risk_curve
-from skparisk.laws import Gaussian
+from skparisk.core.laws import Gaussian
 from skparisk.mechanisms._shapes import NOISE_SHAPES
 from skparisk.papers import DandekarTheorem5
 from skparisk.queries import MeanQuery

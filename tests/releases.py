@@ -12,7 +12,7 @@ from skparisk.composition import (
     compose_parallel,
 )
 from skparisk.composition._totals import Totals
-from skparisk.privacy_loss import gaussian_delta_epsilon
+from skparisk.core.losses import gaussian_delta_epsilon
 
 DELTA = 1e-5
 

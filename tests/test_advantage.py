@@ -18,9 +18,8 @@ from skparisk import Certificate
 from skparisk.certificate import Advantage, DominatingLoss
 from skparisk.certificate._claim import PRIVATE_CLASSES, SEEDED
 from skparisk.core.exact import sample_discrete_laplace
+from skparisk.core.laws import Exponential, Gaussian, Laplace, Law, true_positives
 from skparisk.core.rounding import guesses_text, people_text
-from skparisk.laws import Exponential, Gaussian, Laplace, Law
-from skparisk.laws._base import true_positives
 
 LAWS = {"laplace": (Laplace(), stats.laplace), "gaussian": (Gaussian(), stats.norm)}
 every_law = pytest.mark.parametrize(("law", "density"), LAWS.values(), ids=LAWS)

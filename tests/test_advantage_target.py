@@ -25,8 +25,8 @@ from skparisk.calibration import SampledPairs, Target, calibrate
 from skparisk.calibration._attackers import measure_advantage
 from skparisk.composition import compose_basic, group_privacy, post_process
 from skparisk.core import rounding as grid
+from skparisk.core.laws import Gaussian, Laplace
 from skparisk.displays import RiskCurveDisplay, SensitivityDisplay
-from skparisk.laws import Gaussian, Laplace
 from skparisk.ledger import PrivacyLedger
 from skparisk.mechanisms import DiagonalShape
 from skparisk.model_selection._levels import declared_certificate

@@ -24,7 +24,7 @@ from skparisk import Certificate
 from skparisk.calibration import Exchangeable
 from skparisk.certificate import Advantage, DominatingLoss, Evidence
 from skparisk.certificate import _claim as texts
-from skparisk.laws import Exponential
+from skparisk.core.laws import Exponential
 
 derandomized = settings(derandomize=True, deadline=None, max_examples=200)
 

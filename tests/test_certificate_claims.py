@@ -17,6 +17,7 @@ from skparisk.certificate import _claim as texts
 from skparisk.certificate import as_certificate
 from skparisk.certificate._certificate import as_certificates
 from skparisk.composition import compose_basic
+from skparisk.core.losses import gaussian_delta
 from skparisk.core.rounding import exact_sum, round_up
 from skparisk.mechanisms import (
     BernsteinMechanism,
@@ -26,7 +27,6 @@ from skparisk.mechanisms import (
     LaplaceMechanism,
     RandomizedResponse,
 )
-from skparisk.privacy_loss import gaussian_delta
 
 # Sums, words and conditions of claims about several releases
 

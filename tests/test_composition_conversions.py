@@ -22,7 +22,7 @@ from skparisk.composition import (
     transfer,
 )
 from skparisk.core.exceptions import IncompatibleError
-from skparisk.privacy_loss import gaussian_delta, gaussian_loss_exceedance
+from skparisk.core.losses import gaussian_delta, gaussian_loss_exceedance
 
 
 def test_a_risk_over_noise_becomes_delta():

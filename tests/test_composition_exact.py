@@ -13,7 +13,7 @@ from scipy import optimize, special, stats
 
 from skparisk.composition import _exact, compose_exact, compose_laplace
 from skparisk.core.exceptions import CalibrationError, IncompatibleError
-from skparisk.privacy_loss import gaussian_delta_epsilon
+from skparisk.core.losses import gaussian_delta_epsilon
 
 # --- A second way: laws of the loss, each value moved to the nearest grid point -------
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws import SEEDS, assert_law, exceeds, rejects_law
 
-from skparisk.laws import Gaussian, Laplace
+from skparisk.core.laws import Gaussian, Laplace
 
 LARGEST, LEAST = sys.float_info.max, 5e-324
 NOT_POSITIVE = [0, -1.0, math.nan, math.inf, True, "1", None]

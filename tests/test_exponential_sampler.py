@@ -10,7 +10,7 @@ from laws import FALSE_ALARM, exceeds
 from scipy import stats
 
 from skparisk import Certificate, PrivateRidge, SensitivitySampler
-from skparisk.laws import Exponential
+from skparisk.core.laws import Exponential
 from skparisk.mechanisms import AdditiveNoise, ExponentialChoice
 from skparisk.queries import FunctionQuery
 from skparisk.reference import CallableReference

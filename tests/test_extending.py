@@ -11,6 +11,11 @@ import numpy as np
 import pytest
 from laws import FALSE_ALARM, assert_binomial_at_most, exceeds
 from scipy import stats
+from skparisk.laws import (
+    sample_bernoulli_decay,
+    sample_discrete_laplace,
+    sample_uniform_integers,
+)
 
 from skparisk import (
     Certificate,
@@ -30,14 +35,7 @@ from skparisk.calibration import (
 )
 from skparisk.certificate import DominatingLoss
 from skparisk.composition import compose_basic, compose_exact
-from skparisk.laws import (
-    Gaussian,
-    Laplace,
-    Law,
-    sample_bernoulli_decay,
-    sample_discrete_laplace,
-    sample_uniform_integers,
-)
+from skparisk.core.laws import Gaussian, Laplace, Law
 from skparisk.mechanisms import (
     AdditiveNoise,
     IsotropicShape,

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from skparisk.privacy_loss import (
+from skparisk.core.losses import (
     gaussian_classical_shift,
     gaussian_delta,
     gaussian_delta_epsilon,

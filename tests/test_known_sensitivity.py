@@ -31,15 +31,15 @@ from skparisk.calibration import KnownRule, Target, calibrate_known
 from skparisk.calibration._known import find_known
 from skparisk.certificate._claim import CHOSEN, DECLARED
 from skparisk.composition import compose_exact
-from skparisk.laws import Exponential, Gaussian, Laplace
-from skparisk.mechanisms import GaussianMechanism, LaplaceMechanism
-from skparisk.papers import DandekarTheorem4, DandekarTheorem5, dandekar_noise_epsilon
-from skparisk.privacy_loss import (
+from skparisk.core.laws import Exponential, Gaussian, Laplace
+from skparisk.core.losses import (
     gaussian_classical_shift,
     gaussian_explicit_shift,
     gaussian_shift,
     laplace_delta_noise_epsilon,
 )
+from skparisk.mechanisms import GaussianMechanism, LaplaceMechanism
+from skparisk.papers import DandekarTheorem4, DandekarTheorem5, dandekar_noise_epsilon
 
 L2 = {"norm": "l2", "law": "gaussian"}
 KNOWN = {

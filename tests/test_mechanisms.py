@@ -13,6 +13,7 @@ from laws import FALSE_ALARM, assert_law, rejects_law
 from scipy.stats import chi2_contingency, laplace, norm
 
 from skparisk.certificate import DominatingLoss
+from skparisk.core.losses import gaussian_delta, gaussian_shift
 from skparisk.ledger import PrivacyLedger
 from skparisk.mechanisms import (
     ExponentialMechanism,
@@ -21,7 +22,6 @@ from skparisk.mechanisms import (
 )
 from skparisk.mechanisms._noise import floor_log2, round_to_grid, to_float
 from skparisk.mechanisms._shapes import to_dyadic
-from skparisk.privacy_loss import gaussian_delta, gaussian_shift
 
 # Within every open range, and as a float at its end.
 TINY = Fraction(1, 10**400)

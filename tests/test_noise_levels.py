@@ -33,16 +33,16 @@ from skparisk.calibration._order import (
 from skparisk.calibration._rules import as_rule
 from skparisk.core import rounding as grid
 from skparisk.core.exceptions import CalibrationError
-from skparisk.laws import Gaussian, Laplace
-from skparisk.mechanisms import DiagonalShape, IsotropicShape, WhitenedShape
-from skparisk.papers import DandekarTheorem4, dandekar_noise_epsilon
-from skparisk.privacy_loss import (
+from skparisk.core.laws import Gaussian, Laplace
+from skparisk.core.losses import (
     gaussian_delta,
     gaussian_loss_exceedance,
     gaussian_risk,
     laplace_delta,
     laplace_loss_exceedance,
 )
+from skparisk.mechanisms import DiagonalShape, IsotropicShape, WhitenedShape
+from skparisk.papers import DandekarTheorem4, dandekar_noise_epsilon
 
 RNG = np.random.default_rng(0)
 DIFFERENCES = RNG.normal(size=(400, 5)) * RNG.exponential(size=(400, 1))

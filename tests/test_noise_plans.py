@@ -42,14 +42,14 @@ from sklearn.linear_model import Ridge
 
 from skparisk import Certificate, PrivateRidge, SensitivitySampler
 from skparisk.calibration._rules import as_rule
-from skparisk.mechanisms import fit_noise_shape
-from skparisk.privacy_loss import (
+from skparisk.core.losses import (
     gaussian_classical_shift,
     gaussian_delta,
     gaussian_shift,
     laplace_delta,
     laplace_delta_noise_epsilon,
 )
+from skparisk.mechanisms import fit_noise_shape
 from skparisk.queries import RidgeQuery
 
 pytestmark = pytest.mark.filterwarnings(

@@ -20,8 +20,8 @@ from benchmarks.papers import (
 )
 from benchmarks.papers._study import Line, Picture, Study, near
 from skparisk.calibration import dkw_fewest_pairs
+from skparisk.core.losses import laplace_loss_exceedance
 from skparisk.papers import dandekar_confidence
-from skparisk.privacy_loss import laplace_loss_exceedance
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "benchmarks" / "papers" / "README.md").read_text()

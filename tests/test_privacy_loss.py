@@ -12,18 +12,18 @@ from scipy import special
 
 from skparisk import privacy_loss
 from skparisk.core.exceptions import CalibrationError
-from skparisk.papers import (
-    dandekar_cdf,
-    dandekar_confidence,
-    dandekar_epsilon,
-    dandekar_noise_epsilon,
-)
-from skparisk.privacy_loss import (
+from skparisk.core.losses import (
     laplace_delta,
     laplace_delta_noise_epsilon,
     laplace_loss_exceedance,
     laplace_loss_mean,
     laplace_noise_epsilon,
+)
+from skparisk.papers import (
+    dandekar_cdf,
+    dandekar_confidence,
+    dandekar_epsilon,
+    dandekar_noise_epsilon,
 )
 
 SHIFTS = [1e-3, 0.1, 0.5, 1.0, math.log(3), 2.5, 8.0]

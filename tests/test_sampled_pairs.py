@@ -9,7 +9,7 @@ from sklearn.covariance import ledoit_wolf
 from skparisk.calibration import DKW, PAC, Exchangeable, SampledPairs, Target
 from skparisk.calibration._pairs import CHUNK, norms_of_pairs, sampling_moments
 from skparisk.calibration._rules import as_rule, check_rank, required_pairs
-from skparisk.laws import Gaussian, Laplace
+from skparisk.core.laws import Gaussian, Laplace
 from skparisk.mechanisms import (
     AdditiveNoise,
     DiagonalShape,

@@ -8,7 +8,7 @@ from skparisk.calibration import Exchangeable, SampledPairs, Target, _rules, _ta
 from skparisk.calibration._calibrate import _cheapest
 from skparisk.calibration._terms import _for_shape, _with_shape, agree
 from skparisk.core.exceptions import CalibrationError
-from skparisk.laws import Laplace
+from skparisk.core.laws import Laplace
 from skparisk.mechanisms import DiagonalShape, IsotropicShape, fit_noise_shape
 from skparisk.papers import DandekarTheorem5
 

@@ -15,7 +15,7 @@ from skparisk import (
 )
 from skparisk.calibration._moves import LargestMove, largest_loss
 from skparisk.certificate import Evidence
-from skparisk.laws import Exponential, Gaussian, Laplace
+from skparisk.core.laws import Exponential, Gaussian, Laplace
 from skparisk.linear_model import ridge_sensitivity_bound
 from skparisk.mechanisms import (
     DiagonalShape,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from skparisk.calibration import required_pairs
+from skparisk.core.losses import laplace_loss_exceedance
 from skparisk.papers import (
     bessel_joint_confidence,
     bessel_joint_noise_epsilon,
@@ -21,7 +22,6 @@ from skparisk.papers import (
     dandekar_noise_epsilon,
     sample_confidence,
 )
-from skparisk.privacy_loss import laplace_loss_exceedance
 
 from ._study import DANDEKAR, Line, Picture, Study, near
 

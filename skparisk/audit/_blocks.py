@@ -15,8 +15,7 @@ from skparisk.calibration import SampledPairs, Target
 from skparisk.calibration._drawn import drawn_scales
 from skparisk.calibration._pairs import norms_of_pairs
 from skparisk.core.checks import check_at_least
-from skparisk.laws import Law
-from skparisk.laws._names import as_law
+from skparisk.core.laws import Law, as_law
 from skparisk.mechanisms import IsotropicShape, NoiseShape
 from skparisk.neighbors import Database, NeighborPairs
 from skparisk.queries import Query

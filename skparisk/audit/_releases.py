@@ -16,7 +16,7 @@ from skparisk._silence import silenced
 from skparisk.certificate import Certificate
 from skparisk.certificate._certificate import as_certificate
 from skparisk.core.exceptions import IncompatibleError
-from skparisk.laws import Law
+from skparisk.core.laws import Law
 from skparisk.ledger._open import refuse_without_level
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries._state import find_places, read

@@ -21,9 +21,7 @@ from skparisk.certificate import Certificate, DominatingLoss, Evidence
 from skparisk.certificate._claim import THIN
 from skparisk.core.checks import check_random_state, check_relation
 from skparisk.core.exceptions import CalibrationError
-from skparisk.laws import Law
-from skparisk.laws._names import NORMS, is_ours
-from skparisk.laws._rows import row_norms
+from skparisk.core.laws import NORMS, Law, is_ours, row_norms
 from skparisk.mechanisms import (
     AdditiveNoise,
     DiagonalShape,

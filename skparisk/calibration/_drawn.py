@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from skparisk.calibration._pairs import SampledPairs
 from skparisk.core import rounding as grid
-from skparisk.laws import Law
+from skparisk.core.laws import Law
 from skparisk.mechanisms import NoiseShape
 
 _Floats = NDArray[np.float64]

@@ -9,8 +9,7 @@ from skparisk.calibration._order import as_curve
 from skparisk.calibration._target import Target
 from skparisk.certificate import Certificate, Evidence
 from skparisk.core.checks import check_at_least, check_positive, check_relation
-from skparisk.laws import Laplace, Law
-from skparisk.laws._names import NORMS, as_law
+from skparisk.core.laws import NORMS, Laplace, Law, as_law
 from skparisk.mechanisms import AdditiveNoise, LaplaceMechanism
 from skparisk.mechanisms._noise import ROUNDING_SLACK
 

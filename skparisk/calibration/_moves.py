@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk.core.laws import Law
 from skparisk.core.rounding import with_grid
-from skparisk.laws import Law
 from skparisk.mechanisms import IsotropicShape, NoiseShape
 
 # More outputs have a map that is too large to look at.

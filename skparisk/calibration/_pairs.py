@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from skparisk.calibration._moves import LargestMove
 from skparisk.certificate._learning import Learning
+from skparisk.core.laws import Law, row_norms
 from skparisk.core.sealed import PublicForm
-from skparisk.laws import Law
-from skparisk.laws._rows import row_norms
 from skparisk.mechanisms import IsotropicShape, NoiseShape
 from skparisk.mechanisms._moments import Moments, second_moments
 from skparisk.mechanisms._shapes import Constant, whole_shape

@@ -14,7 +14,7 @@ from skparisk.core.checks import (
     check_share,
     is_number,
 )
-from skparisk.laws import Law
+from skparisk.core.laws import Law
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,7 @@ from skparisk.calibration._rules import Exchangeable, Rule, as_rule
 from skparisk.calibration._target import Target
 from skparisk.core.checks import check_at_least, check_choice
 from skparisk.core.exceptions import CalibrationError
-from skparisk.laws import Law
-from skparisk.laws._names import as_law
+from skparisk.core.laws import Law, as_law
 from skparisk.mechanisms import IsotropicShape, NoiseShape
 from skparisk.mechanisms._shapes import as_shape
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 from skparisk.certificate._advantage import Advantage
 from skparisk.certificate._claim import Claim
 from skparisk.certificate._loss import DominatingLoss
+from skparisk.core.laws import Law, true_positives
 from skparisk.core.rounding import MOST_STEPS, ROUNDING, add_up
-from skparisk.laws import Law
-from skparisk.laws._base import true_positives
 
 _FAR = 700.0  # exp of more is no number
 _CERTAIN = Advantage(1.0, 1.0, 0.0, 1.0, 1.0)

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincc
 
-from skparisk.core.rounding import MOST_STEPS, ROUNDING, ceil_text, decimal
-from skparisk.laws._names import LAWS, OWN_NAMES
-from skparisk.privacy_loss import (
+from skparisk.core.laws import LAWS, OWN_NAMES
+from skparisk.core.losses import (
     gaussian_loss_exceedance,
     gaussian_risk,
     laplace_loss_exceedance,
 )
+from skparisk.core.rounding import MOST_STEPS, ROUNDING, ceil_text, decimal
 
 # Of tails, which are accurate to some digits less than sums are.
 _SLACK = 1 + 2.0**-20

@@ -28,8 +28,8 @@ from skparisk.certificate._claim import (
     check_sentences,
 )
 from skparisk.core.checks import check_epsilon, check_probability, is_number
+from skparisk.core.laws import Law
 from skparisk.core.rounding import fields_of
-from skparisk.laws import Law
 
 
 @dataclasses.dataclass(frozen=True)

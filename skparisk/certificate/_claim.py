@@ -27,8 +27,8 @@ from skparisk.core.checks import (
     check_probability,
     check_relation,
 )
+from skparisk.core.laws import LAWS, NORMS, OWN_NAMES
 from skparisk.core.rounding import check_range, exact_sum
-from skparisk.laws._names import LAWS, NORMS, OWN_NAMES
 
 RANDOMNESS = ("implicit", "both", "explicit")
 _KNOWN = ("declared", "bound")

@@ -14,9 +14,8 @@ from skparisk.certificate._audit import MeasuredRisk
 from skparisk.certificate._carried import point_of_level
 from skparisk.certificate._claim import SENTENCES, Claim, Evidence
 from skparisk.certificate._loss import DominatingLoss
+from skparisk.core.laws import Law, as_law
 from skparisk.core.rounding import fields_of, from_strict, strict
-from skparisk.laws import Law
-from skparisk.laws._names import as_law
 
 ClaimT = TypeVar("ClaimT", bound=Claim)
 

@@ -12,8 +12,8 @@ from skparisk.certificate._attackers import advantage_of
 from skparisk.certificate._certificate import Certificate
 from skparisk.certificate._claim import Evidence
 from skparisk.core.checks import check_at_least, check_positive
+from skparisk.core.laws import Law
 from skparisk.core.rounding import ceil_text, check_range, fields_of
-from skparisk.laws import Law
 
 _LEARNED = (
     "The reference was learned from {} other records of the private data with "

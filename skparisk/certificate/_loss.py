@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.laws import Gaussian, Laplace, Law, as_law
 from skparisk.core.rounding import GRID_SHARE, check_range
-from skparisk.laws import Gaussian, Laplace, Law
-from skparisk.laws._names import as_law
 
 _COMPOSED: dict[str, Law] = {"laplace": Laplace(), "gaussian": Gaussian()}
 

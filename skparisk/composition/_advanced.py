@@ -12,9 +12,9 @@ from skparisk.composition._conversions import known_level
 from skparisk.composition._totals import Totals, concentrated
 from skparisk.core.checks import check_choice, check_probability
 from skparisk.core.exceptions import CalibrationError, IncompatibleError
+from skparisk.core.laws import Laplace
+from skparisk.core.losses import laplace_loss_mean
 from skparisk.core.rounding import add_up, decimal, exact_sum, round_up
-from skparisk.laws import Laplace
-from skparisk.privacy_loss import laplace_loss_mean
 
 
 def compose_advanced(

@@ -14,8 +14,8 @@ from skparisk.composition._conversions import known_level
 from skparisk.composition._totals import Totals
 from skparisk.core.checks import check_share
 from skparisk.core.exceptions import CalibrationError
+from skparisk.core.laws import Law
 from skparisk.core.rounding import add_up
-from skparisk.laws import Law
 
 _DELTA_ERROR = 2.0**-48  # what each release may be off: see thm-exact
 _SUM_ERROR = 2.0**-30  # relative error of adding up probabilities, up to 2**22

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.core.checks import check_at_least
-from skparisk.privacy_loss import laplace_loss_exceedance
+from skparisk.core.losses import laplace_loss_exceedance
 
 Floats: TypeAlias = NDArray[np.float64]
 

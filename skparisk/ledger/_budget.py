@@ -16,8 +16,8 @@ from skparisk.certificate import Certificate
 from skparisk.composition import compose_exact
 from skparisk.core.checks import are_inside, as_float, check_choice
 from skparisk.core.exceptions import CalibrationError
+from skparisk.core.laws import Law
 from skparisk.core.rounding import decimal, exact_sum, round_up
-from skparisk.laws import Law
 from skparisk.ledger._history import History
 
 # How far the level that is left may be below the largest that fits, relatively; and

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from skparisk.certificate import Certificate, DominatingLoss
 from skparisk.core.checks import check_probability
-from skparisk.laws import Gaussian
+from skparisk.core.laws import Gaussian
 from skparisk.mechanisms._noise import (
     ROUNDING_SLACK,
     AdditiveNoise,

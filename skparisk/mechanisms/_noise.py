@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from skparisk.certificate import Certificate
 from skparisk.core.checks import as_float, check_at_least, check_epsilon, check_positive
 from skparisk.core.exact import noise_source
+from skparisk.core.laws import Law, as_law
 from skparisk.core.rounding import MOST_STEPS, USUAL_STEPS
-from skparisk.laws import Law
-from skparisk.laws._names import as_law
 from skparisk.mechanisms._charge import charge
 from skparisk.mechanisms._shapes import (
     DiagonalShape,

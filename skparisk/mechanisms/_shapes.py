@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.core.checks import check_choice
-from skparisk.laws._names import check_name
+from skparisk.core.laws import check_name
 from skparisk.mechanisms._moments import root_mean_squares, shrunk_moments
 
 NOISE_SHAPES = ("isotropic", "diagonal", "whitened")

@@ -24,7 +24,7 @@ from skparisk.certificate import Certificate
 from skparisk.certificate._claim import DECLARED, LEARNS_MORE, law_proviso
 from skparisk.composition import compose_basic
 from skparisk.core.exceptions import IncompatibleError
-from skparisk.laws import Laplace
+from skparisk.core.laws import Laplace
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.model_selection._candidates import (
     configure,

@@ -14,7 +14,7 @@ from skparisk._private_data import validate_private
 from skparisk._silence import forgetting, hide_values
 from skparisk._training_data import SensitivitySource, read_as_public, reference_table
 from skparisk.core.exceptions import IncompatibleError
-from skparisk.laws._names import as_law
+from skparisk.core.laws import as_law
 from skparisk.ledger._open import check_room
 from skparisk.mechanisms import AdditiveNoise
 from skparisk.mechanisms._charge import as_seeded

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from skparisk.certificate import Certificate
+from skparisk.core.laws import LAWS
 from skparisk.core.rounding import strict
 from skparisk.cost import CostModel
-from skparisk.laws._names import LAWS
 from skparisk.mechanisms._noise import AdditiveNoise
 
 

@@ -9,8 +9,7 @@ from sklearn.base import BaseEstimator
 from skparisk.calibration import Target
 from skparisk.calibration._known import check_known
 from skparisk.core.checks import check_choice, check_flag, check_positive
-from skparisk.laws import Law
-from skparisk.laws._names import NORMS, as_law
+from skparisk.core.laws import NORMS, Law, as_law
 
 
 class KnownSensitivity(BaseEstimator):

@@ -29,8 +29,8 @@ from skparisk.core.exceptions import (
     warn_private_reference,
     warn_redrawn,
 )
+from skparisk.core.laws import Exponential
 from skparisk.core.sealed import Records
-from skparisk.laws import Exponential
 from skparisk.ledger._open import check_room, refuse_without_level
 from skparisk.mechanisms import AdditiveNoise, ExponentialChoice, IsotropicShape
 from skparisk.neighbors import check_n_records

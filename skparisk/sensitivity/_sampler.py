@@ -37,9 +37,8 @@ from skparisk.core.checks import (
 )
 from skparisk.core.exact import noise_source
 from skparisk.core.exceptions import CalibrationError, ReferenceWarning, warn_caller
+from skparisk.core.laws import Law, as_law
 from skparisk.core.sealed import PublicForm, is_frame
-from skparisk.laws import Law
-from skparisk.laws._names import as_law
 from skparisk.mechanisms import NoiseShape
 from skparisk.mechanisms._charge import as_seeded
 from skparisk.queries import Query, RecordQuery

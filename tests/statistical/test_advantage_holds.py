@@ -14,7 +14,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 from skparisk.calibration import Target, calibrate
-from skparisk.laws import Laplace
+from skparisk.core.laws import Laplace
 
 ASKED, GAMMA = 0.2, 0.1
 N_CALIBRATIONS, N_PAIRS, N_FRESH = 300, 199, 400
