@@ -5,14 +5,15 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from skparisk._version import __version__ as __version__
+from skparisk.core import set_words
 
 if TYPE_CHECKING:
     from skparisk.audit import ClaimAudit as ClaimAudit
     from skparisk.audit import ReferenceAudit as ReferenceAudit
     from skparisk.audit import audit_claim as audit_claim
     from skparisk.audit import audit_reference as audit_reference
-    from skparisk.calibration import required_pairs as required_pairs
-    from skparisk.certificate import Certificate as Certificate
+    from skparisk.core.calibrate import required_pairs as required_pairs
+    from skparisk.core.claim import Certificate as Certificate
     from skparisk.core.exceptions import BudgetExceededError as BudgetExceededError
     from skparisk.core.exceptions import CalibrationError as CalibrationError
     from skparisk.core.exceptions import IncompatibleError as IncompatibleError
@@ -51,8 +52,8 @@ if TYPE_CHECKING:
 # Where the names are: each is imported when it is first asked for.
 _HOMES = {
     "audit": ("ClaimAudit", "ReferenceAudit", "audit_claim", "audit_reference"),
-    "calibration": ("required_pairs",),
-    "certificate": ("Certificate",),
+    "_filed": ("FiledCertificate",),
+    "core": ("Certificate", "required_pairs"),
     "cost": ("CompensationModel",),
     "density": ("PrivateKernelDensity",),
     "displays": (
@@ -93,16 +94,15 @@ __all__ = sorted([*_HOME_OF, "__version__"])
 # Modules that are found as attributes, as in ``skparisk.reference.DensityReference``.
 _MODULES = (
     *_HOMES,
-    "composition",
     "datasets",
-    "laws",
     "mechanisms",
     "neighbors",
     "papers",
     "preprocessing",
-    "privacy_loss",
     "queries",
 )
+
+set_words(lambda: import_module(f"{__name__}._words"))
 
 # Threads that import parts of one package at once may see each other's halves.
 _importing = RLock()

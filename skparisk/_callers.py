@@ -12,12 +12,8 @@ from typing import Any
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
-from skparisk.certificate._claim import (
-    CHOSEN,
-    LEARNS_MORE,
-    PICKED,
-    PRIVATE_CLASSES,
-)
+from skparisk._words import LEAKS
+from skparisk.core.claim import Leak
 from skparisk.core.exceptions import IncompatibleError, PrivacyLeakWarning, warn_caller
 
 _OURS = "skparisk."
@@ -84,7 +80,7 @@ def refuse_reference_in_other_units(name: str = "X_reference") -> None:
             )
 
 
-def leaks_around() -> dict[str, str]:
+def leaks_around() -> dict[Leak, str]:
     """Return what was learned without noise around this fit, and what to do about it.
 
     Of what estimators hold that fit this and are on the stack. One record moves what
@@ -92,19 +88,21 @@ def leaks_around() -> dict[str, str]:
     is about.
     """
     callers = list(_fitting_around())
-    leaks = {}
+    leaks: dict[Leak, str] = {}
     if parts := _learned_around(callers):
-        leaks[LEARNS_MORE] = (
+        leaks[Leak.LEARNS_MORE] = (
             f"Wrap the whole Pipeline in a PrivateEstimator, or fit {parts} to public "
             "data and wrap it in a FrozenEstimator."
         )
     if any("best_index_" in vars(one) or _is_a(one, _CHOOSE) for one in callers):
-        leaks[CHOSEN] = "Use PrivateGridSearchCV, or choose on public records."
+        leaks[Leak.CHOSEN] = "Use PrivateGridSearchCV, or choose on public records."
     if any(_is_a(one, _PICK) for one in callers):
-        leaks[PICKED] = "Fit to all records, or choose some without a look at them."
+        leaks[Leak.PICKED] = (
+            "Fit to all records, or choose some without a look at them."
+        )
     encoding = [type(one).__name__ for one in callers if _reads_classes(one)]
     if encoding:
-        leaks[PRIVATE_CLASSES] = (
+        leaks[Leak.PRIVATE_CLASSES] = (
             f"Do not fit a private classifier in a {encoding[0]}, but by itself, with "
             "its classes declared."
         )
@@ -118,11 +116,11 @@ def frozen_around() -> bool:
     return any(_holds_frozen(step) for step in steps if not _is_ours(step))
 
 
-def tell_leaks_around() -> tuple[str, ...]:
+def tell_leaks_around() -> tuple[Leak, ...]:
     """Return what was learned without noise around this fit, with a warning of each."""
     leaks = leaks_around()
     for leak, remedy in leaks.items():
-        warn_caller(f"{leak} {remedy}", PrivacyLeakWarning)
+        warn_caller(f"{LEAKS[leak]} {remedy}", PrivacyLeakWarning)
     return tuple(leaks)
 
 

@@ -14,10 +14,10 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from skparisk._private import PrivateMixin
-from skparisk._silence import silenced
 from skparisk._training_data import SensitivitySource
-from skparisk.certificate._claim import PRIVATE_CLASSES
+from skparisk.core.claim import Leak
 from skparisk.core.exceptions import warn_private_classes
+from skparisk.core.release import silenced
 from skparisk.core.sealed import PublicForm, key_of
 from skparisk.reference import Domain, Reference
 from skparisk.reference._base import is_reference
@@ -177,7 +177,7 @@ def tell_classes(model: PrivateMixin, classes: PublicClasses) -> None:
     claim = model.certificate_
     if not (claim.void or claim.leaks):  # else no guarantee, or a warning already
         warn_private_classes()
-    model._add_to_claim(leaks=(PRIVATE_CLASSES,), note="classes")
+    model._add_to_claim(leaks=[Leak.PRIVATE_CLASSES], note="classes")
 
 
 def public_labels(reference: Reference | None, y_reference: Any) -> Any:

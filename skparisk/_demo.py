@@ -16,9 +16,9 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import root_mean_squared_error
 from sklearn.preprocessing import StandardScaler
 
-from skparisk.certificate import Certificate
+from skparisk._text import guesses_text
+from skparisk.core.claim import Certificate
 from skparisk.core.exceptions import CalibrationError
-from skparisk.core.rounding import guesses_text
 from skparisk.datasets import load_census
 from skparisk.linear_model import PrivateRidge
 from skparisk.report import Report

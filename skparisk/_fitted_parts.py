@@ -10,21 +10,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 
-from skparisk._silence import silenced
 from skparisk.core.exceptions import PrivacyLeakWarning, warn_caller
+from skparisk.core.release import silenced
+from skparisk.core.sealed import copy_records
 from skparisk.queries._estimator import repeatable, takes_targets
 from skparisk.queries._state import find_places
-from skparisk.reference._records import copy_records, n_rows, take_rows
-
-FITTED_PARTS = (
-    "A part of the estimator had already been fitted: what it learned then is in the "
-    "model's parameters without noise."
-)
-FROZEN_PARTS = (
-    "The caller says that frozen parts of the estimator were fitted on public records; "
-    "this is not checked."
-)
-
+from skparisk.reference._records import n_rows, take_rows
 
 # Sums in another order, or of numbers that were rounded to 32 bits, differ by less.
 _SAME = 1e-5

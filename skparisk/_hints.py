@@ -19,13 +19,14 @@ from scipy.special import stdtrit
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk.calibration._pairs import sampling_moments
-from skparisk.certificate._claim import BETTER, MADE_UP
+from skparisk._words import BETTER
 from skparisk.core.checks import is_number
+from skparisk.core.claim import Doubt
 from skparisk.core.exceptions import CalibrationError
-from skparisk.mechanisms import AdditiveNoise
+from skparisk.core.noise import AdditiveNoise
 from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler
+from skparisk.sensitivity._noise_shape import sampling_moments
 
 # Times the spread. Below, a model is as good as one of half as many people without
 # noise, and what advice brings is too little to be measured.
@@ -119,7 +120,7 @@ def advise(model: Any, *, command_line: bool = False) -> str:
     """
     ratio = model.noise_to_spread_
     said = []
-    if MADE_UP in model.certificate_.doubts:
+    if Doubt.MADE_UP in model.certificate_.doubts:
         said.append(BETTER)
     compared = getattr(model, "reference_comparison_", None)
     weighed = getattr(model, "combine_", None) is not None

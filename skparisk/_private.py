@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any, Protocol, Self
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +22,6 @@ from skparisk._callers import (
     leaks_around,
     refuse_resampling_ensembles,
 )
-from skparisk._fitted_parts import FROZEN_PARTS
 from skparisk._hints import (
     HintMixin,
     distance,
@@ -32,7 +29,6 @@ from skparisk._hints import (
     noise_to_spread,
 )
 from skparisk._public_fit import BesidePublicMixin
-from skparisk._silence import forgetting, hide_values
 from skparisk._simulated import is_simulated
 from skparisk._training_data import (
     SensitivitySource,
@@ -43,9 +39,8 @@ from skparisk._training_data import (
     recipe_of,
     samples_training_data,
 )
-from skparisk.calibration._known import find_known
-from skparisk.certificate import Certificate
-from skparisk.certificate._claim import OUTLIER
+from skparisk._words import DOUBTS, LEAKS
+from skparisk.core.calibrate import Noise, find_known
 from skparisk.core.checks import (
     check_at_least,
     check_choice,
@@ -56,23 +51,22 @@ from skparisk.core.checks import (
     check_verbose,
     is_number,
 )
+from skparisk.core.claim import Assumption, Certificate, Doubt, Leak
 from skparisk.core.exact import noise_source
 from skparisk.core.exceptions import (
     IncompatibleError,
     PrivacyLeakWarning,
     ReferenceWarning,
     warn_caller,
-    warn_if_seeded,
     warn_private_reference,
 )
 from skparisk.core.laws import as_law
-from skparisk.core.sealed import Records
-from skparisk.ledger import spend, suspend_open
-from skparisk.ledger._open import check_room, tell_open
-from skparisk.mechanisms._charge import as_seeded
+from skparisk.core.release import Plan, as_seeded, hide_values, release
+from skparisk.core.sealed import Records, seal
+from skparisk.ledger import OPEN, spend, suspend_open
+from skparisk.ledger._open import tell_open
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query
-from skparisk.queries._base import answer_private
 from skparisk.reference import LearnedReference, Reference
 from skparisk.reference._learned import refuse_learned_from
 from skparisk.reference._records import as_targets, n_rows
@@ -90,21 +84,6 @@ _IF_FAR = (
     "Give records and reference the same columns and units, behind the same scaler; "
     "see with audit_reference whether the reference describes these people."
 )
-
-
-class Noise(Protocol):
-    """What is added to an answer, drawn exactly, after ledgers were charged."""
-
-    def release(
-        self,
-        values: NDArray[np.float64],
-        *,
-        charges: Sequence[Certificate],
-        note: str,
-        noise_random_state: Any,
-    ) -> NDArray[np.float64]:
-        """Return the values with fresh noise."""
-        ...
 
 
 class PrivateMixin(HintMixin, BesidePublicMixin):
@@ -278,16 +257,20 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         if data.charged is None:
             released = sampler._answer(features, targets, data.draw)
         else:
-            said = {*sampler.certificate_.provisos} - {*data.charged.provisos}
-            tell_open(provisos=[*said], note=str(query))
+            stated, charged = sampler.certificate_, data.charged
+            tell_open(
+                assumptions=stated.assumptions - charged.assumptions,
+                doubts=stated.doubts - charged.doubts,
+                note=str(query),
+            )
             with suspend_open():
                 released = sampler._answer(features, targets, None)
         self._keep_claim(sampler.certificate_, sampler)
         released = np.asarray(released)
         if not is_simulated() and distance(sampler, released) > 1:
-            warn_caller(f"{OUTLIER} {_IF_FAR}", ReferenceWarning)
+            warn_caller(f"{DOUBTS[Doubt.OUTLIER]} {_IF_FAR}", ReferenceWarning)
             note = "a release far from its reference"
-            self._add_to_claim(provisos=(OUTLIER,), note=note)
+            self._add_to_claim(doubts=[Doubt.OUTLIER], note=note)
         return released
 
     def _learn(
@@ -322,7 +305,6 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         X, y = split._remaining(features, targets)
         return TrainingData(X, X, y, split.reference, False, charged=charged)
 
-    @forgetting
     def _release_known(
         self,
         query: Query,
@@ -334,38 +316,39 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
     ) -> NDArray[np.float64]:
         """Answer with noise for a sensitivity that is known; keep the claim."""
         sensitivity, target, law = known._check(self.epsilon, self.gamma)
-        find = partial(
-            find_known,
-            sensitivity,
-            target,
-            law=law,
-            n_records=n_rows(X),
-            relation="replace-one",
-            proven=proven,
-        )
-        # Before there is an answer, whose length is not known yet.
-        check_room(as_seeded(find(n_outputs=1)[1], self.noise_random_state))
-        answer = answer_private(query, X, y)
-        return self._add_known_noise(query, answer, *find(n_outputs=len(answer)))
 
-    def _add_known_noise(
+        def noise(n_outputs: int) -> tuple[Noise, Certificate]:
+            return find_known(
+                sensitivity,
+                target,
+                law=law,
+                n_outputs=n_outputs,
+                n_records=n_rows(X),
+                relation="replace-one",
+                proven=proven,
+            )
+
+        return self._release_planned(query, X, y, noise)
+
+    def _release_planned(
         self,
         query: Query,
-        answer: NDArray[np.float64],
-        noise: Noise,
-        certificate: Certificate,
+        X: Records,
+        y: NDArray[Any] | None,
+        noise: Callable[[int], tuple[Noise, Certificate]],
     ) -> NDArray[np.float64]:
-        """Return an answer with noise for a known sensitivity; keep the claim."""
-        warn_if_seeded(self.noise_random_state)
-        certificate = as_seeded(certificate, self.noise_random_state)
-        released = noise.release(
-            answer,
-            charges=[certificate],
+        """Answer with noise that is known for an answer of any length."""
+        # Before there is an answer, whose length is not known yet.
+        plan = Plan(query, noise, at_most=noise(1)[1])
+        released, certificate = release(
+            plan,
+            seal(X, y),
+            OPEN,
             note=str(query),
             noise_random_state=self.noise_random_state,
         )
         self._keep_claim(certificate, None)
-        return released
+        return np.asarray(released)
 
     def _take_sampler(
         self, source: SensitivitySampler, query: Query, data: TrainingData
@@ -444,14 +427,16 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         if is_simulated():
             return
         if frozen_around():
-            self._add_to_claim(provisos=(FROZEN_PARTS,), note="parts fitted before")
+            self._add_to_claim(
+                assumptions=[Assumption.FROZEN_PARTS], note="parts fitted before"
+            )
         around = leaks_around()
-        leaks = tuple(leak for leak in around if leak not in certificate.leaks)
+        leaks = [leak for leak in around if leak not in certificate.leaks]
         if not leaks:
             return
         if not is_searched():
             for leak in leaks:
-                warn_caller(f"{leak} {around[leak]}", PrivacyLeakWarning)
+                warn_caller(f"{LEAKS[leak]} {around[leak]}", PrivacyLeakWarning)
         self._add_to_claim(leaks=leaks, note="what is around a fit")
 
     def _noise_deviations(self) -> NDArray[np.float64]:
@@ -462,11 +447,20 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         return noise_of(self.sampler_).deviations()
 
     def _add_to_claim(
-        self, *, leaks: tuple[str, ...] = (), provisos: tuple[str, ...] = (), note: str
+        self,
+        *,
+        leaks: Iterable[Leak] = (),
+        assumptions: Iterable[Assumption] = (),
+        doubts: Iterable[Doubt] = (),
+        note: str,
     ) -> None:
         """Tell ledgers and the certificate what else was released, or is believed."""
-        tell_open(leaks=leaks, provisos=provisos, note=note)
-        self._state(self.certificate_.amended(leaks=leaks, provisos=provisos))
+        tell_open(leaks=leaks, assumptions=assumptions, doubts=doubts, note=note)
+        self._state(
+            self.certificate_.weaken(
+                leaks=leaks, assumptions=assumptions, doubts=doubts
+            )
+        )
 
     def _state(self, certificate: Certificate) -> None:
         """Let the claim be this one, also where the sampler shows it."""
@@ -478,8 +472,7 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         """Tell on the claim, and those recalibrated from it, what is not known."""
         evidence = self.certificate_.require_evidence()
         if evidence.for_new_people is not None:  # else pairs are of new people
-            evidence = replace(evidence, for_new_people=words)
-            self._state(replace(self.certificate_, evidence=evidence))
+            self._state(self.certificate_.weaken(for_new_people=words))
             assert self.sampler_ is not None  # only samples have the sentence
             pairs = self.sampler_.pairs_
             pairs.for_new_people, pairs.n_rows_alone = words, None

@@ -13,7 +13,7 @@ from sklearn.utils import (
 )
 from sklearn.utils.validation import validate_data
 
-from skparisk._silence import hide_values
+from skparisk.core.release import hide_values
 from skparisk.reference._records import as_records
 
 

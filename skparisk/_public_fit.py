@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk._silence import silenced
 from skparisk._simulated import is_simulated
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk._weighing import Weighed, shape_of, units_of, weigh
-from skparisk.calibration._pairs import sampling_moments
 from skparisk.core.exceptions import IncompatibleError, UtilityWarning, warn_caller
-from skparisk.mechanisms import AdditiveNoise
+from skparisk.core.noise import AdditiveNoise
+from skparisk.core.release import silenced
 from skparisk.queries import Query
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._comparison import ReferenceComparison
 from skparisk.reference._records import n_rows, take_rows
 from skparisk.sensitivity import SensitivitySampler
+from skparisk.sensitivity._noise_shape import sampling_moments
 from skparisk.sensitivity._workers import one_thread
 
 Floats = NDArray[np.float64]

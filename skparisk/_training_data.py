@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from skparisk._callers import (
     refuse_reference_in_other_units,
 )
-from skparisk._silence import hide_values
-from skparisk.certificate import Certificate
-from skparisk.certificate._learning import Learning
+from skparisk.core.claim import Certificate
+from skparisk.core.release import hide_values
 from skparisk.core.sealed import PublicForm, Records
 from skparisk.reference import (
     CallableReference,
@@ -21,6 +20,7 @@ from skparisk.reference import (
     TableReference,
 )
 from skparisk.reference._base import is_reference
+from skparisk.reference._learning import Learning
 from skparisk.reference._records import Schema, as_targets, n_rows
 from skparisk.reference._secret import SecretDraw, SecretSample, as_draw
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler

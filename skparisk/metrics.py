@@ -7,29 +7,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._silence import forgetting, hide_values, silenced
-from skparisk.certificate import Certificate
 from skparisk.core.checks import check_choice, check_probability
+from skparisk.core.claim import Assumption, Certificate, mint
 from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.release import Plan, hide_values, release, silenced
 from skparisk.core.rounding import ceil_text
-from skparisk.core.sealed import check_names, is_frame, is_missing, numbers
-from skparisk.ledger._open import check_room
+from skparisk.core.sealed import (
+    check_names,
+    copy_records,
+    is_frame,
+    is_missing,
+    numbers,
+    seal,
+)
+from skparisk.ledger import OPEN
 from skparisk.mechanisms import LaplaceMechanism
-from skparisk.mechanisms._charge import as_seeded
-from skparisk.reference._records import as_records, copy_records, n_rows, take_rows
+from skparisk.reference._records import as_records, n_rows, take_rows
 
 __all__ = ["PrivateScore", "private_score"]
 
-ROW_WISE = (
-    "The score of a record depends on that record alone: the model predicts each "
-    "record by itself, and learned nothing from these records but what is released."
-)
 # Errors are rounded to such parts of the largest, so that their sum is exact.
 _PARTS = 2**20
 _MOST_SUMS = 2**20
@@ -252,22 +255,24 @@ def private_score(
         span = 2.0  # as of scikit-learn, which halves it for two classes
     n_sums = len(model.classes_) ** 2 if scoring == "confusion_matrix" else 1
     noise = LaplaceMechanism(rule.sensitivity * rule.parts, epsilon, n_sums)
-    certificate = replace(
-        noise.as_certificate(), relation="replace-one", provisos=(ROW_WISE,)
+    certificate = mint(
+        epsilon=noise.epsilon,
+        relation="replace-one",
+        loss=noise.as_certificate().loss,
+        assumptions=frozenset({Assumption.ROW_WISE_SCORE}),
     )
-    certificate = as_seeded(certificate, noise_random_state)
-    check_room(certificate)
-
-    @forgetting
-    def release() -> NDArray[np.float64]:
-        return noise.noise.release(
-            _sums(rule, n_sums, model, copy_records(records), targets.copy(), y_bounds),
-            charges=[certificate],
-            note=f"{scoring} of {n_records} records",
-            noise_random_state=noise_random_state,
-        )
-
-    released = release()
+    plan = Plan(
+        partial(_sums, rule, n_sums, model, bounds=y_bounds),
+        lambda n_outputs: (noise.noise, certificate),
+        at_most=certificate,
+    )
+    released, certificate = release(
+        plan,
+        seal(records, targets),
+        OPEN,
+        note=f"{scoring} of {n_records} records",
+        noise_random_state=noise_random_state,
+    )
     counts = scoring == "confusion_matrix"
     size = 1 if counts else n_records
     unit, most = span / (rule.parts * size), n_records if counts else span

@@ -14,27 +14,19 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skparisk._callers import tell_leaks_around
 from skparisk._fitted import whole_fit
-from skparisk._silence import hide_values
-from skparisk.certificate import Certificate
+from skparisk._words import LEAKS
 from skparisk.core.checks import check_choice, check_epsilon, check_random_state
+from skparisk.core.claim import Assumption, Leak, mint
 from skparisk.core.exact import noise_source, sample_uniform_integers
 from skparisk.core.exceptions import PrivacyLeakWarning, warn_caller, warn_if_seeded
+from skparisk.core.release import as_seeded, hide_values
 from skparisk.core.sealed import key_of
 from skparisk.ledger import spend, suspend_open
 from skparisk.mechanisms import RandomizedResponse
-from skparisk.mechanisms._charge import as_seeded
 from skparisk.reference._sketch import RecordSketch
 
 __all__ = ["RandomizedResponseTransformer"]
 
-_PRIVATE_CATEGORIES = (
-    "The categories were taken from the very records being transformed, so they are "
-    "not protected."
-)
-_PUBLIC_CATEGORIES = (
-    "The categories were taken from the records that fit was given, which the caller "
-    "says are public, and other ones than those that are transformed."
-)
 # What categories were taken from, by which to notice that it is transformed as well: in
 # this process alone, and by hashes with its secret key.
 _fitted_to: WeakKeyDictionary[RandomizedResponseTransformer, RecordSketch] = (
@@ -192,9 +184,9 @@ class RandomizedResponseTransformer(
         indices = _encode(hide_values(self._columns, X, reset=False), self.categories_)
         leaks, known = tell_leaks_around(), _fitted_to.get(self)
         if known is not None and _sketch(indices).overlaps(known):
-            leaks += (_PRIVATE_CATEGORIES,)
+            leaks += (Leak.PRIVATE_CATEGORIES,)
             warn_caller(
-                f"{_PRIVATE_CATEGORIES} Fit on a public sample, or give the "
+                f"{LEAKS[Leak.PRIVATE_CATEGORIES]} Fit on a public sample, or give the "
                 "categories.",
                 PrivacyLeakWarning,
             )
@@ -202,9 +194,12 @@ class RandomizedResponseTransformer(
         state = self.noise_random_state
         if state is not None:  # one stream for all columns
             state = check_random_state(state, "noise_random_state")
-        provisos = (_PUBLIC_CATEGORIES,) if isinstance(self.categories, str) else ()
-        whole_record = Certificate(
-            self.epsilon_, relation="replace-one", leaks=leaks, provisos=provisos
+        given = [Assumption.PUBLIC_CATEGORIES] * isinstance(self.categories, str)
+        whole_record = mint(
+            epsilon=self.epsilon_,
+            relation="replace-one",
+            leaks=frozenset(leaks),
+            assumptions=frozenset(given),
         )
         spend(as_seeded(whole_record, self.noise_random_state), note=str(self))
         with suspend_open():  # the columns' parts of it are paid for

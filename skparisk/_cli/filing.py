@@ -209,7 +209,7 @@ def _verify_ledger(report: Any, path: Path) -> str:
 
 def read_claim(path: Path) -> Any:
     """Return the report, or the certificate, that a file of JSON holds."""
-    from skparisk.certificate import Certificate
+    from skparisk._filed import FiledCertificate
     from skparisk.report import Report
 
     try:
@@ -218,7 +218,7 @@ def read_claim(path: Path) -> Any:
         raise ValueError(f"'{path}' must be a file of JSON.") from None
     known = isinstance(document, dict)
     if known and document.get("schema") == "skparisk.certificate":
-        return Certificate.from_dict(document)
+        return FiledCertificate.from_dict(document)
     return Report.from_dict(document)
 
 

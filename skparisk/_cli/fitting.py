@@ -259,23 +259,20 @@ def check_files(options: argparse.Namespace) -> None:
 
 def rehearse(options: argparse.Namespace, about: dict[str, Any]) -> None:
     """Write reports of such a claim to nowhere: what fails must fail before the fit."""
-    from skparisk.certificate import Certificate
-    from skparisk.certificate._claim import MEMBERSHIP
+    from skparisk.core.claim import Assumption, as_certificate
     from skparisk.report import Report
 
-    claim = Certificate(
-        options.epsilon,
-        0.0,
-        options.gamma,
+    secret = options.secret_sample is not None
+    claim = as_certificate((options.epsilon, 0.0, options.gamma)).weaken(
         relation="replace-one",
-        provisos=() if options.secret_sample is None else (MEMBERSHIP,),
+        assumptions=[Assumption.SECRET_DRAW] if secret else [],
     )
     report = Report(claim, **about)
     for path in options.report:
         report._content(path)
     if about["policy"] is None:
         return
-    score = [] if options.score is None else [Certificate(options.score_epsilon)]
+    score = [] if options.score is None else [as_certificate(options.score_epsilon)]
     # A reference can be audited afterwards, and an attack comes before the release.
     open_yet = {"attack_audited"} if options.attack else set()
     if options.secret_sample is None:  # for which there is no such audit

@@ -16,9 +16,8 @@ from skparisk._classes import PublicClasses
 from skparisk._private import PrivateMixin
 from skparisk._simulated import simulated
 from skparisk._training_data import reference_table
-from skparisk.certificate import Certificate
-from skparisk.certificate._audit import check_same_calibration, refuse_second_audit
 from skparisk.core.checks import check_epsilon, check_probability
+from skparisk.core.claim import Certificate
 from skparisk.core.exceptions import IncompatibleError
 from skparisk.ledger import suspend_open
 from skparisk.linear_model._cross_fitted import cross_fitted
@@ -38,6 +37,17 @@ from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._release import check_given
 
+# What an audited calibration has in common with that of a release.
+_OF_CLAIM = ("epsilon", "delta", "failure_prob", "randomness", "relation")
+_OF_EVIDENCE = (
+    "reference",
+    "gamma",
+    "law",
+    "noise_shape",
+    "calibration",
+    "averages",
+    "n_outputs",
+)
 _NO_REFERENCE = (
     "X_reference must be given: {} has no reference of its own, or has dropped it "
     "after the fit."
@@ -249,7 +259,6 @@ class Audited:
                 "other parameters: they were set after the fit. Fit again, or audit a "
                 "clone."
             )
-        refuse_second_audit(self.certificate)
 
 
 def _own_sampler(model: PrivateMixin) -> SensitivitySampler:
@@ -301,3 +310,25 @@ def _prepare(model: Any, n_jobs: int | None, rng: np.random.Generator) -> Any:
     if n_jobs is not None:
         given["n_jobs"] = n_jobs
     return model.set_params(**given)
+
+
+def check_same_calibration(certificate: Any, audited: Any) -> None:
+    """Raise IncompatibleError unless an audit is about the noise of a certificate.
+
+    `audited` is the certificate of the same calibration for as many records or fewer.
+    """
+    own, other = certificate.require_evidence(), audited.require_evidence()
+    compared = [(name, certificate, audited) for name in _OF_CLAIM]
+    compared += [(name, own, other) for name in _OF_EVIDENCE]
+    for name, one, two in compared:
+        if getattr(one, name) != getattr(two, name):
+            raise IncompatibleError(
+                f"The audit is of a calibration with {name}={getattr(two, name)!r}, "
+                f"but the certificate has {name}={getattr(one, name)!r}: it says "
+                "nothing about that."
+            )
+    if other.n_records > own.n_records:
+        raise IncompatibleError(
+            f"The audit is of databases of n_records={other.n_records}, but the "
+            f"certificate is about {own.n_records}: there must be at least as many."
+        )

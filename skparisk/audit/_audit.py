@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from skparisk._private import PrivateMixin
-from skparisk._silence import forgetting, hide_values
 from skparisk.audit._at_size import Audited
 from skparisk.audit._blocks import (
     BlockJudge,
@@ -21,10 +20,12 @@ from skparisk.audit._limits import (
     risk_limits,
 )
 from skparisk.audit._reference_audit import ReferenceAudit, cost_of_audit
-from skparisk.certificate._claim import supports
+from skparisk.core import claim as core
 from skparisk.core.checks import check_n_jobs, check_probability, seed_sequence
+from skparisk.core.claim import Certificate
 from skparisk.core.exact import noise_source, sample_discrete_laplace
 from skparisk.core.exceptions import warn_if_seeded
+from skparisk.core.release import forgetting, hide_values
 from skparisk.ledger import check_room, spend
 from skparisk.reference import SchemaReference
 from skparisk.reference._records import as_records, n_rows
@@ -219,7 +220,8 @@ def audit_reference(
     )
     _keep(audited, audit)
     gamma = calibrated.certificate.require_evidence().gamma
-    if supports(audit, gamma) and isinstance(what.reference, SchemaReference):
+    supported = not audit.seeded and audit.upper <= gamma
+    if supported and isinstance(what.reference, SchemaReference):
         what.reference._audited = True
     return audit
 
@@ -228,8 +230,13 @@ def _keep(audited: Any, audit: ReferenceAudit) -> None:
     """Put an audit on the certificate of what is fitted."""
     sampler = audited
     if isinstance(audited, PrivateMixin) and hasattr(audited, "certificate_"):
-        audited.certificate_ = audited.certificate_.with_audit(audit)
+        audited.certificate_ = with_audit(audited.certificate_, audit)
         sampler = audited.sampler_
     if hasattr(sampler, "claim_"):
         claim = sampler.claim_
-        sampler.claim_ = claim.stating(claim.certificate.with_audit(audit))
+        sampler.claim_ = claim.stating(with_audit(claim.certificate, audit))
+
+
+def with_audit(certificate: Certificate, audit: ReferenceAudit) -> Certificate:
+    """Return a certificate with what an audit of its reference measured."""
+    return core.audited(certificate, audit.measured)

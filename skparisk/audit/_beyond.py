@@ -12,9 +12,9 @@ from scipy import stats
 from skparisk.audit._blocks import BlockJudge
 from skparisk.audit._claim_report import ShareBeyond
 from skparisk.audit._releases import Audited, KnownNoise, Pair, Records
-from skparisk.calibration import SampledPairs
-from skparisk.certificate import Certificate
 from skparisk.core.checks import check_at_least
+from skparisk.core.claim import Certificate
+from skparisk.core.pairs import SampledPairs
 from skparisk.neighbors import NeighborPairs
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import as_records, as_targets, n_rows, take_rows

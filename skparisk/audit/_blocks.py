@@ -10,13 +10,12 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from skparisk._silence import silenced
-from skparisk.calibration import SampledPairs, Target
-from skparisk.calibration._drawn import drawn_scales
-from skparisk.calibration._pairs import norms_of_pairs
+from skparisk.core.calibrate import Target, drawn_scales
 from skparisk.core.checks import check_at_least
 from skparisk.core.laws import Law, as_law
-from skparisk.mechanisms import IsotropicShape, NoiseShape
+from skparisk.core.noise import IsotropicShape, NoiseShape
+from skparisk.core.pairs import SampledPairs, norms_of_pairs
+from skparisk.core.release import silenced
 from skparisk.neighbors import Database, NeighborPairs
 from skparisk.queries import Query
 from skparisk.reference._base import RecordPool

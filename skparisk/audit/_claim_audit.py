@@ -16,13 +16,13 @@ from skparisk.audit._limits import check_confidence
 from skparisk.audit._lower_bound import LEAST_RELEASES, attack, draw_releases
 from skparisk.audit._releases import Audited, Pair, refuse_in_ledger
 from skparisk.audit._worst_neighbor import find_worst_neighbor, search, worst_pair
-from skparisk.certificate import Certificate
 from skparisk.core.checks import (
     check_at_least,
     check_n_jobs,
     check_verbose,
     seed_sequence,
 )
+from skparisk.core.claim import Certificate
 
 _EXACT_PAIRS, _ATTACKED_PAIRS = 1000, 2
 

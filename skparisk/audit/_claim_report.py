@@ -8,9 +8,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from skparisk._text import floor_text, strict
+from skparisk._words import void_reasons
 from skparisk.audit._worst_neighbor import WorstNeighbor
-from skparisk.certificate import Certificate
-from skparisk.core.rounding import ceil_text, floor_text, strict
+from skparisk.core.claim import Certificate
+from skparisk.core.rounding import ceil_text
 
 EVIDENCE, NOTHING = "evidence against", "no evidence found"
 
@@ -190,7 +192,11 @@ class ClaimAudit:
         document : dict
             All fields, infinite numbers as "inf"; the verdict and what it means.
         """
-        own = dataclasses.asdict(dataclasses.replace(self, claim=Certificate(0.0)))
+        own = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name != "claim"
+        }
         return {
             "schema": "skparisk.claim_audit",
             **strict(own),
@@ -211,7 +217,7 @@ class ClaimAudit:
             "more."
         )
         said = [first, f"The claim: {self.claim.guarantee}"]
-        said += [f"The claim is void: {text}" for text in self.claim.void_reasons]
+        said += [f"The claim is void: {text}" for text in void_reasons(self.claim)]
         said.append(self._about_worst(n))
         if self.share is not None:
             said.append(_about_share(self.share))

@@ -12,6 +12,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from skparisk._progress import Progress
+from skparisk._text import floor_text
 from skparisk.audit._distinguish import (
     Counts,
     accuracy_limit,
@@ -26,7 +27,6 @@ from skparisk.core.checks import (
     check_verbose,
     seed_sequence,
 )
-from skparisk.core.rounding import floor_text
 
 LEAST_RELEASES = 40
 # Events that single calls are spread over workers in.

@@ -7,9 +7,10 @@ import html
 from dataclasses import dataclass
 from typing import Any
 
-from skparisk.certificate import Certificate, MeasuredRisk
-from skparisk.certificate._claim import SEEDED
-from skparisk.core.rounding import ceil_text, fields_of, floor_text
+from skparisk._text import floor_text
+from skparisk._words import LEAKS
+from skparisk.core.claim import Certificate, Leak, MeasuredRisk, mint
+from skparisk.core.rounding import ceil_text, fields_of
 
 _VERDICTS = {
     "supported": (
@@ -100,7 +101,11 @@ class ReferenceAudit(MeasuredRisk):
         low, high = floor_text(self.lower, 3), ceil_text(self.upper, 3)
         n, confidence = self.n_records, f"{self.confidence:g}"
         target = self.audited.require_evidence()
-        seeded = [f"The audit itself is void. {SEEDED}"] if self.seeded else []
+        seeded = (
+            [f"The audit itself is void. {LEAKS[Leak.SEEDED_NOISE]}"]
+            if self.seeded
+            else []
+        )
         return [
             *seeded,
             _VERDICTS[self.verdict].format(gamma=f"{self.gamma:g}"),
@@ -141,5 +146,5 @@ class ReferenceAudit(MeasuredRisk):
 
 def cost_of_audit(epsilon: float, seeded: bool) -> Certificate:
     """Return what is charged for an audit."""
-    reasons = (SEEDED,) if seeded else ()
-    return Certificate(epsilon, relation="replace-one", void_reasons=reasons)
+    leaks = frozenset({Leak.SEEDED_NOISE} if seeded else ())
+    return mint(epsilon=epsilon, relation="replace-one", leaks=leaks)

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from skparisk._silence import silenced
-from skparisk.certificate import Certificate
-from skparisk.certificate._certificate import as_certificate
+from skparisk.core.claim import Certificate, as_certificate
 from skparisk.core.exceptions import IncompatibleError
 from skparisk.core.laws import Law
+from skparisk.core.noise import AdditiveNoise
+from skparisk.core.release import silenced
 from skparisk.ledger._open import refuse_without_level
-from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries._state import find_places, read
 from skparisk.reference._records import as_records, as_targets, n_rows
 from skparisk.sensitivity import SensitivitySampler

@@ -21,7 +21,6 @@ from skparisk.core.exact import (
     sample_discrete_laplace,
 )
 from skparisk.core.losses import (
-    gaussian_classical_shift,
     gaussian_delta,
     gaussian_delta_epsilon,
     gaussian_explicit_shift,
@@ -165,12 +164,9 @@ class Law(ABC):
     chooses : bool, default=False
         Whether what is released is a choice among candidates by their scores.
 
-    most_epsilon : float, default=inf
-        The largest level that `unit_noise` is proven for.
-
     Examples
     --------
-    >>> from skparisk.laws import Gaussian, Laplace
+    >>> from skparisk.core import Gaussian, Laplace
     >>> Laplace().unit_noise(0.5, 0.0, n_outputs=1).scale
     2.000001907350452
     >>> Gaussian().norm, Gaussian().bounded
@@ -185,7 +181,6 @@ class Law(ABC):
     draws: ClassVar[bool] = False
     knows_risk: ClassVar[bool] = False
     chooses: ClassVar[bool] = False
-    most_epsilon: ClassVar[float] = math.inf
 
     @abstractmethod
     def sample(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
@@ -284,7 +279,7 @@ class Law(ABC):
 
         Examples
         --------
-        >>> from skparisk.laws import Gaussian, Laplace
+        >>> from skparisk.core import Gaussian, Laplace
         >>> Laplace().advantage([0.5, 1.0], n_outputs=1, steps=2**40).round(4)
         array([0.2212, 0.3935])
         >>> Gaussian().advantage([0.5, 1.0], n_outputs=9, steps=2**40).round(4)
@@ -328,7 +323,7 @@ class Law(ABC):
 
         Examples
         --------
-        >>> from skparisk.laws import Laplace
+        >>> from skparisk.core import Laplace
         >>> law = Laplace()
         >>> law.true_positive_rate([1.0], 0.01, n_outputs=1, steps=2**40).round(4)
         array([0.0272])
@@ -497,6 +492,10 @@ class Law(ABC):
         """Return the steps of the grid at which `pair_risks` pays for it."""
         raise self._unknown("risk_steps")
 
+    def choice(self, scale: float, steps: int) -> Any:
+        """Return what chooses by scores, of a scale; 0 for the best."""
+        raise self._unknown("choice")
+
     def _unknown(self, method: str) -> NotImplementedError:
         return NotImplementedError(f"{type(self).__name__} does not say its {method}.")
 
@@ -536,7 +535,7 @@ class Laplace(Law):
 
     Examples
     --------
-    >>> from skparisk.laws import Laplace
+    >>> from skparisk.core import Laplace
     >>> Laplace().critical_scales([[1.0], [1.0]], [[0.25], [-0.25]], epsilon=0.5)
     array([1., 2.])
     >>> Laplace().peak_losses([[1.0], [1.0]], [[0.25], [-0.25]], scale=2.0)
@@ -708,21 +707,12 @@ def _piecewise_loss(differences: ArrayLike, noise: ArrayLike) -> _PiecewiseLoss:
     return _PiecewiseLoss(u, sizes, edges, slopes, intercepts, exponents)
 
 
-_SHIFTS = {"analytic": gaussian_shift, "classical": gaussian_classical_shift}
-
-
 @dataclass(frozen=True)
 class Gaussian(Law):
     r"""Gaussian noise; its scale is its standard deviation.
 
     A pair with difference v and noise E of scale 1 has at noise scale
     :math:`\sigma = 1/s` the loss :math:`s^2 \|v\|^2/2 - s (v \cdot E)`, a parabola.
-
-    Parameters
-    ----------
-    calibration : {"analytic", "classical"}, default="analytic"
-        The scale for a delta: the least there is (Balle and Wang 2018, Theorem 8), or
-        the textbook's for epsilon up to 1 (Dwork and Roth 2014, Theorem A.1).
 
     Notes
     -----
@@ -734,48 +724,26 @@ class Gaussian(Law):
 
     Examples
     --------
-    >>> from skparisk.laws import Gaussian
+    >>> from skparisk.core import Gaussian
     >>> Gaussian().critical_scales([[1.0], [1.0]], [[1.0], [-0.75]], epsilon=0.5)
     array([0.41421356, 2.        ])
     >>> Gaussian().peak_losses([[1.0], [1.0]], [[1.0], [-0.75]], scale=2.0)
     array([0.375, 0.5  ])
     """
 
-    calibration: str = "analytic"
     name: ClassVar[str] = "gaussian"
     norm: ClassVar[float] = 2
     deviation: ClassVar[float] = 1.0
     bounded: ClassVar[bool] = False
     takes_delta: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        check_choice(self.calibration, "calibration", _SHIFTS)
-
-    @property
-    def draws(self) -> bool:  # type: ignore[override]
-        """Whether pairs can be tried with draws; the textbook's scale is for delta."""
-        return self.calibration == "analytic"
-
-    @property
-    def most_epsilon(self) -> float:  # type: ignore[override]
-        """Where the scale for a delta is proven."""
-        return 1.0 if self.calibration == "classical" else math.inf
-
-    @property
-    def knows_risk(self) -> bool:  # type: ignore[override]
-        """Whether the risk of a pair is known."""
-        return self.draws
+    draws: ClassVar[bool] = True
+    knows_risk: ClassVar[bool] = True
 
     def sample(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
         return sample_discrete_gaussian(scale, size, source)
 
     def unit_noise(self, epsilon: float, delta: float, n_outputs: int) -> UnitNoise:
-        if epsilon > self.most_epsilon:
-            raise ValueError(
-                "epsilon must be at most 1 with the classical calibration of Gaussian "
-                f"noise, which is proven only there; got {epsilon!r}."
-            )
-        shift = _SHIFTS[self.calibration](grid.below(epsilon), delta)
+        shift = gaussian_shift(grid.below(epsilon), delta)
         steps = grid.gaussian_steps(epsilon, n_outputs, shift)
         # Rounding to the grid lengthens the distance by at most sqrt(k) steps.
         return UnitNoise(1 / (shift - math.sqrt(n_outputs) / steps), steps)
@@ -815,11 +783,6 @@ class Gaussian(Law):
     def noise_at_risk(
         self, epsilon: float, gamma: float, n_outputs: int
     ) -> tuple[UnitNoise, float, Curve]:
-        if self.calibration == "classical":
-            raise ValueError(
-                "the classical calibration of Gaussian noise is for a delta, not for a "
-                "risk over the noise."
-            )
         shift = gaussian_explicit_shift(grid.below(epsilon), gamma)
         steps = grid.gaussian_steps(epsilon, n_outputs, shift)
         rounding = math.sqrt(n_outputs) / steps
@@ -898,43 +861,12 @@ def _projected(
     return norms, z, exponents
 
 
-@dataclass(frozen=True)
-class Exponential(Law):
-    """The exponential mechanism: a candidate, with probability as exp(score / (2 b)).
-
-    Scores of neighbors differ in the sup norm, and by one step of the grid at the most,
-    as one output with Laplace noise does: its loss is in the same bounds.
-
-    Examples
-    --------
-    >>> from skparisk.laws import Exponential
-    >>> Exponential().unit_noise(0.5, 0.0, n_outputs=100).scale
-    2.000001907350452
-    """
-
-    name: ClassVar[str] = "exponential"
-    norm: ClassVar[float] = math.inf
-    deviation: ClassVar[float] = math.nan
-    chooses: ClassVar[bool] = True
-
-    def sample(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
-        raise TypeError(
-            "Exponential chooses a candidate: skparisk.mechanisms.ExponentialChoice "
-            "does, by scores."
-        )
-
-    def unit_noise(self, epsilon: float, delta: float, n_outputs: int) -> UnitNoise:
-        return super().unit_noise(epsilon, delta, 1)
-
-
 LAWS: dict[str, Callable[[], Law]] = {
     "laplace": Laplace,
     "gaussian": Gaussian,
-    "gaussian-classical": lambda: Gaussian("classical"),
-    "exponential": Exponential,
 }
-# Names of proven laws. That of noise for a matrix is none of single numbers.
-OWN_NAMES = frozenset({*LAWS, "wishart"})
+# Those of this package that are elsewhere have these names.
+_OWN_NAMES = frozenset({*LAWS, "exponential", "wishart"})
 NORMS: dict[float, str] = {1: "l1", 2: "l2", math.inf: "sup"}
 
 
@@ -967,7 +899,7 @@ def as_law(law: Any) -> Law:
     """Return the law of a name, or the one that is given."""
     if not isinstance(law, Law):
         return LAWS[check_choice(law, "law", LAWS)]()
-    check_name(law, "law", OWN_NAMES)
+    check_name(law, "law", _OWN_NAMES)
     if law.norm not in NORMS:
         raise ValueError(
             f"law must have the norm 1, 2 or inf; got {law!r} with {law.norm!r}."

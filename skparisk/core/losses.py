@@ -44,7 +44,7 @@ def laplace_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import laplace_loss_exceedance
+    >>> from skparisk.core import laplace_loss_exceedance
     >>> round(laplace_loss_exceedance(0.6, shift=1.0), 4)
     0.5906
     """
@@ -79,7 +79,7 @@ def laplace_loss_mean(shift: ArrayLike) -> Any:
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import laplace_loss_mean
+    >>> from skparisk.core import laplace_loss_mean
     >>> round(laplace_loss_mean(1.0), 5)
     0.36788
     """
@@ -117,7 +117,7 @@ def laplace_delta(epsilon: ArrayLike, noise_epsilon: ArrayLike) -> Any:
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import laplace_delta
+    >>> from skparisk.core import laplace_delta
     >>> round(laplace_delta(0.6, noise_epsilon=1.0), 4)
     0.1813
     """
@@ -162,7 +162,7 @@ def laplace_noise_epsilon(epsilon: float, gamma: float, n_outputs: int = 1) -> f
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import laplace_noise_epsilon
+    >>> from skparisk.core import laplace_noise_epsilon
     >>> laplace_noise_epsilon(0.6, gamma=0.4)
     0.6
     >>> round(laplace_noise_epsilon(0.6, gamma=0.7), 4)
@@ -211,7 +211,7 @@ def laplace_delta_noise_epsilon(epsilon: float, delta: float) -> float:
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import laplace_delta_noise_epsilon
+    >>> from skparisk.core import laplace_delta_noise_epsilon
     >>> round(laplace_delta_noise_epsilon(0.6, delta=0.1813), 4)
     1.0001
     """
@@ -260,7 +260,7 @@ def gaussian_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import gaussian_loss_exceedance
+    >>> from skparisk.core import gaussian_loss_exceedance
     >>> round(gaussian_loss_exceedance(0.6, shift=1.0), 4)
     0.4602
     """
@@ -298,7 +298,7 @@ def gaussian_risk(epsilon: ArrayLike, shift: ArrayLike) -> Any:
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import gaussian_risk
+    >>> from skparisk.core import gaussian_risk
     >>> round(gaussian_risk(0.6, shift=1.0), 4)
     0.5958
     """
@@ -345,7 +345,7 @@ def gaussian_delta(epsilon: ArrayLike, shift: ArrayLike) -> Any:
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import gaussian_delta
+    >>> from skparisk.core import gaussian_delta
     >>> round(gaussian_delta(0.6, shift=1.0), 4)
     0.213
     """
@@ -419,7 +419,7 @@ def gaussian_shift(epsilon: float, delta: float) -> float:
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import gaussian_shift
+    >>> from skparisk.core import gaussian_shift
     >>> round(gaussian_shift(1.0, delta=1e-5), 4)
     0.2681
     """
@@ -432,48 +432,6 @@ def gaussian_shift(epsilon: float, delta: float) -> float:
         2 * math.sqrt(2) * float(erfinv(target)),  # δ at ε = 0
     )
     return _largest_shift(lambda a: gaussian_delta(level, a), target, start)
-
-
-def gaussian_classical_shift(epsilon: float, delta: float) -> float:
-    r"""Return the shift of the classical Gaussian mechanism, for epsilon up to one.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy level, in (0, 1].
-    delta : float
-        Second privacy parameter, in (0, 1).
-
-    Returns
-    -------
-    shift : float
-        L2 sensitivity over noise scale, above 0. Rounded down, to more noise.
-
-    Raises
-    ------
-    ValueError
-        If `epsilon` is outside (0, 1], or `delta` outside (0, 1).
-
-    Notes
-    -----
-    :math:`\epsilon / \sqrt{2 \ln(1.25 / \delta)}` (Dwork, Roth 2014, *The Algorithmic
-    Foundations of Differential Privacy*, Theorem A.1). It is below `gaussian_shift`,
-    which needs less noise.
-
-    **Guarantee.** (epsilon, delta)-differential privacy of Gaussian noise with scale
-    sensitivity / shift, for any number of outputs. The caller must ensure that the
-    sensitivity holds.
-
-    Examples
-    --------
-    >>> from skparisk.privacy_loss import gaussian_classical_shift
-    >>> round(gaussian_classical_shift(1.0, delta=1e-5), 4)
-    0.2064
-    """
-    level = _validate.check_number(epsilon, "epsilon", "(0, 1]")
-    target = _validate.check_probability(delta, "delta")
-    shift = level / math.sqrt(2 * (math.log(1.25) - math.log(target)))  # Theorem A.1
-    return shift * (1 - 1e-15)  # more than what rounding can have added
 
 
 def gaussian_explicit_shift(epsilon: float, gamma: float) -> float:
@@ -507,7 +465,7 @@ def gaussian_explicit_shift(epsilon: float, gamma: float) -> float:
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import gaussian_explicit_shift
+    >>> from skparisk.core import gaussian_explicit_shift
     >>> round(gaussian_explicit_shift(1.0, gamma=0.05), 4)
     0.5244
     """
@@ -551,7 +509,7 @@ def gaussian_risk_shift(epsilon: float, gamma: float) -> float:
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import gaussian_risk_shift
+    >>> from skparisk.core import gaussian_risk_shift
     >>> round(gaussian_risk_shift(1.0, gamma=0.05), 4)
     0.4954
     """
@@ -594,7 +552,7 @@ def gaussian_delta_epsilon(delta: ArrayLike, shift: ArrayLike) -> Any:
 
     Examples
     --------
-    >>> from skparisk.privacy_loss import gaussian_delta_epsilon
+    >>> from skparisk.core import gaussian_delta_epsilon
     >>> round(gaussian_delta_epsilon(1e-5, shift=1.0), 4)
     4.3772
     """

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from numbers import Real
-from typing import Any, Self, TypeAlias
+from typing import Any, NoReturn, Self, TypeAlias
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -664,3 +664,78 @@ def _target_columns(y: Any) -> list[Any]:
         return [y]
     array = unmasked(y)
     return [*array.reshape(len(array), -1).T] if array.size else []
+
+
+class Sealed:
+    """Private records at the boundary, which show nothing of themselves.
+
+    Made by `seal`, and opened by the functions of `core/release.py` alone.
+
+    Attributes
+    ----------
+    n_records : int
+        How many there are.
+    """
+
+    __slots__ = ("_records", "n_records")
+
+    def __init__(self, X: Records, y: NDArray[Any] | None) -> None:
+        self._records = X, y
+        self.n_records = int(X.shape[0])
+
+    def __repr__(self) -> str:
+        return "Sealed()"
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(
+            "private records are sealed: they cannot be copied, pickled, converted or "
+            "looked at, but only released about, with noise."
+        )
+
+    __reduce_ex__ = __copy__ = __deepcopy__ = __array__ = __iter__ = __len__ = _refuse
+
+
+def seal(
+    X: Records,
+    y: Any = None,
+    *,
+    like: PublicForm | None = None,
+    moved: Callable[..., tuple[Records, Any]] | None = None,
+) -> Sealed:
+    """Return private records that nothing can look at but a release.
+
+    Parameters
+    ----------
+    X, y : records and targets
+        As they were checked.
+
+    like : PublicForm, default=None
+        What they are read in: container, columns and types of public records.
+
+    moved : callable, default=None
+        ``moved(X, y)`` returns them in the domain of the reference, row by row.
+
+    Raises
+    ------
+    IncompatibleError
+        If the container, the columns or the targets are others than the public ones.
+    """
+    if moved is not None:
+        X, y = moved(X, y)
+    if like is not None:
+        X = like.read_features(X)
+    return Sealed(X, y)
+
+
+def open_sealed(private: Sealed) -> tuple[Records, Any]:
+    """Return the records: for the functions of `core/release.py` alone."""
+    return private._records
+
+
+def copy_records(records: Records) -> Records:
+    """Return records that may be worked on in place, or None if there are none."""
+    if records is None:
+        return None
+    if is_pandas(records):
+        return records.copy().reset_index(drop=True)
+    return records.copy() if hasattr(records, "copy") else records.clone()

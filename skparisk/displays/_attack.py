@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from skparisk._text import people_text
 from skparisk.core.checks import check_choice
-from skparisk.core.rounding import people_text
 from skparisk.displays._steps import CertificateDisplay
 
 _KINDS = ("success", "trade-off")

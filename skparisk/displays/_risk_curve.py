@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from skparisk.certificate import Certificate
+from skparisk.core.claim import Certificate
 from skparisk.core.rounding import ceil_text
 from skparisk.displays._steps import (
     CertificateDisplay,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk.certificate import Certificate
+from skparisk.core.claim import Certificate
 
 Floats: TypeAlias = NDArray[np.float64]
 

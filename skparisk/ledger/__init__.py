@@ -7,9 +7,10 @@ refuses the one that would exceed its budget before any noise is drawn.
 from skparisk.ledger._history import LedgerEntry
 from skparisk.ledger._ledger import PrivacyLedger
 from skparisk.ledger._lines import LedgerError
-from skparisk.ledger._open import check_room, spend, suspend_open
+from skparisk.ledger._open import OPEN, check_room, spend, suspend_open
 
 __all__ = [
+    "OPEN",
     "LedgerEntry",
     "LedgerError",
     "PrivacyLedger",

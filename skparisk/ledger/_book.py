@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from uuid import uuid4
 
-from skparisk.certificate import Certificate
-from skparisk.composition import compose_basic
+from skparisk.core.claim import Certificate
+from skparisk.core.compose import compose_basic
 from skparisk.core.exceptions import (
     BudgetExceededError,
     IncompatibleError,

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from operator import attrgetter
 from typing import Any
 
 from scipy.optimize import toms748
 
-from skparisk.certificate import Certificate
-from skparisk.composition import compose_exact
 from skparisk.core.checks import are_inside, as_float, check_choice
+from skparisk.core.claim import Certificate, Claim, as_certificate
+from skparisk.core.compose import exact_total
 from skparisk.core.exceptions import CalibrationError
-from skparisk.core.laws import Law
 from skparisk.core.rounding import decimal, exact_sum, round_up
 from skparisk.ledger._history import History
 
@@ -37,7 +36,7 @@ def _basic(history: History, delta: float) -> Iterator[Certificate]:
 def _advanced(history: History, delta: float) -> Iterator[Certificate]:
     # What is kept of delta for the composition must not depend on the releases.
     slack = delta / 2
-    if history.totals.deltas <= decimal(delta) - decimal(slack):
+    if history.totals.sums["delta"] <= decimal(delta) - decimal(slack):
         yield history.totals.basic()
         yield history.totals.filter(delta, slack)
 
@@ -45,13 +44,7 @@ def _advanced(history: History, delta: float) -> Iterator[Certificate]:
 def _exact(history: History, delta: float) -> Iterator[Certificate]:
     yield history.totals.basic()
     with suppress(CalibrationError):  # no level has this delta
-        yield compose_exact(map(_composable, history.parts), delta=delta)
-
-
-def _composable(release: Certificate) -> Certificate:
-    """Return a release; of a law that is only named, as in a file, its numbers."""
-    named = release.loss is not None and not isinstance(release.loss.law, Law)
-    return replace(release, loss=None) if named else release
+        yield exact_total(history.parts, delta)
 
 
 @dataclass(frozen=True)
@@ -125,7 +118,7 @@ class Budget:
             )
 
         def after(level: float) -> History:
-            return history.plus([Certificate(level)], n)
+            return history.plus([as_certificate(level)], n)
 
         def excess(level: float) -> float:
             least = min(self._levels(after(level)), default=math.inf)
@@ -156,7 +149,7 @@ class Budget:
                 yield epsilon
 
 
-def triple(total: Certificate) -> tuple[float, float, float]:
+def triple(total: Claim) -> tuple[float, float, float]:
     """Return level, delta and risk, with the probability that a certificate fails."""
     risk = round_up(exact_sum((total.risk, total.failure_prob)))
     return total.epsilon, total.delta, min(1.0, risk)

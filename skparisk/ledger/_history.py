@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from skparisk.certificate import Certificate
-from skparisk.composition._totals import Totals
+from skparisk.core.claim import Claim
+from skparisk.core.compose import Totals
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,9 @@ class LedgerEntry:
 
     Parameters
     ----------
-    certificate : Certificate
-        What it guarantees by itself; of 0 releases for a leak.
+    certificate : Certificate or FiledCertificate
+        What it guarantees by itself; of 0 releases for a leak. A filed one where the
+        ledger is in a file.
 
     note : str
         What was released.
@@ -26,7 +27,7 @@ class LedgerEntry:
         When it was charged: ISO 8601, UTC.
     """
 
-    certificate: Certificate
+    certificate: Claim
     note: str
     time: str
 
@@ -38,11 +39,11 @@ class History:
     So one more entry costs the same however many there are.
     """
 
-    totals: Totals = field(default_factory=Totals)
+    totals: Totals = field(default_factory=Totals.none)
     n_entries: int = 0
     _entries: list[LedgerEntry] = field(default_factory=list)
     # Releases, and how many times each of them.
-    _more: tuple[tuple[Sequence[Certificate], int], ...] = ()
+    _more: tuple[tuple[Sequence[Claim], int], ...] = ()
 
     @property
     def entries(self) -> tuple[LedgerEntry, ...]:
@@ -50,12 +51,12 @@ class History:
         return tuple(islice(self._entries, self.n_entries))
 
     @property
-    def parts(self) -> list[Certificate]:
+    def parts(self) -> list[Claim]:
         """All releases."""
         more = [c for parts, times in self._more for _ in range(times) for c in parts]
         return [entry.certificate for entry in self.entries] + more
 
-    def plus(self, releases: Sequence[Certificate], times: int = 1) -> History:
+    def plus(self, releases: Sequence[Claim], times: int = 1) -> History:
         """Return it with releases, each so many times, that are not charged yet."""
         totals = self.totals
         for release in releases:

@@ -9,9 +9,8 @@ from functools import partial
 from numbers import Real
 from typing import Any, NoReturn, Self, TextIO
 
-from skparisk.certificate import Certificate
-from skparisk.certificate._certificate import as_certificates
 from skparisk.core.checks import check_at_least
+from skparisk.core.claim import Certificate, as_certificate, as_certificates
 from skparisk.ledger._book import Book, MemoryBook
 from skparisk.ledger._budget import Budget
 from skparisk.ledger._file import FileBook, read_other
@@ -112,7 +111,7 @@ class PrivacyLedger:
     ) -> None:
         budget = Budget(epsilon, delta, gamma, composition)
         # Imports what it will need.
-        budget.spent(History().plus([Certificate(1.0)]))
+        budget.spent(History().plus([as_certificate(1.0)]))
         self._book = _make_book([budget_line(budget)], path)
 
     @classmethod

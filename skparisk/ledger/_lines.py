@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from skparisk.certificate import Certificate
-from skparisk.core.rounding import from_strict, strict
+from skparisk._filed import FiledCertificate
+from skparisk._text import from_strict, strict
 from skparisk.ledger._budget import Budget
 from skparisk.ledger._history import LedgerEntry
 
@@ -95,7 +95,7 @@ def as_entries(document: dict[str, Any], index: int, where: str) -> list[LedgerE
     if not (isinstance(note, str) and isinstance(time, str) and releases):
         raise LedgerError(f"{where} must have a note, a time and releases.")
     try:
-        certificates = map(Certificate.from_dict, releases)
+        certificates = map(FiledCertificate.from_dict, releases)
         return [LedgerEntry(certificate, note, time) for certificate in certificates]
     except (TypeError, ValueError) as error:
         raise LedgerError(f"{where} holds no releases: {error}") from error

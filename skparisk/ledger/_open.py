@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from skparisk.certificate import Certificate
-from skparisk.certificate._certificate import as_certificates
+from skparisk.core.claim import Certificate, as_certificates
+from skparisk.core.compose import compose_basic
 from skparisk.core.exceptions import IncompatibleError, UnrecordedReleaseError
 from skparisk.ledger._book import Book, refusal
 from skparisk.ledger._clusters import tell_clusters, told_by_a_client
@@ -131,13 +131,13 @@ def spend(*releases: Any, note: str = "") -> None:
     charge(_charged("a release"), certificates, note)
 
 
-def tell_open(*, note: str, **sentences: Sequence[str]) -> Certificate:
+def tell_open(*, note: str, **codes: Iterable[Any]) -> Certificate:
     """Tell all open ledgers what leaked beside releases, or what these rest on, if any.
 
-    That is no release: return the certificate that has nothing but the sentences.
+    That is no release: return the certificate that has nothing but the codes.
     """
-    told = Certificate(0.0, n_releases=0).amended(**sentences)
-    if told.caveats:
+    told = compose_basic([]).weaken(**codes)  # type: ignore[arg-type]
+    if told.leaks or told.assumptions or told.doubts:
         spend(told, note=note)
     return told
 
@@ -163,6 +163,20 @@ def check_room(*releases: Any) -> None:
             history = book.history
         if not book.budget.fits(history.plus(certificates)):
             raise refusal(book.budget, history, certificates)
+
+
+class _OpenLedgers:
+    """All ledgers that are open in this process, as one."""
+
+    check_room = staticmethod(check_room)
+    spend = staticmethod(spend)
+
+    def refuse_unknown(self, what: str) -> None:
+        """Refuse a release whose privacy level is unknown, if it had to be recorded."""
+        refuse_without_level(what)
+
+
+OPEN = _OpenLedgers()
 
 
 def refuse_without_level(what: str, *, remedy: str = _RELEASE_OUTSIDE) -> None:

@@ -6,9 +6,10 @@ import html
 import math
 from typing import Any
 
-from skparisk.certificate import Certificate
-from skparisk.certificate._document import html_row
-from skparisk.core.rounding import ceil_text, floor_text, printable
+from skparisk._text import floor_text, printable
+from skparisk._words import html_row
+from skparisk.core.claim import Claim
+from skparisk.core.rounding import ceil_text
 from skparisk.ledger._budget import RULES, Budget, triple
 from skparisk.ledger._history import History
 
@@ -67,7 +68,7 @@ class Statement:
         )
 
 
-def _level(release: Certificate) -> str:
+def _level(release: Claim) -> str:
     numbers = triple(release)
     level = in_words(numbers) if release.n_releases or any(numbers) else "no release"
     if release.void or release.leaks:

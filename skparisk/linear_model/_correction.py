@@ -11,6 +11,7 @@ import numpy as np
 from skparisk._public_fit import BesidePublicMixin, PublicFit
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk._weighing import Weighed, shape_of, weights_of_seen
+from skparisk.core.noise import AdditiveNoise
 from skparisk.linear_model._cross_fitted import (
     CrossFitted,
     Told,
@@ -19,7 +20,6 @@ from skparisk.linear_model._cross_fitted import (
     loss_weights,
 )
 from skparisk.linear_model._penalty_choice import PenaltyChooser
-from skparisk.mechanisms import AdditiveNoise
 from skparisk.queries import (
     LinearSVCQuery,
     LogisticRegressionQuery,

@@ -10,13 +10,13 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import clone
 
-from skparisk.calibration._terms import Terms
+from skparisk.core.calibrate import Terms
 from skparisk.core.checks import check_random_state
 from skparisk.core.exact import noise_source
 from skparisk.core.exceptions import CalibrationError
+from skparisk.core.noise import AdditiveNoise
 from skparisk.linear_model._penalty_climb import climb
 from skparisk.linear_model._simulated_noise import simulated_noise
-from skparisk.mechanisms import AdditiveNoise
 from skparisk.neighbors import n_own, sample_database
 from skparisk.queries import LinearSVCQuery, Query, RidgeQuery
 from skparisk.queries._labels import label_codes
@@ -33,6 +33,7 @@ from skparisk.reference._base import RecordPool
 from skparisk.reference._records import Schema
 from skparisk.sensitivity import SensitivitySampler
 from skparisk.sensitivity._parallel import sample_pairs
+from skparisk.sensitivity._terms import settle
 
 # What scikit-learn has for all three of them.
 USUAL_PENALTY = 1.0
@@ -295,7 +296,7 @@ class PenaltyChooser:
                 n_independent=self._reference.n_independent(n_own(source.relation)),
             )
             # Of all candidates alike, as their numbers of outputs are.
-            self._terms = self._terms.settled(pairs.n_outputs)
+            self._terms = settle(self._terms, pairs.n_outputs)
             return simulated_noise(known, self._terms, as_large=self._tries_draws)
         except CalibrationError:
             return None  # it would be refused, so it is not chosen

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.calibration import SampledPairs
-from skparisk.calibration._calibrate import find_noise, noise_cost
-from skparisk.calibration._pairs import norms_of_pairs
-from skparisk.calibration._terms import Terms
-from skparisk.mechanisms import AdditiveNoise, NoiseShape, fit_noise_shape
+from skparisk.core.calibrate import Terms
+from skparisk.core.noise import AdditiveNoise, NoiseShape
+from skparisk.core.pairs import SampledPairs, norms_of_pairs
+from skparisk.sensitivity._noise_shape import fit_noise_shape
+from skparisk.sensitivity._terms import find_noise, noise_cost
 
 Floats = NDArray[np.float64]
 

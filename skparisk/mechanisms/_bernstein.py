@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, xlog1py, xlogy
 
-from skparisk.certificate import Certificate
 from skparisk.core.checks import check_at_least, check_epsilon
+from skparisk.core.claim import Certificate
+from skparisk.mechanisms._known import check_sensitivity
 from skparisk.mechanisms._laplace import LaplaceMechanism
-from skparisk.mechanisms._noise import check_sensitivity
 
 Function: TypeAlias = Callable[[NDArray[np.float64]], ArrayLike]
 
@@ -373,7 +373,7 @@ class BernsteinMechanism:
             order.
 
         noise_random_state
-            As in :meth:`AdditiveNoise.release`.
+            As in :meth:`LaplaceMechanism.release`.
 
         Raises
         ------

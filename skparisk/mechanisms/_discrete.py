@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -10,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk.certificate import Certificate
-from skparisk.core.exact import noise_source, sample_uniform_integers
-from skparisk.ledger import spend
-from skparisk.mechanisms._charge import as_seeded
-from skparisk.mechanisms._shapes import to_dyadic
+from skparisk.core.claim import Certificate, mint
+from skparisk.core.exact import ByteSource, sample_uniform_integers
+from skparisk.core.noise import to_dyadic
+from skparisk.core.release import draw
+from skparisk.ledger import OPEN
 
 # What the whole-number weights of a law sum to.
 TOTAL_WEIGHT = 2**62
@@ -93,7 +94,7 @@ class DiscreteMechanism:
 
     def as_certificate(self) -> Certificate:
         """Return the claim that composition and budgets count for one output."""
-        return Certificate(self.epsilon)
+        return mint(epsilon=self.epsilon)
 
     def sample(
         self, inputs: ArrayLike, *, noise_random_state: Any = None
@@ -106,7 +107,7 @@ class DiscreteMechanism:
             Rows of the matrix, in [0, n_inputs). Each is a release of its own.
 
         noise_random_state
-            As in :meth:`AdditiveNoise.release`.
+            As in :meth:`LaplaceMechanism.release`.
 
         Returns
         -------
@@ -121,23 +122,47 @@ class DiscreteMechanism:
         BudgetExceededError
             If a ledger is open and refuses; each input is charged.
         """
+        outputs: NDArray[np.intp] = draw(
+            self,
+            inputs,
+            [self.as_certificate()] * np.size(inputs),
+            OPEN,
+            note="DiscreteMechanism",
+            noise_random_state=noise_random_state,
+        )
+        return outputs
+
+    def prepare(self, values: ArrayLike) -> Callable[[ByteSource], NDArray[np.intp]]:
+        """Return what draws an output for each input; what fails comes before.
+
+        Parameters
+        ----------
+        values : array-like of int, of any shape
+            Rows of the matrix, in [0, n_inputs). Each is a release of its own.
+
+        Returns
+        -------
+        draw : callable
+            ``draw(source)`` returns the outputs, made of random bytes.
+        """
         n_inputs, n_outputs = self.weights.shape
-        inputs = check_indices(inputs, "inputs", n_inputs)
-        source = noise_source(noise_random_state)
-        charged = as_seeded(self.as_certificate(), noise_random_state)
-        spend(*[charged] * inputs.size, note="DiscreteMechanism")
-        uniform = sample_uniform_integers(TOTAL_WEIGHT, inputs.size, source)
-        draws = uniform.astype(np.int64).reshape(inputs.shape)
+        inputs = check_indices(values, "inputs", n_inputs)
         upper_ends = self.weights.cumsum(axis=1)
-        # The first output whose upper end is above the draw, by bisection.
-        first = np.zeros(inputs.shape, dtype=np.intp)
-        last = np.full(inputs.shape, n_outputs - 1)
-        for _ in range((n_outputs - 1).bit_length()):
-            middle = (first + last) // 2
-            above = upper_ends[inputs, middle] > draws
-            last = np.where(above, middle, last)
-            first = np.where(above, first, middle + 1)
-        return first
+
+        def draw(source: ByteSource) -> NDArray[np.intp]:
+            uniform = sample_uniform_integers(TOTAL_WEIGHT, inputs.size, source)
+            draws = uniform.astype(np.int64).reshape(inputs.shape)
+            # The first output whose upper end is above the draw, by bisection.
+            first = np.zeros(inputs.shape, dtype=np.intp)
+            last = np.full(inputs.shape, n_outputs - 1)
+            for _ in range((n_outputs - 1).bit_length()):
+                middle = (first + last) // 2
+                above = upper_ends[inputs, middle] > draws
+                last = np.where(above, middle, last)
+                first = np.where(above, first, middle + 1)
+            return first
+
+        return draw
 
 
 def check_indices(values: ArrayLike, name: str, n: int) -> NDArray[np.intp]:

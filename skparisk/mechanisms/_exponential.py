@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk.certificate import Certificate
+from skparisk.core.claim import Certificate, mint
 from skparisk.core.exact import (
     ByteSource,
-    noise_source,
     sample_bernoulli_decay,
     sample_uniform_integers,
 )
-from skparisk.mechanisms._charge import charge
+from skparisk.core.laws import LAWS, Law, UnitNoise
+from skparisk.core.noise import AdditiveNoise, OnGrid, round_to_grid, to_dyadic
+from skparisk.core.release import draw
+from skparisk.ledger import OPEN
+from skparisk.mechanisms._known import DECLARED
 from skparisk.mechanisms._laplace import LaplaceMechanism
-from skparisk.mechanisms._noise import AdditiveNoise, OnGrid, round_to_grid
-from skparisk.mechanisms._shapes import to_dyadic
 
 # No candidate counts as farther below the best one, in steps of the grid.
 _FARTHEST = 2**62
@@ -31,21 +32,29 @@ _MOST_TRIES = 2**20
 class _Chooser(OnGrid):
     """What chooses among candidates, for a noise scale in steps of a grid."""
 
-    def _draw(
-        self,
-        scores: ArrayLike,
-        charges: Sequence[Certificate] | None,
-        note: str,
-        noise_random_state: Any,
-    ) -> int | NDArray[np.intp]:
-        rows = _check_scores(scores)
-        source = noise_source(noise_random_state)
-        charge(charges, len(rows), "ExponentialChoice", note, noise_random_state)
-        if self.steps:
-            chosen = _choose(self._steps_below_best(rows), 2 * self.steps, source)
-        else:
-            chosen = rows.argmax(axis=1)
-        return int(chosen[0]) if np.ndim(scores) == 1 else chosen
+    def prepare(self, values: ArrayLike) -> Callable[[ByteSource], Any]:
+        """Return what draws a choice by scores; what fails comes before.
+
+        Parameters
+        ----------
+        values : array-like of shape (n_candidates,) or (n_rows, n_candidates)
+            Finite scores. Each row is a release of its own.
+
+        Returns
+        -------
+        draw : callable
+            ``draw(source)`` returns the index of a candidate, or one for each row.
+        """
+        rows, single = _check_scores(values), np.ndim(values) == 1
+
+        def draw(source: ByteSource) -> int | NDArray[np.intp]:
+            if self.steps:
+                chosen = _choose(self._steps_below_best(rows), 2 * self.steps, source)
+            else:
+                chosen = rows.argmax(axis=1)
+            return int(chosen[0]) if single else chosen
+
+        return draw
 
     def probabilities(self, scores: ArrayLike) -> NDArray[np.float64]:
         """Return the law of the choice; it is as private as the scores themselves.
@@ -58,7 +67,7 @@ class _Chooser(OnGrid):
         Returns
         -------
         probabilities : ndarray of the shape of `scores`
-            Those that :meth:`choose` has exactly, in floating point.
+            Those that the choice has exactly, in floating point.
 
         Raises
         ------
@@ -132,8 +141,6 @@ class ExponentialChoice(_Chooser):
     >>> choice = ExponentialChoice.at_least(4.0)
     >>> choice.probabilities([3.0, 2.0, 3.0, 0.0]).round(4)
     array([0.2801, 0.2472, 0.2801, 0.1925])
-    >>> choice.choose([3.0, 2.0, 3.0, 0.0]) in range(4)
-    True
     """
 
     steps: int
@@ -161,42 +168,6 @@ class ExponentialChoice(_Chooser):
         """
         noise = AdditiveNoise.at_least("laplace", noise_scale, least_steps=least_steps)
         return cls(noise.steps, noise.exponent)
-
-    def choose(
-        self,
-        scores: ArrayLike,
-        *,
-        charges: Sequence[Certificate] | None = None,
-        note: str = "",
-        noise_random_state: Any = None,
-    ) -> int | NDArray[np.intp]:
-        """Choose a candidate at random, those of high scores more often.
-
-        The time it takes depends on the scores: about n_candidates times the
-        probability of the best one are tried.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_candidates,) or (n_rows, n_candidates)
-            Finite numbers. Each row is a release of its own.
-
-        charges, note, noise_random_state : optional
-            As in :meth:`AdditiveNoise.release`.
-
-        Returns
-        -------
-        chosen : int or ndarray of shape (n_rows,)
-            Index of the candidate, for each row.
-
-        Raises
-        ------
-        ValueError
-            If a score is NaN or infinite, or there is no candidate.
-
-        BudgetExceededError, IncompatibleError
-            If a ledger is open and refuses.
-        """
-        return self._draw(scores, charges, note, noise_random_state)
 
 
 @dataclass(frozen=True)
@@ -268,7 +239,7 @@ class ExponentialMechanism(_Chooser):
 
     def as_certificate(self) -> Certificate:
         """Return the claim that composition and budgets count for one choice."""
-        return Certificate(self.epsilon)
+        return mint(epsilon=self.epsilon, assumptions=DECLARED)
 
     def choose(
         self, scores: ArrayLike, *, noise_random_state: Any = None
@@ -277,8 +248,12 @@ class ExponentialMechanism(_Chooser):
 
         Parameters
         ----------
-        scores, noise_random_state
-            As in :meth:`ExponentialChoice.choose`, also the time that it takes.
+        scores : array-like of shape (n_candidates,) or (n_rows, n_candidates)
+            Finite numbers. Each row is a release of its own. The time it takes depends
+            on them: about n_candidates times the probability of the best one are tried.
+
+        noise_random_state
+            As in :meth:`LaplaceMechanism.release`.
 
         Returns
         -------
@@ -287,11 +262,21 @@ class ExponentialMechanism(_Chooser):
 
         Raises
         ------
-        ValueError, BudgetExceededError
-            As there; each row is charged.
+        ValueError
+            If a score is NaN or infinite, or there is no candidate.
+
+        BudgetExceededError, IncompatibleError
+            If a ledger is open and refuses; each row is charged.
         """
-        charges = [self.as_certificate()] * len(_check_scores(scores))
-        return self._draw(scores, charges, str(self), noise_random_state)
+        chosen: int | NDArray[np.intp] = draw(
+            self,
+            scores,
+            [self.as_certificate()] * len(_check_scores(scores)),
+            OPEN,
+            note=str(self),
+            noise_random_state=noise_random_state,
+        )
+        return chosen
 
 
 def _check_scores(scores: ArrayLike) -> NDArray[np.float64]:
@@ -333,3 +318,37 @@ def _choose(
         running = running[~done]
         tries = min(2 * tries, max(1, _MOST_TRIES // max(1, running.size)))
     return chosen
+
+
+@dataclass(frozen=True)
+class Exponential(Law):
+    """The exponential mechanism: a candidate, with probability as exp(score / (2 b)).
+
+    Scores of neighbors differ in the sup norm, and by one step of the grid at the most,
+    as one output with Laplace noise does: its loss is in the same bounds.
+
+    Examples
+    --------
+    >>> from skparisk.mechanisms import Exponential
+    >>> Exponential().unit_noise(0.5, 0.0, n_outputs=100).scale
+    2.000001907350452
+    """
+
+    name: ClassVar[str] = "exponential"
+    norm: ClassVar[float] = math.inf
+    deviation: ClassVar[float] = math.nan
+    chooses: ClassVar[bool] = True
+
+    def sample(self, scale: int, size: int, source: ByteSource) -> NDArray[np.int64]:
+        raise TypeError("Exponential chooses a candidate, and adds no noise.")
+
+    def choice(self, scale: float, steps: int) -> ExponentialChoice:
+        if not scale:
+            return ExponentialChoice(0, 0)
+        return ExponentialChoice.at_least(scale, least_steps=steps)
+
+    def unit_noise(self, epsilon: float, delta: float, n_outputs: int) -> UnitNoise:
+        return super().unit_noise(epsilon, delta, 1)
+
+
+LAWS["exponential"] = Exponential

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from skparisk.certificate import Certificate, DominatingLoss
 from skparisk.core.checks import check_probability
+from skparisk.core.claim import Certificate, DominatingLoss, mint
 from skparisk.core.laws import Gaussian
-from skparisk.mechanisms._noise import (
-    ROUNDING_SLACK,
-    AdditiveNoise,
-    KnownMechanism,
-)
+from skparisk.core.noise import ROUNDING_SLACK, AdditiveNoise
+from skparisk.mechanisms._known import DECLARED, KnownMechanism
 
 
 @dataclass(frozen=True)
@@ -26,13 +23,10 @@ class GaussianMechanism(KnownMechanism):
         or >= 0 with ``epsilon=inf``. In units of the values.
 
     epsilon, n_outputs
-        As in :class:`LaplaceMechanism`; a level of at most 1 for "classical".
+        As in :class:`LaplaceMechanism`.
 
     delta : float
         Additive relaxation of differential privacy, in (0, 1).
-
-    calibration : {"analytic", "classical"}, default="analytic"
-        The least scale there is, or the sufficient one of the textbook.
 
     Attributes
     ----------
@@ -51,9 +45,8 @@ class GaussianMechanism(KnownMechanism):
     -----
     **Guarantee** (:ref:`thm-gaussian`). For databases whose values differ by at most
     `sensitivity` in the l2 norm, the release is (epsilon, delta)-differentially
-    private: Balle and Wang 2018, Theorem 8; "classical": Dwork and Roth 2014, Theorem
-    A.1. A share 2**-20 of `epsilon` pays for the grid. The noise is the discrete
-    Gaussian of Canonne, Kamath and Steinke 2020.
+    private: Balle and Wang 2018, Theorem 8. A share 2**-20 of `epsilon` pays for the
+    grid. The noise is the discrete Gaussian of Canonne, Kamath and Steinke 2020.
 
     Examples
     --------
@@ -69,13 +62,12 @@ class GaussianMechanism(KnownMechanism):
     epsilon: float
     delta: float
     n_outputs: int = 1
-    calibration: str = "analytic"
     noise: AdditiveNoise = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._check()
         object.__setattr__(self, "delta", check_probability(self.delta, "delta"))
-        epsilon, k, law = self.epsilon, self.n_outputs, Gaussian(self.calibration)
+        epsilon, k, law = self.epsilon, self.n_outputs, Gaussian()
         if math.isinf(epsilon):
             noise = AdditiveNoise(law, 0, 0, k)
         else:
@@ -97,4 +89,9 @@ class GaussianMechanism(KnownMechanism):
         if self.noise.steps:
             shift = self.sensitivity / self.noise_scale
             loss = DominatingLoss.on_grid("gaussian", shift, self.epsilon)
-        return Certificate(self.epsilon, self.delta, loss=loss)
+        return mint(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            loss=loss,
+            assumptions=DECLARED,
+        )

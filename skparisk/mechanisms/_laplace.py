@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk.certificate import Certificate, DominatingLoss
-from skparisk.core.rounding import MOST_STEPS
-from skparisk.mechanisms._noise import (
-    ROUNDING_SLACK,
-    AdditiveNoise,
-    KnownMechanism,
-    floor_log2,
-)
-
-# Steps of the grid per sensitivity (or noise scale) and output, as a rule at least.
-_GRID_BITS = 32
+from skparisk.core.calibrate import laplace_loss
+from skparisk.core.claim import Certificate, mint
+from skparisk.core.noise import ROUNDING_SLACK, AdditiveNoise, laplace_noise
+from skparisk.mechanisms._known import DECLARED, KnownMechanism
 
 
 @dataclass(frozen=True)
@@ -83,33 +74,15 @@ class LaplaceMechanism(KnownMechanism):
 
     def __post_init__(self) -> None:
         self._check()
-        epsilon, n_outputs = self.epsilon, self.n_outputs
-        if n_outputs / epsilon > MOST_STEPS / 2:
-            least = f"n_outputs * 2**-51 = {n_outputs * 2.0**-51:g}"
-            raise ValueError(
-                f"epsilon must be at least {least} for noise on a grid, got "
-                f"{epsilon!r}."
-            )
-        exponent, steps = (
-            (0, 0)
-            if math.isinf(epsilon)
-            else _grid(Fraction(self.sensitivity), Fraction(epsilon), n_outputs)
-        )
-        noise = AdditiveNoise("laplace", steps, exponent, n_outputs)
+        noise = laplace_noise(self.sensitivity, self.epsilon, self.n_outputs)
         object.__setattr__(self, "noise", noise)
-        if not math.isfinite(self.noise_scale):
-            raise ValueError(
-                f"sensitivity={self.sensitivity!r} and epsilon={epsilon!r} need a "
-                "noise scale beyond the largest float."
-            )
 
     def as_certificate(self) -> Certificate:
-        loss = None
-        if self.noise.steps:
-            # Continuous noise within a step of the discrete, at both ends.
-            excess = 2 * self.n_outputs / self.noise.steps
-            loss = DominatingLoss("laplace", self.epsilon, excess)
-        return Certificate(self.epsilon, loss=loss)
+        return mint(
+            epsilon=self.epsilon,
+            loss=laplace_loss(self.noise, self.epsilon),
+            assumptions=DECLARED,
+        )
 
     def privacy_loss(self, distance: ArrayLike) -> NDArray[np.float64]:
         """Return the largest privacy loss of values that far apart, rounded up.
@@ -133,20 +106,3 @@ class LaplaceMechanism(KnownMechanism):
         # Up to the sensitivity the exact arithmetic of the grid says epsilon.
         most = np.where(distance <= self.sensitivity, self.epsilon, np.inf)
         return np.minimum(loss, most)
-
-
-def _grid(sensitivity: Fraction, epsilon: Fraction, n_outputs: int) -> tuple[int, int]:
-    """Return the grid's exponent and the noise scale in steps of the grid, exactly.
-
-    The grid is fine against both the sensitivity, which pays for the rounding of
-    each output, and the noise scale; at least as fine as 2**-32 of them.
-    """
-    exponent = floor_log2(sensitivity / max(Fraction(n_outputs), epsilon))
-    exponent = max(exponent - _GRID_BITS, -1074)
-    while True:
-        step = Fraction(2) ** exponent
-        distance = sensitivity * (1 + ROUNDING_SLACK) + n_outputs * step
-        steps = math.ceil(distance / (epsilon * step))
-        if steps <= MOST_STEPS:
-            return exponent, steps
-        exponent += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -10,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk.certificate import Certificate
 from skparisk.core.checks import check_at_least, check_epsilon, check_number
-from skparisk.core.exact import noise_source, sample_uniform_integers
-from skparisk.ledger import spend
-from skparisk.mechanisms._charge import as_seeded
+from skparisk.core.claim import Certificate, mint
+from skparisk.core.exact import ByteSource, sample_uniform_integers
+from skparisk.core.release import draw
+from skparisk.ledger import OPEN
 from skparisk.mechanisms._discrete import TOTAL_WEIGHT, check_indices, log_ratio
 
 _MOST_ANSWERS = 2**31
@@ -121,7 +122,7 @@ class RandomizedResponse:
 
     def as_certificate(self) -> Certificate:
         """Return the claim that counts for one response of a person."""
-        return Certificate(self.epsilon, relation="replace-one")
+        return mint(epsilon=self.epsilon, relation="replace-one")
 
     def randomize(
         self, answers: ArrayLike, *, noise_random_state: Any = None
@@ -135,7 +136,7 @@ class RandomizedResponse:
             people; further ones are over questions that each of them is asked.
 
         noise_random_state
-            As in :meth:`AdditiveNoise.release`.
+            As in :meth:`LaplaceMechanism.release`.
 
         Returns
         -------
@@ -151,17 +152,43 @@ class RandomizedResponse:
             If a ledger is open and refuses; each question is charged once, as its
             answers are those of different people.
         """
-        answers = check_indices(answers, "answers", self.n_answers)
-        source = noise_source(noise_random_state)
-        charged = as_seeded(self.as_certificate(), noise_random_state)
-        spend(*[charged] * math.prod(answers.shape[1:]), note=str(self))
+        n_questions = math.prod(np.shape(answers)[1:])
+        responses: NDArray[np.intp] = draw(
+            self,
+            answers,
+            [self.as_certificate()] * n_questions,
+            OPEN,
+            note=str(self),
+            noise_random_state=noise_random_state,
+        )
+        return responses
+
+    def prepare(self, values: ArrayLike) -> Callable[[ByteSource], NDArray[np.intp]]:
+        """Return what draws a response to each answer; what fails comes before.
+
+        Parameters
+        ----------
+        values : array-like of int, of any shape
+            Answers, in [0, n_answers).
+
+        Returns
+        -------
+        draw : callable
+            ``draw(source)`` returns the responses, made of random bytes.
+        """
+        answers = check_indices(values, "answers", self.n_answers)
         _, other = self.weights
-        if not other:
-            return answers.copy()
-        draws = sample_uniform_integers(self._total, answers.size, source)
-        # The others have `other` draws each, and the truth those that are left.
-        rank = (draws // np.uint64(other)).astype(np.intp).reshape(answers.shape)
-        return np.where(rank < self.n_answers - 1, rank + (rank >= answers), answers)
+
+        def draw(source: ByteSource) -> NDArray[np.intp]:
+            if not other:
+                return answers.copy()
+            draws = sample_uniform_integers(self._total, answers.size, source)
+            # The others have `other` draws each, and the truth those that are left.
+            rank = (draws // np.uint64(other)).astype(np.intp).reshape(answers.shape)
+            told = rank + (rank >= answers)
+            return np.where(rank < self.n_answers - 1, told, answers)
+
+        return draw
 
     def estimate_proportions(self, responses: ArrayLike) -> NDArray[np.float64]:
         """Estimate how frequent each answer is, from responses.

@@ -8,17 +8,15 @@ from collections.abc import Sequence
 
 from sklearn.base import BaseEstimator
 
-from skparisk._silence import forgetting
-from skparisk.certificate import Certificate, DominatingLoss
-from skparisk.composition import compose_basic, compose_parallel, post_process
 from skparisk.core.checks import check_epsilon, check_probability
+from skparisk.core.claim import Assumption, Certificate, DominatingLoss, mint
+from skparisk.core.compose import compose_basic, compose_parallel, post_process
 from skparisk.core.exceptions import warn_if_seeded
+from skparisk.core.release import as_seeded, forgetting
 from skparisk.ledger._open import check_room
 from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.mechanisms import ExponentialMechanism
-from skparisk.mechanisms._charge import as_seeded
 from skparisk.model_selection._hold_out import (
-    DECLARED_SCORE,
     RecordScore,
     default_record_score,
     score_hold_out,
@@ -108,14 +106,19 @@ class ExponentialSelection(BaseEstimator):
     def _choose(self, task: Task) -> Choice:
         """Fit all, and choose by scores that one record changes by 1 at most."""
         record_score = self.record_score
-        provisos = () if record_score is None else (DECLARED_SCORE,)
+        given = [Assumption.DECLARED_SCORE] * (record_score is not None)
         if record_score is None:
             record_score = default_record_score(task.estimator, self.y_bounds)
         training, held_out = split_records(task.records, self.holdout, task.seeds)
         seed = task.noise_random_state
         warn_if_seeded(seed)
         choice = as_seeded(
-            Certificate(self.epsilon, relation="replace-one", provisos=provisos), seed
+            mint(
+                epsilon=self.epsilon,
+                relation="replace-one",
+                assumptions=frozenset(given),
+            ),
+            seed,
         )
         known = [level for c in task.candidates if (level := c.level) is not None]
         # Relations that do not go together are refused before anything is released.

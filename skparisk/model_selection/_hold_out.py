@@ -12,17 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 
-from skparisk._silence import silenced
+from skparisk.core.release import silenced
 from skparisk.core.rounding import decimal
 from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.model_selection._candidates import Records
 
 RecordScore = Callable[[Any, Any], Any]
 
-DECLARED_SCORE = (
-    "The caller says that record_score scores each record only by its own target and "
-    "prediction; this is not checked."
-)
 # Scores of records are rounded down to multiples of this: their sums are exact.
 _STEP = 2.0**-20
 

@@ -20,18 +20,18 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._private import PrivateMixin
-from skparisk.certificate import Certificate
-from skparisk.certificate._claim import DECLARED, LEARNS_MORE, law_proviso
-from skparisk.composition import compose_basic
+from skparisk.core.calibrate import Exchangeable
+from skparisk.core.calibrate import claim_at_most as known_at_most
+from skparisk.core.claim import Certificate, Leak, as_certificate
+from skparisk.core.compose import compose_basic
 from skparisk.core.exceptions import IncompatibleError
-from skparisk.core.laws import Laplace
-from skparisk.mechanisms._charge import as_seeded
+from skparisk.core.release import as_seeded
 from skparisk.model_selection._candidates import (
     configure,
     has_pairs,
     own_sampler,
 )
-from skparisk.model_selection._splits import SPLITS_BY_VALUES, may_split_by_values
+from skparisk.model_selection._splits import may_split_by_values
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.reference import LearnedReference
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
@@ -45,11 +45,6 @@ _FITS_EACH_ONCE = (
     FeatureUnion,
     Pipeline,
     TransformedTargetRegressor,
-)
-
-NOISELESS_CHOICE = (
-    "The candidates were scored on private records and one of them was chosen without "
-    "noise: only the models are counted."
 )
 
 
@@ -112,7 +107,7 @@ def search_certificate(search: Any) -> Certificate:
 
     Notes
     -----
-    **Guarantee**. None: see `void_reasons`. The count is basic composition of
+    **Guarantee**. None. The count is basic composition of
     ``n_splits_`` fits of each candidate, and the last fit, at the levels that their
     parameters ask for. A :class:`~skparisk.ledger.PrivacyLedger` that is open while the
     search is fitted with ``n_jobs=None`` counts what was spent in fact.
@@ -159,11 +154,12 @@ def search_certificate(search: Any) -> Certificate:
             )
         spent.append(best)
     total = compose_basic(spent)
-    reasons = [NOISELESS_CHOICE]
+    leaks = [Leak.NOISELESS_CHOICE]
     if may_split_by_values(search.cv, search.estimator):
-        reasons.append(SPLITS_BY_VALUES)
-    more = any(candidate.learns_more for candidate in candidates)
-    return total.amended(void_reasons=reasons, leaks=[LEARNS_MORE] * more)
+        leaks.append(Leak.SPLITS_BY_VALUES)
+    if any(candidate.learns_more for candidate in candidates):
+        leaks.append(Leak.LEARNS_MORE)
+    return total.weaken(leaks=leaks)
 
 
 def private_parts(estimator: Any) -> list[Any]:
@@ -262,10 +258,10 @@ def _declared(part: Any) -> Certificate:
 def _claimed(part: Any, source: SensitivitySampler | None) -> Certificate:
     """Return what it will spend with noise that is not seeded."""
     if isinstance(part, RandomizedResponseTransformer):
-        return Certificate(part.epsilon, relation="replace-one")
+        return as_certificate(part.epsilon).weaken(relation="replace-one")
     if isinstance(part, PrivateMixin) and source is None:
         if isinstance(part.sensitivity, str):
-            return Certificate(part.epsilon, relation="replace-one")
+            return as_certificate(part.epsilon).weaken(relation="replace-one")
         if isinstance(part.sensitivity, Real):
             return _declared_known(part, KnownSensitivity(float(part.sensitivity)))
         if isinstance(part.sensitivity, KnownSensitivity):
@@ -275,17 +271,6 @@ def _claimed(part: Any, source: SensitivitySampler | None) -> Certificate:
 
 
 def _declared_known(part: Any, known: KnownSensitivity) -> Certificate:
-    """Return what is spent at most at a known sensitivity.
-
-    Laplace noise spends a risk of 1/2 or more only.
-    """
+    """Return what is spent at most at a known sensitivity."""
     _, target, law = known._check(part.epsilon, part.gamma)
-    exact = law == Laplace() and target.gamma < 0.5
-    return Certificate(
-        target.epsilon,
-        target.delta,
-        0.0 if exact else target.gamma,
-        randomness="explicit",
-        relation="replace-one",
-        provisos=(DECLARED, *law_proviso(law.name)),
-    )
+    return known_at_most(target, law, Exchangeable(), relation="replace-one")

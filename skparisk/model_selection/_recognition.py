@@ -8,8 +8,8 @@ from typing import Any
 from sklearn.pipeline import make_pipeline
 
 from skparisk._fitted_parts import refuse_frozen_on
-from skparisk._silence import hide_values
 from skparisk._training_data import known_of
+from skparisk.core.release import hide_values
 from skparisk.model_selection._candidates import (
     Records,
     leading_frozen_steps,

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from skparisk.certificate import Certificate
-from skparisk.certificate._claim import LEARNS_MORE
+from skparisk._words import LEAKS
+from skparisk.core.claim import Certificate, Leak, as_certificate
 from skparisk.core.exceptions import (
     IncompatibleError,
     PrivacyLeakWarning,
@@ -57,9 +57,9 @@ def charge_leaks(candidates: Iterable[Candidate]) -> list[Certificate]:
     """Charge, warn of and return what fits of candidates may hold without noise."""
     if not any(candidate.learns_more for candidate in candidates):
         return []
-    leak = tell_open(leaks=(LEARNS_MORE,), note="parts that are not from skparisk")
+    leak = tell_open(leaks=[Leak.LEARNS_MORE], note="parts that are not from skparisk")
     warn_caller(
-        f"{LEARNS_MORE} Fit them to public data first and wrap them in a "
+        f"{LEAKS[Leak.LEARNS_MORE]} Fit them to public data first and wrap them in a "
         "FrozenEstimator, or wrap each in a PrivateEstimator.",
         PrivacyLeakWarning,
     )
@@ -76,7 +76,8 @@ def fit_recorded(estimator: Any, records: Records) -> tuple[Any, list[Certificat
         advice = f"{error} {_OWN_LEDGER}"
     if advice:
         raise UnrecordedReleaseError(advice)
-    releases = [entry.certificate for entry in tape.releases]
+    # Of a ledger in memory, which keeps what it was charged with.
+    releases = [as_certificate(entry.certificate) for entry in tape.releases]
     if not releases:
         raise IncompatibleError(
             "estimator must be private, or a pipeline with a private estimator: the "

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from skparisk.composition import compose_basic
+from skparisk._words import LEAKS
+from skparisk.core.claim import Leak
+from skparisk.core.compose import compose_basic
 from skparisk.core.exceptions import IncompatibleError, PrivacyLeakWarning, warn_caller
 from skparisk.ledger._open import tell_open
 from skparisk.model_selection._candidates import Records, own_sampler
@@ -22,17 +24,11 @@ from skparisk.model_selection._recorded import (
 )
 from skparisk.model_selection._simulation import simulate_scores
 from skparisk.model_selection._splits import (
-    SPLITS_BY_VALUES,
     check_splitter,
     may_split_by_values,
 )
 from skparisk.neighbors import sample_database
 from skparisk.reference import TableReference, as_reference
-
-CHOSEN_ON_PRIVATE = (
-    "The candidate was chosen by its score on the private data themselves, without "
-    "noise."
-)
 
 
 class ReferenceSelection(BaseEstimator):
@@ -88,13 +84,12 @@ class ReferenceSelection(BaseEstimator):
         estimators = [candidate.estimator for candidate in candidates]
         n_records = _count_public_records(estimators, len(records))
         public = _find_public_records(estimators[0], records, n_records, made)
-        told = {}
+        leaks: list[Leak] = []
         if public is None:
             by_values = may_split_by_values(self.cv, estimators[0])
-            told["leaks"] = [CHOSEN_ON_PRIVATE]
-            told["void_reasons"] = [SPLITS_BY_VALUES] if by_values else []
+            leaks = [Leak.CHOSEN, *[Leak.SPLITS_BY_VALUES] * by_values]
             warn_caller(
-                f"{CHOSEN_ON_PRIVATE} Give X_reference, which must be public.",
+                f"{LEAKS[Leak.CHOSEN]} Give X_reference, which must be public.",
                 PrivacyLeakWarning,
             )
         scores = simulate_scores(
@@ -112,9 +107,9 @@ class ReferenceSelection(BaseEstimator):
         )
         index = int(results["rank_test_score"].argmin())
         note = "a choice by scores on the private data themselves"
-        leaks = [tell_open(note=note, **told), *charge_leaks([candidates[index]])]
+        told = [tell_open(note=note, leaks=leaks), *charge_leaks([candidates[index]])]
         fitted, releases = fit_recorded(estimators[index], records)
-        certificate = compose_basic([*leaks, *releases])
+        certificate = compose_basic([*told, *releases])
         return Choice(index, fitted, certificate, None if public is None else results)
 
 

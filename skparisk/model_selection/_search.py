@@ -19,9 +19,9 @@ from sklearn.utils.metadata_routing import MetadataRouter
 from skparisk._callers import tell_leaks_around
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
-from skparisk._silence import hide_values
 from skparisk.core.checks import check_n_jobs, check_random_state, check_verbose
 from skparisk.core.exact import noise_source
+from skparisk.core.release import hide_values
 from skparisk.model_selection._candidates import Records, as_indexable, configure
 from skparisk.model_selection._exponential import ExponentialSelection
 from skparisk.model_selection._levels import Candidate

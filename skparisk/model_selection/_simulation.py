@@ -14,7 +14,6 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from skparisk._silence import silenced
 from skparisk._simulated import simulated
 from skparisk.core.checks import (
     check_at_least,
@@ -22,6 +21,7 @@ from skparisk.core.checks import (
     check_verbose,
     seed_sequence,
 )
+from skparisk.core.release import silenced
 from skparisk.ledger import suspend_open
 from skparisk.model_selection._candidates import (
     Records,

@@ -11,11 +11,6 @@ from sklearn.base import is_classifier
 
 from skparisk.core.checks import is_whole
 
-SPLITS_BY_VALUES = (
-    "The records were split by their values, as in stratified folds: changing one "
-    "record moves others to another fold, so the levels of the fits do not add up to "
-    "the level of all of them together. Use KFold or ShuffleSplit."
-)
 _BY_POSITION = (
     model_selection.GroupKFold,
     model_selection.GroupShuffleSplit,

@@ -8,25 +8,22 @@ loss is at most the trace norm of the difference of two such matrices.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from skparisk.certificate import Certificate, Evidence
+from skparisk.core.claim import Certificate, Evidence, Scope, mint
 from skparisk.core.exact import (
     ByteSource,
     mix_uniform,
-    noise_source,
     sample_discrete_gaussian,
     sample_uniform_integers,
 )
-from skparisk.mechanisms._charge import charge
-from skparisk.mechanisms._noise import floor_log2, round_to_grid, to_float
+from skparisk.core.noise import floor_log2, round_to_grid, to_float
 from skparisk.moments._sums import Columns, Floats
 from skparisk.queries._moments import output_columns
 
@@ -128,32 +125,32 @@ class MatrixNoise:
             norm="trace",
             noise_shape="matrix",
         )
-        return Certificate(
-            self.epsilon,
-            randomness="explicit",
+        return mint(
+            epsilon=self.epsilon,
+            randomness=Scope.NOISE,
             relation="replace-one",
             evidence=evidence,
         )
 
-    def release(
-        self,
-        values: Floats,
-        *,
-        charges: Sequence[Certificate],
-        note: str,
-        noise_random_state: Any,
-    ) -> Floats:
-        """Return an answer with fresh noise, all in whole numbers of a grid."""
-        source = noise_source(noise_random_state)
+    @property
+    def steps(self) -> int:
+        """Whether there is noise, as a number of steps: at least one, or none."""
+        return int(self.noise_scale > 0)
+
+    def prepare(self, values: ArrayLike) -> Callable[[ByteSource], Floats]:
+        """Return what adds the noise to an answer, all in whole numbers of a grid."""
+        exact = np.array(values, dtype=np.float64)
         on_grid = []
         for value, exponent in zip(
-            values.tolist() if self.noise_scale else [], self._exponents, strict=False
+            exact.tolist() if self.noise_scale else [], self._exponents, strict=False
         ):
             numerator, denominator = value.as_integer_ratio()
             shift = 1 - denominator.bit_length() - exponent  # a power of two
             number = np.array([numerator], dtype=object)
             on_grid.append(int(round_to_grid(number, shift)[0]))
-        charge(charges, 1, "PrivateMoments", note, noise_random_state)
+        return partial(self._draw, exact, on_grid)
+
+    def _draw(self, values: Floats, on_grid: list[int], source: ByteSource) -> Floats:
         if not self.noise_scale:
             return values.copy()
         steps = self.sample(1, source)[0] + np.array(on_grid, dtype=object)

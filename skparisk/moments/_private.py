@@ -11,13 +11,11 @@ from sklearn.base import BaseEstimator
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
-from skparisk._silence import forgetting, hide_values
 from skparisk._training_data import SensitivitySource, read_as_public, reference_table
 from skparisk.core.exceptions import IncompatibleError
 from skparisk.core.laws import as_law
-from skparisk.ledger._open import check_room
-from skparisk.mechanisms import AdditiveNoise
-from skparisk.mechanisms._charge import as_seeded
+from skparisk.core.noise import AdditiveNoise
+from skparisk.core.release import hide_values
 from skparisk.moments._noise import MatrixNoise
 from skparisk.moments._served import ServedSums
 from skparisk.moments._sums import Floats
@@ -28,7 +26,6 @@ from skparisk.moments._units import (
     units_of_rows,
 )
 from skparisk.queries import MomentsQuery
-from skparisk.queries._base import answer_private
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import is_reference
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
@@ -279,7 +276,6 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
             units = units_of_rows(pool.numbers, widths)
         return units, table
 
-    @forgetting
     def _release_matrix(
         self, query: MomentsQuery, features: Floats, targets: Floats | None
     ) -> None:
@@ -290,11 +286,11 @@ class PrivateMoments(PrivateMixin, ServedSums, BaseEstimator):
             squared = min(squared, query.radius**2)
         noise = MatrixNoise(n_features, query.n_targets, squared, float(self.epsilon))
         certificate = noise.certificate(len(features))
-        check_room(as_seeded(certificate, self.noise_random_state))
         # What takes memory comes before the charge.
         self.noise_covariance_ = noise.variances()
-        answer = answer_private(query, features, targets)
-        self.sums_ = self._add_known_noise(query, answer, noise, certificate)
+        self.sums_ = self._release_planned(
+            query, features, targets, lambda n_outputs: (noise, certificate)
+        )
 
     def _noise_covariance(self, source: SensitivitySource) -> Floats:
         """Return the covariance of the noise of a law that was added."""

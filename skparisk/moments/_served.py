@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk.certificate import Certificate
 from skparisk.core.checks import check_at_least, check_choice, check_positive
+from skparisk.core.claim import Certificate
 from skparisk.moments._discriminant import MomentsLDA, fit_lda
 from skparisk.moments._models import (
     FromMoments,

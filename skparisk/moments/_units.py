@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skparisk.calibration._terms import Terms
+from skparisk.core.calibrate import Terms
 from skparisk.core.checks import check_positive
 from skparisk.core.exceptions import IncompatibleError
 from skparisk.moments._sums import Columns, Floats

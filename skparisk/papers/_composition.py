@@ -5,11 +5,18 @@ In these formulas a *confidence* is one minus a risk.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from skparisk.composition._advanced import bound_sum, textbook_mean
 from skparisk.core.checks import check_choice, check_probability, is_number
+from skparisk.core.compose import bound_sum
+
+
+def textbook_mean(epsilon: float) -> float:
+    """Return epsilon (exp(epsilon) - 1), inf where that is too large for a float."""
+    return epsilon * (math.expm1(epsilon) if epsilon < 700 else math.inf)
+
 
 # The mean loss at a level, of Theorem 3 and Corollary 1.
 _VERSIONS: Mapping[str, Callable[[float], float]] = {

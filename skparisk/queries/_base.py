@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
@@ -15,12 +14,11 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk._silence import silenced, without_values
-from skparisk.calibration._moves import LargestMove
+from skparisk.core.pairs import LargestMove
+from skparisk.core.release import without_values
 from skparisk.neighbors import NeighborPairs
 from skparisk.reference._base import RecordPool
 from skparisk.reference._domain import Domain
-from skparisk.reference._records import copy_records
 
 # Answers that differ by a smaller share of the largest differ by rounding, if at all.
 _ROUNDING = 2.0**-40
@@ -413,27 +411,6 @@ def _moved_by(box: NDArray[np.float64] | None, n_records: int) -> LargestMove | 
     rounding = 2 * n_records * 2.0**-52 * np.abs(box).max(axis=0)
     outputs = (high - low) / n_records + rounding
     return LargestMove(outputs, float(np.linalg.norm(outputs)))
-
-
-def answer_private(query: Query, X: Any, y: Any) -> NDArray[np.float64]:
-    """Answer a query on private data: nothing but the answer may tell about them.
-
-    Neither a warning nor the message of an error is shown, as both would be a release;
-    that there is no answer is said in the same words whatever the reason. The query
-    works on copies, so that it cannot change what it is asked about, nor keep it.
-    """
-    X, y = copy_records(X), copy_records(y)
-    asked, answer = query.detached(), None
-    # That it failed is said below, outside, so that the error does not come along.
-    with np.errstate(all="ignore"), silenced(), suppress(Exception):
-        answer = np.asarray(asked(X, y), dtype=np.float64)
-    if answer is None or not np.isfinite(answer).all():
-        raise ValueError(
-            f"The query {query} has no answer on the private data: it failed, or "
-            "returned NaN or infinity. The reason is not shown because it may reveal "
-            "something about them; try the query on public or made-up data."
-        )
-    return answer
 
 
 def rounding_of(sizes: NDArray[np.float64], nothing: float) -> NDArray[np.float64]:

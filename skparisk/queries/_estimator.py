@@ -13,8 +13,8 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
-from skparisk._silence import silenced
-from skparisk.core.sealed import Records
+from skparisk.core.release import silenced
+from skparisk.core.sealed import Records, copy_records
 from skparisk.queries._base import Differences, Query, rounding_of
 from skparisk.queries._given import are_alike
 from skparisk.queries._labels import label_codes, pool_codes, where_classes_present
@@ -23,7 +23,6 @@ from skparisk.queries._penalties import resize_penalties
 from skparisk.queries._state import Numbers, find_numbers, read
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
-from skparisk.reference._records import copy_records
 
 # Of the largest number that an estimator keeps in one place: less is what its solver
 # leaves of nothing, or what it adds for stability.

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
-from skparisk.calibration._moves import LargestMove
 from skparisk.core.checks import check_relation
+from skparisk.core.pairs import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._addends import Addend
 from skparisk.queries._base import Differences, PairDifferences, Query

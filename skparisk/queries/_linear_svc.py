@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.calibration._moves import LargestMove
 from skparisk.core.checks import check_choice, check_flag, check_positive
+from skparisk.core.pairs import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._bounds import longest_row, solved_linear_svc_bound

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk.calibration._moves import LargestMove
 from skparisk.core.checks import check_at_least, check_positive
+from skparisk.core.pairs import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.reference._base import RecordPool

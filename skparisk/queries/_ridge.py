@@ -15,9 +15,9 @@ from scipy.linalg.lapack import dposv
 from sklearn import config_context
 from sklearn.linear_model import ridge_regression
 
-from skparisk._silence import silenced
-from skparisk.calibration._moves import LargestMove
 from skparisk.core.checks import as_float
+from skparisk.core.pairs import LargestMove
+from skparisk.core.release import silenced
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query
 from skparisk.queries._bounds import longest_row, solved_ridge_bounds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.mechanisms._moments import shrunk_moments
+from skparisk.sensitivity._noise_shape import shrunk_moments
 
 
 def prediction_weights(

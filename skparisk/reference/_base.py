@@ -11,10 +11,11 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.certificate._claim import PRIVATE_RECORDS, PRIVATE_REFERENCE
-from skparisk.certificate._learning import Learning
+from skparisk.core.claim import Assumption
+from skparisk.core.pairs import Withheld
 from skparisk.core.sealed import PublicForm, Records
 from skparisk.reference._domain import Domain
+from skparisk.reference._learning import Learning
 from skparisk.reference._mapped import MappedNumbers, loaded
 from skparisk.reference._records import (
     Schema,
@@ -173,24 +174,6 @@ class RecordSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class Withheld:
-    """What a certificate says of pairs that come from private records.
-
-    They are not kept, nor is what the certificate has of them besides the noise.
-    """
-
-    # Where they come from.
-    reference: str = PRIVATE_RECORDS
-    # Of how many records it is protected which are used; None: these themselves are.
-    n_candidates: int | None = None
-    # As those of a certificate.
-    void_reasons: tuple[str, ...] = ()
-    leaks: tuple[str, ...] = (PRIVATE_REFERENCE,)
-    # Known to who knows which records are used, and holds nothing.
-    origin: object = None
-
-
 class Held:
     """What is not changed by who has it: a copy, or a clone, is itself."""
 
@@ -331,9 +314,9 @@ class Reference(Protocol):
         """
         ...
 
-    def shortcomings(self, *, n_records: int, n_outputs: int) -> tuple[str, ...]:
-        """Return sentences: why it may not be like people, or nothing."""
-        return ()
+    def shortcomings(self, *, n_records: int, n_outputs: int) -> dict[Assumption, str]:
+        """Return why it may not be like people, each with a sentence, or nothing."""
+        return {}
 
 
 def is_reference(given: Any) -> bool:

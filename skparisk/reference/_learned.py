@@ -13,23 +13,22 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._silence import hide_values, silenced
-from skparisk.certificate._learning import Learning
 from skparisk.core.checks import check_probability
+from skparisk.core.claim import Assumption
 from skparisk.core.exact import noise_source
 from skparisk.core.exceptions import warn_if_seeded
-from skparisk.core.sealed import PublicForm, Records
+from skparisk.core.release import as_seeded, hide_values, silenced
+from skparisk.core.sealed import PublicForm, Records, copy_records
 from skparisk.ledger import spend, suspend_open
-from skparisk.mechanisms._charge import as_seeded
 from skparisk.reference._base import Held, RecordSource, Reference
 from skparisk.reference._domain import Domain
 from skparisk.reference._learned_records import Law, LearnedRecords, LearnedSplit
+from skparisk.reference._learning import Learning
 from skparisk.reference._records import (
     Schema,
     as_records,
     as_targets,
     columns_of,
-    copy_records,
     n_rows,
     take_rows,
 )
@@ -46,10 +45,6 @@ from skparisk.reference._synthesis import (
 # With it, one seed gives a split and noise that have nothing to do with the release.
 _LEARN = 0x1EA12
 
-_GIVEN = (
-    "That the synthesizer is differentially private at the level that it was asked for "
-    "is the caller's word."
-)
 _FAILED = (
     "The synthesizer failed on the private records, or returned neither a callable "
     "(n_records, rng) -> X or (X, y) nor an object with such a method sample. The "
@@ -159,8 +154,8 @@ class LearnedReference(Held, Reference):
                 f"delta), got {synthesizer!r}."
             )
         check_probability(fraction, "fraction")
-        rests_on = () if synthesizer is None else (_GIVEN,)
-        self._learning = partial(Learning, epsilon, delta, rests_on=rests_on)
+        given = () if synthesizer is None else (Assumption.GIVEN_SYNTHESIZER,)
+        self._learning = partial(Learning, epsilon, delta, rests_on=frozenset(given))
         self._learning(1)  # checked now
         if synthesizer is None and delta:
             raise ValueError(

@@ -10,11 +10,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._silence import hide_values
-from skparisk.certificate._learning import Learning
 from skparisk.core.checks import check_at_least
+from skparisk.core.claim import Assumption
+from skparisk.core.release import hide_values
 from skparisk.core.sealed import Records
 from skparisk.reference._base import RecordPool, RecordSource
+from skparisk.reference._learning import Learning
 from skparisk.reference._records import (
     Schema,
     as_records,
@@ -129,19 +130,20 @@ class LearnedRecords(SchemaReference):
             )
         return super().bind(n_pairs, n_shared=n_shared, n_own=n_own, seed=seed)
 
-    def shortcomings(self, **about: Any) -> tuple[str, ...]:
+    def shortcomings(self, **about: Any) -> dict[Assumption, str]:
         """Return that the law is hardly more than noise, if it is."""
         learning = self._learning
         n_columns = len(self._specs) + len(self._targets)
         if learning.rests_on or tells_something(
             learning.n_records, learning.epsilon, n_columns
         ):
-            return ()
-        return (
+            return {}
+        said = (
             f"{learning.n_records} records and a level of {learning.epsilon:g} are too "
             f"few to learn {n_columns} columns from: the learned law is mostly noise, "
-            "and nearly uniform in the declared ranges.",
+            "and nearly uniform in the declared ranges."
         )
+        return {Assumption.NOISY_LAW: said}
 
     def __repr__(self) -> str:
         return f"LearnedRecords({self.description!r})"

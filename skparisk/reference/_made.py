@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skparisk._silence import silenced
+from skparisk.core.release import silenced
 from skparisk.core.sealed import PublicForm, Records, is_frame
 from skparisk.reference._base import (
     DrawnRecords,

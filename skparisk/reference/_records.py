@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from skparisk._silence import hide_values
 from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.release import hide_values
 from skparisk.core.sealed import (
     BOOLEAN,
     MISSING,
@@ -166,15 +166,6 @@ def take_rows(records: Records, rows: Any) -> Records:
         return records[rows]
     # The index is no part of a record, and would have one row several times.
     return records.iloc[rows].reset_index(drop=True)
-
-
-def copy_records(records: Records) -> Records:
-    """Return records that may be worked on in place, or None if there are none."""
-    if records is None:
-        return None
-    if hasattr(records, "iloc"):
-        return records.copy().reset_index(drop=True)
-    return records.copy() if hasattr(records, "copy") else records.clone()
 
 
 def concatenate(parts: Sequence[Records]) -> Records:

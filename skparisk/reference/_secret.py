@@ -12,14 +12,15 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._silence import hide_values
 from skparisk._simulated import is_simulated
-from skparisk.certificate._claim import SEEDED_DRAW
 from skparisk.core.checks import check_probability
+from skparisk.core.claim import Assumption, Leak
 from skparisk.core.exact import ByteSource, noise_source
 from skparisk.core.exceptions import PrivacyLeakWarning, warn_caller
+from skparisk.core.pairs import Withheld
+from skparisk.core.release import hide_values
 from skparisk.core.sealed import Records
-from skparisk.reference._base import Held, RecordSource, Withheld
+from skparisk.reference._base import Held, RecordSource
 from skparisk.reference._drawn_from import enter, leave
 from skparisk.reference._records import as_records, n_rows, take_rows
 from skparisk.reference._sketch import RecordSketch
@@ -254,8 +255,7 @@ class SecretDraw(Held):
         return Withheld(
             f"drawn in secret from {self.n_candidates} records handed over",
             n_candidates=self.n_candidates,
-            leaks=(),
-            void_reasons=(SEEDED_DRAW,) if self._seeded else (),
+            leaks=frozenset({Leak.SEEDED_DRAW} if self._seeded else ()),
             origin=self.origin,
         )
 
@@ -312,9 +312,9 @@ class _Candidates(TableReference):
             )
         return super().bind(n_pairs, n_shared=n_shared, n_own=n_own, seed=seed)
 
-    def shortcomings(self, **about: Any) -> tuple[str, ...]:
+    def shortcomings(self, **about: Any) -> dict[Assumption, str]:
         """Return nothing: the records are the population."""
-        return ()
+        return {}
 
 
 def as_draw(reference: Any, X: Any, noise_random_state: Any) -> SecretDraw | None:

@@ -21,6 +21,7 @@ from skparisk.core.checks import (
     check_flag,
     check_random_state,
 )
+from skparisk.core.claim import Assumption
 from skparisk.core.sealed import PublicForm, TargetForm
 from skparisk.reference._base import Held, RecordPool, RecordSource, Reference
 from skparisk.reference._blocks import draw_from_blocks
@@ -439,21 +440,21 @@ class TableReference(Held, Reference):
             return "add public records"
         return "sampling='leave-out' makes do with fewer"
 
-    def shortcomings(self, *, n_records: int, n_outputs: int) -> tuple[str, ...]:
-        """Return sentences: why the table may not be like people, or nothing."""
-        found, n_rows = [], self.n_rows
+    def shortcomings(self, *, n_records: int, n_outputs: int) -> dict[Assumption, str]:
+        """Return why the table may not be like people, each with a sentence."""
+        found, n_rows = {}, self.n_rows
         if n_rows < _ROWS_PER_OUTPUT * n_outputs:
-            found.append(
+            found[Assumption.FEW_ROWS] = (
                 f"The reference table has {n_rows} rows, fewer than "
                 f"{_ROWS_PER_OUTPUT} for each of {n_outputs} released numbers."
             )
         if n_records > n_rows:
-            found.append(
+            found[Assumption.REPEATED_ROWS] = (
                 f"Databases of {n_records} records are drawn from only {n_rows} rows "
                 "of a reference table, so rows repeat: medians, quantiles and choices "
                 "move less between them than between databases of real people."
             )
-        return tuple(found)
+        return found
 
     def __repr__(self) -> str:
         n_features = self._schema.n_columns

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from skparisk.certificate import Certificate
+from skparisk._text import strict
+from skparisk.core.claim import Claim
 from skparisk.core.laws import LAWS
-from skparisk.core.rounding import strict
+from skparisk.core.noise import AdditiveNoise
 from skparisk.cost import CostModel
-from skparisk.mechanisms._noise import AdditiveNoise
 
 
-def noise_of(source: Any, claim: Certificate) -> dict[str, float] | None:
+def noise_of(source: Any, claim: Claim) -> dict[str, float] | None:
     """Return standard deviations of the noise of outputs; None if they are not known.
 
     A certificate alone has them if the noise has the same size for each output.
@@ -44,7 +44,7 @@ def noise_of(source: Any, claim: Certificate) -> dict[str, float] | None:
     return {"typical": typical, "least": least, "most": most}
 
 
-def cost_of(cost: CostModel, claim: Certificate) -> dict[str, Any]:
+def cost_of(cost: CostModel, claim: Claim) -> dict[str, Any]:
     """Return what the release costs by numbers that were declared."""
     return {
         "model": type(cost).__name__,

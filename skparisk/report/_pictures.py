@@ -8,8 +8,9 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.certificate import Certificate
-from skparisk.core.rounding import ceil_text, guesses_text
+from skparisk._text import guesses_text
+from skparisk.core.claim import Claim
+from skparisk.core.rounding import ceil_text
 
 Floats = NDArray[np.float64]
 
@@ -18,7 +19,7 @@ _WIDTH = 340
 _MOST_POINTS = 60
 
 
-def gain_picture(claim: Certificate) -> str:
+def gain_picture(claim: Claim) -> str:
     """Draw how often an attacker guesses right; nothing without a guarantee."""
     if claim.void:
         return ""
@@ -41,7 +42,7 @@ def gain_picture(claim: Certificate) -> str:
     return _svg("Right guesses of an attacker", said, 34 * len(bars) + 8, parts)
 
 
-def risk_picture(claim: Certificate) -> str:
+def risk_picture(claim: Claim) -> str:
     """Draw the risks that are certified for other levels, if there are any."""
     if claim.void:
         return ""

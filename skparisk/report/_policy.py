@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
+from skparisk import _words as words
 from skparisk.audit._claim_report import NOTHING
-from skparisk.certificate import Certificate
-from skparisk.certificate._claim import PRIVATE_REFERENCE
 from skparisk.core.checks import check_flag, check_number, check_relation
+from skparisk.core.claim import Claim
 from skparisk.core.rounding import add_up, ceil_text
 
 
@@ -132,8 +132,8 @@ class Policy:
 
     def check(
         self,
-        certificate: Certificate,
-        *others: Certificate,
+        certificate: Claim,
+        *others: Claim,
         attack_verdict: str | None = None,
     ) -> tuple[Check, ...]:
         """Return what each rule says.
@@ -160,9 +160,9 @@ class Policy:
         """
         claim, claims = certificate, [certificate, *others]
         wrong = next((each for each in claims if not each.private), claim)
-        stands = "it stands" if wrong.private else " ".join(wrong.void_reasons)
-        leaks = "released without noise: " + " ".join(wrong.leaks)
-        found = stands or (leaks if wrong.leaks else " ".join(wrong.doubts))
+        stands = "it stands" if wrong.private else " ".join(words.void_reasons(wrong))
+        leaks = "released without noise: " + " ".join(words.leaks(wrong))
+        found = stands or (leaks if wrong.leaks else " ".join(words.doubts(wrong)))
         checks = [
             Check("guarantee", wrong.private, found, "it stands as it is written")
         ]
@@ -197,24 +197,24 @@ class Policy:
         return tuple(checks)
 
 
-def _samples(claim: Certificate) -> bool:
+def _samples(claim: Claim) -> bool:
     """Tell if a claim may rest on sampled pairs; of several releases, by the risk."""
     if claim.evidence is not None:
         return claim.evidence.n_pairs is not None
     return claim.randomness != "explicit" and bool(claim.risk or claim.failure_prob)
 
 
-def _audited(claim: Certificate) -> tuple[bool, str]:
+def _audited(claim: Claim) -> tuple[bool, str]:
     if not _samples(claim):
         return not claim.void, "nothing was sampled"
     audit = None if claim.evidence is None else claim.evidence.audit
     if audit is None:
         return False, "not audited"
-    return audit.verdict == "supported" and not audit.seeded, audit.summary
+    return audit.verdict == "supported" and not audit.seeded, words.audit_summary(audit)
 
 
-def _public(claim: Certificate) -> tuple[bool, str]:
-    if PRIVATE_REFERENCE in claim.leaks:
+def _public(claim: Claim) -> tuple[bool, str]:
+    if claim.reference_is_private:
         return False, "the private data themselves"
     if claim.protects_membership:
         return False, "a sample of the records themselves"

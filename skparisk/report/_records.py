@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from skparisk.certificate import Certificate
-from skparisk.certificate import _words as words
-from skparisk.core.rounding import add_up, ceil_text, printable
+from skparisk import _words as words
+from skparisk._text import printable
+from skparisk.core.claim import Claim
+from skparisk.core.rounding import add_up, ceil_text
 
 # Whose results.json this is the shape of: ACRO reads that of its own version alone.
 _ACRO_VERSION = "1.0.2"
@@ -17,7 +18,7 @@ _TODO = "TODO"
 _NUMBERS = ("epsilon", "delta", "risk", "failure_prob", "randomness", "relation")
 
 
-def acro_record(document: Mapping[str, Any], claim: Certificate) -> dict[str, Any]:
+def acro_record(document: Mapping[str, Any], claim: Claim) -> dict[str, Any]:
     """Return what ACRO keeps of a session with one output.
 
     It is never "pass": whoever wrote the report chose the policy.
@@ -56,7 +57,7 @@ def acro_record(document: Mapping[str, Any], claim: Certificate) -> dict[str, An
     return {"version": _ACRO_VERSION, "tool": tool, "results": {"output_0": record}}
 
 
-def registry_record(document: Mapping[str, Any], claim: Certificate) -> str:
+def registry_record(document: Mapping[str, Any], claim: Claim) -> str:
     """Return a draft for the registry, which has the scale of no noise in it.
 
     The registry is public, and a scale may come from private data.
@@ -64,7 +65,7 @@ def registry_record(document: Mapping[str, Any], claim: Certificate) -> str:
     if claim.void:
         raise ValueError(
             "there is no guarantee that could be registered, so leave out the .yaml. "
-            f"{claim.void_reasons[0]}"
+            f"{words.void_reasons(claim)[0]}"
         )
     declared = document["declared"]
     name = declared["project"] or declared["product"] or f"{_TODO} its name"
@@ -73,7 +74,7 @@ def registry_record(document: Mapping[str, Any], claim: Certificate) -> str:
     variant, parameters = _variant(claim)
     version = document["versions"]["skparisk"]
     noise = "" if claim.evidence is None else f", {claim.evidence.law} noise"
-    unprotected = [*claim.leaks]
+    unprotected = [*words.leaks(claim)]
     if claim.relation == "replace-one":
         unprotected.append("The number of records.")
     deployment = {
@@ -103,7 +104,7 @@ def registry_record(document: Mapping[str, Any], claim: Certificate) -> str:
             "model_name": "Central",
             "release_type": "One release" if claim.n_releases == 1 else "Many releases",
         },
-        "accounting": {"composition": words.METHODS.get(claim.method, claim.method)},
+        "accounting": {"composition": words.METHODS[claim.method]},
         "implementation": {"mechanisms": f"skparisk {version}{noise}"},
         "administrative": {
             "notes": f"From the report {document['id']} of skparisk.",
@@ -121,7 +122,7 @@ def registry_record(document: Mapping[str, Any], claim: Certificate) -> str:
     return "\n".join(head) + "\n"
 
 
-def _variant(claim: Certificate) -> tuple[str, dict[str, float]]:
+def _variant(claim: Claim) -> tuple[str, dict[str, float]]:
     """Return the variant, and what a reader may take for its parameters.
 
     A risk over pairs is in no parameter: the variant is then one of its own.
@@ -139,7 +140,7 @@ def _variant(claim: Certificate) -> tuple[str, dict[str, float]]:
     }
 
 
-def _details(claim: Certificate) -> Iterator[str]:
+def _details(claim: Claim) -> Iterator[str]:
     yield claim.guarantee
     if claim.risk or claim.failure_prob:
         over = dict(words.level_rows(claim))["risk is over"]
@@ -147,11 +148,12 @@ def _details(claim: Certificate) -> Iterator[str]:
     if claim.failure_prob:
         share = ceil_text(claim.failure_prob)
         yield f"The risk may be larger for a fraction {share} of the samples of pairs."
-    yield from claim.provisos
+    yield from words.doubts(claim)
+    yield from words.provisos(claim)
     yield from _on_trust(claim)
 
 
-def _unit(claim: Certificate) -> str:
+def _unit(claim: Claim) -> str:
     if claim.protects_membership:
         return "Membership of a record in a secret sample"
     if claim.group_size > 1:
@@ -159,7 +161,7 @@ def _unit(claim: Certificate) -> str:
     return "One record"
 
 
-def _on_trust(claim: Certificate) -> list[str]:
+def _on_trust(claim: Claim) -> list[str]:
     return [f"Taken on trust: {text}." for text in claim.conditions]
 
 

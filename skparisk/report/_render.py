@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from skparisk.core.rounding import printable
+from skparisk._text import printable
 from skparisk.report._sections import Section
 
 # No script, no network: the page says so itself.

@@ -17,11 +17,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
+from skparisk._filed import FiledCertificate
+from skparisk._text import printable
 from skparisk._version import __version__
 from skparisk.audit import ClaimAudit
-from skparisk.certificate import Certificate, as_certificate
 from skparisk.core.checks import check_flag
-from skparisk.core.rounding import printable
+from skparisk.core.claim import Certificate, Claim, as_certificate
 from skparisk.cost import CostModel
 from skparisk.ledger import PrivacyLedger
 from skparisk.metrics import PrivateScore
@@ -109,7 +110,7 @@ class Report:
     """
 
     document: dict[str, Any]
-    certificate: Certificate
+    certificate: Claim
 
     def __init__(
         self,
@@ -200,7 +201,7 @@ class Report:
             )
         report = cls.__new__(cls)
         report.document = copy.deepcopy(dict(document))
-        report.certificate = Certificate.from_dict(document["certificate"])
+        report.certificate = FiledCertificate.from_dict(document["certificate"])
         return report
 
     @classmethod
@@ -230,7 +231,9 @@ class Report:
         attacked, scores = self.document["attack_audit"], self.document["scores"]
         verdict = None if attacked is None else attacked["verdict"]
         private = [one["certificate"] for one in scores]
-        claims = [Certificate.from_dict(each) for each in private if each is not None]
+        claims = [
+            FiledCertificate.from_dict(each) for each in private if each is not None
+        ]
         return policy.check(self.certificate, *claims, attack_verdict=verdict)
 
     @property
@@ -378,7 +381,7 @@ def _score(name: str, score: Any) -> dict[str, Any]:
     }
 
 
-def _audit(audit: Any, claim: Certificate, public: bool) -> dict[str, Any] | None:
+def _audit(audit: Any, claim: Claim, public: bool) -> dict[str, Any] | None:
     """Return what an audit says, if there is one, which must be of such a claim."""
     if audit is None:
         return None

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skparisk.certificate import Certificate
-from skparisk.certificate import _words as words
+from skparisk import _words as words
+from skparisk.core.claim import Claim
 from skparisk.report._pictures import gain_picture, risk_picture
 
 Rows = tuple[tuple[str, str], ...]
@@ -42,7 +42,7 @@ class Section:
     alarm: bool = False
 
 
-def sections_of(document: Mapping[str, Any], claim: Certificate) -> tuple[Section, ...]:
+def sections_of(document: Mapping[str, Any], claim: Claim) -> tuple[Section, ...]:
     """Return the sections of the document of a report, which is about a claim."""
     declared = document["declared"]
     return (
@@ -111,7 +111,7 @@ def _declared(declared: Mapping[str, str], *names: str) -> Rows:
     )
 
 
-def _unit(claim: Certificate) -> Rows:
+def _unit(claim: Claim) -> Rows:
     unit = "one record"
     if claim.group_size > 1:
         unit = f"any {claim.group_size} records together"
@@ -121,16 +121,21 @@ def _unit(claim: Certificate) -> Rows:
     return (("protected", unit), ("neighboring databases", neighbors))
 
 
-def _trusted(claim: Certificate) -> tuple[str, ...]:
+def _trusted(claim: Claim) -> tuple[str, ...]:
     """Return the words of others that the claim rests on."""
     given = (f"{text[0].upper()}{text[1:]}." for text in claim.conditions)
-    return (*given, *claim.provisos)
+    return (*given, *words.doubts(claim), *words.provisos(claim))
 
 
-def _not_protected(claim: Certificate) -> tuple[str, ...]:
+def _not_protected(claim: Claim) -> tuple[str, ...]:
     risky = claim.risk and claim.randomness != "explicit" and not claim.void
     beyond = (_BEYOND_RISK,) if risky else ()
-    return (*claim.void_reasons, *claim.leaks, *beyond, *_NEVER_PROTECTED)
+    return (
+        *words.void_reasons(claim),
+        *words.leaks(claim),
+        *beyond,
+        *_NEVER_PROTECTED,
+    )
 
 
 def _budget(ledger: Mapping[str, Any] | None) -> Section:
@@ -146,7 +151,7 @@ def _budget(ledger: Mapping[str, Any] | None) -> Section:
     )
 
 
-def _error(noise: Mapping[str, Any] | None, claim: Certificate) -> Rows:
+def _error(noise: Mapping[str, Any] | None, claim: Claim) -> Rows:
     """Return how large the noise is."""
     name = "expected error by the noise"
     if noise is None:
@@ -163,7 +168,7 @@ def _error(noise: Mapping[str, Any] | None, claim: Certificate) -> Rows:
     return ((name, f"{text} (standard deviation, in units of the output){inside}"),)
 
 
-def _cost(cost: Mapping[str, Any] | None, claim: Certificate) -> Rows:
+def _cost(cost: Mapping[str, Any] | None, claim: Claim) -> Rows:
     """Return what is to be paid, by the numbers that somebody declared."""
     if cost is None:
         return ()
@@ -175,7 +180,7 @@ def _cost(cost: Mapping[str, Any] | None, claim: Certificate) -> Rows:
     return (("cost for all people together", text),)
 
 
-def _evidence(document: Mapping[str, Any], claim: Certificate) -> Section:
+def _evidence(document: Mapping[str, Any], claim: Claim) -> Section:
     rows = list(words.audit_rows(claim))
     audit = document["attack_audit"]
     texts: tuple[str, ...] = ()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import Any, Self
 
-from skparisk.calibration import SampledPairs
-from skparisk.calibration._order import with_own_level
-from skparisk.certificate import Certificate
-from skparisk.reference._base import Withheld
+from skparisk.core.calibrate import with_own_level
+from skparisk.core.claim import Certificate, over_private_records
+from skparisk.core.pairs import SampledPairs, Withheld
 
 
 class ClaimOfPairs:
@@ -57,23 +55,13 @@ class ClaimOfPairs:
 
 def _over_private_data(certificate: Certificate, withheld: Withheld) -> Certificate:
     """Return the claim over pairs from private data, without what it has of these."""
-    known = certificate.require_evidence()
     curve = None
     if certificate.randomness == "both":  # what is claimed, and no more
         curve = with_own_level(None, certificate.epsilon, certificate.risk)
-    # As the scale of the noise, it does not depend on who was drawn.
-    advantage = None if withheld.n_candidates is None else known.advantage
-    evidence = replace(
-        known,
+    return over_private_records(
+        certificate,
         reference=withheld.reference,
         n_candidates=withheld.n_candidates,
-        for_new_people=None,
-        worst_loss=None,
-        n_unanswered=None,
-        advantage=advantage,
-        audit=None,
+        leaks=withheld.leaks,
         curve=curve,
-    )
-    return replace(certificate, evidence=evidence).amended(
-        void_reasons=withheld.void_reasons, leaks=withheld.leaks
     )

@@ -12,27 +12,28 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk._silence import silenced
-from skparisk.calibration import SampledPairs
-from skparisk.calibration._rules import Exchangeable
-from skparisk.calibration._terms import MOST_SHAPE_PAIRS, Terms
+from skparisk.core.calibrate import Exchangeable, Terms
 from skparisk.core.checks import check_random_state, is_whole
+from skparisk.core.claim import Assumption, Population
 from skparisk.core.exceptions import CalibrationError
+from skparisk.core.noise import Constant
+from skparisk.core.pairs import SampledPairs
+from skparisk.core.release import silenced
 from skparisk.core.rounding import ceil_text
-from skparisk.core.sealed import PublicForm
-from skparisk.mechanisms._shapes import Constant
+from skparisk.core.sealed import PublicForm, copy_records
 from skparisk.neighbors import Database, n_own, sample_database
 from skparisk.queries import Query
 from skparisk.queries._base import same_but_for
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import Form
 from skparisk.reference._domain import Domain
-from skparisk.reference._records import Schema, copy_records, n_rows, take_rows
+from skparisk.reference._records import Schema, n_rows, take_rows
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity._parallel import (
     check_neighbors,
     sample_pairs,
 )
+from skparisk.sensitivity._terms import MOST_SHAPE_PAIRS
 
 # Databases that a query is asked about twice, until it has an answer.
 _MOST_ASKED = 3
@@ -285,7 +286,9 @@ def describe_pairs(pairs: SampledPairs, draw: Draw, schema: Schema) -> None:
     """
     reference, query = draw.reference, draw.query
     pairs.sketch, pairs.domain = draw.sketch, reference.domain
-    pairs.learning, pairs.made_up = reference.learning, reference.made_up
+    pairs.learning = reference.learning
+    if reference.made_up:
+        pairs.population = Population.DECLARED
     pairs.for_new_people = reference.for_new_people
     alone = query.is_sum or (query.is_mean and draw.relation == "replace-one")
     if isinstance(reference, TableReference) and alone and draw.n_neighbors == 1:
@@ -336,8 +339,8 @@ def unseen_tail(pairs: SampledPairs, gamma: float) -> str | None:
     )
 
 
-def shortcomings_of(draw: Draw, n_outputs: int) -> tuple[str, ...]:
-    """Return sentences: why the reference may not be like people, or nothing."""
+def shortcomings_of(draw: Draw, n_outputs: int) -> dict[Assumption, str]:
+    """Return why the reference may not be like people, each with a sentence."""
     reference, n_drawn = draw.reference, draw.n_drawn
     found = reference.shortcomings(
         n_records=n_drawn,
@@ -350,10 +353,10 @@ def shortcomings_of(draw: Draw, n_outputs: int) -> tuple[str, ...]:
         and reference.for_new_people is not None
         and reference.n_rows < _MATCHED * n_drawn
     ):
-        found += (
+        found[Assumption.MATCHED_ROWS] = (
             f"The reference table has {reference.n_rows} rows, fewer than {_MATCHED} "
             f"times the {n_drawn} records of a database: components, centers and all "
             "else that is matched to a fit of the table turn and jump less between "
-            "databases of its rows than between databases of real people.",
+            "databases of its rows than between databases of real people."
         )
     return found

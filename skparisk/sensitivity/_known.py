@@ -6,8 +6,7 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from skparisk.calibration import Target
-from skparisk.calibration._known import check_known
+from skparisk.core.calibrate import Target, check_known
 from skparisk.core.checks import check_choice, check_flag, check_positive
 from skparisk.core.laws import NORMS, Law, as_law
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._progress import Progress, Watched
-from skparisk.calibration import SampledPairs
 from skparisk.core.checks import (
     check_at_least,
     check_n_jobs,
@@ -18,6 +17,7 @@ from skparisk.core.checks import (
     check_relation,
 )
 from skparisk.core.exceptions import CalibrationError
+from skparisk.core.pairs import SampledPairs
 from skparisk.neighbors import (
     bind_pairs,
     block_size,

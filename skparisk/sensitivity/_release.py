@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import attrgetter
 from typing import Any, Self
 
@@ -17,28 +18,30 @@ from skparisk._private_data import (
     validate_private,
     validate_private_records,
 )
-from skparisk._silence import forgetting, hide_values
 from skparisk._simulated import is_simulated
-from skparisk.calibration import SampledPairs
-from skparisk.calibration._pairs import norms_of_pairs
-from skparisk.certificate import Certificate, Evidence
-from skparisk.certificate._claim import REDRAWN
+from skparisk.core.calibrate import Noise
+from skparisk.core.claim import Certificate, Evidence, Leak
 from skparisk.core.exceptions import (
     IncompatibleError,
-    warn_if_seeded,
     warn_private_reference,
     warn_redrawn,
 )
-from skparisk.core.laws import Exponential
-from skparisk.core.sealed import Records
-from skparisk.ledger._open import check_room, refuse_without_level
-from skparisk.mechanisms import AdditiveNoise, ExponentialChoice, IsotropicShape
+from skparisk.core.noise import AdditiveNoise, IsotropicShape
+from skparisk.core.pairs import SampledPairs, Withheld, norms_of_pairs
+from skparisk.core.release import (
+    Plan,
+    hide_values,
+    release,
+    release_rows,
+)
+from skparisk.core.sealed import Records, Sealed, seal
+from skparisk.ledger import OPEN
+from skparisk.ledger._open import refuse_without_level
+from skparisk.mechanisms import Exponential, ExponentialChoice
 from skparisk.neighbors import check_n_records
 from skparisk.queries import Query, RecordQuery
-from skparisk.queries._base import answer_private
-from skparisk.reference._base import Withheld
 from skparisk.reference._learned import refuse_learned_from
-from skparisk.reference._records import Schema, as_targets, n_rows
+from skparisk.reference._records import Schema, as_targets
 from skparisk.reference._secret import SecretDraw
 from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity._claim import ClaimOfPairs
@@ -164,13 +167,11 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
             draw.check(X)
         return self._answer(X, y, draw)
 
-    @forgetting
     def _answer(
         self, X: Records, y: NDArray[Any] | None, draw: SecretDraw | None
     ) -> Any:
         """Answer about private records, or about those of them that were drawn."""
         self._check_noise()
-        X, y = self._as_asked(X, y)
         withheld = self.pairs_.withheld
         known = None if withheld is None else withheld.origin
         if known is not (None if draw is None else draw.origin):
@@ -190,36 +191,45 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
                     "give reference=half to all fits.",
                 )
                 warn_redrawn()
-                self.pairs_.add_leak(REDRAWN)
+                self.pairs_.add_leak(Leak.REDRAWN)
             return self._answer_about(*draw.take_members(X, y))
 
     def _answer_about(self, X: Records, y: NDArray[Any] | None) -> Any:
-        return self._add_noise(self._ask(X, y))
+        private = self._seal(X, y)
+        relation = str(self.certificate_.relation)
+        check_n_records(private.n_records, self.n_records_, relation)
+        plan = Plan(
+            self.query_,
+            self._noise_of,
+            at_most=self.claim_.charge,
+            charge=lambda certificate: self.claim_.charge,
+        )
+        released, _ = release(
+            plan,
+            private,
+            OPEN,
+            note=str(self.query_),
+            noise_random_state=self.noise_random_state,
+        )
+        return released
 
-    def _ask(self, X: Records, y: NDArray[Any] | None) -> NDArray[np.float64]:
-        """Return the answer on private records, without noise."""
-        check_n_records(n_rows(X), self.n_records_, str(self.certificate_.relation))
-        answer = answer_private(self.query_, X, y)
-        if len(answer) != self.n_outputs_:
+    def _noise_of(self, n_outputs: int) -> tuple[Noise, Certificate]:
+        """Return the noise for an answer of as many numbers as were sampled."""
+        if n_outputs != self.n_outputs_:
             raise IncompatibleError(
                 f"The query was sampled with {self.n_outputs_} outputs but returned a "
                 "different number of them on the private data."
             )
-        return answer
+        return self.mechanism_, self.certificate_
 
-    def _as_asked(
-        self, X: Records, y: NDArray[Any] | None
-    ) -> tuple[Records, NDArray[Any] | None]:
+    def _seal(self, X: Records, y: NDArray[Any] | None) -> Sealed:
         """Return private records as the query was given public ones.
 
         Moved to the domain of the reference, in its types; what was moved is not said.
         """
         domain, form = self.pairs_.domain, self.pairs_.form
-        if domain is not None:
-            X, y = hide_values(domain.clip, X, y)
-        if form is not None and self.query_.any_table:
-            X = form.read_features(X)
-        return X, y
+        moved = None if domain is None else partial(hide_values, domain.clip)
+        return seal(X, y, like=form if self.query_.any_table else None, moved=moved)
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Release each record by itself, with fresh noise (``query=None`` only).
@@ -250,7 +260,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         X, _ = self._check_data(self.query_, X, None, reset=False)
         self._recognize(X, None)
         self._check_noise()
-        return np.asarray(self._add_noise(self._as_asked(X, None)[0]))
+        return np.asarray(self._release_rows(self._seal(X, None)))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Sample from data and release the same data; warns, as they are private.
@@ -294,18 +304,14 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
                 "certificate was made, so the certificate does not mention it: fit or "
                 "calibrate again."
             )
-        warn_if_seeded(self.noise_random_state)
-        check_room(self.claim_.charge)
 
-    def _add_noise(self, answers: NDArray[np.float64]) -> Any:
-        add = (
-            self.mechanism_.choose
-            if isinstance(self.mechanism_, ExponentialChoice)
-            else self.mechanism_.release
-        )
-        return add(
-            answers,
-            charges=[self.claim_.charge],  # rows of records are different people's
+    def _release_rows(self, private: Sealed) -> Any:
+        """Release each record by itself: rows of records are different people's."""
+        return release_rows(
+            self.mechanism_,
+            private,
+            self.claim_.charge,
+            OPEN,
             note=str(self.query_),
             noise_random_state=self.noise_random_state,
         )

@@ -18,15 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from skparisk._callers import refuse_learned_around
 from skparisk._fitted import whole_fit
 from skparisk._progress import Watched
-from skparisk._silence import hide_values
 from skparisk._simulated import is_simulated
-from skparisk.calibration import SampledPairs, Target
-from skparisk.calibration._calibrate import find_noise
-from skparisk.calibration._margin import has_clusters
-from skparisk.calibration._rules import Rule, as_rule
-from skparisk.calibration._terms import Terms, agree
-from skparisk.certificate import Certificate
-from skparisk.certificate._claim import BETTER, MADE_UP, THIN, law_proviso
+from skparisk._words import BETTER, DOUBTS
+from skparisk.core import calibrate as core
+from skparisk.core.calibrate import Rule, Target, Terms, as_rule
 from skparisk.core.checks import (
     check_at_least,
     check_choice,
@@ -35,12 +30,14 @@ from skparisk.core.checks import (
     check_seed,
     check_verbose,
 )
+from skparisk.core.claim import Certificate, Doubt, Population
 from skparisk.core.exact import noise_source
 from skparisk.core.exceptions import CalibrationError, ReferenceWarning, warn_caller
 from skparisk.core.laws import Law, as_law
+from skparisk.core.noise import NoiseShape
+from skparisk.core.pairs import SampledPairs, Withheld
+from skparisk.core.release import as_seeded, hide_values
 from skparisk.core.sealed import PublicForm, is_frame
-from skparisk.mechanisms import NoiseShape
-from skparisk.mechanisms._charge import as_seeded
 from skparisk.queries import Query, RecordQuery
 from skparisk.queries._given import own_query
 from skparisk.reference import (
@@ -49,7 +46,6 @@ from skparisk.reference import (
     TableReference,
     as_reference,
 )
-from skparisk.reference._base import Withheld
 from skparisk.reference._records import Schema, as_records, n_rows
 from skparisk.reference._secret import SecretDraw
 from skparisk.sensitivity._claim import ClaimOfPairs
@@ -63,7 +59,9 @@ from skparisk.sensitivity._drawing import (
     shortcomings_of,
     unseen_tail,
 )
+from skparisk.sensitivity._margin import HalvesMargin, has_clusters
 from skparisk.sensitivity._release import ReleaseMixin
+from skparisk.sensitivity._terms import agree, find_noise
 
 _RANDOMNESS = ("implicit", "both")
 
@@ -103,19 +101,9 @@ def claim_at_most(
 ) -> Certificate:
     """Return what a release will claim at most, by the parameters alone."""
     rule = as_rule(sampler.calibration, sampler.failure_prob)
-    if sampler.advantage is not None:
-        level, risk, over = 0.0, sampler.advantage, "both"
-    else:
-        level, risk, over = epsilon, gamma, sampler.randomness
-    return Certificate(
-        level,
-        0.0 if over == "both" else sampler.delta,
-        float(risk),
-        failure_prob=rule.failure_prob,
-        randomness=over,
-        relation=sampler.relation,
-        post_processed=sampler.advantage is not None,
-        provisos=law_proviso(as_law(sampler.law).name),
+    asked = copy.copy(sampler).set_params(epsilon=epsilon, gamma=gamma)
+    return core.claim_at_most(
+        asked._target(), as_law(sampler.law), rule, relation=sampler.relation
     )
 
 
@@ -480,9 +468,10 @@ default="auto"
         describe_pairs(pairs, draw, schema)
         shortcomings = shortcomings_of(draw, pairs.n_outputs)
         if not private and self._is_clustered(query, pairs, terms):
-            pairs.halves = draw.on_halves(pairs, schema, self.n_jobs)
-        learned = () if reference.learning is None else reference.learning.provisos
-        pairs.provisos = () if private else (*shortcomings, *learned)
+            halves = draw.on_halves(pairs, schema, self.n_jobs)
+            pairs.margin = HalvesMargin(halves) if halves else None
+        if not private:
+            pairs.assumptions = frozenset(shortcomings)
         failed = False
         try:
             self._calibrate(
@@ -506,10 +495,13 @@ default="auto"
             return self
         table = isinstance(reference, TableReference)
         if shortcomings and not (table and query.is_smooth and not terms.law.chooses):
-            warn_caller(f"{' '.join(shortcomings)} {_MORE_EXCEED}", ReferenceWarning)
+            warn_caller(
+                f"{' '.join(shortcomings.values())} {_MORE_EXCEED}", ReferenceWarning
+            )
         audited = getattr(reference, "_audited", False)
-        if pairs.made_up and not audited and not is_simulated():
-            warn_caller(f"{MADE_UP} {BETTER}", ReferenceWarning)
+        declared = pairs.population == Population.DECLARED
+        if declared and not audited and not is_simulated():
+            warn_caller(f"{DOUBTS[Doubt.MADE_UP]} {BETTER}", ReferenceWarning)
         return self
 
     def calibrate(
@@ -602,14 +594,11 @@ default="auto"
         if pairs.learning is not None:
             pairs.learning.check_target(terms.target, terms.law)
         found = find_noise(pairs, terms, query.output_name)
-        self.mechanism_ = found.noise
+        self.mechanism_: Any = found.noise
         unseen = None if private else unseen_tail(pairs, terms.target.gamma)
         certificate = as_seeded(
             found.certify(
-                provisos=pairs.provisos if unseen is None else (*pairs.provisos, THIN),
-                for_new_people=means_for_new_people(pairs, found.terms),
-                made_up=pairs.made_up,
-                **about,
+                for_new_people=means_for_new_people(pairs, found.terms), **about
             ),
             self.noise_random_state,
         )

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skparisk._silence import silenced
+from skparisk.core.release import silenced
 from skparisk.neighbors import NeighborPairs, draw_pairs
 from skparisk.queries import PairDifferences, Query
 from skparisk.queries._base import Differences, is_one_by_one

@@ -16,10 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skparisk._callers import tell_leaks_around
 from skparisk._fitted import whole_fit
-from skparisk._silence import forgetting
-from skparisk.calibration import Target
-from skparisk.calibration._known import find_known
-from skparisk.certificate import Certificate
+from skparisk.core.calibrate import Target, find_known
 from skparisk.core.checks import (
     check_epsilon,
     check_flag,
@@ -27,12 +24,10 @@ from skparisk.core.checks import (
     check_relation,
 )
 from skparisk.core.exact import noise_source
-from skparisk.core.exceptions import IncompatibleError, warn_if_seeded
-from skparisk.core.sealed import is_frame
-from skparisk.ledger._open import check_room
-from skparisk.mechanisms import AdditiveNoise
-from skparisk.mechanisms._charge import as_seeded
-from skparisk.queries._base import answer_private
+from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.release import Plan, release
+from skparisk.core.sealed import is_frame, seal
+from skparisk.ledger import OPEN
 from skparisk.queries._cells import CellsQuery, CellSums, half_of
 from skparisk.queries._together import Floats
 from skparisk.tables._answers import as_counts, deviations, means, quantile
@@ -211,19 +206,18 @@ class PrivateTable(BaseEstimator):
             proven=True,
         )
         if not public:  # the evidence would tell how many records there are
-            certificate = Certificate(
-                certificate.epsilon,
-                randomness="explicit",
-                relation=relation,
-                loss=certificate.loss,
-            )
-        warn_if_seeded(self.noise_random_state)
-        certificate = as_seeded(certificate, self.noise_random_state)
-        certificate = certificate.amended(leaks=tell_leaks_around())
-        check_room(certificate)
+            certificate = certificate.without_evidence()
+        certificate = certificate.weaken(leaks=tell_leaks_around())
         asked = X[query.columns] if query.columns else X
-        self.released_ = self._answer(query, asked, noise, certificate)
-        self.query_, self.certificate_ = query, certificate
+        plan = Plan(query, lambda n_outputs: (noise, certificate), certificate)
+        self.released_, self.certificate_ = release(
+            plan,
+            seal(asked),
+            OPEN,
+            note=str(query),
+            noise_random_state=self.noise_random_state,
+        )
+        self.query_ = query
         self.epsilon_ = certificate.epsilon
         self.n_records_ = n_records if public else None
         whole = query.bound(relation)
@@ -235,18 +229,6 @@ class PrivateTable(BaseEstimator):
             each.by: noise.noise_scale / each.weight for each in query.questions
         }
         return self
-
-    @forgetting
-    def _answer(
-        self, query: CellsQuery, X: Any, noise: AdditiveNoise, certificate: Certificate
-    ) -> Floats:
-        """Answer with noise."""
-        return noise.release(
-            answer_private(query, X, None),
-            charges=[certificate],
-            note=str(query),
-            noise_random_state=self.noise_random_state,
-        )
 
     def count(
         self, by: Any = (), *, confidence: float = 0.95, consistent: bool = False

@@ -17,23 +17,23 @@ from sklearn.utils import Tags, get_tags
 from skparisk._classes import PublicClasses, tell_classes
 from skparisk._fitted import whole_fit
 from skparisk._fitted_parts import (
-    FITTED_PARTS,
-    FROZEN_PARTS,
     find_fitted_parts,
     refuse_frozen_on,
     warn_fitted_parts,
 )
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private_records
-from skparisk._silence import hide_values
 from skparisk._training_data import (
     SensitivitySource,
     TrainingData,
     read_as_public,
     reference_table,
 )
+from skparisk._words import PROVISOS
 from skparisk.core.checks import check_at_least, check_random_state
+from skparisk.core.claim import Assumption, Leak
 from skparisk.core.exceptions import IncompatibleError, ReferenceWarning, warn_caller
+from skparisk.core.release import hide_values
 from skparisk.core.sealed import Records
 from skparisk.queries import EstimatorQuery
 from skparisk.queries._estimator import has_parts, takes_targets
@@ -56,18 +56,6 @@ from skparisk.wrappers._naive_bayes import find_naive_bayes
 from skparisk.wrappers._public_records import PublicRecords
 from skparisk.wrappers._public_steps import PublicSteps
 from skparisk.wrappers._served import serve
-
-PUBLIC_STEPS = (
-    "Steps inside the estimator ({}) were fitted on the reference, which must be "
-    "public, and not on these records."
-)
-SUPERVISED_STEPS = (
-    "Public steps ({}) looked at the targets of the reference, which they fit better "
-    "than those of new people: more pairs of real people may exceed the level than the "
-    "risk says. Give a TableReference with sampling='split', or fit these steps on "
-    "other public records and wrap them in a FrozenEstimator."
-)
-
 
 _NEW_PEOPLE = (
     "not known: they may have what steps that were fitted on this table do not know"
@@ -451,19 +439,19 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         template = self.template_
         steps = PublicSteps() if template is None else template.public_steps
         self.public_steps_ = steps.names
-        provisos = []
+        found = []
         if steps.names:
-            provisos.append(PUBLIC_STEPS.format(", ".join(steps.names)))
+            found.append(Assumption.PUBLIC_STEPS)
         # Pairs of a secret sample are of other records than steps were fitted on.
         apart = self.certificate_.protects_membership or self._holds_for_all_pairs()
         if steps.supervised and not apart:
-            said = SUPERVISED_STEPS.format(", ".join(steps.supervised))
-            warn_caller(said, ReferenceWarning)
-            provisos.append(said)
-        if provisos:
-            self._add_to_claim(
-                provisos=tuple(provisos), note="steps fitted on public records"
+            said = PROVISOS[Assumption.SUPERVISED_STEPS]
+            warn_caller(
+                f"{said} The steps: {', '.join(steps.supervised)}.", ReferenceWarning
             )
+            found.append(Assumption.SUPERVISED_STEPS)
+        if found:
+            self._add_to_claim(assumptions=found, note="steps fitted on public records")
             self._say_of_new_people(_NEW_PEOPLE)  # pairs are of the same rows
 
     def _holds_for_all_pairs(self) -> bool:
@@ -483,9 +471,11 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         """Say what was learned before, by parts of the estimator that came fitted."""
         parts = find_fitted_parts(self)
         if parts.bare:
-            self._add_to_claim(leaks=(FITTED_PARTS,), note="parts fitted before")
+            self._add_to_claim(leaks=[Leak.FITTED_PARTS], note="parts fitted before")
         if parts.frozen:
-            self._add_to_claim(provisos=(FROZEN_PARTS,), note="parts fitted before")
+            self._add_to_claim(
+                assumptions=[Assumption.FROZEN_PARTS], note="parts fitted before"
+            )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
-from skparisk._silence import silenced
+from skparisk.core.release import silenced
 from skparisk.queries._base import same_but_for
 from skparisk.queries._state import (
     Numbers,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy.optimize import nnls
 
-from skparisk._silence import silenced
+from skparisk.core.release import silenced
 from skparisk.core.sealed import container_of, is_frame
 from skparisk.neighbors import Database
 from skparisk.queries import PredictionReader, Reader

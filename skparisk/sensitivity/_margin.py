@@ -10,9 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from skparisk.core.laws import Law
+from skparisk.core.noise import NoiseShape
+from skparisk.core.pairs import SampledPairs, norms_of_pairs
 
 # Risks at which it is looked for clusters.
 _RISKS = (0.05, 0.1, 0.2)
@@ -23,6 +28,25 @@ _BELOW, _SMALLER, _JUMP = 0.93, 0.6, 2.0
 _STEP, _LEAST = 0.05, 0.2
 # Of another cluster, so far above, halves have as many pairs on average as the table.
 _MOST = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class HalvesMargin:
+    """What halves of a table say that noise is to be multiplied by."""
+
+    halves: tuple[SampledPairs, ...]
+
+    def __call__(
+        self,
+        distances: NDArray[np.float64],
+        shape: NoiseShape,
+        law: Law,
+        index: int,
+        gamma: float,
+    ) -> float:
+        """Return the factor, at least 1, for the distance with this number."""
+        halves = [norms_of_pairs(half, shape, law) for half in self.halves]
+        return margin_of(distances, halves, index, gamma)
 
 
 def has_clusters(distances: NDArray[np.float64]) -> bool:

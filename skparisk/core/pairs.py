@@ -2,26 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.calibration._moves import LargestMove
-from skparisk.certificate._learning import Learning
+from skparisk.core.claim import Assumption, Leak, Population
 from skparisk.core.laws import Law, row_norms
-from skparisk.core.sealed import PublicForm
-from skparisk.mechanisms import IsotropicShape, NoiseShape
-from skparisk.mechanisms._moments import Moments, second_moments
-from skparisk.mechanisms._shapes import Constant, whole_shape
-from skparisk.reference._base import Withheld
-from skparisk.reference._domain import Domain
-from skparisk.reference._records import Schema
-from skparisk.reference._sketch import RecordSketch
+from skparisk.core.noise import Constant, IsotropicShape, NoiseShape, whole_shape
+from skparisk.core.rounding import with_grid
 
+_Floats = NDArray[np.float64]
 # Numbers that are worked on together: pairs times outputs.
 CHUNK = 2**19
+# What evidence calls the private records, as a reference.
+PRIVATE_RECORDS = "resampled from private records"
+# More outputs have a map that is too large to look at.
+_MOST_OUTPUTS = 2048
+# More than what rounding takes from sums and products.
+_SLACK = 1 + 2.0**-30
+
+
+@dataclass(frozen=True, eq=False)
+class LargestMove:
+    """The most that two answers on neighboring databases of a domain are apart.
+
+    For each output by itself, and for the norms of all; an l1 that is infinite is not
+    known.
+    """
+
+    outputs: NDArray[np.float64]
+    l2: float
+    l1: float = math.inf
+
+    def norm(self, shape: NoiseShape, order: float) -> float:
+        """Return the most in the coordinates of the noise, in a norm."""
+        outputs, l2, n_outputs = self.outputs, self.l2, len(self.outputs)
+        l1 = self.l1
+        if type(shape) is not IsotropicShape:
+            if n_outputs > _MOST_OUTPUTS:
+                return math.inf
+            # Row i of the map says where output i of the noise comes from.
+            rows = shape.whiten(np.eye(n_outputs)).T
+            lengths = np.linalg.norm(rows, axis=1)
+            outputs = np.minimum(np.abs(rows) @ outputs, lengths * l2)
+            l2, l1 = float(np.linalg.norm(rows, 2)) * l2, math.inf
+        l2 = min(l2, float(np.linalg.norm(outputs)))
+        if order == 1:
+            l2 = min(math.sqrt(n_outputs) * l2, float(outputs.sum()), l1)
+        elif order == math.inf:
+            l2 = min(l2, float(outputs.max()))
+        return l2 * _SLACK
+
+
+def largest_loss(
+    move: LargestMove | None, law: Law, shape: NoiseShape, scale: float, epsilon: float
+) -> float | None:
+    """Return the largest loss of any pair, whatever is released, if it is known."""
+    if move is None or not law.bounded or not scale:
+        return None
+    shift = move.norm(shape, law.norm) / scale
+    loss = with_grid(np.array([law.largest_loss(shift)]), epsilon)[0]
+    return float(loss) if math.isfinite(loss) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Withheld:
+    """What a certificate says of pairs that come from private records.
+
+    They are not kept, nor is what the certificate has of them besides the noise.
+    """
+
+    # Where they come from.
+    reference: str = PRIVATE_RECORDS
+    # Of how many records it is protected which are used; None: these themselves are.
+    n_candidates: int | None = None
+    leaks: frozenset[Leak] = frozenset({Leak.PRIVATE_REFERENCE})
+    # Known to who knows which records are used, and holds nothing.
+    origin: object = None
 
 
 @dataclass(eq=False)
@@ -49,20 +110,10 @@ class SampledPairs:
     draw_seed : int
         Of the noise that pairs are tried with.
 
-    sketch : RecordSketch or None
-        To know the records of the reference again.
-
-    schema : Schema or None
-        The columns of the records that the query was asked about.
-
-    form : PublicForm or None
-        What private records and targets are read in. None: the reference is private.
-
-    domain : Domain or None
-        What records are moved to before the query is asked about them.
-
-    learning : Learning or None
-        What the reference was learned with, if other private records were used for it.
+    sketch, schema, form, domain, learning : optional
+        What the reference keeps with them, of which nothing is used here: to know its
+        records again; the columns; what private records are read in; what they are
+        moved to; and what it was learned with from other private records.
 
     largest_move : LargestMove or None
         The most that answers can be apart in the domain, where that is proven.
@@ -76,17 +127,18 @@ class SampledPairs:
     n_independent : int or None
         As how many independent pairs they count, if they are drawn from few records.
 
-    provisos : tuple of str
+    assumptions : frozenset of Assumption
         What a guarantee that comes from them rests on.
 
     constant : Constant or None
         Outputs that differ in no pair, which are not released.
 
-    halves : tuple of SampledPairs
-        Pairs of halves of the table, where that is to be looked at.
+    margin : callable or None
+        ``margin(distances, shape, law, index, gamma)`` returns by what noise is to be
+        multiplied, at least 1, for what a table as a whole is off by.
 
-    made_up : bool
-        Whether they are of a declared law, and not of people.
+    population : Population
+        Whom they are about.
 
     for_new_people : str or None
         What a risk over resamples means for new people, whatever is asked.
@@ -104,20 +156,20 @@ class SampledPairs:
     rounding: NDArray[np.float64]
     failure: str | None = None
     draw_seed: int = 0
-    sketch: RecordSketch | None = None
-    schema: Schema | None = None
-    domain: Domain | None = None
-    learning: Learning | None = None
+    sketch: Any = None
+    schema: Any = None
+    domain: Any = None
+    learning: Any = None
     largest_move: LargestMove | None = None
     answer: NDArray[np.float64] | None = None
     weights: NDArray[np.float64] | None = None
     n_independent: int | None = None
-    provisos: tuple[str, ...] = ()
+    assumptions: frozenset[Assumption] = frozenset()
     n_neighbors: int = 1
-    form: PublicForm | None = None
+    form: Any = None
     constant: Constant | None = None
-    halves: tuple[SampledPairs, ...] = ()
-    made_up: bool = False
+    margin: Callable[..., float] | None = None
+    population: Population = Population.PEOPLE
     for_new_people: str | None = None
     n_rows_alone: int | None = None
     withheld: Withheld | None = field(default=None, init=False)
@@ -142,9 +194,15 @@ class SampledPairs:
         """Databases that these are neighbors of."""
         return len(self) // self.n_neighbors
 
+    def before(self, n_databases: int) -> SampledPairs:
+        """Return the pairs of the first databases; views, for a calculation."""
+        return self._part(slice(n_databases * self.n_neighbors))
+
     def after(self, n_databases: int) -> SampledPairs:
         """Return the pairs of all databases but the first; views, for a calculation."""
-        pairs = slice(n_databases * self.n_neighbors, None)
+        return self._part(slice(n_databases * self.n_neighbors, None))
+
+    def _part(self, pairs: slice) -> SampledPairs:
         errors = None if self.errors is None else self.errors[pairs]
         return SampledPairs(
             self.differences[pairs],
@@ -152,6 +210,8 @@ class SampledPairs:
             self.rounding,
             self.failure,
             self.draw_seed,
+            weights=self.weights,
+            n_independent=self.n_independent,
             n_neighbors=self.n_neighbors,
         )
 
@@ -209,14 +269,10 @@ class SampledPairs:
         )
         vars(self).update(vars(left), withheld=withheld)
 
-    def add_leak(self, leak: str) -> None:
-        """Let certificates over pairs that are withheld say what else is not protected.
-
-        One that is there already is not repeated.
-        """
+    def add_leak(self, leak: Leak) -> None:
+        """Let certificates over these pairs say what else is not covered."""
         assert self.withheld is not None
-        leaks = tuple(dict.fromkeys((*self.withheld.leaks, leak)))
-        self.withheld = replace(self.withheld, leaks=leaks)
+        self.withheld = replace(self.withheld, leaks=self.withheld.leaks | {leak})
 
 
 def norms_of_pairs(
@@ -236,16 +292,3 @@ def norms_of_pairs(
             off = shape.whiten_errors(pairs.errors[some])
             norms[some] += row_norms(off, law.norm)
     return norms
-
-
-def sampling_moments(pairs: SampledPairs, n_records: int, relation: str) -> Moments:
-    """Return the covariance of an answer on `n_records` people drawn by chance.
-
-    By the jackknife: one record that is replaced moves the answer by the difference of
-    two influences, each the share 1/n of what makes up its error, and one that comes or
-    goes by one of them. At the number of records that the pairs were sampled with.
-    """
-    answered = np.flatnonzero(pairs.answered)
-    moments = second_moments(pairs.differences[answered], pairs.floor(answered))
-    changed = 2 if relation == "replace-one" else 1
-    return moments._replace(scales=moments.scales * np.sqrt(n_records / changed))

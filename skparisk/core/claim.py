@@ -1,0 +1,1192 @@
+"""What a release guarantees, as numbers and codes: made here, and nowhere else.
+
+A :class:`Certificate` is made by a release and by composition. Others may weaken it,
+print it and count it; whoever makes one by hand gets an error. Words are not made
+here: what a code means in English is a table outside of the core.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import InitVar, dataclass, field, replace
+from enum import StrEnum
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skparisk.core import words
+from skparisk.core.checks import (
+    check_at_least,
+    check_epsilon,
+    check_floats,
+    check_probability,
+    check_relation,
+    is_number,
+)
+from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.laws import Gaussian, Laplace, Law, as_law, is_ours, true_positives
+from skparisk.core.rounding import (
+    GRID_SHARE,
+    MOST_STEPS,
+    ROUNDING,
+    add_up,
+    check_range,
+    exact_sum,
+    fields_of,
+)
+
+_Floats = NDArray[np.float64]
+_FAR = 700.0  # exp of more is no number
+_COMPOSED: dict[str, Law] = {"laplace": Laplace(), "gaussian": Gaussian()}
+
+
+class Scope(StrEnum):
+    """What the risk is over."""
+
+    PAIR = "implicit"  # the pair of databases, for all outputs
+    PAIR_AND_NOISE = "both"
+    NOISE = "explicit"  # for every pair of databases
+
+
+class Population(StrEnum):
+    """Whom the databases of sampled pairs are about."""
+
+    PEOPLE = "people"  # of a public table, or whatever else the caller says is public
+    DECLARED = "declared"  # records of a law that somebody declared
+    PRIVATE = "private"  # the private records themselves, resampled
+    CANDIDATES = "candidates"  # of whom some were drawn in secret
+
+
+class Method(StrEnum):
+    """How a claim was found."""
+
+    SINGLE = "single"
+    BASIC = "basic"
+    PARALLEL = "parallel"
+    ADVANCED = "advanced"
+    LAPLACE = "laplace"
+    EXACT = "exact"
+    FILTER = "filter"
+    GROUP = "group"
+    POST_PROCESS = "post-process"
+    TRANSFERRED = "transferred"
+
+
+class Leak(StrEnum):
+    """What of the private data is not covered by the noise."""
+
+    SEEDED_NOISE = "seeded-noise"
+    SEEDED_DRAW = "seeded-draw"
+    NOISELESS_CHOICE = "noiseless-choice"
+    SPLITS_BY_VALUES = "splits-by-values"
+    PRIVATE_REFERENCE = "private-reference"
+    PRIVATE_CLASSES = "private-classes"
+    PRIVATE_CATEGORIES = "private-categories"
+    LEARNS_MORE = "learns-more"
+    FITTED_PARTS = "fitted-parts"
+    CHOSEN = "chosen"
+    PICKED = "picked"
+    REDRAWN = "redrawn"
+
+    @property
+    def voids(self) -> bool:
+        """Whether it leaves no guarantee at all."""
+        return self in _VOIDING
+
+
+_VOIDING = frozenset(
+    {Leak.SEEDED_NOISE, Leak.SEEDED_DRAW, Leak.NOISELESS_CHOICE, Leak.SPLITS_BY_VALUES}
+)
+
+
+class Assumption(StrEnum):
+    """What the guarantee rests on, and nothing here can check."""
+
+    PUBLIC_REFERENCE = "public-reference"
+    SECRET_DRAW = "secret-draw"
+    LEARNED_REFERENCE = "learned-reference"
+    GIVEN_SYNTHESIZER = "given-synthesizer"
+    FEW_ROWS = "few-rows"
+    REPEATED_ROWS = "repeated-rows"
+    MATCHED_ROWS = "matched-rows"
+    NOISY_LAW = "noisy-law"
+    DECLARED_SENSITIVITY = "declared-sensitivity"
+    DECLARED_LEVEL = "declared-level"
+    DECLARED_SCORE = "declared-score"
+    GIVEN_NOISE = "given-noise"
+    GIVEN_SHAPE = "given-shape"
+    GIVEN_PAIRS = "given-pairs"
+    ROW_WISE_SCORE = "row-wise-score"
+    PUBLIC_CATEGORIES = "public-categories"
+    PUBLIC_STEPS = "public-steps"
+    SUPERVISED_STEPS = "supervised-steps"
+    FROZEN_PARTS = "frozen-parts"
+    SEEN_ONCE = "seen-once"
+    NOT_ADAPTIVE = "not-adaptive"
+    LIMIT_FIXED = "limit-fixed"
+    NUMBER_FIXED = "number-fixed"
+    FILTER_FIXED = "filter-fixed"
+    DISJOINT_PARTS = "disjoint-parts"
+    PAIRS_OF_PART = "pairs-of-part"
+    GROUP_STEPS = "group-steps"
+    DIVERGENCE = "divergence"
+
+
+class Doubt(StrEnum):
+    """Why the guarantee may be about others than the people in the private records."""
+
+    MADE_UP = "made-up"
+    THIN = "thin"
+    OUTLIER = "outlier"
+    CONTRADICTED = "contradicted"
+
+
+@dataclass(frozen=True)
+class DominatingLoss:
+    """A known law that the privacy loss of a release stays below.
+
+    Parameters
+    ----------
+    law : {"laplace", "gaussian"} or Law
+        The loss of one output with noise of that law. Another name is kept as it is,
+        such as that of a law of one's own in a document.
+
+    shift : float
+        Distance of the two answers over the noise scale, in [0, inf), in the norm of
+        the law: l1 for Laplace noise, l2 for Gaussian noise.
+
+    excess : float, default=0.0
+        The most by which the loss may exceed a variable of that law, >= 0, such as
+        for noise on a grid.
+
+    Examples
+    --------
+    >>> from skparisk.core import DominatingLoss
+    >>> DominatingLoss("gaussian", shift=0.5)
+    DominatingLoss(law=Gaussian(), shift=0.5, excess=0.0)
+    """
+
+    law: Any
+    shift: float
+    excess: float = 0.0
+
+    def __post_init__(self) -> None:
+        law = self.law
+        if isinstance(law, str):
+            law = _COMPOSED.get(law, law)
+        if not (law and isinstance(law, str)) and not (
+            isinstance(law, Law) and law.composes(1)
+        ):
+            raise ValueError(
+                f"law must be one of {list(_COMPOSED)}, or a law that says how it "
+                f"composes, got {law!r}."
+            )
+        # None may go by the name of another, in a document least of all.
+        law = as_law(law) if isinstance(law, Law) else law
+        object.__setattr__(self, "law", law)
+        for name in ("shift", "excess"):
+            value = check_range(getattr(self, name), name)
+            if math.isinf(value):
+                raise ValueError(f"{name} must be a finite number, got {value!r}.")
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def on_grid(cls, law: Any, shift: float, epsilon: float) -> Self:
+        """Return the loss of noise on a fine grid, which was calibrated to a level.
+
+        The grid costs a share 2**-20 of the shift, and of the level.
+        """
+        more = 2 * GRID_SHARE
+        return cls(law, shift=shift * (1 + more), excess=epsilon * more)
+
+    @property
+    def law_name(self) -> str:
+        """Name of the law."""
+        return str(getattr(self.law, "name", self.law))
+
+    @property
+    def largest(self) -> float:
+        """Largest loss that there is; infinite for Gaussian noise, or if not known."""
+        if not isinstance(self.law, Law):
+            return math.inf
+        return self.law.largest_loss(self.shift) + self.excess
+
+
+class Success(NamedTuple):
+    """How often an attacker guesses right, at most: two probabilities, or arrays.
+
+    Parameters
+    ----------
+    mean : float or ndarray
+        On average over people: over a fresh pair and the sampled pairs.
+
+    quantile : float or ndarray
+        For all but a share `risk` of them.
+    """
+
+    mean: Any
+    quantile: Any
+
+
+@dataclass(frozen=True)
+class Advantage:
+    """What an attacker gains who knows all but which of two databases it was.
+
+    The advantage is the total variation of the two releases: the most by which any
+    event is likelier for one of them. Nothing that is computed from a release has more.
+
+    Parameters
+    ----------
+    mean : float
+        Upper bound of the advantage in [0, 1], on average over a fresh pair and the
+        sampled pairs.
+
+    quantile : float
+        Upper bound for all but a share `risk` of the pairs. The mean says nothing of
+        single people: there it may be many times as large.
+
+    risk : float
+        That share in [0, 1], over a fresh pair and the sampled pairs; 0 for a bound
+        that holds for every pair.
+
+    mean_detected, quantile_detected : float
+        The same of the true-positive rate: the probability that a test knows the
+        person's database, which takes another one for it with probability
+        `false_positive_rate`, 0.01.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, by methods as well, or a true-positive rate is
+        beyond what the advantage allows.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-advantage`). What the certificate that it is of rests on.
+
+    Examples
+    --------
+    >>> from skparisk.core import as_certificate
+    >>> advantage = as_certificate(0.5).advantage
+    >>> round(advantage.mean, 4), round(advantage.success().mean, 4)
+    (0.2449, 0.6225)
+    """
+
+    mean: float
+    quantile: float
+    risk: float
+    mean_detected: float
+    quantile_detected: float
+    false_positive_rate: ClassVar[float] = 0.01
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            vars(self)[name] = check_range(getattr(self, name), name, 1.0)
+        for name in ("mean", "quantile"):
+            most = getattr(self, name) + self.false_positive_rate + ROUNDING
+            detected = getattr(self, f"{name}_detected")
+            if not self.false_positive_rate <= detected <= most:
+                raise ValueError(
+                    f"{name}_detected must be in [{self.false_positive_rate:g}, "
+                    f"{most:.6g}], at most {name} above the false positives, got "
+                    f"{detected!r}."
+                )
+
+    def success(self, prior: ArrayLike = 0.5) -> Success:
+        r"""Return how often an attacker guesses right, at most.
+
+        Parameters
+        ----------
+        prior : float or array-like, default=0.5
+            Probability of the likelier database (or of the other one), before the
+            release is seen, in [0, 1]. Unitless.
+
+        Returns
+        -------
+        success : Success
+            With the fields `mean` and `quantile`: floats, or arrays like `prior`.
+
+        Notes
+        -----
+        **Guarantee** (:ref:`thm-advantage`).
+        :math:`\max(\pi, 1 - \pi) + \min(\pi, 1 - \pi) A`.
+
+        Examples
+        --------
+        >>> from skparisk.core import as_certificate
+        >>> round(as_certificate(0.5).advantage.success(prior=0.9).mean, 4)
+        0.9245
+        """
+        known = check_floats(prior, "prior", "[0, 1]")
+        likelier = np.maximum(known, 1 - known)
+        found = [
+            np.minimum((likelier + (1 - likelier) * gain) * (1 + ROUNDING), 1.0)
+            for gain in (self.mean, self.quantile)
+        ]
+        return Success(*(float(x) if x.ndim == 0 else x for x in found))
+
+    def true_positive_rate(self, false_positive_rate: ArrayLike) -> Success:
+        """Return how often a test knows the person's database, at most.
+
+        Parameters
+        ----------
+        false_positive_rate : array-like
+            Probability that it takes another database for it, in [0, 1].
+
+        Returns
+        -------
+        true_positive_rate : Success
+            With the fields `mean` and `quantile`, arrays like what is given: what the
+            advantage allows, and the rate at 0.01, as the best tests have a concave
+            curve.
+        """
+        alpha = check_floats(false_positive_rate, "false_positive_rate", "[0, 1]")
+        at = self.false_positive_rate
+        curves = []
+        for gain, detected in (
+            (self.mean, self.mean_detected),
+            (self.quantile, self.quantile_detected),
+        ):
+            # A concave curve through `detected` or below: it rises no faster beyond.
+            beyond = detected * np.maximum(alpha, at) / at
+            curves.append(np.minimum(np.minimum(alpha + gain, beyond), 1.0))
+        return Success(*curves)
+
+
+_CERTAIN = Advantage(1.0, 1.0, 0.0, 1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class MeasuredRisk:
+    """How often pairs of real records exceeded the level, in blocks of some size.
+
+    Made by :func:`~skparisk.audit.audit_reference`, not by hand.
+
+    Parameters
+    ----------
+    n_records : int
+        Records of a database of such a pair: of a block without its last one.
+
+    n_blocks : int
+        Blocks, each of which is one pair.
+
+    noisy_count : int
+        How many of them exceeded the level, plus noise.
+
+    epsilon : float
+        Privacy level that this was released with, finite, > 0. Unitless.
+
+    gamma : float
+        Risk that the verdict is about, in (0, 1): at least the one that the audited
+        noise is calibrated to.
+
+    confidence : float
+        Confidence of each of the limits, in [0.5, 1).
+
+    lower, upper : float
+        Limits of the true risk at databases of that size, in [0, 1].
+
+    seeded : bool, default=False
+        Whether the noise of the count can be repeated, and so removed.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, or the limits are not in order.
+    """
+
+    n_records: int
+    n_blocks: int
+    noisy_count: int
+    epsilon: float
+    gamma: float
+    confidence: float
+    lower: float
+    upper: float
+    seeded: bool = False
+
+    def __post_init__(self) -> None:
+        check_at_least(self.n_records, "n_records", 1)
+        check_at_least(self.n_blocks, "n_blocks", 1)
+        check_probability(self.gamma, "gamma")
+        check_probability(self.confidence, "confidence")
+        in_order = 0 <= self.lower <= self.upper <= 1
+        if self.confidence < 0.5 or not in_order:
+            raise ValueError(
+                "lower must be at most upper, and their confidence at least 0.5; got "
+                f"{self.lower!r}, {self.upper!r} and {self.confidence!r}."
+            )
+
+    @property
+    def verdict(self) -> str:
+        """What that says of the risk gamma, for databases of that size.
+
+        "supported" (the upper limit is at most gamma), "contradicted" (the lower limit
+        is above it) or "inconclusive".
+        """
+        if self.upper <= self.gamma:
+            return "supported"
+        return "contradicted" if self.lower > self.gamma else "inconclusive"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the claim of a single release was computed from.
+
+    Made by the core and by the mechanisms of this package, not by hand.
+
+    Parameters
+    ----------
+    gamma : float
+        Risk that was asked for, in (0, 1); 0 where every pair and output keeps the
+        level, or a delta is all that was asked for.
+
+    sensitivity : float
+        What the noise is calibrated to.
+
+    noise_scale : float
+        Scale of the noise of each output, in units of the output; in the coordinates
+        of `noise_shape` unless that is "isotropic".
+
+    n_records : int
+        Records of a database.
+
+    n_outputs : int
+        Numbers that are released.
+
+    calibration : str
+        The rule that chose the order statistic; "declared" for a sensitivity that the
+        caller gave, "bound" for a proven one.
+
+    law : str, default="laplace"
+        Name of the law of the noise; "exponential" for a choice by scores.
+
+    norm : {"l1", "l2", "sup", "trace"}, default="l1"
+        Norm of the sensitivity.
+
+    n_pairs, order_index : int, default=None
+        Sampled pairs m that calibrate, and the K of the K-th smallest sensitivity, or
+        critical scale, that is used. None for a known sensitivity; an `order_index` of
+        None beside `n_pairs` is for an average of exact risks.
+
+    n_unanswered : int, default=None
+        Pairs among the `n_pairs` of which a database had no answer. They count as if
+        no noise were enough.
+
+    noise_shape : str, default="isotropic"
+        How much noise each direction of the answer gets, by name.
+
+    n_shape_pairs : int, default=None
+        Other sampled pairs that the shape is taken from, if it is.
+
+    population : Population, default="people"
+        Whom the databases of the pairs are about.
+
+    reference : str, default=None
+        Where they come from.
+
+    for_new_people : str, default=None
+        What a risk over resamples of a table means for new people of its population.
+
+    advantage : Advantage, default=None
+        What an attacker gains at the released noise, measured on the sampled pairs.
+        None: only what the claim says is known of it.
+
+    audit : MeasuredRisk, default=None
+        What an audit of the reference measured; it changes nothing of the claim. None:
+        not audited.
+
+    worst_loss : float, default=None
+        The largest loss of any pair, also outside the risk, where records are clipped
+        to a domain in which the query is proven to move only so far. None: not known.
+
+    n_candidates : int, default=None
+        Records of which `n_records` were drawn in secret, if which of them is what the
+        claim protects.
+
+    n_neighbors : int, default=1
+        Pairs that have their first database in common: what the risk counts is a
+        database with all of them.
+
+    n_constant : int, default=0
+        Outputs that differed on no sampled pair: they are not released, but what they
+        are on public records.
+
+    margin : float, default=1.0
+        What the noise is multiplied by for what a reference table as a whole is off by.
+
+    curve : ndarray of shape (n_points, 2), default=None
+        Other privacy levels and the risks that are certified for them at the released
+        noise. None: none but those of the claim. Not compared.
+    """
+
+    gamma: float
+    sensitivity: float
+    noise_scale: float
+    n_records: int
+    n_outputs: int
+    calibration: str
+    law: str = "laplace"
+    norm: str = "l1"
+    n_pairs: int | None = None
+    order_index: int | None = None
+    n_unanswered: int | None = None
+    noise_shape: str = "isotropic"
+    n_shape_pairs: int | None = None
+    population: Population = Population.PEOPLE
+    reference: str | None = None
+    for_new_people: str | None = None
+    advantage: Advantage | None = None
+    audit: MeasuredRisk | None = None
+    worst_loss: float | None = None
+    n_candidates: int | None = None
+    n_neighbors: int = 1
+    n_constant: int = 0
+    margin: float = 1.0
+    curve: _Floats | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.curve is not None:
+            curve = np.array(self.curve, dtype=np.float64)
+            curve.flags.writeable = False
+            object.__setattr__(self, "curve", curve)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.__post_init__()
+
+    @property
+    def averages(self) -> bool:
+        """Whether an average of exact risks is kept, and no order statistic."""
+        return self.n_pairs is not None and self.order_index is None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The fields of a certificate, and what follows from them.
+
+    A claim by itself is nobody's word: a :class:`Certificate` is one that was made by
+    a release, a :class:`~skparisk.FiledCertificate` one that was read from a document.
+    """
+
+    # Each field says how it composes.
+    epsilon: float
+    delta: float = field(default=0.0, metadata={"composes": "sum"})
+    risk: float = field(default=0.0, metadata={"composes": "sum"})
+    failure_prob: float = field(default=0.0, metadata={"composes": "sum"})
+    randomness: Scope = field(
+        default=Scope.PAIR_AND_NOISE, metadata={"composes": "scope"}
+    )
+    relation: str | None = field(default=None, metadata={"composes": "same"})
+    loss: DominatingLoss | None = field(default=None, metadata={"composes": "drop"})
+    method: Method = field(default=Method.SINGLE, metadata={"composes": "drop"})
+    n_releases: int = field(default=1, metadata={"composes": "sum"})
+    group_size: int = field(default=1, metadata={"composes": "same"})
+    post_processed: bool = field(default=False, metadata={"composes": "any"})
+    leaks: frozenset[Leak] = field(default=frozenset(), metadata={"composes": "union"})
+    assumptions: frozenset[Assumption] = field(
+        default=frozenset(), metadata={"composes": "union"}
+    )
+    doubts: frozenset[Doubt] = field(
+        default=frozenset(), metadata={"composes": "union"}
+    )
+    evidence: Evidence | None = field(default=None, metadata={"composes": "drop"})
+
+    def __post_init__(self) -> None:
+        plain: dict[str, Any] = {
+            "epsilon": check_range(self.epsilon, "epsilon"),
+            "randomness": Scope(self.randomness),
+            "method": Method(self.method),
+            "n_releases": check_at_least(self.n_releases, "n_releases", 0),
+            "group_size": check_at_least(self.group_size, "group_size", 1),
+            "leaks": frozenset(map(Leak, self.leaks)),
+            "assumptions": frozenset(map(Assumption, self.assumptions)),
+            "doubts": frozenset(map(Doubt, self.doubts)),
+        }
+        for name in ("delta", "risk", "failure_prob"):
+            plain[name] = check_range(getattr(self, name), name, 1.0)
+        if self.relation is not None:
+            check_relation(self.relation)
+        vars(self).update(plain)  # frozen for all others
+
+    @property
+    def no_noise(self) -> bool:
+        """Whether the level is infinite."""
+        return math.isinf(self.epsilon)
+
+    @property
+    def certain(self) -> bool:
+        """Whether risk and delta add up to 1 or more, so that nothing is guaranteed."""
+        parts = [self.risk, self.failure_prob]
+        # For sampled pairs a delta is not a part of the risk.
+        if self.randomness != Scope.PAIR:
+            parts.append(self.delta)
+        return self.delta == 1 or exact_sum(parts) >= 1
+
+    @property
+    def void(self) -> bool:
+        """Whether there is no guarantee at all."""
+        return self.no_noise or self.certain or any(leak.voids for leak in self.leaks)
+
+    @property
+    def private(self) -> bool:
+        """Whether the guarantee stands as it is written.
+
+        That takes secret noise, a proof, a reference other than the private data,
+        public classes, and that the reference is of people, enough of them, and not
+        contradicted by an audit or by what was released.
+        """
+        return not (self.void or self.leaks or self.doubts)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether there is a risk over pairs that were sampled."""
+        return bool(self.risk or self.failure_prob) and self.randomness != Scope.NOISE
+
+    @property
+    def confidence(self) -> float:
+        """Probability that the rest holds: 1 - risk."""
+        return 1 - self.risk
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the noise can be repeated, and so removed."""
+        return Leak.SEEDED_NOISE in self.leaks
+
+    @property
+    def reference_is_private(self) -> bool:
+        """Whether neighboring databases were sampled from the private data."""
+        return Leak.PRIVATE_REFERENCE in self.leaks
+
+    @property
+    def protects_membership(self) -> bool:
+        """Whether it is protected which records are used, and not the records."""
+        return Assumption.SECRET_DRAW in self.assumptions
+
+    @property
+    def membership_odds(self) -> float:
+        """Largest posterior odds that a record is used, outside the risk.
+
+        ``exp(epsilon) * n / (N - n)``, of n records that were drawn in secret from N,
+        for someone to whom all choices of n were equally likely before
+        (:ref:`thm-secret-sample`). Infinite where there is no guarantee; an
+        AttributeError unless it is about a single release of a secret sample.
+        """
+        evidence = self.require_evidence()
+        if evidence.n_candidates is None:
+            raise AttributeError("this certificate is not about a secret sample.")
+        if self.void or self.epsilon > _FAR:
+            return math.inf
+        n_others = evidence.n_candidates - evidence.n_records
+        odds = math.exp(self.epsilon) * evidence.n_records / n_others
+        return odds * (1 + ROUNDING)
+
+    @property
+    def noise_epsilon(self) -> float:
+        """Privacy level of the noise at the sensitivity: sensitivity / noise scale."""
+        evidence = self.require_evidence()
+        scale = evidence.noise_scale
+        return evidence.sensitivity / scale if scale else math.inf
+
+    @property
+    def advantage(self) -> Advantage:
+        """What an attacker gains who knows all but which of two databases it was.
+
+        On average and for all but a share of pairs. Measured on the sampled pairs where
+        they are known, else from level, delta and risk (:ref:`thm-advantage`). It does
+        not cover `leaks`; 1 where there is no guarantee.
+        """
+        if self.void:
+            return _CERTAIN
+        found = _from_levels(self)
+        measured = None if self.evidence is None else self.evidence.advantage
+        if measured is None:
+            return found
+        assert self.evidence is not None
+        drawn = self.randomness == Scope.PAIR_AND_NOISE and not self.evidence.averages
+        if drawn:
+            return measured
+        # Both bound the mean over all pairs for every sample: so does the smaller one.
+        return replace(
+            measured,
+            mean=min(measured.mean, found.mean),
+            mean_detected=min(measured.mean_detected, found.mean_detected),
+        )
+
+    def require_evidence(self) -> Evidence:
+        """Return the evidence of a single release; an AttributeError without any."""
+        if self.evidence is None:
+            raise AttributeError(
+                "this certificate has no evidence of a single release."
+            )
+        return self.evidence
+
+    def points(self) -> tuple[_Floats, _Floats]:
+        """Return all levels of which a risk is certified, and these risks.
+
+        Returns
+        -------
+        levels, risks : ndarray of shape (n_points,)
+            The last ones are those of the claim itself.
+        """
+        curve = None if self.evidence is None else self.evidence.curve
+        own = np.array([[self.epsilon, self.risk]])
+        points = own if curve is None else np.concatenate([curve, own])
+        return points[:, 0], points[:, 1]
+
+    def risk_at(self, epsilon: float) -> float:
+        """Return the risk that is certified for another privacy level.
+
+        Parameters
+        ----------
+        epsilon : float
+            In (0, inf], fixed without a look at the sampled pairs.
+
+        Returns
+        -------
+        risk : float
+            In [0, 1], at the noise as released. 1 where nothing is certified; with
+            "pac", and for pairs that came from private data, that is everything
+            below the level of the certificate. Of a void certificate it guarantees
+            nothing, as its `epsilon` and `risk` do not.
+        """
+        epsilon = check_epsilon(epsilon)
+        levels, risks = self.points()
+        return float(np.min(risks[levels <= epsilon], initial=1.0))
+
+    def epsilon_at(self, gamma: float) -> float:
+        """Return the privacy level that is certified at another risk.
+
+        Parameters
+        ----------
+        gamma : float
+            Risk in (0, 1), fixed without a look at the sampled pairs.
+
+        Returns
+        -------
+        epsilon : float
+            At the noise as released. Infinite where nothing is certified. Of a void
+            certificate it guarantees nothing.
+        """
+        gamma = check_probability(gamma, "gamma")
+        levels, risks = self.points()
+        return float(np.min(levels[risks <= gamma], initial=math.inf))
+
+    @property
+    def guarantee(self) -> str:
+        """The claim in words."""
+        return str(words().guarantee(self))
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What voids it, what it does not cover, and what it rests on, in words."""
+        return tuple(words().caveats(self))
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What is taken on the caller's word, each as the end of a sentence."""
+        return tuple(words().conditions(self))
+
+    def to_dict(self, *, curve: bool = False) -> dict[str, Any]:
+        """Return plain numbers, strings and lists: strict JSON, also for YAML.
+
+        Infinite numbers are the string "inf".
+
+        Parameters
+        ----------
+        curve : bool, default=False
+            Whether to write the whole curve of other levels and risks, which is long.
+            For pair and noise together, the point that tells most of the level is
+            written anyway: a document in which the level alone was edited is refused.
+
+        Returns
+        -------
+        document : dict
+            The fields; the sentences that follow from them: "guarantee", "caveats" and
+            "private"; and "schema", "schema_version", "version".
+        """
+        return dict(words().document(self, curve=curve))
+
+    def __str__(self) -> str:
+        return str(words().text(self))
+
+    def _repr_html_(self) -> str:
+        return str(words().html_of(self))
+
+
+_MINT = object()
+
+
+@dataclass(frozen=True)
+class Certificate(Claim):
+    """What a release, or several together, guarantee, and on what that rests.
+
+    Releases and composition make it, and nothing else does: a ledger is charged with
+    it, and composition takes it. What was read from a document is a
+    :class:`~skparisk.FiledCertificate` instead. It holds nothing that depends on
+    private data, unless it says so.
+
+    Attributes
+    ----------
+    epsilon : float
+        Privacy level, in [0, inf]. Unitless.
+
+    delta : float
+        Additive relaxation of differential privacy, in [0, 1].
+
+    risk : float
+        Probability that the rest does not hold, in [0, 1].
+
+    failure_prob : float
+        Probability, over the sampled pairs, that the risk is larger than that, in
+        [0, 1]; 0 where the risk includes it.
+
+    randomness : {"implicit", "both", "explicit"}
+        What the risk is taken over: the pair of databases, the pair and the noise
+        together, or the noise alone, for every pair.
+
+    relation : {"replace-one", "add-remove"} or None
+        What neighboring databases are. None: not stated; it then goes with any other.
+
+    loss : DominatingLoss or None
+        A law that the privacy loss stays below, outside a risk over pairs. None: only
+        what `epsilon` and `delta` say is known.
+
+    method : Method
+        How it was found.
+
+    n_releases : int
+        Number of releases that it is about, >= 0.
+
+    group_size : int
+        Steps from one neighbor to the next that it is about, >= 1: see
+        :func:`~skparisk.core.group_privacy`.
+
+    post_processed : bool
+        Whether a risk over pair and noise is a part of delta, on average over pairs,
+        and no longer one of the loss: see :func:`~skparisk.core.post_process`.
+
+    leaks, assumptions, doubts : frozenset
+        Codes: what the noise does not cover, what the guarantee rests on, and why it
+        may be about others than the people in the private records.
+
+    evidence : Evidence or None
+        What it was computed from, if it is about one release.
+
+    Raises
+    ------
+    TypeError
+        Always, for who makes one by hand.
+
+    Examples
+    --------
+    >>> from skparisk import PrivateRidge
+    >>> from skparisk.datasets import load_census
+    >>> X, y = load_census(return_X_y=True)
+    >>> model = PrivateRidge(epsilon=1.0, gamma=0.05, random_state=0)
+    >>> public = {"X_reference": X[9000:], "y_reference": y[9000:]}
+    >>> model = model.fit(X[:9000], y[:9000], **public)
+    >>> model.certificate_.risk <= 0.05, model.certificate_.private
+    (True, True)
+    """
+
+    mint: InitVar[object] = None
+
+    def __post_init__(self, mint: object) -> None:
+        if mint is not _MINT:
+            raise TypeError(
+                "a Certificate is made by a release or by composition, and not by "
+                "hand: give plain numbers, (epsilon, delta, risk), where a release is "
+                "asked for, or read a filed one with FiledCertificate.from_dict."
+            )
+        super().__post_init__()
+        vars(self)["assumptions"] |= self._follow()
+        if Leak.PRIVATE_REFERENCE in self.leaks:
+            vars(self)["assumptions"] -= {Assumption.PUBLIC_REFERENCE}
+
+    def _follow(self) -> frozenset[Assumption]:
+        """Return what follows from the other fields."""
+        several, method = self.n_releases > 1, self.method
+        of_pairs = self.sampled and not self.protects_membership
+        cases = {
+            Assumption.PUBLIC_REFERENCE: of_pairs,
+            Assumption.NOT_ADAPTIVE: several and self.sampled,
+            Assumption.SEEN_ONCE: several,
+            Assumption.LIMIT_FIXED: several and method == Method.BASIC,
+            Assumption.NUMBER_FIXED: several and method in _FIXED,
+            Assumption.FILTER_FIXED: several and method == Method.FILTER,
+            Assumption.DISJOINT_PARTS: method == Method.PARALLEL,
+            Assumption.PAIRS_OF_PART: method == Method.PARALLEL and self.sampled,
+            Assumption.GROUP_STEPS: method == Method.GROUP and self.sampled,
+            Assumption.DIVERGENCE: method == Method.TRANSFERRED,
+        }
+        found = {code for code, applies in cases.items() if applies}
+        evidence = self.evidence
+        laws = [] if self.loss is None else [self.loss.law]
+        if evidence is not None:
+            if evidence.calibration == "declared":
+                found.add(Assumption.DECLARED_SENSITIVITY)
+            if evidence.population == Population.CANDIDATES:
+                found.add(Assumption.SECRET_DRAW)
+        if any(not (isinstance(law, Law) and is_ours(law)) for law in laws):
+            found.add(Assumption.GIVEN_NOISE)
+        return frozenset(found)
+
+    def weaken(
+        self,
+        *,
+        epsilon: float = 0.0,
+        delta: float = 0.0,
+        leaks: Iterable[Leak] = (),
+        assumptions: Iterable[Assumption] = (),
+        doubts: Iterable[Doubt] = (),
+        relation: str | None = None,
+        for_new_people: str | None = None,
+    ) -> Certificate:
+        """Return it with less that it claims, or with more that it rests on.
+
+        Parameters
+        ----------
+        epsilon, delta : float, default=0.0
+            Level and delta that it has at least. Where one of them grows, the law of
+            the loss is not kept.
+
+        leaks, assumptions, doubts : iterable of Leak, Assumption and Doubt
+            Codes that are added.
+
+        relation : {"replace-one", "add-remove"}, default=None
+            What neighbors are, where it does not say.
+
+        for_new_people : str, default=None
+            What the risk means for new people.
+        """
+        changes: dict[str, Any] = {
+            "leaks": self.leaks.union(leaks),
+            "assumptions": self.assumptions.union(assumptions),
+            "doubts": self.doubts.union(doubts),
+        }
+        if relation is not None:
+            if self.relation not in (None, relation):
+                raise ValueError(
+                    f"relation must be {self.relation!r}, as it is, got {relation!r}."
+                )
+            changes["relation"] = relation
+        evidence = self.evidence
+        if epsilon > self.epsilon or delta > self.delta:
+            level = {
+                "epsilon": max(epsilon, self.epsilon),
+                "delta": max(delta, self.delta),
+            }
+            changes |= level | {"loss": None}
+            if evidence is not None:
+                evidence = _covering(evidence, mint(**level).advantage, epsilon)
+        if evidence is not None and for_new_people is not None:
+            evidence = replace(evidence, for_new_people=for_new_people)
+        return changed(self, evidence=evidence, **changes)
+
+    def without_evidence(self) -> Certificate:
+        """Return it without what it was computed from, as where that tells too much."""
+        return changed(self, evidence=None)
+
+    def as_certificate(self) -> Certificate:
+        """Return itself: what composition takes may be composed already."""
+        return self
+
+
+# Valid only if the number of releases and their levels were fixed beforehand.
+_FIXED = (Method.ADVANCED, Method.LAPLACE, Method.EXACT)
+
+
+def mint(**parts: Any) -> Certificate:
+    """Make a certificate: for this folder, and the mechanisms that are proven.
+
+    What has more numbers than a level goes through calibration.
+    """
+    return Certificate(**parts, mint=_MINT)
+
+
+def changed(certificate: Certificate, **changes: Any) -> Certificate:
+    """Return a certificate with other fields: for this folder alone."""
+    return mint(**(fields_of(certificate) | changes))
+
+
+def _covering(evidence: Evidence, advantage: Advantage, epsilon: float) -> Evidence:
+    """Return evidence that also covers a level, at all other levels as well."""
+    curve, measured = evidence.curve, evidence.advantage
+    if curve is not None:
+        curve = np.maximum(curve, [epsilon, 0.0])
+    if measured is not None:
+        larger = fields_of(measured)
+        for name in larger.keys() - {"risk"}:
+            larger[name] = max(larger[name], getattr(advantage, name))
+        measured = Advantage(**larger)
+    return replace(evidence, curve=curve, advantage=measured)
+
+
+def audited(certificate: Certificate, measured: MeasuredRisk) -> Certificate:
+    """Return a certificate with what an audit of its reference measured.
+
+    The risk and whatever else it claims stay as they are. An audit that supports the
+    risk settles the doubts about a declared law, or few rows; one that contradicts it
+    is a doubt. For the audit of a reference alone, which sees to it that both are about
+    the same query, reference and target.
+    """
+    evidence = certificate.require_evidence()
+    if evidence.audit is not None:
+        raise IncompatibleError(
+            "The certificate has an audit already: limits that are chosen among those "
+            "of several audits do not hold with their confidence. Fit again with what "
+            "was learned, on records of which none was in the first."
+        )
+    doubts = certificate.doubts
+    if not measured.seeded and measured.upper <= evidence.gamma:
+        doubts -= {Doubt.MADE_UP, Doubt.THIN}
+    if measured.verdict == "contradicted":
+        doubts |= {Doubt.CONTRADICTED}
+    return changed(
+        certificate, evidence=replace(evidence, audit=measured), doubts=doubts
+    )
+
+
+def over_private_records(
+    certificate: Certificate,
+    *,
+    reference: str,
+    n_candidates: int | None,
+    leaks: Iterable[Leak],
+    curve: _Floats | None,
+) -> Certificate:
+    """Return the claim over pairs from private data, without what it has of these.
+
+    As the scale of the noise, an advantage does not depend on who was drawn.
+    """
+    known = certificate.require_evidence()
+    secret = n_candidates is not None
+    evidence = replace(
+        known,
+        population=Population.CANDIDATES if secret else Population.PRIVATE,
+        reference=reference,
+        n_candidates=n_candidates,
+        for_new_people=None,
+        worst_loss=None,
+        n_unanswered=None,
+        advantage=known.advantage if secret else None,
+        audit=None,
+        curve=curve,
+    )
+    assumptions = certificate.assumptions - {Assumption.PUBLIC_REFERENCE}
+    return changed(
+        certificate,
+        evidence=evidence,
+        leaks=certificate.leaks.union(leaks),
+        assumptions=assumptions,
+    )
+
+
+def as_certificate(release: Any) -> Certificate:
+    """Return what a release guarantees.
+
+    Parameters
+    ----------
+    release : object with `as_certificate`, float or tuple of float
+        A :class:`Certificate` or a mechanism; or plain numbers, `epsilon`, (epsilon,
+        delta) or (epsilon, delta, risk), which are the caller's word. A plain risk is
+        taken to be over the pair and the noise together, the weakest reading.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these, or a number is out of range.
+
+    Examples
+    --------
+    >>> from skparisk.core import as_certificate
+    >>> as_certificate((0.5, 1e-6)).delta
+    1e-06
+    """
+    if hasattr(release, "as_certificate"):
+        found = release.as_certificate()
+        if type(found) is not Certificate:
+            raise ValueError(
+                f"as_certificate must return a Certificate, got {found!r}."
+            )
+        return found
+    numbers = release if isinstance(release, tuple | list) else (release,)
+    plain = all(map(is_number, numbers))
+    if not plain or not 1 <= len(numbers) <= 3:
+        raise ValueError(
+            "a release must be a certificate, a mechanism or up to three numbers "
+            f"(epsilon, delta, risk), got {release!r}."
+        )
+    names = ("epsilon", "delta", "risk")
+    given = dict(zip(names, numbers, strict=False))
+    return mint(**given, assumptions=frozenset({Assumption.DECLARED_LEVEL}))
+
+
+def as_certificates(releases: Iterable[Any]) -> list[Certificate]:
+    """Return what each release of a list guarantees, as :func:`as_certificate` does.
+
+    A ValueError if it is no list of releases, such as a single tuple of numbers.
+    """
+    if isinstance(releases, str | Mapping) or not isinstance(releases, Iterable):
+        raise ValueError(f"releases must be a list of releases, got {releases!r}.")
+    listed = list(releases)
+    if isinstance(releases, tuple) and any(map(is_number, listed)):
+        raise ValueError(
+            "releases must be a list, not bare numbers: a tuple of numbers is one "
+            f"release (epsilon, delta, risk), so put it into a list; got {releases!r}."
+        )
+    return [as_certificate(release) for release in listed]
+
+
+def _from_levels(claim: Claim) -> Advantage:
+    """Return what follows from level, delta, risk and the law of the loss alone."""
+    outside = min(1.0, add_up([claim.risk, claim.failure_prob]))
+    over_noise = bool(outside) and claim.randomness != Scope.PAIR
+    delta = min(1.0, add_up([claim.delta, outside])) if over_noise else claim.delta
+    gain, detected = _from_delta(claim.epsilon, delta)
+    for_every_pair = claim.randomness == Scope.NOISE and not claim.failure_prob
+    if claim.loss is not None and (for_every_pair or not over_noise):
+        by_law = _from_loss(claim.loss)
+        gain, detected = min(gain, by_law[0]), min(detected, by_law[1])
+    if not outside or claim.randomness == Scope.NOISE:
+        return Advantage(gain, gain, 0.0, detected, detected)
+    if over_noise:  # on average over pairs: nothing is said of single ones
+        return Advantage(gain, 1.0, outside, detected, 1.0)
+    return Advantage(
+        _mixed(gain, outside), gain, outside, _mixed(detected, outside), detected
+    )
+
+
+def _from_delta(epsilon: float, delta: float) -> tuple[float, float]:
+    """Return advantage and true-positive rate that (epsilon, delta) leaves."""
+    shrunk = math.exp(-epsilon)
+    gain = (-math.expm1(-epsilon) + 2 * delta * shrunk) / (1 + shrunk)
+    detected = true_positives(epsilon, delta, Advantage.false_positive_rate)
+    exact = not epsilon  # then it is delta itself
+    return gain if exact else _rounded(gain), _rounded(float(detected))
+
+
+def _from_loss(loss: DominatingLoss) -> tuple[float, float]:
+    """Return what a law that the loss stays below leaves; 1 if only its name is known.
+
+    A loss that is larger by the excess is worth as many more false positives.
+    """
+    if not isinstance(loss.law, Law):
+        return 1.0, 1.0
+    law, known = loss.law, {"n_outputs": 1, "steps": MOST_STEPS}
+    more = Advantage.false_positive_rate * math.exp(min(loss.excess, _FAR))
+    gain = law.advantage([loss.shift], **known)[0] + loss.excess
+    detected = law.true_positive_rate([loss.shift], min(1.0, more), **known)[0]
+    return _rounded(float(gain)), _rounded(float(detected))
+
+
+def _mixed(bound: float, outside: float) -> float:
+    """Return a bound on average, where it does not hold for a share of pairs."""
+    return _rounded((1 - outside) * bound + outside)
+
+
+def _rounded(bound: float) -> float:
+    return min(1.0, bound * (1 + ROUNDING))

@@ -1,0 +1,861 @@
+"""What several releases guarantee together, and one guarantee as another.
+
+Each release is a :class:`~skparisk.Certificate`, a mechanism, or plain numbers
+(epsilon, delta, risk); each rule returns a certificate, which may be composed again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import lru_cache, reduce
+from typing import Any, NamedTuple, Self
+
+from skparisk.core.checks import (
+    check_at_least,
+    check_choice,
+    check_number,
+    check_probability,
+    check_share,
+)
+from skparisk.core.claim import (
+    Certificate,
+    Claim,
+    Method,
+    Scope,
+    as_certificate,
+    as_certificates,
+    changed,
+    mint,
+)
+from skparisk.core.exceptions import CalibrationError, IncompatibleError
+from skparisk.core.laws import Laplace, Law
+from skparisk.core.losses import laplace_loss_mean
+from skparisk.core.rounding import (
+    ROUNDING,
+    add_up,
+    decimal,
+    exact_sum,
+    fields_of,
+    round_up,
+)
+
+# A sum of squares that is less may be one of numbers whose squares are none.
+_LEAST_SQUARES = 1e-300
+_DELTA_ERROR = 2.0**-48  # what each release may be off: see thm-exact
+_SUM_ERROR = 2.0**-30  # relative error of adding up probabilities, up to 2**22
+_POINTS = 2**20  # of the grid of losses, about
+_FINEST = 2.0**-22  # its step: differences of delta have to be larger than rounding
+_STAGE = 256  # releases at once, for which the bound of the tails is tight
+_SMALLEST_SHIFT = 1e-100  # of Gaussian noise; below it is the worst of its level
+_LARGEST = 100.0  # level or shift; sums of larger ones are hardly less than levels
+
+# How each field of a claim composes, as it says itself.
+_FIELDS = {each.name: each.metadata.get("composes") for each in fields(Claim)}
+
+
+def _named(rule: str) -> list[str]:
+    return [name for name, each in _FIELDS.items() if each == rule]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What releases add up to, and all else that basic composition needs of them.
+
+    Numbers are exact sums of the decimal numbers that floats are written as, but for
+    `squares`, those of the levels as floats; codes are unions; what must be the same
+    is a set of one at most.
+    """
+
+    sums: Mapping[str, Fraction]
+    codes: Mapping[str, frozenset[Any]]
+    same: Mapping[str, frozenset[Any]]
+    squares: Fraction = Fraction(0)
+    infinite: bool = False
+    # A risk over pairs includes the share of samples that fail.
+    folded: bool = False
+    post_processed: bool = False
+    scopes: frozenset[Scope] = frozenset()
+
+    @classmethod
+    def none(cls) -> Self:
+        """Return the sums of no release."""
+        empty: frozenset[Any] = frozenset()
+        return cls(
+            dict.fromkeys(("epsilon", *_named("sum")), Fraction(0)),
+            dict.fromkeys(_named("union"), empty),
+            dict.fromkeys(_named("same"), empty),
+        )
+
+    @classmethod
+    def of(cls, releases: Iterable[Claim]) -> Self:
+        """Return the sums of a list."""
+        return reduce(cls.plus, releases, cls.none())
+
+    def plus(self, release: Claim, times: int = 1) -> Self:
+        """Add a release that is made so many times; refuse other neighbors."""
+        infinite = math.isinf(release.epsilon)
+        level = 0.0 if infinite else release.epsilon
+        risky = bool(release.risk or release.failure_prob)
+        numbers = {name: getattr(release, name) for name in self.sums}
+        numbers["epsilon"] = level
+        same = {
+            name: known | ({getattr(release, name)} - {None})
+            for name, known in self.same.items()
+        }
+        for name, values in same.items():
+            if len(values) > 1:
+                what = {
+                    "relation": "have the same relation of neighboring databases",
+                    "group_size": "be about groups of the same size",
+                }[name]
+                raise IncompatibleError(
+                    f"releases must all {what}, got {sorted(values)}."
+                )
+        return type(self)(
+            sums={
+                name: total + times * decimal(numbers[name])
+                for name, total in self.sums.items()
+            },
+            codes={n: known | getattr(release, n) for n, known in self.codes.items()},
+            same=same,
+            squares=self.squares + times * _square(level),
+            infinite=self.infinite or infinite,
+            folded=self.folded or (release.sampled and not release.failure_prob),
+            post_processed=self.post_processed or release.post_processed,
+            scopes=self.scopes | ({release.randomness} if risky else frozenset()),
+        )
+
+    def basic(self) -> Certificate:
+        """Return what `compose_basic` does."""
+        return self.combine(
+            Method.BASIC, self._level(), min(1.0, round_up(self.sums["delta"]))
+        )
+
+    def filter(self, delta: float, slack: float) -> Certificate:
+        """Return the least limit that these fit into, levels chosen on the way.
+
+        Their deltas, which may be chosen as well, are within `delta` less a slack above
+        0 that was fixed before. With the limit fixed, too, and no release made that
+        exceeds it, all together have the limit as their level (:ref:`thm-filter`;
+        Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 1): this level only if all of them
+        were fixed before.
+        """
+        level = self._level()
+        if not self.infinite:
+            squares = _nearest(self.squares)  # V of thm-filter
+            level = min(level, concentrated(squares, squares / 2, slack))
+        return self.combine(Method.FILTER, level, delta)
+
+    def _level(self) -> float:
+        return math.inf if self.infinite else round_up(self.sums["epsilon"])
+
+    def combine(
+        self, method: Method, epsilon: float, delta: float, risk: float | None = None
+    ) -> Certificate:
+        """Return a certificate at a level that was found, with all else that adds up.
+
+        Risks do (union bound), unless one is given. So does the share of samples that
+        fail; it becomes a part of the risk unless all risks that are over pairs come
+        with such a share.
+        """
+        risks, failure_prob = self.sums["risk"], self.sums["failure_prob"]
+        if self.folded:
+            risks, failure_prob = risks + failure_prob, Fraction(0)
+        found = {"relation": None, "group_size": 1}
+        found |= {name: min(one) for name, one in self.same.items() if one}
+        return mint(
+            epsilon=epsilon,
+            delta=delta,
+            risk=min(1.0, round_up(risks)) if risk is None else risk,
+            failure_prob=min(1.0, round_up(failure_prob)),
+            randomness=min(self.scopes) if len(self.scopes) == 1 else "both",
+            method=method,
+            n_releases=int(self.sums["n_releases"]),
+            post_processed=self.post_processed,
+            **self.codes,
+            **found,
+        )
+
+
+def concentrated(squares: float, mean: float, delta: float) -> float:
+    """Return what a sum exceeds with probability delta at most (Hoeffding), rounded up.
+
+    `squares` is the sum of the squares that the terms are within, `mean` their mean.
+    """
+    spread = math.sqrt(2 * -math.log(delta) * max(squares, _LEAST_SQUARES))
+    return (spread + mean) * (1 + ROUNDING)
+
+
+def bound_sum(levels: Sequence[float], means: Sequence[float], delta: float) -> float:
+    """Return what a sum exceeds with probability delta at most, rounded up.
+
+    `levels` bound the absolute values of the terms, `means` their means.
+    """
+    if not any(levels):
+        return 0.0
+    return concentrated(_total(e * e for e in levels), _total(means), delta)
+
+
+# What neighbors differ in, where a record's part follows from this.
+_RELATIONS = {
+    "position": (
+        "replace-one",
+        "removing a record moves those behind it into other parts.",
+    ),
+    "value": (
+        "add-remove",
+        "a record whose values are replaced may leave one part and enter another, so "
+        "two parts differ. Calibrate for 'add-remove'; group_privacy(..., size=2) of "
+        "the result covers replaced records.",
+    ),
+}
+
+
+def compose_basic(releases: Iterable[Any]) -> Certificate:
+    """Return what releases guarantee together: everything adds up.
+
+    Parameters
+    ----------
+    releases : iterable of object with `as_certificate`, float or tuple of float
+        Certificates, mechanisms, or plain numbers: epsilon, (epsilon,
+        delta) or (epsilon, delta, risk). May be empty.
+
+    Returns
+    -------
+    guarantee : Certificate
+        `epsilon`, `delta` and `risk` are sums, at most 1 for the last two.
+
+    Raises
+    ------
+    IncompatibleError
+        If the releases have different relations of neighboring databases.
+    ValueError
+        If a release is none of these, or a number is out of range.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-composition`). Queries, levels and deltas may be chosen by
+    what was released before, if a limit of their sums was fixed. Risks over pairs add
+    up only if what is asked with a risk is not chosen so; the caller must ensure it.
+    Sums are those of the decimal numbers that the floats are written as, rounded up:
+    ten releases of 0.1 have the level 1.0. Source: Dwork and Roth (2014), Theorem 3.16.
+
+    Examples
+    --------
+    >>> from skparisk.core import compose_basic
+    >>> together = compose_basic([(0.1, 0.0, 0.05)] * 10)
+    >>> together.epsilon, together.delta, together.risk
+    (1.0, 0.0, 0.5)
+    """
+    return Totals.of(as_certificates(releases)).basic()
+
+
+def compose_parallel(releases: Iterable[Any], *, partition: str) -> Certificate:
+    """Return what releases guarantee together, each about its own part of the records.
+
+    Parameters
+    ----------
+    releases : iterable of object with `as_certificate`, float or tuple of float
+        One for each part, at most: a part with several releases is composed first.
+        Otherwise as for `compose_basic`.
+
+    partition : {"owner", "position", "value"}
+        What a record's part follows from. "owner": who it is about, whatever its
+        values. "position": where it stands, as with the folds of a cross-validation.
+        "value": its values, as with one histogram bin or one model for each region.
+
+    Returns
+    -------
+    guarantee : Certificate
+        `epsilon`, `delta` and `risk` are maxima; the shares `failure_prob` of samples
+        add up, as each part has its own sample.
+
+    Raises
+    ------
+    IncompatibleError
+        If the parts follow from values and a release is about replaced records; if
+        they follow from positions and a release is about added or removed ones; or if
+        the releases have different relations of neighboring databases.
+    ValueError
+        If `partition` is none of these, or a release is no release.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-parallel`). Neighbors differ in one part only. The caller
+    must ensure that the parts are disjoint, and fixed without a look at the records, as
+    those of ``KFold`` are and those of stratified folds are not; for a risk over pairs,
+    that the pairs were those of the part, not of all records.
+
+    With "value" a record that is replaced may leave one part and enter another, so two
+    parts differ and a maximum is false; with "position" a record that is removed moves
+    all that stand behind it. Such releases are refused. Those without a `relation` are
+    taken to be about the other one, and so is the result; a replacement is two steps of
+    "add-remove", see `group_privacy`. Source: McSherry (2009), *Privacy integrated
+    queries*, Theorem 4.
+
+    Examples
+    --------
+    >>> from skparisk.core import compose_parallel
+    >>> compose_parallel([0.1, 0.5, 0.2], partition="position").epsilon
+    0.5
+    """
+    check_choice(partition, "partition", ("owner", *_RELATIONS))
+    parts = as_certificates(releases)
+    if partition in _RELATIONS:
+        relation, reason = _RELATIONS[partition]
+        others = {g.relation for g in parts} - {None, relation}
+        if others:
+            raise IncompatibleError(
+                f"partition={partition!r} needs releases for relation={relation!r}, "
+                f"got {sorted(map(str, others))}: {reason}"
+            )
+        parts = [g.weaken(relation=relation) for g in parts]
+    totals = Totals.of(parts)
+    # A share of samples that counts as risk is a part of each one's risk.
+    shares = [g.failure_prob if totals.folded else 0.0 for g in parts]
+    risks = [add_up([g.risk, share]) for g, share in zip(parts, shares, strict=True)]
+    return totals.combine(
+        Method.PARALLEL,
+        epsilon=max((g.epsilon for g in parts), default=0.0),
+        delta=max((g.delta for g in parts), default=0.0),
+        risk=min(1.0, max(risks, default=0.0)),
+    )
+
+
+def compose_advanced(releases: Iterable[Any], *, delta: float) -> Certificate:
+    r"""Return what releases guarantee together, at a delta (advanced composition).
+
+    Parameters
+    ----------
+    releases : iterable of object with `as_certificate`, float or tuple of float
+        Certificates, mechanisms, or plain numbers. May be empty.
+
+    delta : float
+        Delta of all together, in (0, 1), above the sum of those of the releases.
+
+    Returns
+    -------
+    guarantee : Certificate
+        :math:`\epsilon = \sqrt{2 \ln(1/\delta') \sum \epsilon_i^2} + \sum \mu_i`, with
+        :math:`\delta'` what is left of `delta`, and
+        :math:`\mu_i = \epsilon_i \tanh(\epsilon_i / 2)` the largest mean loss at a
+        level. Not the smaller of this and `compose_basic`.
+
+    Raises
+    ------
+    CalibrationError
+        If the releases use up `delta`; ``best`` is the sum of theirs.
+    IncompatibleError
+        If the releases have different relations of neighboring databases.
+    ValueError
+        If `delta` is out of range, or a release is no release.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-composition`). Queries may depend on earlier releases; how
+    many there are, their levels and deltas may not, see :ref:`thm-filter`. Source:
+    Dwork and Roth (2014), Theorem 3.20; Kairouz, Oh, Viswanath (2017) for the mean.
+
+    Examples
+    --------
+    >>> from skparisk.core import compose_advanced
+    >>> round(compose_advanced([0.1] * 100, delta=1e-5).epsilon, 4)
+    5.2981
+    """
+    parts = as_certificates(releases)
+    total = check_probability(delta, "delta")
+    slack = _what_is_left(total, parts)
+    levels = [g.epsilon for g in parts]
+    means = [e * math.tanh(e / 2) for e in levels]
+    epsilon = bound_sum(levels, means, slack)
+    return Totals.of(parts).combine(Method.ADVANCED, epsilon, total)
+
+
+def compose_laplace(releases: Iterable[Any], *, delta: float) -> Certificate:
+    r"""Return what releases with Laplace noise guarantee together, at a delta.
+
+    Parameters
+    ----------
+    releases : iterable of object with `as_certificate`
+        Certificates or mechanisms whose `loss` is a
+        :class:`DominatingLoss` of law "laplace". May be empty.
+
+    delta : float
+        Delta of all together, in (0, 1). The releases' own are not needed.
+
+    Returns
+    -------
+    guarantee : Certificate
+        With :math:`a_i` the shifts, and all `excess` on top:
+        :math:`\epsilon = \min(\sum a_i, \sqrt{2 \ln(1/\delta) \sum a_i^2} +
+        \sum (a_i + e^{-a_i} - 1))`. Risks over the noise are gone.
+
+    Raises
+    ------
+    IncompatibleError
+        If the loss of a release is not known to be that of Laplace noise, or the
+        releases have different relations of neighboring databases.
+    ValueError
+        If `delta` is outside (0, 1), or a release is no release.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-laplace-composition`). Any number of outputs. Queries may
+    depend on earlier releases; how many there are, and their levels, may not. This
+    is what Theorem 3 of Dandekar et al. wants to be, with the true mean of the loss.
+    `compose_exact` is smaller still. Source: Hoeffding (1963).
+
+    Examples
+    --------
+    >>> from skparisk.core import compose_laplace
+    >>> from skparisk.core import LaplaceMechanism
+    >>> release = LaplaceMechanism(sensitivity=1.0, epsilon=0.1)
+    >>> round(compose_laplace([release] * 100, delta=1e-5).epsilon, 4)
+    5.2823
+    """
+    total = check_probability(delta, "delta")
+    parts = [known_level(g) for g in as_certificates(releases)]
+    for i, g in enumerate(parts):
+        if g.loss is None or g.loss.law != Laplace():
+            raise IncompatibleError(
+                "releases must have a loss that is known to be that of Laplace noise; "
+                f"release number {i} has loss={g.loss!r}. Use compose_exact or "
+                "compose_advanced."
+            )
+    laws = [g.loss for g in parts if g.loss is not None]
+    shifts = [law.shift for law in laws]
+    epsilon = bound_sum(shifts, [laplace_loss_mean(a) for a in shifts], total)
+    epsilon = add_up([epsilon, *(law.excess for law in laws)])
+    certain = add_up(g.epsilon for g in parts)
+    return Totals.of(parts).combine(Method.LAPLACE, min(certain, epsilon), total)
+
+
+class _Loss(NamedTuple):
+    """A law of the loss: a law of the noise at a shift, or "generic" at a level."""
+
+    name: str
+    scale: float
+    delta: float = 0.0
+    law: Law | None = None
+
+    @property
+    def width(self) -> float:
+        return 2 * self.scale if self.law is None else self.law.width(self.scale)
+
+
+def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
+    r"""Return the least level that releases guarantee together, at a delta.
+
+    Parameters
+    ----------
+    releases : iterable of object with `as_certificate`, float or tuple of float
+        Certificates, mechanisms, or plain numbers. May be empty.
+
+    delta : float
+        Delta of all together, in [0, 1).
+
+    Returns
+    -------
+    guarantee : Certificate
+        With the law of the loss where it is known (Laplace and Gaussian noise, with
+        `excess` on top), which takes neither their own delta nor a risk over the noise.
+        Other releases count as the worst that has their level and delta, and keep
+        their risk. Never above the sum of the levels, if their deltas fit.
+
+    Raises
+    ------
+    CalibrationError
+        If no level reaches `delta`; ``best`` is one that has a level.
+    ImportError
+        If dp-accounting is missing: ``pip install "skparisk[accounting]"``.
+    IncompatibleError
+        If the releases have different relations of neighboring databases.
+    ValueError
+        If `delta` is outside [0, 1), or a release is no release.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-exact`). Queries may depend on earlier releases; how many
+    there are, their levels and deltas may not. The losses are put on a grid by
+    dp-accounting such that the level only grows, by less than 1e-7 of itself for
+    hundreds of equal releases. It has some millions of points at most (1 GB), and is
+    coarser where that is too few, so more releases may seem to need less by the same
+    share. Rounding errors are not proven: delta is lowered by 4e-15 for each release,
+    25 times the largest error seen against closed forms. At a delta below that, or
+    where a level or shift is above 100, levels add up. Source: Meiser, Mohammadi
+    (2018); Doroshenko, Ghazi, Kamath, Kumar, Manurangsi (2022); Zhu, Dong, Wang (2022)
+    for queries that depend on earlier ones.
+
+    Examples
+    --------
+    >>> from skparisk.core import compose_exact
+    >>> from skparisk.core import LaplaceMechanism
+    >>> release = LaplaceMechanism(sensitivity=1.0, epsilon=0.1)
+    >>> round(compose_exact([release] * 100, delta=1e-5).epsilon, 4)
+    4.2203
+    >>> round(compose_exact([0.1] * 100, delta=1e-5).epsilon, 4)
+    4.3068
+    """
+    return exact_total(as_certificates(releases), check_share(delta, "delta"))
+
+
+def exact_total(releases: Iterable[Claim], total: float) -> Certificate:
+    """Return what `compose_exact` does, also of charges that a ledger has kept."""
+    parts = [known_level(g) for g in releases]
+    totals = Totals.of(parts)
+    basic = totals.basic()
+    epsilon = basic.epsilon if basic.delta <= total else math.inf
+    laws = Counter(_law(g) for g in parts)
+    laws = Counter({law: m for law, m in laws.items() if law.scale or law.delta})
+    if laws and not math.isinf(basic.epsilon):
+        excess = [g.loss.excess for g in parts if g.loss is not None]
+        epsilon = min(epsilon, add_up([_level_at(total, laws), *excess]))
+        if math.isinf(epsilon):
+            raise CalibrationError(
+                f"no level achieves delta={total!r}; the sum of the levels achieves "
+                f"{basic.delta!r}.",
+                target=total,
+                best=basic.delta,
+            )
+    return totals.combine(Method.EXACT, epsilon, total)
+
+
+def _law(release: Claim) -> _Loss:
+    loss = release.loss
+    if loss is not None:
+        law = loss.law
+        if law.bounded or loss.shift >= _SMALLEST_SHIFT:
+            return _Loss(law.name, loss.shift, law=law)
+    return _Loss("generic", release.epsilon, release.delta)
+
+
+def _level_at(delta: float, laws: Mapping[_Loss, int]) -> float:
+    """Return the level of laws, each so many times; inf where it is out of reach."""
+    reached = delta - _DELTA_ERROR * sum(laws.values())
+    if reached <= 0 or max(law.scale for law in laws) > _LARGEST:
+        return math.inf
+    step = _grid_step(laws)
+    in_order = sorted(laws, key=lambda law: law[:3])
+    line = [_many(_distribution(law, step), laws[law]) for law in in_order]
+    while len(line) > 1:  # neighbors are of one size
+        unpaired = line[len(line) // 2 * 2 :]
+        pairs = zip(line[::2], line[1::2], strict=False)
+        line = [*(one.compose(other) for one, other in pairs), *unpaired]
+    return float(line[0].get_epsilon_for_delta(reached)) * (1 + _SUM_ERROR)
+
+
+def _many(distribution: Any, times: int) -> Any:
+    """Return the law of the sum of so many losses of one law."""
+    if times <= _STAGE:
+        return distribution.self_compose(times)
+    stages, rest = divmod(times, _STAGE)
+    total = _many(distribution.self_compose(_STAGE), stages)
+    return total.compose(distribution.self_compose(rest)) if rest else total
+
+
+def _grid_step(laws: Mapping[_Loss, int]) -> float:
+    """Return a power of two: fine for a typical release, few points for the sum."""
+    spread = math.sqrt(math.fsum(m * law.scale**2 for law, m in laws.items()))
+    step = max(
+        spread / math.sqrt(sum(laws.values())) / 2**11,
+        20 * spread / _POINTS,
+        math.fsum(law.width for law in laws) / _POINTS,
+        _FINEST,
+    )
+    return 2.0 ** (math.frexp(step)[1] - 1)
+
+
+@lru_cache(maxsize=32)
+def _distribution(law: _Loss, step: float) -> Any:
+    """Return the law on the grid: no delta is below what it is off the grid."""
+    try:
+        from dp_accounting.pld import pld_pmf
+        from dp_accounting.pld import privacy_loss_distribution as pld
+    except ImportError as error:
+        raise ImportError(
+            'compose_exact needs dp-accounting: pip install "skparisk[accounting]".'
+        ) from error
+    if law.law is not None:
+        return law.law.loss_distribution(law.scale, step)
+    atoms = (-law.scale / step, law.scale / step)
+    grid = sorted({*map(math.floor, atoms), *map(math.ceil, atoms)})
+    deltas = [_generic_delta(i * step, law) for i in grid]
+    return pld.PrivacyLossDistribution(
+        pld_pmf.create_pmf_pessimistic_connect_dots(step, grid, deltas)
+    )
+
+
+def _generic_delta(epsilon: float, law: _Loss) -> float:
+    """Return the largest delta there is at a level, of all (scale, delta)-private."""
+    if epsilon <= -law.scale:
+        inside = -math.expm1(epsilon)
+    else:
+        gap = min(0.0, epsilon - law.scale)
+        inside = -math.expm1(gap) / (1 + math.exp(-law.scale))
+    return law.delta + (1 - law.delta) * inside
+
+
+def post_process(release: Any) -> Certificate:
+    r"""Return what is guaranteed of anything that is computed from a release.
+
+    Parameters
+    ----------
+    release : object with `as_certificate`, float or tuple of float
+        A certificate, a mechanism, or plain numbers.
+
+    Returns
+    -------
+    guarantee : Certificate
+        "explicit": `delta` has grown by the risk, which is 0 now. "both": the numbers
+        stay, as the sum of `delta` and `risk` holds on average over pairs only; it is
+        `post_processed`, so that the words are about events, not about the loss. A
+        release without a risk over the noise: as it was.
+
+    Raises
+    ------
+    ValueError
+        If it is no release.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-conversions`). What is computed, such as predictions from
+    a released model, must not look at the private records again. A release that is
+    private for the pair at hand, whatever is released, stays so. A bound of how likely
+    a large loss is does not survive, since a result of large loss may be merged with a
+    likely one: if the loss exceeds :math:`\epsilon` with probability at most
+    :math:`\gamma`, any event is at most :math:`e^\epsilon` times as likely, plus
+    :math:`\gamma`, for the neighbor. With a risk over the noise this is so for every
+    pair; with one over pair and noise on average over pairs, and never for every pair.
+    Source: Dandekar, Basu, Bressan (2021), Theorem 2 and Lemma 3.
+
+    Examples
+    --------
+    >>> from skparisk.core import Target, calibrate_known, post_process
+    >>> target = Target(0.6, 0.05, randomness="explicit")
+    >>> _, release = calibrate_known(1.0, target, law="gaussian")
+    >>> post_process(release).delta, post_process(release).risk
+    (0.05, 0.0)
+    """
+    g = as_certificate(release)
+    if g.randomness == Scope.PAIR or not (g.risk or g.failure_prob):
+        return g
+    if g.randomness == Scope.NOISE:
+        delta = min(1.0, add_up([g.delta, g.risk, g.failure_prob]))
+        return _convert(g, Method.POST_PROCESS, delta=delta, risk=0.0, failure_prob=0.0)
+    return _convert(g, Method.POST_PROCESS, post_processed=True)
+
+
+def group_privacy(release: Any, size: int) -> Certificate:
+    r"""Return what is guaranteed of databases that are several steps apart.
+
+    Parameters
+    ----------
+    release : object with `as_certificate`, float or tuple of float
+        A certificate, a mechanism, or plain numbers.
+
+    size : int
+        Steps `k` from one neighbor to the next, such as records of one person, >= 1.
+
+    Returns
+    -------
+    guarantee : Certificate
+        Level :math:`k\epsilon`; delta, and a risk that is a part of it, times
+        :math:`\sum_{j<k} e^{j\epsilon}`; a risk over pairs alone times k. Its
+        `group_size` is k times what it was. The law of the loss is not kept.
+
+    Raises
+    ------
+    IncompatibleError
+        If the risk is over the noise: see `post_process`.
+    ValueError
+        If it is not a release, or `size` is not a whole number >= 1.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-conversions`). Without risk: for all databases that are k
+    steps apart. With a risk over pairs: if each of the k steps is distributed as a
+    fresh pair, the steps need not be independent. Two steps of relation "add-remove"
+    are one replaced record. Source: Dwork and Roth (2014), Theorem 2.2; Vadhan (2017),
+    *The complexity of differential privacy*, Lemma 2.2.
+
+    Examples
+    --------
+    >>> from skparisk.core import group_privacy
+    >>> group_privacy(0.1, size=3).epsilon
+    0.3
+    """
+    g = as_certificate(release)
+    k = check_at_least(size, "size", 1)
+    about_events = g.randomness == Scope.PAIR or (
+        g.randomness == Scope.PAIR_AND_NOISE and (g.delta > 0 or g.post_processed)
+    )
+    if (g.risk or g.failure_prob) and not about_events:
+        raise IncompatibleError(
+            f"release has a risk over the noise (randomness={g.randomness!r}), which "
+            "says nothing about groups: pass post_process(release) instead."
+        )
+    if g.randomness == Scope.PAIR_AND_NOISE:
+        risk = _group_delta(g.epsilon, g.risk, k)
+    else:
+        risk = min(1.0, _times(g.risk, k))
+    return _convert(
+        g,
+        Method.GROUP,
+        epsilon=_times(g.epsilon, k),
+        delta=_group_delta(g.epsilon, g.delta, k),
+        risk=risk,
+        loss=None,
+        group_size=k * g.group_size,
+    )
+
+
+def transfer(release: Any, kl_divergence: float, n_records: int) -> Certificate:
+    r"""Return what is guaranteed of records from another population.
+
+    Parameters
+    ----------
+    release : object with `as_certificate`, float or tuple of float
+        A certificate, a mechanism, or plain numbers, with a risk over pairs
+        of a population P.
+
+    kl_divergence : float
+        A bound :math:`\tau` of the Kullback-Leibler divergence of one record of P from
+        one of the other population Q, in nats, in [0, inf].
+
+    n_records : int
+        Records of a database, >= 1.
+
+    Returns
+    -------
+    guarantee : Certificate
+        The risk over pairs of Q, at most 1. A release whose guarantee is for every
+        pair as it was.
+
+    Raises
+    ------
+    ValueError
+        If it is no release, or a number is out of range.
+
+    IncompatibleError
+        If it is about a secret sample, whose pairs are of no population.
+
+    Notes
+    -----
+    **Guarantee** (:ref:`thm-conversions`). The records of a pair are independent, so
+    the laws of its n + 1 records (n + k for groups of k) are at most
+    :math:`\sqrt{(n + 1) \tau / 2}` apart in total variation, which the risk grows by.
+    The caller must ensure the bound, which has to be tiny: 0.05 more at 1000 records
+    takes 5e-6 nats. Source: Rubinstein and
+    Aldà (2017), Proposition 8; Pinsker's inequality.
+
+    Examples
+    --------
+    >>> from skparisk.core import transfer
+    >>> release = (0.5, 0.0, 0.05)
+    >>> round(transfer(release, kl_divergence=5e-6, n_records=999).risk, 6)
+    0.1
+    """
+    g = as_certificate(release)
+    divergence = check_number(kl_divergence, "kl_divergence", "[0, inf]")
+    n = check_at_least(n_records, "n_records", 1)
+    if g.protects_membership:
+        raise IncompatibleError(
+            "release must be about pairs of a population, but a secret sample is drawn "
+            "from these records: its guarantee is about these records, and no others."
+        )
+    if g.randomness == Scope.NOISE or not (g.risk or g.failure_prob):
+        return g
+    n_drawn = n + g.group_size
+    apart = math.sqrt(n_drawn * divergence / 2) * (1 + ROUNDING)  # Prop. 8
+    return _convert(
+        g, Method.TRANSFERRED, risk=min(1.0, add_up([g.risk, min(1.0, apart)]))
+    )
+
+
+def known_level(release: Claim) -> Claim:
+    """Return a release without what the law of its loss makes needless.
+
+    With Laplace noise there is a level for all outputs, and neither delta nor a risk
+    over the noise. With Gaussian noise of a known sensitivity the risk becomes delta.
+    A law that a share of samples fails for is not kept.
+    """
+    g, loss = release, release.loss
+    explicit = g.randomness == Scope.NOISE
+    named = loss is None or not isinstance(loss.law, Law)  # of a ledger's file
+    if loss is None or named or (explicit and g.failure_prob):
+        return _plain(g, loss=None)
+    certain = not (g.delta or (explicit and g.risk))
+    if explicit:
+        g = _plain(g, delta=min(1.0, add_up([g.delta, g.risk])), risk=0.0)
+    if loss.law.bounded:
+        level = add_up([loss.law.largest_loss(loss.shift), loss.excess])
+        level = min(level, g.epsilon) if certain else level
+        g = _plain(g, epsilon=level, delta=0.0)
+    return g
+
+
+def _plain(claim: Claim, **changes: Any) -> Claim:
+    """Return a claim with other fields, which is nobody's word: for adding up."""
+    return Claim(**(fields_of(claim, Claim) | changes))
+
+
+def _convert(release: Certificate, method: Method, **changes: Any) -> Certificate:
+    return changed(release, method=method, evidence=None, **changes)
+
+
+def _times(number: float, k: int) -> float:
+    """Return k times a number, rounded up as sums are."""
+    if math.isinf(number):
+        return number
+    return round_up(k * decimal(number))
+
+
+def _group_delta(epsilon: float, delta: float, k: int) -> float:
+    r"""Return delta times the sum of exp(j epsilon) over j < k, rounded up."""
+    if not delta or k == 1:
+        return delta
+    largest = (k - 1) * epsilon
+    if largest > 700:
+        return 1.0
+    terms = math.expm1(-k * epsilon) / math.expm1(-epsilon) if epsilon else float(k)
+    return min(1.0, delta * math.exp(largest) * terms * (1 + ROUNDING))
+
+
+def _what_is_left(total: float, parts: Iterable[Certificate]) -> float:
+    """Return delta less those of the releases, rounded down."""
+    own = exact_sum(g.delta for g in parts)
+    if not own:  # next to 1 the smallest change of delta matters
+        return total
+    left = math.nextafter(float(decimal(total) - own), 0.0)
+    if left <= 0:
+        raise CalibrationError(
+            f"delta must be above the sum of the releases' deltas, {round_up(own)!r}, "
+            f"got {total!r}.",
+            target=total,
+            best=round_up(own),
+        )
+    return left
+
+
+def _total(numbers: Iterable[float]) -> float:
+    """Return the sum in whichever order, inf where it is too large for a float."""
+    try:
+        return math.fsum(numbers)
+    except OverflowError:
+        return math.inf
+
+
+def _square(level: float) -> Fraction:
+    square = level * level
+    return Fraction(level) ** 2 if math.isinf(square) else Fraction(square)
+
+
+def _nearest(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

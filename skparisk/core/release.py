@@ -1,0 +1,292 @@
+"""Private records in, noisy numbers out, and the order in which that happens.
+
+Check, room in the ledger, answer, charge, noise, forget. What private data make others
+say is not shown: warnings, values in errors, and the frames of those who knew them.
+
+Silence is for one thread: `warnings.catch_warnings` silences the whole process while
+one thread needs it, and may leave it silenced where threads overlap. Here one permanent
+filter asks which thread is warning.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Protocol, TypeVar, cast
+
+import numpy as np
+from joblib import parallel_config
+from numpy.typing import NDArray
+
+from skparisk.core.calibrate import Noise
+from skparisk.core.claim import Certificate, Leak
+from skparisk.core.exact import ByteSource, noise_source
+from skparisk.core.exceptions import warn_if_seeded
+from skparisk.core.sealed import Sealed, copy_records, open_sealed
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+class _SilentThread(threading.local):
+    """Stands where a filter has the pattern of a message."""
+
+    depth = 0
+
+    def match(self, message: str) -> bool:
+        return self.depth > 0
+
+    @property
+    def pattern(self) -> str:
+        """What scikit-learn copies for what it runs inside: silent there as well."""
+        return ".*" if self.depth > 0 else "(?!)"
+
+    def __reduce__(self) -> tuple[Callable[[str], re.Pattern[str]], tuple[str]]:
+        # scikit-learn sends the filters to its worker processes.
+        return re.compile, (self.pattern,)
+
+
+_thread = _SilentThread()
+_FILTER: Any = ("ignore", _thread, Warning, None, 0)
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Show no warning of this thread, whatever the filters; of others as before.
+
+    What is inside does not share its work with other threads or processes, which would
+    not be silent, unless it names a backend of joblib itself.
+    """
+    _stand_first()
+    _thread.depth += 1
+    try:
+        with parallel_config(backend="sequential", n_jobs=1):
+            yield
+    finally:
+        _thread.depth -= 1
+
+
+def _stand_first() -> None:
+    # Others may have put filters before it, or restored a list without it.
+    filters = cast("list[Any]", warnings.filters)
+    if not filters or filters[0] != _FILTER:
+        filters[:] = [_FILTER, *(entry for entry in filters if entry != _FILTER)]
+
+
+_stand_first()
+
+
+def forgetting(function: _Function) -> _Function:
+    """Let a function that knows an exact answer leave no frame of itself if it fails.
+
+    The frames of a traceback hold all local variables. The answer must not be among the
+    arguments, which stay.
+    """
+
+    @wraps(function)
+    def forget(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:  # an interruption has frames as well
+            failure = error
+        failure.__cause__ = failure.__context__ = None
+        raise failure.with_traceback(None)
+
+    return cast(_Function, forget)
+
+
+def hide_values(check: Callable[..., Any], *data: Any, **parameters: Any) -> Any:
+    """Return what a check of private data returns, without values in its message.
+
+    Nor those of a public table, which may be the private one by mistake.
+    """
+    try:
+        return check(*data, **parameters)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        # Whole numbers that no float can hold are bad values as others are.
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        message = str(error)
+    # Raised outside, so that the error does not come along.
+    raise kind(without_values(message))
+
+
+def without_values(message: str) -> str:
+    """Return the part of a message of others that shows no value of the data.
+
+    What scikit-learn tells after a colon or on further lines may be values, such as the
+    text that is no number; but for the advice to reshape.
+    """
+    told = message.partition("\n")[0].partition(": ")[0]
+    if told != message:
+        told = (
+            f"{told.rstrip(':')} (the rest is not shown because it may reveal "
+            "something about the data)"
+        )
+        if "\nReshape your data" in message:
+            told += ". Reshape your data: array.reshape(-1, 1) is a single feature."
+    return told
+
+
+class Ledger(Protocol):
+    """What releases are charged to."""
+
+    def check_room(self, *certificates: Certificate) -> None:
+        """Refuse, as `spend` would, what does not fit; charge nothing."""
+        ...
+
+    def spend(self, *certificates: Certificate, note: str) -> None:
+        """Charge releases, on disk where it is kept there, or refuse them."""
+        ...
+
+    def refuse_unknown(self, what: str) -> None:
+        """Refuse a release whose level is not known, if it had to be recorded."""
+        ...
+
+
+class Mechanism(Protocol):
+    """What makes a noisy result of exact values."""
+
+    def prepare(self, values: Any) -> Callable[[ByteSource], Any]:
+        """Return what draws the result: what takes memory, or fails, comes before."""
+        ...
+
+
+Query = Callable[[Any, Any], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """All that is decided before private records are opened.
+
+    Parameters
+    ----------
+    query : callable
+        Answers on a database: ``query(X, y)``.
+
+    noise : callable
+        ``noise(n_outputs)`` returns the noise for an answer of so many numbers and its
+        certificate, or refuses an answer of another length.
+
+    at_most : Certificate
+        What ledgers must have room for, known before there is an answer.
+
+    charge : callable, default=None
+        Returns what ledgers are charged, of the certificate. None: the certificate.
+    """
+
+    query: Query
+    noise: Callable[[int], tuple[Noise, Certificate]]
+    at_most: Certificate
+    charge: Callable[[Certificate], Certificate] | None = None
+
+
+@forgetting
+def release(
+    plan: Plan,
+    private: Sealed,
+    ledger: Ledger,
+    *,
+    note: str = "",
+    noise_random_state: Any = None,
+) -> tuple[Any, Certificate]:
+    """Answer a query about private records with noise, and say what that guarantees.
+
+    The order: room in the ledger, answer, charge, noise. Nothing of the answer is kept,
+    also when it fails.
+    """
+    warn_if_seeded(noise_random_state)
+    ledger.check_room(as_seeded(plan.at_most, noise_random_state))
+    answer = answered(plan.query, *open_sealed(private))
+    noise, certificate = plan.noise(len(answer))
+    certificate = as_seeded(certificate, noise_random_state)
+    charged = certificate if plan.charge is None else plan.charge(certificate)
+    released = draw(
+        noise,
+        answer,
+        [charged],
+        ledger,
+        note=note,
+        noise_random_state=noise_random_state,
+    )
+    return released, certificate
+
+
+@forgetting
+def release_rows(
+    mechanism: Mechanism,
+    private: Sealed,
+    charge: Certificate,
+    ledger: Ledger,
+    *,
+    note: str = "",
+    noise_random_state: Any = None,
+) -> Any:
+    """Release each of some private records by itself, as of different people."""
+    warn_if_seeded(noise_random_state)
+    ledger.check_room(as_seeded(charge, noise_random_state))
+    rows, _ = open_sealed(private)
+    return draw(
+        mechanism,
+        rows,
+        [charge],
+        ledger,
+        note=note,
+        noise_random_state=noise_random_state,
+    )
+
+
+def draw(
+    mechanism: Mechanism,
+    values: Any,
+    charges: Sequence[Certificate] | None,
+    ledger: Ledger,
+    *,
+    note: str = "",
+    noise_random_state: Any = None,
+) -> Any:
+    """Charge a release, and draw it: the one place where noise meets an exact value.
+
+    With None for `charges` its level is not known: it is refused where a ledger is
+    open. Noise from a seed is charged as such, whatever its certificate was made for.
+    """
+    source = noise_source(noise_random_state)
+    ready = mechanism.prepare(values)
+    if charges is None:
+        ledger.refuse_unknown(type(mechanism).__name__)
+    else:
+        seeded = [as_seeded(each, noise_random_state) for each in charges]
+        ledger.spend(*seeded, note=note)
+    return ready(source)
+
+
+def as_seeded(certificate: Certificate, noise_random_state: Any) -> Certificate:
+    """Return the certificate, void if the noise can be repeated."""
+    if noise_random_state is None or certificate.seeded:
+        return certificate
+    return certificate.weaken(leaks=[Leak.SEEDED_NOISE])
+
+
+def answered(query: Any, X: Any, y: Any) -> NDArray[np.float64]:
+    """Answer a query on private data: nothing but the answer may tell about them.
+
+    Neither a warning nor the message of an error is shown, as both would be a release;
+    that there is no answer is said in the same words whatever the reason. The query
+    works on copies, so that it cannot change what it is asked about, nor keep it.
+    """
+    X, y = copy_records(X), copy_records(y)
+    asked = query.detached() if hasattr(query, "detached") else query
+    answer = None
+    # That it failed is said below, outside, so that the error does not come along.
+    with np.errstate(all="ignore"), silenced(), suppress(Exception):
+        answer = np.asarray(asked(X, y), dtype=np.float64)
+    if answer is None or not np.isfinite(answer).all():
+        raise ValueError(
+            f"The query {query} has no answer on the private data: it failed, or "
+            "returned NaN or infinity. The reason is not shown because it may reveal "
+            "something about them; try the query on public or made-up data."
+        )
+    return answer
