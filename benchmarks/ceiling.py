@@ -27,10 +27,11 @@ from scipy.optimize import brentq
 
 from skparisk import PrivateRidge, SensitivitySampler
 from skparisk.core.losses import gaussian_risk
-from skparisk.mechanisms import NoiseShape, fit_noise_shape
+from skparisk.core.noise import NoiseShape
 from skparisk.queries import RidgeQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
+from skparisk.sensitivity._noise_shape import fit_noise_shape
 
 EPSILON, GAMMA = 1.0, 0.05
 CELL = Cell("diabetes", "a third", False)

@@ -23,7 +23,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from skparisk.core.exceptions import BudgetExceededError
+from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger
 
 LEVEL = 0.01

@@ -41,9 +41,9 @@ from skparisk import (
     SensitivitySampler,
     audit_reference,
 )
-from skparisk.core.exceptions import CalibrationError
+from skparisk.core.noise import AdditiveNoise
 from skparisk.datasets import load_census
-from skparisk.mechanisms import AdditiveNoise
+from skparisk.exceptions import CalibrationError
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
 

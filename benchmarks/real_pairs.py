@@ -46,8 +46,8 @@ from skparisk import (
     ReferenceWarning,
     SensitivitySampler,
 )
-from skparisk.core.exceptions import CalibrationError
 from skparisk.datasets import load_census
+from skparisk.exceptions import CalibrationError
 from skparisk.queries import LogisticRegressionQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
 from skparisk.reference._records import take_rows

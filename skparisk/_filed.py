@@ -54,9 +54,6 @@ _MEASURED: Mapping[str, type] = {"advantage": Advantage, "audit": MeasuredRisk}
 
 # Of tails, which are accurate to some digits less than sums are.
 _SLACK = 1 + 2.0**-20
-# Rules that certify other levels, and the most points of these.
-_WITH_LEVELS = ("exchangeable", "dkw")
-_SAMPLED = (*_WITH_LEVELS, "pac")
 # What errors and the grid of the noise are paid for with is less of a level.
 _NEAR = 1 - 2.0**-3
 _CURVE_POINTS = 2048
@@ -303,10 +300,11 @@ def _check_evidence(claim: Claim, evidence: Evidence) -> None:
             "n_pairs must be given unless randomness='explicit', got "
             f"{evidence.n_pairs!r} with {str(claim.randomness)!r}."
         )
-    if claim.randomness != "both" and evidence.averages:
+    averaged = str(claim.randomness), evidence.calibration
+    if evidence.averages and averaged != ("both", "exchangeable"):
         raise ValueError(
-            "order_index must be given unless randomness='both', got None with "
-            f"{str(claim.randomness)!r}."
+            "order_index must be given unless randomness='both' and "
+            f"calibration='exchangeable', got None with {averaged!r}."
         )
     if known != (evidence.calibration in _KNOWN):
         raise ValueError(
@@ -380,8 +378,8 @@ def check_carried(evidence: Any, plain: dict[str, Any], randomness: str) -> None
                 f"risk must be at least {least:.6g}, by sensitivity, noise_scale and "
                 f"advantage of the evidence; got {risk!r}."
             )
-    ours = evidence.law in OWN_NAMES and evidence.calibration in _SAMPLED
-    if randomness == "both" and ours and 0 < epsilon < math.inf:
+    ours = randomness == "both" and evidence.law in OWN_NAMES
+    if ours and 0 < epsilon < math.inf:
         _check_own_level(evidence, plain)
     if evidence.curve is not None:
         _check_levels(evidence, plain, at_rank, randomness)

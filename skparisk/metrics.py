@@ -205,7 +205,7 @@ def private_score(
         Of each interval, in (0, 1).
 
     noise_random_state
-        As in :meth:`skparisk.mechanisms.AdditiveNoise.release`.
+        As in :meth:`skparisk.core.AdditiveNoise.release`.
 
     Raises
     ------

@@ -3,7 +3,7 @@
 import dataclasses
 
 from skparisk import Certificate
-from skparisk.certificate import Evidence
+from skparisk.core.claim import Evidence
 
 CURVE = ((0.5, 0.4), (0.8, 0.2), (1.0, 0.05), (1.5, 0.01))
 OF_THE_EVIDENCE = {field.name for field in dataclasses.fields(Evidence)}

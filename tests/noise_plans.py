@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from skparisk import SensitivitySampler
-from skparisk.calibration._order import control_risk, risk_curve
+from skparisk.core.calibrate import control_risk, risk_curve
 from skparisk.core.laws import Gaussian
-from skparisk.mechanisms._shapes import NOISE_SHAPES
-from skparisk.papers import DandekarTheorem5
 from skparisk.queries import MeanQuery
+from skparisk.sensitivity._noise_shape import NOISE_SHAPES
 
 RNG = np.random.default_rng(0)
 MIXING = np.array([[1.0, 0.0, 0.0], [0.9, 0.3, 0.0], [5.0, 4.0, 2.0]])
@@ -39,21 +38,12 @@ def valid_plans():
             {"law": "gaussian", "delta": DELTA},
             {"law": "gaussian-classical", "delta": DELTA},
         ]
-        implicit = [a | b for a in noise for b in rules]
-        implicit.append({"law": "laplace", "calibration": DandekarTheorem5()})
-        for plan in implicit:
+        for plan in (a | b for a in noise for b in rules):
             yield {"randomness": "implicit", "noise_shape": shape} | plan
-        draws = [{"n_draws": n} for n in (None, 1, 5)]
+        both = {"randomness": "both", "noise_shape": shape}
         for law in ("laplace", "gaussian"):
-            both = [rules[0] | n for n in draws] + rules[1:]
-            if law == "gaussian":
-                both.append({"n_draws": 0})
-            for plan in both:
-                yield {
-                    "randomness": "both",
-                    "law": law,
-                    "noise_shape": shape,
-                } | plan
+            for rule in rules:
+                yield both | {"law": law} | rule
 
 
 PLANS = {" ".join(str(v) for v in plan.values()): plan for plan in valid_plans()}
@@ -61,14 +51,7 @@ every_plan = pytest.mark.parametrize("name", PLANS)
 PARAMETERS = set(SensitivitySampler().get_params(deep=False))
 FITTED = {"mechanism_", "claim_", "query_", "n_features_in_"}
 DEFAULTS = SensitivitySampler().get_params(deep=False)
-OF_THE_PLAN = (
-    "randomness",
-    "law",
-    "noise_shape",
-    "calibration",
-    "delta",
-    "n_draws",
-)
+OF_THE_PLAN = ("randomness", "law", "noise_shape", "calibration", "delta")
 DEFAULT_PLAN = {name: DEFAULTS[name] for name in OF_THE_PLAN}
 
 

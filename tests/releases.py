@@ -2,16 +2,15 @@
 
 from functools import partial
 
-from skparisk.certificate import Certificate, DominatingLoss
-from skparisk.certificate._certificate import as_certificates
-from skparisk.composition import (
+from skparisk.core.claim import Certificate, DominatingLoss, as_certificates
+from skparisk.core.compose import (
+    Totals,
     compose_advanced,
     compose_basic,
     compose_exact,
     compose_laplace,
     compose_parallel,
 )
-from skparisk.composition._totals import Totals
 from skparisk.core.losses import gaussian_delta_epsilon
 
 DELTA = 1e-5

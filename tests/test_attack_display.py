@@ -9,13 +9,13 @@ from certificates import certificate
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
-
-from skparisk import AttackDisplay, Certificate, SensitivitySampler
-from skparisk.certificate import Advantage
 from skparisk.certificate._claim import PRIVATE_CLASSES, SEEDED
 
+from skparisk import AttackDisplay, Certificate, SensitivitySampler
+from skparisk.core.claim import Advantage
+
 GAIN = Advantage(0.1, 0.35, 0.05, 0.02, 0.06)
-RELEASE = certificate(advantage=GAIN, noise_scale=1.0, randomness="both", n_draws=1)
+RELEASE = certificate(advantage=GAIN, noise_scale=1.0, randomness="both")
 X = np.random.default_rng(0).normal(size=(60, 1))
 KINDS = ("success", "trade-off")
 every_kind = pytest.mark.parametrize("kind", KINDS)

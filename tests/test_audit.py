@@ -35,8 +35,8 @@ from skparisk.audit import required_blocks
 from skparisk.audit._at_size import Audited
 from skparisk.audit._blocks import BlockJudge, count_exceeding, cut_blocks
 from skparisk.audit._limits import CountNoise, risk_limits
-from skparisk.certificate import MeasuredRisk
-from skparisk.composition import compose_basic, compose_parallel
+from skparisk.core.claim import MeasuredRisk
+from skparisk.core.compose import compose_basic, compose_parallel
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries import MeanQuery, Query
 from skparisk.queries._given import is_asked_again
@@ -92,13 +92,6 @@ MODELS = {
         None,
         {"X_reference": X_PUBLIC},
     ),
-    "several draws": (
-        SensitivitySampler(
-            MeanQuery(), n_pairs=39, randomness="both", n_draws=3, random_state=0
-        ),
-        None,
-        {"X_reference": X_PUBLIC},
-    ),
     "exact risk": (
         SensitivitySampler(
             MeanQuery(),
@@ -124,7 +117,7 @@ MODELS = {
         {"X_reference": X_PUBLIC},
     ),
 }
-OF_MEANS = ("mean", "both", "several draws", "exact risk", "delta", "choice")
+OF_MEANS = ("mean", "both", "exact risk", "delta", "choice")
 SLOW = ("pipeline", "logistic")
 every_model = pytest.mark.parametrize(
     "name",

@@ -13,28 +13,27 @@ from laws import SEEDS, assert_binomial_at_most, exceeds
 from scipy import special, stats
 
 from skparisk import calibration
-from skparisk.calibration import (
+from skparisk.core.calibrate import (
+    CALIBRATIONS,
     DKW,
     PAC,
     Exchangeable,
-    Rule,
-    dkw_fewest_pairs,
-    dkw_least_noise,
-    dkw_least_risk,
+    as_rule,
+    dkw_slack,
     required_pairs,
 )
-from skparisk.calibration._dkw import dkw_slack
-from skparisk.calibration._rules import CALIBRATIONS, as_rule
-from skparisk.core.exceptions import CalibrationError
+from skparisk.exceptions import CalibrationError
 from skparisk.papers import (
-    DandekarTheorem5,
     bessel_joint_confidence,
     bessel_joint_noise_epsilon,
     dandekar_cdf,
+    dandekar_empirical_risk,
     sample_confidence,
 )
+from skparisk.papers._dkw import dkw_fewest_pairs, dkw_least_noise, dkw_least_risk
 
 PROVEN = [Exchangeable(), PAC(0.05), PAC(0.01), DKW()]
+RISKS = [*(rule.certify_risk for rule in PROVEN), dandekar_empirical_risk]
 GAMMAS = [0.2, 0.1, 0.05, 0.01, 0.001]
 NOT_PROBABILITIES = [0, 1, 0.0, 1.0, -1, 1.5, math.nan, math.inf, True, "0.1", None]
 NOT_COUNTS = [0, -1, 2.0, math.nan, True, "9", None]
@@ -370,18 +369,16 @@ def test_refusal_text():
 def test_probabilities_out_of_range_are_refused(value):
     """A gamma or failure_prob outside (0, 1) is refused by name, everywhere."""
     message = r"^{} must be a number in \(0, 1\), got "
-    for rule in [*PROVEN, DandekarTheorem5()]:
+    for rule in PROVEN:
         with pytest.raises(ValueError, match=message.format("gamma")):
             rule.order_index(100, value)
     for function in (required_pairs, dkw_fewest_pairs):
         with pytest.raises(ValueError, match=message.format("gamma")):
             function(value)
-    for rule, name in (
-        (PAC, "failure_prob"),
-        (DandekarTheorem5, "sample_failure_prob"),
-    ):
-        with pytest.raises(ValueError, match=message.format(name)):
-            rule(value)
+    with pytest.raises(ValueError, match=message.format("failure_prob")):
+        PAC(value)
+    with pytest.raises(ValueError, match=message.format("sample_failure_prob")):
+        dandekar_empirical_risk(100, 90, value)
     for name in CALIBRATIONS:
         with pytest.raises(ValueError, match=message.format("failure_prob")):
             as_rule(name, value)
@@ -394,13 +391,14 @@ def test_probabilities_out_of_range_are_refused(value):
 def test_counts_out_of_range_are_refused(value):
     """An n_pairs or order_index below 1 or not whole is refused by name."""
     message = "^{} must be a whole number >= 1, got "
-    for rule in [*PROVEN, DandekarTheorem5()]:
+    for rule in PROVEN:
         with pytest.raises(ValueError, match=message.format("n_pairs")):
             rule.order_index(value, 0.1)
+    for certify_risk in RISKS:
         with pytest.raises(ValueError, match=message.format("n_pairs")):
-            rule.certify_risk(value, 1)
+            certify_risk(value, 1)
         with pytest.raises(ValueError, match=message.format("order_index")):
-            rule.certify_risk(10, value)
+            certify_risk(10, value)
     for function, other in (
         (dkw_least_noise, (0.1,)),
         (dkw_least_risk, ()),
@@ -457,12 +455,12 @@ def test_required_pairs_are_enough_for_the_risk_that_they_certify(failure_prob):
             assert required_pairs(gamma, failure_prob=failure_prob) == n_pairs
 
 
-@pytest.mark.parametrize("rule", [*PROVEN, DandekarTheorem5()], ids=repr)
-def test_order_index_above_the_pairs_is_refused(rule):
+@pytest.mark.parametrize("certify_risk", RISKS)
+def test_order_index_above_the_pairs_is_refused(certify_risk):
     """There is no risk below that of the largest sampled pair."""
     message = r"^order_index must be at most n_pairs=10, got 11\.$"
     with pytest.raises(ValueError, match=message):
-        rule.certify_risk(10, 11)
+        certify_risk(10, 11)
 
 
 def test_names_are_rules():
@@ -470,7 +468,6 @@ def test_names_are_rules():
     rules = [as_rule(name, 0.02) for name in CALIBRATIONS]
     assert rules == [Exchangeable(), PAC(0.02), DKW()]
     assert [rule.failure_prob for rule in rules] == [0.0, 0.02, 0.0]
-    assert all(isinstance(rule, Rule) and not rule.void_reasons for rule in rules)
     assert as_rule(rules[1], 0.9) is rules[1]
     with pytest.raises(ValueError, match="calibration must be one of 'exchangeable'"):
         as_rule("hoeffding", 0.05)
@@ -486,7 +483,7 @@ def test_public_names_exist():
 
 def test_numpy_numbers_are_numbers():
     """NumPy's own integers and floats are taken as any other."""
-    for rule in [*PROVEN, DandekarTheorem5()]:
+    for rule in PROVEN:
         index = rule.order_index(np.int64(1500), np.float64(0.06))
         assert type(index) is int
         assert index == rule.order_index(1500, 0.06)
@@ -569,8 +566,8 @@ def test_ties_are_safe(seed, n_values):
 def test_theorem_5_numbers():
     """Eq. 13 at the paper's numbers, and Theorem 5 is a product with it."""
     assert f"{sample_confidence(15_000, 0.01):.4f}" == "0.9004"
-    rule = DandekarTheorem5(1 - sample_confidence(15_000, 0.01))
-    confidence = 1 - rule.certify_risk(15_000, 13_500)
+    failure = 1 - sample_confidence(15_000, 0.01)
+    confidence = 1 - dandekar_empirical_risk(15_000, 13_500, failure)
     assert confidence == pytest.approx(0.9 * (1 - 2 * math.exp(-3)))
     assert sample_confidence(1, 0.01) < 0  # nothing is known
     assert sample_confidence(10**6, 0.1) == 1
@@ -579,22 +576,8 @@ def test_theorem_5_numbers():
 def test_theorem_5_claims_more_than_was_proven():
     """The proof gives (confidence - rho) * alpha, which is less."""
     alpha = sample_confidence(15_000, 0.01)
-    risk = DandekarTheorem5(1 - alpha).certify_risk(15_000, 13_500)
+    risk = dandekar_empirical_risk(15_000, 13_500, 1 - alpha)
     assert 1 - risk > (0.9 - 0.01) * alpha
-
-
-@derandomized
-@given(n_pairs=sizes, gamma=risks, failure_prob=failures)
-def test_bessel_rule_is_the_empirical_quantile(n_pairs, gamma, failure_prob):
-    """K is the empirical quantile; the claim is that of Theorem 5."""
-    rule = DandekarTheorem5(failure_prob)
-    index = rule.order_index(n_pairs, gamma)
-    assert 1 <= index <= n_pairs
-    assert (
-        Fraction(index - 1, n_pairs) < 1 - Fraction(gamma) <= Fraction(index, n_pairs)
-    )
-    claimed = 1 - index / n_pairs * (1 - failure_prob)
-    assert rule.certify_risk(n_pairs, index) == pytest.approx(claimed, abs=1e-12)
 
 
 def test_theorem_6_is_the_formula():

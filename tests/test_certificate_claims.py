@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skparisk import Certificate, IncompatibleError, SensitivitySampler
-from skparisk.calibration import Target, calibrate
-from skparisk.certificate import _claim as texts
-from skparisk.certificate import as_certificate
-from skparisk.certificate._certificate import as_certificates
-from skparisk.composition import compose_basic
+from skparisk.core import claim as texts
+from skparisk.core.calibrate import Target
+from skparisk.core.claim import as_certificate, as_certificates
+from skparisk.core.compose import compose_basic
 from skparisk.core.losses import gaussian_delta
 from skparisk.core.rounding import exact_sum, round_up
 from skparisk.mechanisms import (
@@ -27,6 +26,7 @@ from skparisk.mechanisms import (
     LaplaceMechanism,
     RandomizedResponse,
 )
+from skparisk.sensitivity._terms import calibrate
 
 # Sums, words and conditions of claims about several releases
 

@@ -16,9 +16,10 @@ from certificates import CURVE, OF_THE_EVIDENCE, certificate
 
 import skparisk
 from skparisk import Certificate
-from skparisk.calibration import Target, calibrate
-from skparisk.certificate import METHODS
-from skparisk.certificate import _claim as texts
+from skparisk._words import METHODS
+from skparisk.core import claim as texts
+from skparisk.core.calibrate import Target
+from skparisk.sensitivity._terms import calibrate
 
 OF_ONE_RELEASE = {name: case for name, case in CASES.items() if case.evidence}
 
@@ -253,7 +254,6 @@ FROM_SHAPE = "scale 0.25, whitened using 1500 other sampled pairs"
         ),
         ("bound", ["nothing: the level holds for every pair and output"]),
         ("both", ["the noise together", "critical scale number 1426 of", ON_PAIRS]),
-        ("draws", ["number 4278 of 1500 sampled pairs with 3 draws of the noise each"]),
         ("risk control", ["average of the exact risks of 1500 sampled pairs"]),
         ("whitened", [FROM_SHAPE]),
         ("unanswered", ["1500 sampled; 7 without an answer count as infinite"]),
@@ -372,10 +372,8 @@ def test_what_evidence_says_of_private_records_is_a_leak():
 
 def sampled_claims(n_claims, rng):
     """Yield certificates of calibrated noise, for pair and noise together."""
-    plans = itertools.product(
-        ("laplace", "gaussian"), ("exchangeable", "pac", "dkw"), (None, 1, 3)
-    )
-    for law, rule, n_draws in itertools.islice(itertools.cycle(plans), n_claims):
+    plans = itertools.product(("laplace", "gaussian"), ("exchangeable", "pac", "dkw"))
+    for law, rule in itertools.islice(itertools.cycle(plans), n_claims):
         n_pairs = int(rng.choice([1, 2, 19, 20, 100, 300, 1000]))
         differences = rng.standard_t(3, (n_pairs, int(rng.choice([1, 2, 6]))))
         differences *= rng.random((n_pairs, 1)) < rng.uniform(0.1, 2)
@@ -385,14 +383,13 @@ def sampled_claims(n_claims, rng):
             float(rng.choice([0.05, 0.2, 0.9])),
             randomness="both",
         )
-        # Of too few pairs for the risk, or of draws that a rule has not.
+        # Of too few pairs for the risk.
         with contextlib.suppress(ValueError):
             yield calibrate(
                 differences * 10 ** rng.uniform(-5, 5),
                 target,
                 law=law,
                 rule=rule,
-                n_draws=n_draws,
                 n_records=100,
                 random_state=rng.integers(2**31),
             )[1]

@@ -16,6 +16,8 @@ from sklearn.preprocessing import Normalizer
 
 import skparisk
 from skparisk import (
+    BudgetExceededError,
+    IncompatibleError,
     PrivateEstimator,
     PrivateKernelDensity,
     PrivateLinearSVC,
@@ -23,14 +25,13 @@ from skparisk import (
     PrivateMoments,
     PrivateRidge,
     SensitivitySampler,
+    _secure_noise,
 )
-from skparisk.certificate import Certificate
-from skparisk.composition import compose_basic
-from skparisk.core import exact as _secure_noise
-from skparisk.core.exceptions import BudgetExceededError, IncompatibleError
+from skparisk.core.claim import Certificate
+from skparisk.core.compose import compose_basic
+from skparisk.core.noise import AdditiveNoise
 from skparisk.ledger import PrivacyLedger
 from skparisk.mechanisms import (
-    AdditiveNoise,
     BernsteinMechanism,
     DiscreteMechanism,
     ExponentialChoice,

@@ -44,9 +44,9 @@ from skparisk import (
     SensitivitySampler,
     search_certificate,
 )
-from skparisk._silence import silenced
-from skparisk.certificate import Certificate
-from skparisk.composition import compose_basic
+from skparisk.core.claim import Certificate
+from skparisk.core.compose import compose_basic
+from skparisk.core.release import silenced
 from skparisk.core.rounding import ceil_text
 from skparisk.model_selection._splits import SPLITS_BY_VALUES
 from skparisk.neighbors import block_size
@@ -359,7 +359,6 @@ def test_databases_that_fail_are_counted_and_the_reason_is_said():
         {},
         {"randomness": "both"},
         {"randomness": "both", "law": "gaussian"},
-        {"randomness": "both", "n_draws": 3},
         {"noise_shape": "whitened"},
         {"law": "gaussian", "delta": 1e-5},
         {"calibration": "pac"},
@@ -401,7 +400,7 @@ def test_text_says_what_pairs_without_an_answer_count_as():
 
     for plan, counted in [
         ({"law": "gaussian", "randomness": "both"}, "1"),
-        ({"law": "gaussian", "randomness": "both", "n_draws": 1}, "infinite"),
+        ({"law": "gaussian", "randomness": "both", "calibration": "pac"}, "infinite"),
         ({}, "infinite"),
     ]:
         sampler = SensitivitySampler(
@@ -509,7 +508,7 @@ def test_parameters_of_the_sampler_in_a_search_where_there_is_none():
     search = GridSearchCV(PrivateRidge(gamma=0.2), grid, cv=2)
     search.fit(X, Y, X_reference=X_PUBLIC[:, :], y_reference=Y_PUBLIC)
     assert search.best_params_["sensitivity__n_pairs"] in (30, 40)
-    assert search.best_estimator_.certificate_.evidence.n_draws == 1
+    assert search.best_estimator_.certificate_.randomness == "both"
 
 
 def test_missing_numbers_of_a_reference_are_said_to_be_there():

@@ -24,11 +24,7 @@ from skparisk import (
 )
 from skparisk._public_fit import Alone, PublicFit
 from skparisk._simulated import simulated
-from skparisk.core.exceptions import (
-    IncompatibleError,
-    PrivacyLeakWarning,
-    ReferenceWarning,
-)
+from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning, ReferenceWarning
 from skparisk.queries import FunctionQuery, LogisticRegressionQuery, RidgeQuery
 from skparisk.reference import (
     LearnedReference,

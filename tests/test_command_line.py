@@ -30,7 +30,7 @@ from skparisk.__main__ import main
 from skparisk._cli._parser import UntilClosed
 from skparisk._cli._tables import Reading, holds_numbers
 from skparisk._cli.filing import load_model
-from skparisk.core.exceptions import UnrecordedReleaseError
+from skparisk.exceptions import UnrecordedReleaseError
 
 DICTIONARY = """name,kind,low,high,values,missing
 age,whole,18,90,,

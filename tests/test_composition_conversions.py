@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from releases import DELTA, laplace
 from scipy import stats
 
-from skparisk.certificate import Certificate
-from skparisk.composition import (
+from skparisk.core.claim import Certificate
+from skparisk.core.compose import (
     compose_advanced,
     compose_basic,
     compose_exact,
@@ -21,8 +21,8 @@ from skparisk.composition import (
     post_process,
     transfer,
 )
-from skparisk.core.exceptions import IncompatibleError
 from skparisk.core.losses import gaussian_delta, gaussian_loss_exceedance
+from skparisk.exceptions import IncompatibleError
 
 
 def test_a_risk_over_noise_becomes_delta():

@@ -10,10 +10,11 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from releases import DELTA, RULES, gaussian, laplace
 from scipy import optimize, special, stats
+from skparisk.composition import _exact
 
-from skparisk.composition import _exact, compose_exact, compose_laplace
-from skparisk.core.exceptions import CalibrationError, IncompatibleError
+from skparisk.core.compose import compose_exact, compose_laplace
 from skparisk.core.losses import gaussian_delta_epsilon
+from skparisk.exceptions import CalibrationError, IncompatibleError
 
 # --- A second way: laws of the loss, each value moved to the nearest grid point -------
 

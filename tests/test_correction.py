@@ -18,7 +18,7 @@ from skparisk import (
 )
 from skparisk._public_fit import PublicFit
 from skparisk.audit._at_size import Audited
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.exceptions import IncompatibleError
 from skparisk.linear_model._correction import PublicStart
 from skparisk.linear_model._cross_fitted import Told, cross_fitted
 from skparisk.queries import (

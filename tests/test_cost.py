@@ -3,7 +3,6 @@
 import copy
 import math
 import pickle
-import warnings
 from fractions import Fraction
 
 import mpmath as mp
@@ -13,18 +12,14 @@ from costs import STAFF, THEOREM_4, CustomCost, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skparisk.certificate import Certificate
-from skparisk.core.exceptions import CalibrationError
+from skparisk.core.claim import Certificate
 from skparisk.cost import CompensationModel, CostModel
-from skparisk.exceptions import HeuristicGuaranteeWarning
+from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.papers import dandekar_cdf
 from skparisk.sensitivity import SensitivitySampler
 
 LEVELS = [0.01, 0.1, 0.5, 1.0, 3.0, 20.0]
-heuristic = pytest.mark.filterwarnings(
-    "ignore::skparisk.exceptions.HeuristicGuaranteeWarning"
-)
 LAWS = [("exact", 1), (THEOREM_4, 1), (THEOREM_4, 4)]
 positive = st.floats(0.05, 20)
 
@@ -38,7 +33,6 @@ def same_as(model):
     return lambda e: model.minimum + model.compensation * math.exp(-model.rate / e)
 
 
-@heuristic
 def test_numbers_of_the_paper():
     assert STAFF.budget(0.5) == pytest.approx(74434.41, abs=0.005)
     level = STAFF.optimal_epsilon(0.5, law=THEOREM_4)
@@ -58,7 +52,6 @@ def test_numbers_of_the_paper():
         assert level == pytest.approx(expected, abs=6e-11)
 
 
-@heuristic
 @pytest.mark.parametrize("rate", [0.2, 1.0, 3.0])
 @pytest.mark.parametrize("noise", LEVELS)
 def test_optimum_is_the_root_of_equation_10(noise, rate):
@@ -103,7 +96,6 @@ def test_exact_law_has_two_minima_at_a_large_level():
     assert (np.diff(np.sign(np.diff(budgets))) > 0).sum() == 1
 
 
-@heuristic
 @settings(max_examples=25)
 @given(
     positive, positive, st.sampled_from([("exact", 1), (THEOREM_4, 1), (THEOREM_4, 4)])
@@ -121,7 +113,6 @@ def test_optimum_is_not_beaten_by_a_fine_grid(noise, rate, law):
     assert least <= others.min() + 4e-15 * model.budget(noise)
 
 
-@heuristic
 @settings(max_examples=25)
 @given(positive, st.floats(0, 30), st.floats(0, 5))
 def test_budget_at_risk_is_at_most_that_of_the_noise(noise, level, minimum):
@@ -166,7 +157,6 @@ def test_exact_budget_is_at_least_the_mean_cost(noise):
     assert budgets.min() > mean_cost(noise, noise) > 0.87 * least
 
 
-@heuristic
 def test_budget_of_the_paper_is_less_than_the_mean_cost():
     level = STAFF.optimal_epsilon(0.5, law=THEOREM_4)
     budget = STAFF.budget_at_risk(level, 0.5, law=THEOREM_4)
@@ -181,7 +171,6 @@ def test_never_more_than_half_is_saved_with_the_exact_law():
         assert least >= (model.budget(0.0) + model.budget(noise)) / 2
 
 
-@heuristic
 def test_lemma_4_holds_up_to_a_level_only():
     def bends(noise, law=THEOREM_4, n_outputs=1):
         levels = np.linspace(noise / 1000, noise, 1001)
@@ -206,19 +195,6 @@ def test_minimum_of_several_outputs_is_unique():
         ratio = (below[1:] + below[:-1]) / 2 / np.diff(below) * np.diff(levels)
         stationary = np.log1p(ratio / middle**2) - 1 / middle
         assert (np.diff(stationary) > 0).all()
-
-
-def test_law_of_the_paper_warns_here():
-    for call in (
-        STAFF.optimal_epsilon,
-        lambda *a, **k: STAFF.budget_at_risk(1, *a, **k),
-    ):
-        with pytest.warns(HeuristicGuaranteeWarning, match="is not proven") as caught:
-            call(0.5, law=THEOREM_4)
-        assert caught[0].filename == __file__
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            call(0.5)
 
 
 def test_budget_at_the_ends():
@@ -279,7 +255,6 @@ def test_budget_of_a_certificate():
     assert budget == STAFF.budget_of(certificate.as_certificate())
 
 
-@heuristic
 @pytest.mark.parametrize(
     "model",
     [STAFF, CompensationModel(2.0, n_people=3, minimum=0.5, rate=0.3)],

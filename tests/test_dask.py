@@ -15,7 +15,7 @@ from distributed.client import FutureCancelledError
 from distributed.comm import CommClosedError
 
 from skparisk import PrivateRidge, SensitivitySampler
-from skparisk.core.exceptions import UnrecordedReleaseError
+from skparisk.exceptions import UnrecordedReleaseError
 from skparisk.ledger import PrivacyLedger, spend
 from skparisk.queries import RidgeQuery
 from skparisk.sensitivity import _work, _workers

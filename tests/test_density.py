@@ -19,12 +19,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skparisk import KnownSensitivity, SensitivitySampler
 from skparisk import density as module
-from skparisk.core.exceptions import (
+from skparisk.density import PrivateKernelDensity
+from skparisk.exceptions import (
     CalibrationError,
     IncompatibleError,
     PrivacyLeakWarning,
 )
-from skparisk.density import PrivateKernelDensity
 from skparisk.mechanisms import BernsteinPolynomial
 from skparisk.neighbors import bind_pairs, draw_pairs
 from skparisk.queries import DensityQuery, _density, kernel_density_sensitivity_bound

@@ -13,12 +13,12 @@ from certificate_cases import known
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
-
 from skparisk.certificate._claim import PRIVATE_REFERENCE, SEEDED
-from skparisk.core.exceptions import IncompatibleError, PrivacyLeakWarning
+
+from skparisk._words import CERTAIN
 from skparisk.displays import RiskCurveDisplay, SensitivityDisplay
+from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning
 from skparisk.linear_model import PrivateRidge
-from skparisk.papers import DandekarTheorem5
 from skparisk.reference._base import Withheld
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 
@@ -66,10 +66,9 @@ def curve(*points):
     The last ones are those of the release.
     """
     *others, (epsilon, risk) = points
-    # By a rule of one's own, which no numbers of the evidence contradict.
-    rule = {"calibration": "mine", "randomness": "both", "n_draws": 1}
+    # By a law of one's own, which no numbers of the evidence contradict.
     levels = {"epsilon": epsilon, "risk": risk, "curve": others or None}
-    return RiskCurveDisplay(certificate(**rule, **levels))
+    return RiskCurveDisplay(known(law="mine", norm="l1", **levels))
 
 
 CERTIFICATES = {
@@ -182,12 +181,12 @@ def test_caveats_are_in_the_legend(sampler):
         assert not certified.caveats or not certified.private
         display = RiskCurveDisplay.from_certificate(certified, name="name")
         assert legend(display)[0] == expected
-    heuristic = certificate(void_reasons=DandekarTheorem5.void_reasons)
-    for certified in (CERTIFICATES["without noise"], heuristic):
+    void = certificate(void_reasons=(CERTAIN,))
+    for certified in (CERTIFICATES["without noise"], void):
         assert certified.guarantee.startswith("There is no guarantee")
         display = RiskCurveDisplay.from_certificate(certified)
         assert legend(display)[0] == "not a guarantee"
-    display = RiskCurveDisplay.from_certificate(heuristic, label="mine")
+    display = RiskCurveDisplay.from_certificate(void, label="mine")
     assert legend(display)[0] == "mine (not a guarantee)"
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from laws import FALSE_ALARM
 from scipy import stats
 
-from skparisk.core.exact import noise_source
-from skparisk.laws import sample_bernoulli_decay
+from skparisk.core.exact import noise_source, sample_bernoulli_decay
 from skparisk.mechanisms import (
     ExponentialChoice,
     ExponentialMechanism,

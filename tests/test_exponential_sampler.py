@@ -10,8 +10,9 @@ from laws import FALSE_ALARM, exceeds
 from scipy import stats
 
 from skparisk import Certificate, PrivateRidge, SensitivitySampler
-from skparisk.core.laws import Exponential
-from skparisk.mechanisms import AdditiveNoise, ExponentialChoice
+from skparisk.core.noise import AdditiveNoise
+from skparisk.mechanisms import ExponentialChoice
+from skparisk.mechanisms._exponential import Exponential
 from skparisk.queries import FunctionQuery
 from skparisk.reference import CallableReference
 from skparisk.sensitivity import sample_differences
@@ -148,7 +149,6 @@ def test_what_has_no_meaning_for_a_choice_is_refused(wrong):
         certificate.evidence,
         noise_shape=shape,
         n_shape_pairs=None if shape == "isotropic" else 5,
-        n_draws=1 if claim.get("randomness") == "both" else None,
     )
     with pytest.raises(ValueError, match="exponential"):
         dataclasses.replace(certificate, evidence=evidence, **claim)

@@ -1,4 +1,4 @@
-"""Laws, rules, shapes, references and queries of one's own, without a change here.
+"""Laws, shapes, references and queries of one's own, without a change here.
 
 Each class is on the page "Extending" of the documentation.
 """
@@ -11,11 +11,6 @@ import numpy as np
 import pytest
 from laws import FALSE_ALARM, assert_binomial_at_most, exceeds
 from scipy import stats
-from skparisk.laws import (
-    sample_bernoulli_decay,
-    sample_discrete_laplace,
-    sample_uniform_integers,
-)
 
 from skparisk import (
     Certificate,
@@ -25,25 +20,20 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.calibration import (
-    Exchangeable,
-    Rule,
-    SampledPairs,
-    Target,
-    calibrate,
-    calibrate_known,
+from skparisk.core.calibrate import Target, calibrate_known
+from skparisk.core.claim import DominatingLoss
+from skparisk.core.compose import compose_basic, compose_exact
+from skparisk.core.exact import (
+    sample_bernoulli_decay,
+    sample_discrete_laplace,
+    sample_uniform_integers,
 )
-from skparisk.certificate import DominatingLoss
-from skparisk.composition import compose_basic, compose_exact
 from skparisk.core.laws import Gaussian, Laplace, Law
-from skparisk.mechanisms import (
-    AdditiveNoise,
-    IsotropicShape,
-    NoiseShape,
-    to_dyadic,
-)
+from skparisk.core.noise import AdditiveNoise, IsotropicShape, NoiseShape, to_dyadic
+from skparisk.core.pairs import SampledPairs
 from skparisk.queries import PairDifferences, Query
 from skparisk.reference import DrawnRecords, RecordPool, Reference
+from skparisk.sensitivity._terms import calibrate
 
 
 @dataclass(frozen=True)
@@ -84,20 +74,6 @@ class Logistic(Law):
             end = 2 * np.arctanh(np.clip(t, -1, 1))
         inside = 1 / (1 + np.exp(-end)) - np.exp(epsilon) / (1 + np.exp(shift - end))
         return np.maximum(inside, 0.0) + 1e-15
-
-
-class Cautious:
-    """Twice as many pairs kept as "exchangeable" asks for."""
-
-    name = "cautious"
-    failure_prob = 0.0
-    void_reasons = ()
-
-    def order_index(self, n_pairs, gamma):
-        return Exchangeable().order_index(n_pairs, gamma / 2)
-
-    def certify_risk(self, n_pairs, order_index):
-        return Exchangeable().certify_risk(n_pairs, order_index)
 
 
 @dataclass(frozen=True)
@@ -175,10 +151,6 @@ class Histogram(Query):
 OWN_LAW = (
     "The law of the noise (logistic) was supplied by the caller, and what it says of "
     "its privacy loss has not been checked."
-)
-OWN_RULE = (
-    "The calibration rule (cautious) was supplied by the caller, and its guarantee has "
-    "not been checked."
 )
 OWN_SHAPE = (
     "The shape of the noise was supplied by the caller, who says that it does not "
@@ -418,12 +390,12 @@ def test_what_a_law_does_not_say_is_an_error():
             return np.zeros(size, dtype=np.int64)
 
     law, some = Bare(), np.ones((2, 1))
-    with pytest.raises(ValueError, match="n_draws must be 0 with law='bare'"):
+    with pytest.raises(ValueError, match="'exchangeable' with law='bare', which no l"):
         calibrate(
             np.ones((99, 1)),
             Target(1.0, 0.1, randomness="both"),
             law=type("Drawless", (Bare,), {"draws": False})(),
-            n_draws=1,
+            rule="pac",
             n_records=1,
         )
     asked = [
@@ -439,17 +411,6 @@ def test_what_a_law_does_not_say_is_an_error():
     for ask in asked:
         with pytest.raises(NotImplementedError, match="Bare does not say its"):
             ask()
-
-
-def test_rule_chooses_and_is_said(tmp_path):
-    assert isinstance(Cautious(), Rule)
-    sampler = own_sampler(calibration=Cautious()).fit(public())
-    assert sampler.risk_ <= 0.05 < own_sampler().fit(public()).risk_
-    assert OWN_RULE in sampler.certificate_.provisos
-    with PrivacyLedger(2.5, gamma=0.2, path=tmp_path / "ledger.db") as ledger:
-        sampler.release(public(n_rows=100) + 1)
-    assert ledger.spent.epsilon == 1.0
-    assert any("cautious" in text for text in ledger.spent.provisos)
 
 
 @pytest.mark.parametrize("randomness", ["implicit", "both"])
@@ -473,20 +434,11 @@ class Text(str):
     """A name that could be equal to none, and be written as another."""
 
 
-def test_rules_and_shapes_have_names():
+def test_shapes_have_names():
     for name in (None, "", Text("mine")):
-        rule = type("Nameless", (Cautious,), {"name": name})()
-        with pytest.raises(ValueError, match="calibration must have a name"):
-            own_sampler(calibration=rule).fit(public())
         shape = type("Nameless", (Powers,), {"name": name})((0,))
         with pytest.raises(ValueError, match="noise_shape must have a name"):
             own_sampler(noise_shape=shape).fit(public())
-
-
-def test_a_rule_chooses_a_whole_number():
-    rule = type("Half", (Cautious,), {"order_index": lambda self, m, gamma: m / 2})()
-    with pytest.raises(ValueError, match=r"must choose one of 500 .* number 250\.0"):
-        own_sampler(calibration=rule).fit(public())
 
 
 def test_law_with_a_bound_keeps_it_for_all_noise_by_default():
@@ -541,10 +493,10 @@ def test_pairs_are_answered_or_not(row):
 
 
 def test_what_is_said_of_a_calibration_is_of_that_one():
-    sampler = own_sampler(law=Logistic(), calibration=Cautious()).fit(public())
+    sampler = own_sampler(law=Logistic()).fit(public())
     again = sampler.calibrate(gamma=0.2).certificate_
-    assert sorted(again.provisos) == sorted({OWN_LAW, OWN_RULE})
-    sampler.set_params(law="laplace", calibration="exchangeable")
+    assert again.provisos == (OWN_LAW,)
+    sampler.set_params(law="laplace")
     assert sampler.calibrate().certificate_.provisos == ()
 
 
@@ -582,7 +534,6 @@ def test_all_of_them_together(tmp_path):
     sampler = own_sampler(
         Histogram((0.5, 1.0, 2.0)),
         law=Logistic(),
-        calibration=Cautious(),
         noise_shape=Powers((0, 1, 1, 2)),
         reference=Incomes(1.0),
         n_records=200,
@@ -594,7 +545,7 @@ def test_all_of_them_together(tmp_path):
     again = PrivacyLedger.open(path)
     spent = again.spent
     assert spent.epsilon == 2.0
-    assert {OWN_LAW, OWN_RULE, OWN_SHAPE} <= {*spent.provisos}
+    assert {OWN_LAW, OWN_SHAPE} <= {*spent.provisos}
     certificate = sampler.certificate_
     assert certificate.loss is None  # of four outputs the law does not say how
     assert Certificate.from_dict(certificate.to_dict()) == certificate
@@ -621,17 +572,12 @@ def test_differences_that_are_no_table_are_refused(differences, message):
 def test_differences_of_ones_own_are_on_the_callers_word():
     differences = np.random.default_rng(0).laplace(size=(999, 2))
     noise, certificate = calibrate(
-        differences, Target(1.0, 0.1), law=Logistic(), rule=Cautious(), n_records=10
+        differences, Target(1.0, 0.1), law=Logistic(), n_records=10
     )
-    assert certificate.risk <= 0.05
-    assert {OWN_LAW, OWN_RULE} < {*certificate.provisos}
+    assert OWN_LAW in certificate.provisos
     assert any("differences were supplied" in text for text in certificate.provisos)
     _, same = calibrate(differences, Target(1.0, 0.1), n_records=10, provisos=())
     assert any("differences were supplied" in text for text in same.provisos)
-    assert (
-        certificate.evidence.sensitivity
-        == np.sort(np.abs(differences).sum(axis=1))[
-            Cautious().order_index(999, 0.1) - 1
-        ]
-    )
+    in_order = np.sort(np.abs(differences).sum(axis=1))
+    assert certificate.evidence.sensitivity == in_order[899]
     assert noise.noise_scale == certificate.evidence.noise_scale

@@ -46,8 +46,8 @@ from skparisk import (
     SchemaReference,
     SensitivitySampler,
 )
-from skparisk.core.exceptions import ReferenceWarning
-from skparisk.mechanisms import DiagonalShape
+from skparisk.core.noise import DiagonalShape
+from skparisk.exceptions import ReferenceWarning
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries import ClassAddend, LeafQuery, Leaves, TargetAddend
 from skparisk.queries._addends import MarginAddend

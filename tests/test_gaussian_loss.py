@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
+from skparisk.privacy_loss import gaussian_classical_shift
 
 from skparisk.core.losses import (
-    gaussian_classical_shift,
     gaussian_delta,
     gaussian_delta_epsilon,
     gaussian_explicit_shift,

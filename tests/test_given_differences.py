@@ -6,21 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skparisk.calibration import (
+from skparisk.core.calibrate import (
     DKW,
     PAC,
     Exchangeable,
     Target,
-    calibrate,
+    _tidy,
+    as_curve,
     calibrate_known,
 )
-from skparisk.calibration._attackers import _tidy
-from skparisk.calibration._order import as_curve
-from skparisk.calibration._pairs import SampledPairs
-from skparisk.calibration._rules import rule_proviso
-from skparisk.core.exceptions import CalibrationError
-from skparisk.mechanisms import DiagonalShape, fit_noise_shape
-from skparisk.papers import DandekarTheorem4, DandekarTheorem5
+from skparisk.core.noise import DiagonalShape
+from skparisk.core.pairs import SampledPairs
+from skparisk.exceptions import CalibrationError
+from skparisk.sensitivity._noise_shape import fit_noise_shape
+from skparisk.sensitivity._terms import calibrate
 
 GIVEN = (
     "The differences were supplied by the caller, and it has not been checked that "
@@ -62,12 +61,11 @@ def test_pairs_without_an_answer_count_as_infinitely_far_apart(wrap):
     "plan",
     [
         {"target": Target(0.5, 0.1)},
-        {"target": Target(0.5, 0.1, randomness="both"), "n_draws": 3},
+        {"target": Target(0.5, 0.1, randomness="both")},
         {"target": Target(0.5, 0.1, randomness="both"), "law": "gaussian"},
     ],
 )
 def test_more_pairs_without_an_answer_than_the_risk_allows_are_refused(plan):
-    """Each is counted once, however many draws it is tried with."""
     differences = differences_of(999, 2)
     differences[:150] = np.inf
     message = "^150 of 999 sampled pairs have a database without an answer, so no noise"
@@ -152,9 +150,8 @@ def test_the_seed_is_that_of_the_noise_pairs_are_tried_with():
         calibrate(differences, Target(0.5, 0.1), n_records=10, random_state="1")
 
 
-def test_our_rules_are_no_proviso():
+def test_rules_are_no_proviso():
     for rule in (Exchangeable(), PAC(0.01), DKW()):
-        assert rule_proviso(rule) == ()
         _, certificate = calibrate(
             differences_of(2000), Target(0.5, 0.1), rule=rule, n_records=10
         )
@@ -190,18 +187,6 @@ def test_an_infinite_level_needs_no_noise(law):
 def test_what_an_attacker_gains_is_rounded_up_to_at_most_one():
     assert _tidy(1 + 2.0**-40) == 1.0
     assert _tidy(0.1234561) == 0.123457
-
-
-def test_what_is_no_guarantee_has_no_law_of_a_loss():
-    """Composition would count it as if it were one."""
-    _, sampled_claim = calibrate(
-        differences_of(999), Target(0.5, 0.1), rule=DandekarTheorem5(), n_records=10
-    )
-    target = Target(0.5, 0.4, randomness="explicit")
-    _, known_claim = calibrate_known(1.0, target, rule=DandekarTheorem4())
-    for claim in (sampled_claim, known_claim):
-        assert claim.void
-        assert claim.loss is None
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -290,9 +275,9 @@ def test_weights_of_any_size_choose_a_shape():
         {
             "target": Target(0.5, 0.5, randomness="both"),
             "law": "gaussian",
-            "n_draws": 2,
+            "rule": "pac",
         },
-        {"target": Target(0.5, 0.5, randomness="both"), "n_draws": 2},
+        {"target": Target(0.5, 0.5, randomness="both")},
         {"target": Target.of_advantage(0.5)},
     ],
     ids=str,
@@ -319,13 +304,9 @@ def test_noise_for_a_small_level_has_a_fine_grid(k):
         differences, Target(epsilon, 0.1), law="exponential", n_records=10
     )
     made.append((choice, 1))
-    for rule, gamma, delta in (
-        (None, 0.6, 0.0),
-        (None, 0.6, 1e-9),
-        (DandekarTheorem4(), 0.3, 0.0),
-    ):
-        target = Target(epsilon, gamma, delta, randomness="explicit")
-        made.append((calibrate_known(1.0, target, rule=rule, n_outputs=k)[0], k))
+    for delta in (0.0, 1e-9):
+        target = Target(epsilon, 0.6, delta, randomness="explicit")
+        made.append((calibrate_known(1.0, target, n_outputs=k)[0], k))
     for noise, n_outputs in made:
         assert noise.steps >= 4 * n_outputs * 2**20 / epsilon > 2**40
     target = Target(epsilon, 0.1, 1e-9)

@@ -17,29 +17,27 @@ from noise_plans import (
 )
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
+from skparisk.certificate._claim import CHOSEN
+from skparisk.privacy_loss import gaussian_classical_shift
 
 from skparisk import (
-    CalibrationError,
     Certificate,
-    HeuristicGuaranteeWarning,
     KnownSensitivity,
     PrivacyLeakWarning,
     PrivacyLedger,
     PrivateRidge,
 )
-from skparisk.calibration import KnownRule, Target, calibrate_known
-from skparisk.calibration._known import find_known
-from skparisk.certificate._claim import CHOSEN, DECLARED
-from skparisk.composition import compose_exact
-from skparisk.core.laws import Exponential, Gaussian, Laplace
+from skparisk.core.calibrate import Target, calibrate_known, find_known
+from skparisk.core.compose import compose_exact
+from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.losses import (
-    gaussian_classical_shift,
     gaussian_explicit_shift,
     gaussian_shift,
     laplace_delta_noise_epsilon,
 )
 from skparisk.mechanisms import GaussianMechanism, LaplaceMechanism
-from skparisk.papers import DandekarTheorem4, DandekarTheorem5, dandekar_noise_epsilon
+from skparisk.mechanisms._exponential import Exponential
+from skparisk.mechanisms._known import DECLARED
 
 L2 = {"norm": "l2", "law": "gaussian"}
 KNOWN = {
@@ -216,90 +214,16 @@ def test_search_over_the_level_and_over_what_is_known():
     assert search.best_estimator_.certificate_.leaks == (CHOSEN,)
 
 
-class Half:
-    """A rule of one's own: half of the level of the noise."""
-
-    name = "half"
-    void_reasons = ()
-
-    def noise_epsilon(self, epsilon, gamma, n_outputs):
-        return epsilon / 2
-
-
-def test_rule_of_ones_own_is_on_the_certificate():
-    assert isinstance(Half(), KnownRule)
-    model = fit(KnownSensitivity(0.1, at_risk=True, rule=Half()))
-    assert model.noise_epsilon_ == pytest.approx(EPSILON / 2, rel=1e-5)
-    claim = model.certificate_
-    assert claim.evidence.calibration == "declared"
-    assert any("(half)" in text for text in claim.provisos)
-    assert claim.risk == GAMMA
-
-
-class Twice(Half):
-    """Claims a risk that noise of twice the level does not keep."""
-
-    name = "twice"
-
-    def noise_epsilon(self, epsilon, gamma, n_outputs):
-        return 2 * epsilon
-
-
-def test_what_a_rule_of_ones_own_claims_against_the_law_of_the_noise_is_refused():
-    """The loss of one output exceeds half of the level of the noise more often."""
-    known = KnownSensitivity(0.1, at_risk=True, rule=Twice())
-    ledger = PrivacyLedger(9.0)
-    with ledger, pytest.raises(ValueError, match=r"risk must be at least 0\.664"):
-        fit(known)
-    assert not ledger.releases
-
-
-def test_rule_of_ones_own_is_said_also_where_it_counts_as_false():
-    rule = type("Empty", (Half,), {"__len__": lambda self: 0})()
-    claim = fit(KnownSensitivity(0.1, at_risk=True, rule=rule)).certificate_
-    assert any("(half)" in text for text in claim.provisos)
-
-
 def test_sensitivity_is_not_proven_because_the_caller_says_so():
     target = Target(EPSILON, 0.0, randomness="explicit")
     assert DECLARED in calibrate_known(1.0, target)[1].provisos
-    how = {"law": "laplace", "rule": None, "n_outputs": 1, "n_records": 1}
+    how = {"law": "laplace", "n_outputs": 1, "n_records": 1}
     how["relation"] = "replace-one"
     _, proven = find_known(1.0, target, **how, proven=True)
     assert proven.evidence.calibration == "bound"
     assert DECLARED not in proven.provisos
     with pytest.raises(TypeError, match="proven"):
         calibrate_known(1.0, target, proven=True)
-
-
-@pytest.mark.parametrize(
-    ("target", "law"),
-    [
-        (Target(EPSILON, GAMMA, randomness="explicit"), "gaussian"),
-        (Target(EPSILON, 0.0, delta=DELTA, randomness="explicit"), "laplace"),
-        (Target(EPSILON, 0.0, randomness="explicit"), "laplace"),
-    ],
-)
-def test_rules_are_for_laplace_noise_and_a_risk_alone(target, law):
-    with pytest.raises(ValueError, match="is for Laplace noise, delta=0 and a risk"):
-        calibrate_known(1.0, target, law=law, rule=Half())
-
-
-def test_theorem_4_of_the_paper_warns_and_certifies_nothing():
-    known = KnownSensitivity(0.5, at_risk=True, rule=DandekarTheorem4())
-    with pytest.warns(HeuristicGuaranteeWarning, match="whose proof does not hold"):
-        model = fit(known, gamma=0.3)
-    claim = model.certificate_
-    assert not claim.private
-    assert claim.guarantee.startswith("There is no guarantee.")
-    assert claim.evidence.calibration == DandekarTheorem4.name
-    noise_epsilon = dandekar_noise_epsilon(EPSILON, 0.7, claim.evidence.n_outputs)
-    assert model.noise_epsilon_ == pytest.approx(noise_epsilon, rel=GRID)
-    assert model.risk_ == 0.3
-    with pytest.raises(CalibrationError, match=r"gamma=0\.99 is above 0\.") as caught:
-        fit(known, gamma=0.99)
-    assert caught.value.target == 0.99
-    assert 0.1 < caught.value.best < 0.99
 
 
 class Hidden:
@@ -345,32 +269,6 @@ class Hidden:
         (
             KnownSensitivity(1.0, norm="l2", law=Gaussian("classical"), at_risk=True),
             "classical calibration .* is for a delta",
-        ),
-        (
-            KnownSensitivity(1.0, rule=DandekarTheorem5()),
-            r"rule must be None or a KnownRule, got DandekarTheorem5",
-        ),
-        (
-            KnownSensitivity(1.0, rule=DandekarTheorem4()),
-            r"rule=DandekarTheorem4\(\) is for Laplace noise, .*; got .*gamma=0\.0",
-        ),
-        (
-            KnownSensitivity(1.0, rule=DandekarTheorem4(), at_risk=True, **L2),
-            r"rule=DandekarTheorem4\(\) is for Laplace noise, .* got law='gaussian'",
-        ),
-        (
-            KnownSensitivity(
-                1.0,
-                at_risk=True,
-                rule=type("T", (Half,), {"name": "declared"})(),
-            ),
-            "must not be a rule of your own named 'declared'",
-        ),
-        (
-            KnownSensitivity(
-                1.0, at_risk=True, rule=type("T", (Half,), {"void_reasons": "No."})()
-            ),
-            "void_reasons must be a tuple of sentences",
         ),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from counts import rejects_counts, seeds
 
 from skparisk import PrivateMoments, PrivateRidge, SensitivitySampler
-from skparisk.core.exceptions import PrivacyLeakWarning
+from skparisk.exceptions import PrivacyLeakWarning
 from skparisk.queries import (
     LogisticRegressionQuery,
     MeanQuery,

@@ -1,6 +1,5 @@
 """The shape of the noise and the number of pairs, where neither is asked for."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -20,13 +19,11 @@ from skparisk import (
     SecretSample,
     SensitivitySampler,
 )
-from skparisk.calibration import PAC, Exchangeable, Target, calibrate
-from skparisk.calibration._terms import agree
-from skparisk.papers import DandekarTheorem5
+from skparisk.core.calibrate import PAC, Target
 from skparisk.queries import LinearSVCQuery, LogisticRegressionQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import _drawing
-from skparisk.sensitivity._sampler import claim_at_most
+from skparisk.sensitivity._terms import agree, calibrate
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 3.0]
@@ -40,7 +37,7 @@ def make_terms(
         target = Target.of_advantage(asked["advantage"], 0.05)
     else:
         target = Target(**({"epsilon": 1.0, "gamma": 0.05} | asked))
-    return agree(n_pairs, target, law=law, shape=shape, rule=rule, n_draws=None)
+    return agree(n_pairs, target, law=law, shape=shape, rule=rule)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +47,6 @@ def make_terms(
         ({}, 1, ("isotropic", 1000, 0)),
         ({"law": "exponential"}, 3, ("isotropic", 1000, 0)),
         ({"epsilon": np.inf}, 3, ("isotropic", 1000, 0)),
-        ({"rule": DandekarTheorem5(0.02)}, 3, ("isotropic", 1000, 0)),
         ({"n_pairs": 10_000}, 3, ("auto", 10_000, 2048)),
         ({"n_pairs": 40}, 3, ("auto", 40, 20)),
         ({"n_pairs": 36}, 3, ("isotropic", 36, 0)),  # for which 19 are to be left
@@ -85,37 +81,6 @@ def test_enough_pairs_always_certify(shape, rule, gamma):
     assert terms.n_pairs >= 1000
 
 
-@dataclass(frozen=True)
-class Refusing(Exchangeable):
-    """A rule that is never content."""
-
-    name: ClassVar[str] = "refusing"
-
-    def order_index(self, n_pairs, gamma):
-        raise CalibrationError(f"not from {n_pairs} pairs", gamma, 1.0)
-
-
-@dataclass(frozen=True)
-class OnlySome(Exchangeable):
-    """A rule that some numbers of pairs do not please."""
-
-    name: ClassVar[str] = "only-some"
-
-    def order_index(self, n_pairs, gamma):
-        if n_pairs % 100 == 0:
-            raise CalibrationError(f"not from {n_pairs} pairs", gamma, 1.0)
-        return n_pairs
-
-
-def test_rule_that_no_number_of_pairs_pleases_is_an_error():
-    with pytest.raises(CalibrationError, match="n_pairs='auto' tried 4194304 pairs"):
-        make_terms(rule=Refusing())
-    with pytest.raises(CalibrationError, match="not from 1000 pairs"):
-        make_terms(rule=OnlySome())
-    assert make_terms(101, rule=OnlySome()).settled(2).n_shape_pairs == 50
-    assert make_terms(399, rule=OnlySome()).settled(2).n_shape_pairs == 49
-
-
 def test_too_few_pairs_are_told_how_many_it_takes():
     with pytest.raises(CalibrationError, match=r"needs n_pairs >= 999\.$"):
         make_terms(500, gamma=0.001)
@@ -124,17 +89,6 @@ def test_too_few_pairs_are_told_how_many_it_takes():
     assert make_terms(1998, gamma=0.001, shape="whitened").n_shape_pairs == 999
     with pytest.raises(ValueError, match="n_pairs must be one of 'auto'; got 'many'"):
         make_terms("many")
-
-
-def test_what_is_paid_beforehand_is_the_most_that_may_be_claimed():
-    """By a rule that certifies another risk for the pairs that a shape leaves."""
-    sampler = SensitivitySampler(calibration=OnlySome(), n_pairs=101)
-    claim = claim_at_most(sampler, 1.0, 0.01)
-    assert claim.risk == pytest.approx(1 / 52)
-    sampler.set_params(query=RidgeQuery(), gamma=0.01)
-    assert sampler.fit(X, Y).risk_ == pytest.approx(1 / 52)
-    plain = sampler.set_params(noise_shape="isotropic")
-    assert claim_at_most(plain, 1.0, 0.001).risk < 1 / 101
 
 
 @pytest.fixture(scope="module")

@@ -38,10 +38,11 @@ from skparisk import (
     audit_reference,
     search_certificate,
 )
-from skparisk.certificate._learning import Learning
-from skparisk.mechanisms import DiagonalShape, LaplaceMechanism
+from skparisk.core.noise import DiagonalShape
+from skparisk.mechanisms import LaplaceMechanism
 from skparisk.queries import MeanQuery
 from skparisk.reference import Categories, Interval, LearnedRecords, TableReference
+from skparisk.reference._learning import Learning
 from skparisk.reference._synthesis import (
     Axis,
     _shares,

@@ -39,7 +39,7 @@ from skparisk import (
     SensitivitySampler,
     TableReference,
 )
-from skparisk.core.exceptions import ReferenceWarning
+from skparisk.exceptions import ReferenceWarning
 
 LABELS = {
     "strings": ["no", "yes", "zoo"],

@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 from laws import FALSE_ALARM, assert_law, rejects_law
 from scipy.stats import chi2_contingency, laplace, norm
 
-from skparisk.certificate import DominatingLoss
+from skparisk.core.claim import DominatingLoss
 from skparisk.core.losses import gaussian_delta, gaussian_shift
+from skparisk.core.noise import floor_log2, round_to_grid, to_dyadic, to_float
 from skparisk.ledger import PrivacyLedger
 from skparisk.mechanisms import (
     ExponentialMechanism,
     GaussianMechanism,
     LaplaceMechanism,
 )
-from skparisk.mechanisms._noise import floor_log2, round_to_grid, to_float
-from skparisk.mechanisms._shapes import to_dyadic
 
 # Within every open range, and as a float at its end.
 TINY = Fraction(1, 10**400)

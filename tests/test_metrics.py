@@ -20,7 +20,7 @@ from sklearn.metrics import (
 
 from skparisk import PrivacyLedger
 from skparisk import metrics as module
-from skparisk.core.exceptions import BudgetExceededError
+from skparisk.exceptions import BudgetExceededError
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.metrics import private_score
 from skparisk.report import Policy, Report

@@ -24,7 +24,7 @@ from skparisk import (
     SensitivitySampler,
     audit_reference,
 )
-from skparisk.core.exceptions import (
+from skparisk.exceptions import (
     CalibrationError,
     IncompatibleError,
     PrivacyLeakWarning,

@@ -9,7 +9,7 @@ from laws import assert_law, rejects_law
 from scipy import stats
 
 from skparisk import PrivacyLedger, PrivateMoments
-from skparisk.core.exceptions import BudgetExceededError
+from skparisk.exceptions import BudgetExceededError
 from skparisk.moments._noise import _COARSE_BITS, MatrixNoise
 from skparisk.queries import MomentsQuery, moments_sensitivity_bound
 

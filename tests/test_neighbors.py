@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn.mixture import GaussianMixture
 
 from skparisk import neighbors
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.exceptions import IncompatibleError
 from skparisk.neighbors import (
     NeighborPairs,
     bind_pairs,

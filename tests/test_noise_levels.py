@@ -16,23 +16,19 @@ from noise_plans import find_by_risks
 from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
-from skparisk.calibration import (
+from skparisk.core import rounding as grid
+from skparisk.core.calibrate import (
     Exchangeable,
-    SampledPairs,
     Target,
-    calibrate,
+    as_rule,
     calibrate_known,
-)
-from skparisk.calibration._drawn import drawn_levels, drawn_scales
-from skparisk.calibration._order import (
     check_risk_control,
+    drawn_levels,
+    drawn_scales,
     order_curve,
     order_statistic,
     scale_below,
 )
-from skparisk.calibration._rules import as_rule
-from skparisk.core import rounding as grid
-from skparisk.core.exceptions import CalibrationError
 from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.losses import (
     gaussian_delta,
@@ -41,8 +37,11 @@ from skparisk.core.losses import (
     laplace_delta,
     laplace_loss_exceedance,
 )
-from skparisk.mechanisms import DiagonalShape, IsotropicShape, WhitenedShape
-from skparisk.papers import DandekarTheorem4, dandekar_noise_epsilon
+from skparisk.core.noise import DiagonalShape, IsotropicShape, WhitenedShape
+from skparisk.core.pairs import SampledPairs
+from skparisk.exceptions import CalibrationError
+from skparisk.papers import dandekar_noise_epsilon
+from skparisk.sensitivity._terms import calibrate
 
 RNG = np.random.default_rng(0)
 DIFFERENCES = RNG.normal(size=(400, 5)) * RNG.exponential(size=(400, 1))
@@ -57,13 +56,12 @@ levels = st.floats(0.05, 20.0)
 
 @dataclass(eq=False)
 class DrawnLoss:
-    """Pairs that are tried with draws of the noise."""
+    """Pairs that are tried with a draw of the noise."""
 
     law: str
     differences: np.ndarray
     epsilon: float
     seed: int
-    n_draws: int = 1
     shape: object = IsotropicShape()
     errors: np.ndarray | None = None
 
@@ -72,7 +70,7 @@ class DrawnLoss:
         self.pairs = SampledPairs(
             self.differences, self.errors, none, draw_seed=self.seed
         )
-        self.how = LAWS[self.law], self.shape, self.n_draws
+        self.how = LAWS[self.law], self.shape
         self.least_steps = LAWS[self.law].drawn_steps(self.epsilon, len(none))
 
     def critical_scales(self):
@@ -132,22 +130,22 @@ def find_known(sensitivity, *, epsilon, gamma, delta=0.0, n_outputs=1, **how):
     return SimpleNamespace(scale=noise.noise_scale, risk=claim.risk, curve=curve)
 
 
-# Several draws
+# Draws, and several neighbors of a database
 
 
-def test_several_draws_allow_their_share_above():
+def test_several_neighbors_allow_their_share_above():
     """The least scale with (sum of shares above + 1) / (m + 1) <= gamma."""
-    for n_draws, m, gamma in [
+    for n_neighbors, m, gamma in [
         (1, 19, 0.05),
         (3, 19, 0.1),
         (10, 99, 0.0135),
         (7, 50, 0.3),
     ]:
-        rule = Exchangeable(n_draws)
+        rule = Exchangeable(n_neighbors)
         index = rule.order_index(m, gamma)
-        scales = np.arange(1, m * n_draws + 1)
+        scales = np.arange(1, m * n_neighbors + 1)
         claims = [
-            (np.count_nonzero(scales > scale) / n_draws + 1) / (m + 1)
+            (np.count_nonzero(scales > scale) / n_neighbors + 1) / (m + 1)
             for scale in (index, index - 1)
         ]
         assert claims[0] <= gamma * (1 + 1e-12) < claims[1]
@@ -155,19 +153,13 @@ def test_several_draws_allow_their_share_above():
     assert Exchangeable(1) == Exchangeable() == as_rule("exchangeable", 0.05)
 
 
-def test_draws_need_the_exchangeable_calibration():
-    for rule, n_draws in (("pac", 2), (Exchangeable(3), None)):
-        with pytest.raises(ValueError, match=r"n_draws must|n_draws given"):
-            calibrate(
-                DIFFERENCES,
-                Target(1.0, 0.1, randomness="both"),
-                rule=rule,
-                n_draws=n_draws,
-                n_records=10,
-            )
-    with pytest.raises(ValueError, match="n_draws must be a whole number >= 1, got 0"):
+def test_neighbors_are_those_of_the_pairs():
+    target = Target(1.0, 0.1, randomness="both")
+    with pytest.raises(ValueError, match="neighbors_per_database given to the sampler"):
+        calibrate(DIFFERENCES, target, rule=Exchangeable(3), n_records=10)
+    with pytest.raises(ValueError, match="n_neighbors must be a whole number >= 1, go"):
         Exchangeable(0)
-    with pytest.raises(ValueError, match="at most n_pairs=5 times n_draws=2, got 11"):
+    with pytest.raises(ValueError, match="most n_pairs=5 times n_neighbors=2, got 11"):
         Exchangeable(2).certify_risk(5, 11)
     with pytest.raises(CalibrationError, match="needs n_pairs >= 19"):
         Exchangeable(2).order_index(18, 0.05)
@@ -175,14 +167,14 @@ def test_draws_need_the_exchangeable_calibration():
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_draws_do_not_depend_on_how_pairs_are_chunked(law, monkeypatch):
-    whole = DrawnLoss(law, DIFFERENCES, 1.0, seed=3, n_draws=2)
+    whole = DrawnLoss(law, DIFFERENCES, 1.0, seed=3)
     scales, losses = whole.critical_scales(), whole.levels(2.0)
-    monkeypatch.setattr("skparisk.calibration._drawn.CHUNK", 64)
-    parts = DrawnLoss(law, DIFFERENCES, 1.0, seed=3, n_draws=2)
+    monkeypatch.setattr("skparisk.calibration._pairs.CHUNK", 64)
+    parts = DrawnLoss(law, DIFFERENCES, 1.0, seed=3)
     np.testing.assert_array_equal(parts.critical_scales(), scales)
     np.testing.assert_array_equal(parts.levels(2.0), losses)
-    assert len(scales) == 800
-    other = DrawnLoss(law, DIFFERENCES, 1.0, seed=4, n_draws=2)
+    assert len(scales) == 400
+    other = DrawnLoss(law, DIFFERENCES, 1.0, seed=4)
     assert (other.critical_scales() != scales).mean() > 0.9
 
 
@@ -222,11 +214,11 @@ SHAPES = {
 every_law = pytest.mark.parametrize("law", CRITICAL)
 
 
-def drawn(law, n_draws=1, seed=3):
-    """Return the noise that pairs are tried with: those of one pair follow another."""
-    rng = np.random.default_rng(seed)
+def drawn(law):
+    """Return the noise that pairs are tried with."""
+    rng = np.random.default_rng(3)
     draw = {"laplace": rng.laplace, "gaussian": rng.normal}[law]
-    return draw(size=(len(DIFFERENCES) * n_draws, DIFFERENCES.shape[1]))
+    return draw(size=DIFFERENCES.shape)
 
 
 def losses(law, differences, noise, scales):
@@ -250,19 +242,18 @@ def perturbed(differences, errors, rng, n=20):
 @pytest.mark.sampled(16)
 @every_law
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("n_draws", [1, 3])
 @pytest.mark.parametrize("size", [1e-9, 1e-3, 0.1, 10.0])
-def test_loss_keeps_the_level_for_all_that_differences_may_be(law, name, n_draws, size):
+def test_loss_keeps_the_level_for_all_that_differences_may_be(law, name, size):
     """At the critical scale of each pair, and above; some hardly move at all."""
     rng = np.random.default_rng(1)
     errors = size * rng.exponential(size=DIFFERENCES.shape)
     errors[::5] = 0.0
     shape, epsilon = SHAPES[name], 0.8
-    criterion = DrawnLoss(law, DIFFERENCES, epsilon, 3, n_draws, shape, errors)
-    scales, noise = criterion.critical_scales(), drawn(law, n_draws)
+    criterion = DrawnLoss(law, DIFFERENCES, epsilon, 3, shape, errors)
+    scales, noise = criterion.critical_scales(), drawn(law)
     largest = np.zeros(len(scales))
     for truth in perturbed(DIFFERENCES, errors, rng):
-        truth = shape.whiten(truth).repeat(n_draws, axis=0)
+        truth = shape.whiten(truth)
         for factor in (1.0, 1.001, 1.1, 2.0, 30.0):
             loss = np.abs(losses(law, truth, noise, factor * scales))
             assert (loss <= epsilon).all()
@@ -290,7 +281,7 @@ def test_without_paying_for_errors_some_pairs_would_break_the_level(law):
 def test_tiny_errors_cost_less_than_a_hundredth(law, name, epsilon):
     errors = 1e-9 * np.abs(DIFFERENCES)
     plain, paid = (
-        DrawnLoss(law, DIFFERENCES, epsilon, 3, 1, SHAPES[name], given)
+        DrawnLoss(law, DIFFERENCES, epsilon, 3, SHAPES[name], given)
         for given in (None, errors)
     )
     scales = [criterion.critical_scales() for criterion in (plain, paid)]
@@ -305,11 +296,10 @@ def test_tiny_errors_cost_less_than_a_hundredth(law, name, epsilon):
 
 @every_law
 def test_zero_errors_cost_their_share_of_the_level_alone(law):
-    zero = DrawnLoss(law, DIFFERENCES, 1.0, 3, 2, errors=np.zeros_like(DIFFERENCES))
-    none = DrawnLoss(law, DIFFERENCES, 1.0, 3, 2)
-    smaller = CRITICAL[law](
-        DIFFERENCES.repeat(2, axis=0), drawn(law, 2), (1 - 2.0**-20) * (1 - SHARE)
-    )
+    zero = DrawnLoss(law, DIFFERENCES, 1.0, 3, errors=np.zeros_like(DIFFERENCES))
+    none = DrawnLoss(law, DIFFERENCES, 1.0, 3)
+    level = (1 - 2.0**-20) * (1 - SHARE)
+    smaller = CRITICAL[law](DIFFERENCES, drawn(law), level)
     np.testing.assert_allclose(zero.critical_scales(), smaller, rtol=1e-14)
     np.testing.assert_array_equal(zero.levels(2.0), none.levels(2.0))
     assert zero.least_steps == none.least_steps
@@ -323,7 +313,7 @@ def test_levels_are_not_below_the_peak_of_what_differences_may_be(law, name, siz
     rng = np.random.default_rng(2)
     shape = SHAPES[name]
     errors = size * rng.exponential(size=DIFFERENCES.shape)
-    criterion = DrawnLoss(law, DIFFERENCES, 1.0, 3, 1, shape, errors)
+    criterion = DrawnLoss(law, DIFFERENCES, 1.0, 3, shape, errors)
     at = criterion.critical_scales()
     for scale in np.quantile(at, [0.1, 0.5, 0.95]):
         levels = criterion.levels(scale)
@@ -371,9 +361,9 @@ def test_pairs_that_do_not_move_but_for_errors_need_noise(law):
 @every_law
 def test_errors_do_not_depend_on_how_pairs_are_chunked(law, monkeypatch):
     errors = 0.01 * np.abs(DIFFERENCES[::-1])
-    criterion = DrawnLoss(law, DIFFERENCES, 1.0, 3, 2, SHAPES["diagonal"], errors)
+    criterion = DrawnLoss(law, DIFFERENCES, 1.0, 3, SHAPES["diagonal"], errors)
     scales, levels = criterion.critical_scales(), criterion.levels(2.0)
-    monkeypatch.setattr("skparisk.calibration._drawn.CHUNK", 64)
+    monkeypatch.setattr("skparisk.calibration._pairs.CHUNK", 64)
     np.testing.assert_allclose(criterion.critical_scales(), scales, rtol=1e-13)
     np.testing.assert_allclose(criterion.levels(2.0), levels, rtol=1e-13)
 
@@ -507,9 +497,8 @@ def test_no_noise_at_all_is_refused(n_moving):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_draws", [1, 3])
 @pytest.mark.parametrize("level", [0.5, 0.8, 1.5, 3.0])
-def test_other_levels_hold_on_fresh_pairs_and_draws(level, n_draws):
+def test_other_levels_hold_on_fresh_pairs_and_draws(level):
     """On average over samples the claim is not below how often a level is exceeded."""
     trials, m, gamma = 1500, 19, 0.3
     rng = np.random.default_rng(2)
@@ -517,8 +506,8 @@ def test_other_levels_hold_on_fresh_pairs_and_draws(level, n_draws):
     for trial in range(trials):
         pairs = rng.exponential(size=(m, 1)) ** 2 * rng.normal(size=(m, 2))
         found = find_level(
-            DrawnLoss("laplace", pairs, 1.0, trial, n_draws),
-            Exchangeable(n_draws),
+            DrawnLoss("laplace", pairs, 1.0, trial),
+            Exchangeable(),
             n_pairs=m,
             gamma=gamma,
         )
@@ -593,13 +582,11 @@ def test_curve_of_one_output_is_the_exact_law():
     assert level.curve[-1][1] == 0
 
 
-def test_theorem_4_is_reproduced_and_is_no_guarantee():
+def test_theorem_4_is_no_guarantee():
     """The paper's noise level for the target, whose true risk is above one half."""
-    level = find_known(1.0, epsilon=0.4, gamma=0.4, rule=DandekarTheorem4())
-    assert 1 / level.scale == pytest.approx(dandekar_noise_epsilon(0.4, 0.6), rel=1e-6)
-    assert 1 / level.scale == pytest.approx(0.797, abs=5e-4)
-    assert level.risk == 0.4
-    assert laplace_loss_exceedance(0.4, 1 / level.scale) > 0.5
+    shift = dandekar_noise_epsilon(0.4, 0.6)
+    assert shift == pytest.approx(0.797, abs=5e-4)
+    assert laplace_loss_exceedance(0.4, shift) > 0.5
 
 
 # What the grid costs

@@ -39,22 +39,18 @@ from noise_plans import (
 from rows import risk_for_rows
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
+from skparisk.privacy_loss import gaussian_classical_shift
 
 from skparisk import Certificate, PrivateRidge, SensitivitySampler
-from skparisk.calibration._rules import as_rule
+from skparisk.core.calibrate import as_rule
 from skparisk.core.losses import (
-    gaussian_classical_shift,
     gaussian_delta,
     gaussian_shift,
     laplace_delta,
     laplace_delta_noise_epsilon,
 )
-from skparisk.mechanisms import fit_noise_shape
 from skparisk.queries import RidgeQuery
-
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::skparisk.exceptions.HeuristicGuaranteeWarning"
-)
+from skparisk.sensitivity._noise_shape import fit_noise_shape
 
 # Every plan
 
@@ -82,25 +78,20 @@ def test_certificate_says_what_was_done(name):
     s, plan = fitted(name), DEFAULT_PLAN | PLANS[name]
     c, evidence = s.certificate_, s.certificate_.evidence
     both = plan["randomness"] == "both"
-    heuristic = not isinstance(plan["calibration"], str)
     shaped = plan["noise_shape"] != "isotropic"
     exact = plan["law"] == "gaussian" and plan["calibration"] == "exchangeable"
-    draws = plan["n_draws"]
-    if both and draws is None:
-        draws = 0 if exact else 1
     assert evidence.law == plan["law"].removesuffix("-classical")
     assert c.randomness == plan["randomness"]
     assert evidence.noise_shape == plan["noise_shape"]
     assert c.delta == (0.0 if both else plan["delta"])
     assert evidence.gamma == GAMMA
     assert c.epsilon == EPSILON
-    assert evidence.n_draws == (draws if both else None)
     assert evidence.n_shape_pairs == (N_SHAPE if shaped else None)
     assert evidence.n_pairs == N_PAIRS - N_SHAPE * shaped
-    assert (evidence.order_index is None) == (draws == 0)
+    assert (evidence.order_index is None) == evidence.averages == (both and exact)
     assert evidence.reference is not None
     rule = plan["calibration"]
-    assert evidence.calibration == (rule.name if heuristic else rule)
+    assert evidence.calibration == rule
     assert c.failure_prob == (0.05 if rule == "pac" else 0)
     assert c.risk > 0
     assert (c.risk, evidence.noise_scale, evidence.sensitivity) == (
@@ -109,12 +100,11 @@ def test_certificate_says_what_was_done(name):
         s.sensitivity_,
     )
     assert not c.seeded
-    assert c.private == (not heuristic)
-    if not heuristic:
-        assert s.risk_ <= GAMMA
-        assert c.risk_at(EPSILON) <= GAMMA
-        assert c.epsilon_at(GAMMA) <= EPSILON
-        assert c.risk_at(EPSILON / 3) >= c.risk_at(EPSILON) >= c.risk_at(EPSILON * 3)
+    assert c.private
+    assert s.risk_ <= GAMMA
+    assert c.risk_at(EPSILON) <= GAMMA
+    assert c.epsilon_at(GAMMA) <= EPSILON
+    assert c.risk_at(EPSILON / 3) >= c.risk_at(EPSILON) >= c.risk_at(EPSILON * 3)
 
 
 @pytest.mark.sampled(20)
@@ -158,7 +148,7 @@ def test_same_seed_same_noise_and_no_seed_works(name):
     [
         ("threading", {}),
         ("threading", {"randomness": "both"}),
-        ("threading", {"randomness": "both", "law": "gaussian", "n_draws": 3}),
+        ("threading", {"randomness": "both", "law": "gaussian", "calibration": "dkw"}),
         ("loky", SHAPED),
     ],
 )
@@ -186,7 +176,7 @@ def test_sensitivity_is_an_order_statistic_in_the_coordinates_of_the_shape(name)
     np.testing.assert_allclose(s.sensitivities_, expected, rtol=1e-14)
     rule = as_rule(s.calibration, s.failure_prob)
     stricter = risk_for_rows(GAMMA, len(PUBLIC), len(expected))
-    index = rule.order_index(len(expected), GAMMA if rule.void_reasons else stricter)
+    index = rule.order_index(len(expected), stricter)
     assert s.sensitivity_ == s.sensitivity_at(GAMMA)
     assert s.sensitivity_ == pytest.approx(np.sort(expected)[index - 1], rel=1e-14)
     if s.randomness == "implicit":
@@ -272,7 +262,7 @@ def test_private_ridge_takes_every_plan(name):
     assert model.sensitivity_ == evidence.sensitivity
     assert model.noise_scale_ == evidence.noise_scale
     assert model.noise_epsilon_ == model.sensitivity_ / model.noise_scale_
-    assert c.private == isinstance(sampler.calibration, str)
+    assert c.private
     ridge = Ridge().fit(PRIVATE, PRIVATE_TARGETS)
     assert (model.coef_ != ridge.coef_).all()
     model.set_params(epsilon=math.inf).fit(PRIVATE, PRIVATE_TARGETS)
@@ -300,7 +290,6 @@ def test_numbers_of_numpy_make_plain_certificates():
         epsilon=np.float32(0.5),
         gamma=np.float64(0.25),
         delta=np.float64(0.0),
-        n_draws=np.int64(3),
         n_pairs=np.int32(60),
     ).fit(PUBLIC)
     document = json.loads(json.dumps(s.certificate_.to_dict()))
@@ -335,9 +324,8 @@ def share_above(sampler, fresh, scale):
         {"delta": 0.1},
         {"law": "gaussian", "delta": DELTA},
         {"randomness": "both"},
-        {"randomness": "both", "n_draws": 4},
         {"randomness": "both", "law": "gaussian"},
-        {"randomness": "both", "law": "gaussian", "n_draws": 1},
+        {"randomness": "both", "law": "gaussian", "calibration": "pac"},
     ],
 )
 def test_fresh_pairs_break_the_level_as_often_as_was_asked_for(plan, shape):

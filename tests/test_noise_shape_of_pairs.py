@@ -25,14 +25,11 @@ from noise_plans import (
 )
 
 from skparisk import CalibrationError, PrivateRidge, SensitivitySampler
-from skparisk.calibration import SampledPairs, Target, calibrate
-from skparisk.calibration._pairs import norms_of_pairs
-from skparisk.mechanisms import fit_noise_shape
+from skparisk.core.calibrate import Target
+from skparisk.core.pairs import SampledPairs, norms_of_pairs
 from skparisk.queries import MeanQuery, RidgeQuery
-
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::skparisk.exceptions.HeuristicGuaranteeWarning"
-)
+from skparisk.sensitivity._noise_shape import fit_noise_shape
+from skparisk.sensitivity._terms import calibrate
 
 # Differences that are off by rounding
 
@@ -45,7 +42,7 @@ def certify(sampler, differences, errors, draw_seed=0):
         Target(sampler.epsilon, sampler.gamma, sampler.delta, sampler.randomness),
         law=sampler.law,
         shape=sampler.noise_shape,
-        n_draws=sampler.n_draws,
+        rule=sampler.calibration,
         n_records=300,
     )
     return SimpleNamespace(noise=noise, certificate=certificate)
@@ -99,13 +96,17 @@ def test_plain_function_gets_hardly_less_noise(name):
     assert plain.sensitivity_ <= known.sensitivity_ * (1 + 1e-12)
     assert plain.sensitivity_ == pytest.approx(known.sensitivity_, rel=1e-9)
     ratio = known.noise_scale_ / plain.noise_scale_
-    if known.certificate_.evidence.n_draws:
+    averages = known.certificate_.evidence.averages
+    if known.randomness == "both" and not averages:
         assert 1 + 1e-6 < ratio < 1.001
     else:
         assert ratio == pytest.approx(1, rel=1e-6)
 
 
-DRAWN_ONCE = {"randomness": "both", "n_draws": 1}
+DRAWN = [
+    {"randomness": "both"},
+    {"randomness": "both", "law": "gaussian", "calibration": "pac"},
+]
 
 
 @pytest.mark.sampled(3)
@@ -116,8 +117,7 @@ DRAWN_ONCE = {"randomness": "both", "n_draws": 1}
         {},
         {"law": "gaussian", "delta": DELTA},
         {"randomness": "both", "law": "gaussian"},
-        DRAWN_ONCE,
-        DRAWN_ONCE | {"law": "gaussian"},
+        *DRAWN,
     ],
 )
 def test_rounding_of_ridge_is_on_the_safe_side_in_every_shape(plan, shape):
@@ -164,7 +164,7 @@ def test_rounding_of_ridge_is_on_the_safe_side_in_every_shape(plan, shape):
     ratio = safe.noise.noise_scale / exact.noise.noise_scale
     # Whitened, no sum of outputs is small against others that are off by as much.
     most = 1.03 if shape == "whitened" else 1.02
-    assert 1 <= ratio < (1.25 if "n_draws" in plan else most)
+    assert 1 <= ratio < (1.25 if plan in DRAWN else most)
 
 
 @pytest.mark.sampled(2)
@@ -194,7 +194,7 @@ def test_feature_that_is_constant_fits_through_private_ridge(constant, shape):
         {},
         {"randomness": "both"},
         {"randomness": "both", "law": "gaussian"},
-        {"randomness": "both", "law": "gaussian", "n_draws": 1},
+        {"randomness": "both", "law": "gaussian", "calibration": "dkw"},
     ],
 )
 def test_noise_follows_the_units_of_the_data(plan, shape, units):
@@ -299,8 +299,7 @@ def test_so_many_pairs_are_enough_for_a_shape(name, monkeypatch):
 @pytest.mark.parametrize("name", SHAPED_PLANS[::7])
 def test_pairs_are_whitened_block_by_block(name, monkeypatch):
     s = fitted(name)
-    for module in ("_pairs", "_drawn"):
-        monkeypatch.setattr(f"skparisk.calibration.{module}.CHUNK", 64)
+    monkeypatch.setattr("skparisk.calibration._pairs.CHUNK", 64)
     other = s.calibrate()
     np.testing.assert_allclose(other.sensitivities_, s.sensitivities_, rtol=1e-12)
     assert other.noise_scale_ == pytest.approx(s.noise_scale_, rel=1e-9)

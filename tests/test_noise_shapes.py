@@ -12,16 +12,21 @@ from laws import FALSE_ALARM, assert_law, rejects_law
 from scipy import linalg, stats
 from sklearn.covariance import ledoit_wolf
 
-from skparisk.calibration import Target, calibrate
-from skparisk.mechanisms import (
+from skparisk.core.calibrate import Target
+from skparisk.core.noise import (
     AdditiveNoise,
     DiagonalShape,
     IsotropicShape,
     WhitenedShape,
-    fit_noise_shape,
+    to_dyadic,
 )
-from skparisk.mechanisms._moments import second_moments, shrunk_moments
-from skparisk.mechanisms._shapes import NOISE_SHAPES, to_dyadic
+from skparisk.sensitivity._noise_shape import (
+    NOISE_SHAPES,
+    fit_noise_shape,
+    second_moments,
+    shrunk_moments,
+)
+from skparisk.sensitivity._terms import calibrate
 
 MIXING = np.array([[2.0, 0.0, 0.0], [-1.0, 0.5, 0.0], [30.0, 10.0, 20.0]])
 DIFFERENCES = np.random.default_rng(0).normal(size=(4000, 3)) @ MIXING.T

@@ -51,8 +51,8 @@ from skparisk import (
     private_score,
 )
 from skparisk.audit import _audit
+from skparisk.core.noise import AdditiveNoise
 from skparisk.ledger import PrivacyLedger, spend
-from skparisk.mechanisms import AdditiveNoise
 from skparisk.model_selection import (
     ExponentialSelection,
     PrivateGridSearchCV,

@@ -8,7 +8,7 @@ from certificate_cases import AUDIT, CASES, known
 from certificates import certificate
 
 from skparisk import Certificate
-from skparisk.certificate import _claim as texts
+from skparisk.core import claim as texts
 from skparisk.report import Policy
 
 AUDITED = certificate(audit=AUDIT)

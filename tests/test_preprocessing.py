@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import check_estimator
 
-from skparisk.core.exceptions import PrivacyLeakWarning
+from skparisk.exceptions import PrivacyLeakWarning
 from skparisk.preprocessing import RandomizedResponseTransformer
 
 seeds = pytest.mark.parametrize("seed", SEEDS)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from scipy import special
 
 from skparisk import privacy_loss
-from skparisk.core.exceptions import CalibrationError
 from skparisk.core.losses import (
     laplace_delta,
     laplace_delta_noise_epsilon,
@@ -19,6 +18,7 @@ from skparisk.core.losses import (
     laplace_loss_mean,
     laplace_noise_epsilon,
 )
+from skparisk.exceptions import CalibrationError
 from skparisk.papers import (
     dandekar_cdf,
     dandekar_confidence,

@@ -8,7 +8,7 @@ from sklearn.utils import check_array
 
 from skparisk import PrivateEstimator
 from skparisk._private_data import validate_private
-from skparisk._silence import hide_values
+from skparisk.core.release import hide_values
 
 SECRET = 91234.25
 

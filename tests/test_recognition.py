@@ -27,7 +27,7 @@ from skparisk import (
     SensitivitySampler,
 )
 from skparisk._hints import distance
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.exceptions import IncompatibleError
 from skparisk.queries import MeanQuery, RidgeQuery
 from skparisk.reference import CallableReference, DensityReference, TableReference
 from skparisk.reference import _sketch as sketches

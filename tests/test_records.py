@@ -18,7 +18,8 @@ from guises import (
 )
 from scipy import sparse
 
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.sealed import copy_records
+from skparisk.exceptions import IncompatibleError
 from skparisk.reference import (
     TableReference,
 )
@@ -27,7 +28,6 @@ from skparisk.reference._records import (
     as_numbers,
     as_records,
     as_targets,
-    copy_records,
     is_numbers,
     n_rows,
     take_rows,

@@ -18,7 +18,7 @@ from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 
 from skparisk import ReferenceWarning, SensitivitySampler
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.exceptions import IncompatibleError
 from skparisk.reference import (
     CallableReference,
     Categories,

@@ -11,7 +11,7 @@ from certificate_cases import CASES, every_case
 from certificates import certificate
 
 from skparisk import Certificate, PrivacyLedger
-from skparisk.certificate import _words as words
+from skparisk import _words as words
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.report import Policy, Report
 from skparisk.report._schema import json_schema

@@ -10,7 +10,7 @@ from costs import CustomCost
 
 from skparisk import Certificate, ClaimAudit, SensitivitySampler
 from skparisk.audit import PairAttack
-from skparisk.certificate import _claim as texts
+from skparisk.core import claim as texts
 from skparisk.cost import CompensationModel
 from skparisk.mechanisms import ExponentialMechanism, GaussianMechanism
 from skparisk.report import Report

@@ -8,7 +8,7 @@ from certificate_cases import CASES, every_case
 from certificates import certificate
 
 from skparisk import Certificate, PrivacyLedger
-from skparisk.core.rounding import printable
+from skparisk._text import printable
 from skparisk.report import Policy, Report
 
 EVIL = '# "a": \\ \x1b[31m\u202e\n- &b *c {d} [e] \x85 \ud83d %f'

@@ -6,8 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skparisk.calibration import Exchangeable, Target, calibrate
-from skparisk.calibration._order import (
+from skparisk.core.calibrate import (
+    Exchangeable,
+    Target,
     _bracket,
     certified_mean,
     check_risk_control,
@@ -17,7 +18,8 @@ from skparisk.calibration._order import (
     risk_curve,
     scale_below,
 )
-from skparisk.core.exceptions import CalibrationError
+from skparisk.exceptions import CalibrationError
+from skparisk.sensitivity._terms import calibrate
 
 CLOSE = 2.0**-38  # relative, more than what the search leaves
 

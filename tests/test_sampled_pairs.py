@@ -6,17 +6,21 @@ import numpy as np
 import pytest
 from sklearn.covariance import ledoit_wolf
 
-from skparisk.calibration import DKW, PAC, Exchangeable, SampledPairs, Target
-from skparisk.calibration._pairs import CHUNK, norms_of_pairs, sampling_moments
-from skparisk.calibration._rules import as_rule, check_rank, required_pairs
-from skparisk.core.laws import Gaussian, Laplace
-from skparisk.mechanisms import (
-    AdditiveNoise,
-    DiagonalShape,
-    GaussianMechanism,
-    IsotropicShape,
+from skparisk.core.calibrate import (
+    DKW,
+    PAC,
+    Exchangeable,
+    Target,
+    as_rule,
+    check_rank,
+    required_pairs,
 )
+from skparisk.core.laws import Gaussian, Laplace
+from skparisk.core.noise import AdditiveNoise, DiagonalShape, IsotropicShape
+from skparisk.core.pairs import CHUNK, SampledPairs, norms_of_pairs
+from skparisk.mechanisms import GaussianMechanism
 from skparisk.reference._base import Withheld
+from skparisk.sensitivity._noise_shape import sampling_moments
 
 RNG = np.random.default_rng(0)
 
@@ -145,10 +149,10 @@ def test_required_pairs_are_the_fewest():
     assert required_pairs(0.9) == 1
 
 
-def test_ranks_and_draws_are_checked_by_name():
+def test_ranks_and_neighbors_are_checked_by_name():
     with pytest.raises(ValueError, match=r"^order_index must be a whole number"):
         check_rank(5, np.array([], dtype=int))
-    with pytest.raises(ValueError, match=r"^n_draws must be"):
+    with pytest.raises(ValueError, match=r"^n_neighbors must be"):
         Exchangeable(0)
     for wrong in (PAC, object(), "nothing"):
         with pytest.raises((ValueError, TypeError), match="calibration"):

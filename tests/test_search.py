@@ -26,6 +26,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from skparisk.certificate._claim import PRIVATE_REFERENCE, SEEDED
 
 from skparisk import (
     IncompatibleError,
@@ -35,8 +36,8 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.certificate._claim import DECLARED, PRIVATE_REFERENCE, SEEDED
 from skparisk.ledger import PrivacyLedger
+from skparisk.mechanisms._known import DECLARED
 from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
 from skparisk.model_selection._search import SELECTIONS
 from skparisk.reference import TableReference

@@ -28,11 +28,12 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.certificate import Certificate
-from skparisk.certificate._claim import DECLARED, NO_NOISE
-from skparisk.composition import compose_basic, compose_parallel
-from skparisk.core.exceptions import BudgetExceededError
+from skparisk._words import NO_NOISE
+from skparisk.core.claim import Certificate
+from skparisk.core.compose import compose_basic, compose_parallel
+from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger
+from skparisk.mechanisms._known import DECLARED
 from skparisk.model_selection import _exponential
 from skparisk.model_selection._candidates import Records
 from skparisk.model_selection._hold_out import (

@@ -28,8 +28,8 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.composition import compose_basic
-from skparisk.core.exceptions import BudgetExceededError
+from skparisk.core.compose import compose_basic
+from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection._reference import CHOSEN_ON_PRIVATE, tabulate_scores
 from skparisk.reference import CallableReference, TableReference

@@ -16,6 +16,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from skparisk.certificate._claim import LEARNS_MORE, SEEDED
 
 from skparisk import (
     IncompatibleError,
@@ -26,12 +27,11 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.certificate._claim import LEARNS_MORE, NO_NOISE, SEEDED
+from skparisk._words import NO_NOISE
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import search_certificate
 from skparisk.model_selection._levels import declared_certificate
 from skparisk.model_selection._splits import SPLITS_BY_VALUES, may_split_by_values
-from skparisk.papers import DandekarTheorem4, DandekarTheorem5
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.reference import TableReference
 
@@ -70,28 +70,6 @@ def test_count_of_a_search_is_what_a_ledger_counts():
     assert counted.risk in (0.7, 0.8)  # 2 folds of 0.1 and 0.2, and the best
 
 
-class Half:
-    """A rule of one's own, of which half of all pairs may exceed the level."""
-
-    name = "half"
-    failure_prob = 0.0
-    void_reasons = ()
-
-    def order_index(self, n_pairs, gamma):
-        return n_pairs // 2
-
-    def certify_risk(self, n_pairs, order_index):
-        return 0.5
-
-
-def test_a_rule_of_ones_own_counts_with_the_risk_that_it_certifies():
-    sampler = SensitivitySampler(n_pairs=40, calibration=Half())
-    found = declared_certificate(PrivateRidge(gamma=0.1, sensitivity=sampler))
-    assert found.risk == 0.5
-    assert "(half)" in found.provisos[0]
-    assert declared_certificate(PrivateRidge(gamma=0.1)).provisos == ()
-
-
 def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
     def level(estimator):
         found = declared_certificate(estimator)
@@ -128,7 +106,6 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
     for gamma, parameters in [
         (0.6, {"at_risk": True}),
         (0.1, {"norm": "l2", "law": "gaussian", "at_risk": True}),
-        (0.1, {"at_risk": True, "rule": DandekarTheorem4()}),
     ]:
         expected = (0.5, 0.0, gamma, 0.0, "explicit", one)
         assert level(of_known(gamma, **parameters)) == expected
@@ -144,6 +121,7 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
     moments = PrivateMoments(epsilon=0.5, sensitivity="bound")
     assert level(moments) == pure
     assert declared_certificate(bound).provisos == ()
+    assert declared_certificate(PrivateRidge(gamma=0.1)).provisos == ()
     assert level(RandomizedResponseTransformer(0.5)) == pure
     assert level(SensitivitySampler(epsilon=0.5, gamma=0.1)) == implicit
     frozen = FrozenEstimator(SensitivitySampler(randomness="both"))
@@ -158,8 +136,6 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
         RandomizedResponseTransformer(noise_random_state=0),
     ):
         assert declared_certificate(seeded).void_reasons == (SEEDED,)
-    assert declared_certificate(of(calibration=DandekarTheorem5())).void
-    assert declared_certificate(of_known(0.1, at_risk=True, rule=DandekarTheorem4()))
     assert declared_certificate(known(epsilon=math.inf)).void_reasons == (NO_NOISE,)
     for unclear in (
         Ridge(),

@@ -21,6 +21,7 @@ from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from skparisk.certificate._claim import MEMBERSHIP, PRIVATE_CLASSES, REDRAWN
 
 from skparisk import (
     BudgetExceededError,
@@ -39,8 +40,7 @@ from skparisk import (
     SensitivitySampler,
     audit_reference,
 )
-from skparisk.certificate._claim import MEMBERSHIP, PRIVATE_CLASSES, REDRAWN
-from skparisk.composition import compose_basic, group_privacy, transfer
+from skparisk.core.compose import compose_basic, group_privacy, transfer
 from skparisk.model_selection import simulate_scores
 from skparisk.neighbors import draw_pairs
 from skparisk.queries import MeanQuery

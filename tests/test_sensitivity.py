@@ -21,18 +21,16 @@ from sklearn.preprocessing import StandardScaler
 from skparisk import (
     CalibrationError,
     Certificate,
-    HeuristicGuaranteeWarning,
     IncompatibleError,
     PrivacyLeakWarning,
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.calibration import Exchangeable, Target, calibrate
-from skparisk.calibration._rules import CALIBRATIONS
-from skparisk.papers import DandekarTheorem5
+from skparisk.core.calibrate import CALIBRATIONS, Exchangeable, Target
 from skparisk.queries import MeanQuery, PairDifferences, RecordQuery, RidgeQuery
 from skparisk.reference import CallableReference, SchemaReference, TableReference
 from skparisk.sensitivity import sample_differences
+from skparisk.sensitivity._terms import calibrate
 
 RNG = np.random.default_rng(0)
 PUBLIC = RNG.normal(size=(300, 2))
@@ -48,7 +46,6 @@ PARAMETERS = {
     "randomness",
     "law",
     "noise_shape",
-    "n_draws",
     "calibration",
     "failure_prob",
     "reference",
@@ -144,10 +141,8 @@ def test_risk_at_other_levels_holds_also_for_ties_and_gaps(n_pairs):
     assert naive < claimed
 
 
-@pytest.mark.parametrize("calibration", ["pac", DandekarTheorem5()])
-@pytest.mark.filterwarnings("ignore::skparisk.HeuristicGuaranteeWarning")
-def test_other_calibrations_certify_one_level_only(calibration):
-    sampler = SensitivitySampler(MeanQuery(), calibration=calibration).fit(PUBLIC)
+def test_pac_certifies_one_level_only():
+    sampler = SensitivitySampler(MeanQuery(), calibration="pac").fit(PUBLIC)
     assert sampler.certificate_.risk_at(2.0) == sampler.risk_
     assert sampler.certificate_.risk_at(0.99) == 1.0
 
@@ -241,53 +236,9 @@ def test_each_calibration_takes_its_own_order_statistic(calibration):
     assert sampler.risk_ <= 0.05
 
 
-class Largest:
-    """A rule of one's own: the largest of the sampled sensitivities."""
-
-    name = "largest"
-    failure_prob = 0.0
-    void_reasons = ()
-
-    def order_index(self, n_pairs, gamma):
-        return n_pairs
-
-    def certify_risk(self, n_pairs, order_index):
-        return 1 / (n_pairs + 1)
-
-
-def test_a_rule_of_ones_own_is_taken_on_the_callers_word(mean_sampler):
-    other = clone(mean_sampler).set_params(calibration=Largest()).fit(PUBLIC)
-    assert other.sensitivity_ == other.sensitivities_.max()
-    certificate = other.certificate_
-    assert certificate.private
-    assert (certificate.evidence.calibration, certificate.risk) == ("largest", 1 / 401)
-    (proviso,) = certificate.provisos
-    assert "calibration rule (largest) was supplied by the caller" in proviso
-    assert certificate.risk_at(2.0) == 1 / 401
-    assert certificate.risk_at(0.99) == 1.0
-    assert mean_sampler.certificate_.provisos == ()
-    other.set_params(calibration=object())
-    with pytest.raises(ValueError, match="calibration must be one of 'exchangeable'"):
-        other.fit(PUBLIC)
-
-
-class TooFar(Largest):
-    def order_index(self, n_pairs, gamma):
-        return n_pairs + 1
-
-
-class Truth(Largest):
-    def order_index(self, n_pairs, gamma):
-        return True
-
-
-class Unproven(Largest):
-    void_reasons = "Not proven."
-
-
-def named(kind, name):
-    """Return a rule by another name."""
-    return type(kind.__name__, (kind,), {"name": name})()
+class Lax(Exchangeable):
+    def choose(self, n_pairs, gamma):
+        return 1
 
 
 def never(X):
@@ -297,32 +248,18 @@ def never(X):
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (Exchangeable, "calibration must be one of 'exchangeable'"),
-        (Exchangeable(10), r"calibration must be Exchangeable\(\) with n_draws given"),
-        (named(Largest, "bound"), "must not be a rule of your own named 'bound'"),
-        (named(Largest, "pac"), "must not be a rule of your own named 'pac'"),
-        (TooFar(), "must choose one of 400 sampled pairs, and 'largest' chose number"),
-        (Truth(), "and 'largest' chose number True"),
-        (Unproven(), "void_reasons must be a tuple of sentences"),
+        *(
+            (rule, "calibration must be one of 'exchangeable', 'pac', 'dkw'; got")
+            for rule in (Exchangeable, Lax(), object())
+        ),
+        (Exchangeable(10), r"calibration must be Exchangeable\(\) with neighbors_per"),
     ],
-    ids=range(7),
+    ids=range(4),
 )
 def test_rules_that_are_none_are_refused_before_anything_is_sampled(rule, message):
     sampler = SensitivitySampler(never, calibration=rule, n_pairs=400)
     with pytest.raises(ValueError, match=message):
         sampler.fit(PUBLIC)
-
-
-def test_bessel_warns_and_certifies_nothing():
-    sampler = SensitivitySampler(
-        MeanQuery(), calibration=DandekarTheorem5(), random_state=0
-    )
-    with pytest.warns(HeuristicGuaranteeWarning, match="whose proof does not hold"):
-        sampler.fit(PUBLIC)
-    assert not sampler.certificate_.private
-    assert sampler.certificate_.guarantee.startswith("There is no guarantee.")
-    assert sampler.certificate_.evidence.order_index == 950
-    assert sampler.risk_ == pytest.approx(1 - 0.95 * 0.95)
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
@@ -471,14 +408,12 @@ def test_release_of_the_reference_itself_warns_and_keeps_no_pair():
 
 def test_warnings_point_at_the_line_of_the_caller():
     seeded = SensitivitySampler(MeanQuery(), noise_random_state=0).fit(PUBLIC)
-    bessel = SensitivitySampler(MeanQuery(), calibration=DandekarTheorem5())
     for call in (
         lambda: SensitivitySampler().fit_transform(PRIVATE),
         lambda: seeded.release(PRIVATE),
         lambda: PrivateRidge().fit(PRIVATE, TARGETS),
-        lambda: bessel.fit(PUBLIC),
     ):
-        with pytest.warns(UserWarning, match=r"private|proof") as caught:
+        with pytest.warns(UserWarning, match="private") as caught:
             call()
         assert {warning.filename for warning in caught} == {__file__}
 

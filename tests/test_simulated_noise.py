@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from skparisk import SensitivitySampler
-from skparisk.calibration import SampledPairs
-from skparisk.calibration._calibrate import find_noise
+from skparisk.core.calibrate import find_noise
+from skparisk.core.pairs import SampledPairs
 from skparisk.linear_model._simulated_noise import simulated_noise
 
 K = 40

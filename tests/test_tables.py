@@ -22,7 +22,7 @@ from skparisk import (
 )
 from skparisk._private_data import validate_private_records, validate_records
 from skparisk._training_data import reference_table
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.exceptions import IncompatibleError
 from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.neighbors import bind_pairs, draw_pairs, sample_database
 from skparisk.queries import FunctionQuery, MeanQuery

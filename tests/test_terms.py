@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
+from skparisk.calibration import _rules, _target
 
 from skparisk import PrivateRidge
-from skparisk.calibration import Exchangeable, SampledPairs, Target, _rules, _target
-from skparisk.calibration._calibrate import _cheapest
-from skparisk.calibration._terms import _for_shape, _with_shape, agree
-from skparisk.core.exceptions import CalibrationError
+from skparisk.core.calibrate import Exchangeable, Target
 from skparisk.core.laws import Laplace
-from skparisk.mechanisms import DiagonalShape, IsotropicShape, fit_noise_shape
-from skparisk.papers import DandekarTheorem5
+from skparisk.core.noise import DiagonalShape, IsotropicShape
+from skparisk.core.pairs import SampledPairs
+from skparisk.exceptions import CalibrationError
+from skparisk.sensitivity._noise_shape import fit_noise_shape
+from skparisk.sensitivity._terms import _cheapest, _for_shape, _with_shape, agree
 
 BOTH = {"target": Target(1.0, 0.001, randomness="both"), "law": "gaussian"}
 
@@ -18,16 +19,17 @@ BOTH = {"target": Target(1.0, 0.001, randomness="both"), "law": "gaussian"}
 def terms_of(n_pairs, gamma=0.05, **how):
     usual = {"law": "laplace", "shape": "isotropic", "rule": "exchangeable"}
     target = how.pop("target", Target(1.0, gamma))
-    return agree(n_pairs, target, **{"n_draws": None, **usual, **how})
+    return agree(n_pairs, target, **{**usual, **how})
 
 
 def test_terms_are_those_of_the_target():
     terms = terms_of(100)
     assert (terms.n_databases, terms.n_shape, terms.risk) == (100, 0, 0.05)
-    assert terms.n_draws is None
+    assert not terms.averages
     terms = terms_of(4000, **BOTH)
-    assert (terms.n_draws, terms.risk) == (0, 0.001)
-    assert terms_of(4000, **BOTH, n_draws=3).n_draws == 3
+    assert (terms.averages, terms.risk) == (True, 0.001)
+    assert not terms_of(4000, **BOTH, rule="pac").averages
+    assert not terms_of(4000, **BOTH | {"law": "laplace"}).averages
 
 
 def test_a_risk_over_noise_that_is_known_needs_one_pair_more():
@@ -96,24 +98,6 @@ def test_fewest_pairs_for_a_known_risk_over_the_noise_are_one_more():
     assert terms_of(10, **how).n_databases == 5
 
 
-class Never:
-    """A rule that is never sure enough."""
-
-    name, failure_prob, void_reasons = "never", 0.0, ()
-
-    def order_index(self, n_pairs, gamma):
-        raise CalibrationError("never", gamma, 1.0)
-
-    def certify_risk(self, n_pairs, order_index):
-        return 1.0
-
-
-def test_a_rule_that_no_pairs_are_enough_for_is_told():
-    with pytest.raises(CalibrationError, match=r"^n_pairs='auto' tried .*'never'") as e:
-        terms_of("auto", rule=Never())
-    assert (e.value.target, e.value.best) == (0.05, 1.0)
-
-
 def test_what_does_not_go_together():
     with pytest.raises(ValueError, match="see calibrate_known"):
         terms_of(100, target=Target(1.0, 0.05, randomness="explicit"))
@@ -123,9 +107,6 @@ def test_what_does_not_go_together():
     for shape in ("diagonal", DiagonalShape(np.ones(2))):
         with pytest.raises(ValueError, match="noise_shape must be 'isotropic'"):
             terms_of(100, shape=shape, **chooses)
-    both = Target(1.0, 0.05, randomness="both")
-    with pytest.raises(ValueError, match="reproduces a theorem"):
-        terms_of(10**5, 0.05, target=both, rule=DandekarTheorem5(0.05))
 
 
 # The shape that costs least
@@ -214,19 +195,6 @@ def test_a_fit_checks_its_target_once_and_asks_the_rule_a_few_times(monkeypatch)
     assert len(asked) <= 6
     with pytest.raises(ValueError, match=r"^gamma must be a number in \(0, 1\), got 2"):
         Exchangeable().order_index(100, 2)
-
-
-class Careful(Exchangeable):
-    """A class of the caller's that inherits from one of skparisk's."""
-
-    name = "careful"
-
-    def order_index(self, n_pairs, gamma):
-        return super().order_index(n_pairs, gamma) + 1
-
-
-def test_a_rule_that_inherits_is_asked_by_its_own_method():
-    assert terms_of(100).order_index + 1 == terms_of(100, rule=Careful()).order_index
 
 
 def test_candidates_for_a_penalty_settle_their_terms_once():

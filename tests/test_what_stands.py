@@ -23,9 +23,10 @@ from skparisk import (
     TableReference,
     audit_reference,
 )
-from skparisk.calibration import Target, calibrate
+from skparisk.core.calibrate import Target
 from skparisk.queries import MeanQuery
 from skparisk.reference import CallableReference
+from skparisk.sensitivity._terms import calibrate
 
 RNG = np.random.default_rng(0)
 SCHEMA = SchemaReference([(0.0, 1.0)])

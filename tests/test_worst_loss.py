@@ -13,16 +13,12 @@ from skparisk import (
     SchemaReference,
     SensitivitySampler,
 )
-from skparisk.calibration._moves import LargestMove, largest_loss
-from skparisk.certificate import Evidence
-from skparisk.core.laws import Exponential, Gaussian, Laplace
+from skparisk.core.claim import Evidence
+from skparisk.core.laws import Gaussian, Laplace
+from skparisk.core.noise import DiagonalShape, IsotropicShape, WhitenedShape
+from skparisk.core.pairs import LargestMove, largest_loss
 from skparisk.linear_model import ridge_sensitivity_bound
-from skparisk.mechanisms import (
-    DiagonalShape,
-    IsotropicShape,
-    WhitenedShape,
-    fit_noise_shape,
-)
+from skparisk.mechanisms._exponential import Exponential
 from skparisk.queries import (
     FunctionQuery,
     LinearSVCQuery,
@@ -32,6 +28,7 @@ from skparisk.queries import (
 )
 from skparisk.queries._base import RecordQuery
 from skparisk.reference import Domain, Interval, TableReference
+from skparisk.sensitivity._noise_shape import fit_noise_shape
 
 LOW, HIGH = np.array([-1.0, 0.0]), np.array([1.0, 3.0])
 BOX = [Interval(-1, 1), Interval(0, 3)]

@@ -6,17 +6,15 @@ and 277 releases on at noise levels 0.5 and 1.0, so it is false there.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from skparisk.certificate import Certificate, DominatingLoss
-from skparisk.composition import (
+from skparisk.core.claim import Certificate, DominatingLoss
+from skparisk.core.compose import (
     compose_advanced,
     compose_basic,
     compose_exact,
     compose_laplace,
 )
-from skparisk.exceptions import HeuristicGuaranteeWarning
 from skparisk.papers import compose_privacy_at_risk, dandekar_confidence
 
 from ._study import DANDEKAR, Line, Picture, Study, near
@@ -56,18 +54,16 @@ def levels(noise_epsilon: float, epsilon: float, n: int) -> dict[str, float]:
     releases = [Certificate(noise_epsilon, loss=loss)] * n
     risk = 1 - dandekar_confidence(epsilon, noise_epsilon)
     at_risk = [(epsilon, risk, noise_epsilon)] * n
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeuristicGuaranteeWarning)
-        found = (
-            compose_basic(releases),
-            compose_advanced(releases, delta=DELTA, form="dwork-roth"),
-            compose_advanced(releases, delta=DELTA),
-            compose_laplace(releases, delta=DELTA),
-            compose_privacy_at_risk(at_risk, delta=DELTA),
-            compose_privacy_at_risk(at_risk, delta=DELTA, version="preprint"),
-            compose_exact(releases, delta=DELTA),
-        )
-    return dict(zip(RULES, (g.epsilon for g in found), strict=True))
+    found = (
+        compose_basic(releases).epsilon,
+        compose_advanced(releases, delta=DELTA, form="dwork-roth").epsilon,
+        compose_advanced(releases, delta=DELTA).epsilon,
+        compose_laplace(releases, delta=DELTA).epsilon,
+        compose_privacy_at_risk(at_risk, delta=DELTA),
+        compose_privacy_at_risk(at_risk, delta=DELTA, version="preprint"),
+        compose_exact(releases, delta=DELTA).epsilon,
+    )
+    return dict(zip(RULES, found, strict=True))
 
 
 def first_violation(table: Table, rule: str) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from skparisk.calibration import required_pairs
+from skparisk.core.calibrate import required_pairs
 from skparisk.core.losses import laplace_loss_exceedance
 from skparisk.papers import (
     bessel_joint_confidence,

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from skparisk.certificate import Certificate
-from skparisk.composition import compose_advanced, compose_basic, compose_parallel
+from skparisk.core.claim import Certificate
+from skparisk.core.compose import compose_advanced, compose_basic, compose_parallel
 from skparisk.mechanisms import (
     DiscreteMechanism,
     ExponentialMechanism,

@@ -145,7 +145,7 @@ def audit_reference(
 
     Records of the audit and of the release are disjoint, so that both together cost the
     larger of their levels, and not the sum: see
-    :func:`~skparisk.composition.compose_parallel`. An open ledger does not know that
+    :func:`~skparisk.core.compose_parallel`. An open ledger does not know that
     they are disjoint, and adds up; :ref:`thm-audit` says what to do. To audit again
     after a look at the result is another release.
 

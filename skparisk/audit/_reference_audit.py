@@ -39,7 +39,7 @@ class ReferenceAudit(MeasuredRisk):
     n_records, n_blocks, noisy_count : int
     epsilon, gamma, confidence, lower, upper : float
     seeded : bool
-        As for :class:`~skparisk.certificate.MeasuredRisk`.
+        As for :class:`~skparisk.core.MeasuredRisk`.
 
     audited : Certificate
         That of the calibration that was audited, for databases of `n_records`.

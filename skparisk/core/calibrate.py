@@ -410,6 +410,11 @@ def as_rule(calibration: Any, failure_prob: float = 0.05) -> Rule:
     """Return the rule of a name, or the one that is given; "pac" has a failure_prob."""
     check_probability(failure_prob, "failure_prob")
     if type(calibration) in (Exchangeable, PAC, DKW):
+        if getattr(calibration, "n_neighbors", 1) != 1:
+            raise ValueError(
+                "calibration must be Exchangeable() with neighbors_per_database given "
+                f"to the sampler, got {calibration!r}."
+            )
         return calibration
     name = check_choice(calibration, "calibration", CALIBRATIONS)
     return _FACTORIES[name](failure_prob)
@@ -474,14 +479,14 @@ def _deviation(n_pairs: int, rho: float) -> float:
     return math.sqrt(math.log(1 / rho) / (2 * n_pairs))
 
 
-def _best_rho(n_pairs: int) -> float:
+def best_rho(n_pairs: int) -> float:
     """Return the rho of least rho + deviation (Table 1, rows 2 and 3)."""
     return math.exp(0.5 * float(lambertw(-1 / (4 * n_pairs), k=-1).real))
 
 
 def dkw_slack(n_pairs: int) -> float:
     """Return rho + sqrt(ln(1/rho)/(2m)) at the best rho: what K/m must exceed by."""
-    rho = _best_rho(n_pairs)  # any rho is valid, so only the sum has to be safe
+    rho = best_rho(n_pairs)  # any rho is valid, so only the sum has to be safe
     return (rho + _deviation(n_pairs, rho)) * (1 + 1e-14)
 
 

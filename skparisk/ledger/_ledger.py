@@ -47,7 +47,7 @@ class PrivacyLedger:
         that, or advanced composition of levels that are chosen on the way
         (:ref:`thm-filter`), where one half of `delta` is for the composition and the
         other for the deltas of the releases.
-        "exact": "basic", or :func:`~skparisk.composition.compose_exact`; slow for
+        "exact": "basic", or :func:`~skparisk.core.compose_exact`; slow for
         hundreds of releases, the others are not. The last two need a `delta` above 0.
 
     path : str or path-like, default=None
@@ -296,7 +296,7 @@ class PrivacyLedger:
         Parameters
         ----------
         *releases : certificates, mechanisms or tuples of float
-            What :func:`~skparisk.certificate.as_certificate` takes, such as
+            What :func:`~skparisk.core.as_certificate` takes, such as
             (epsilon, delta, risk). All of them are charged, or none.
 
         note : str, default=""

@@ -150,7 +150,7 @@ def check_room(*releases: Any) -> None:
     Parameters
     ----------
     *releases : certificates, mechanisms or numbers
-        What :func:`~skparisk.certificate.as_certificate` takes.
+        What :func:`~skparisk.core.as_certificate` takes.
 
     Raises
     ------

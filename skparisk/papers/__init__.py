@@ -6,6 +6,12 @@ for each, is in the theory pages.
 """
 
 from skparisk.papers._composition import compose_privacy_at_risk
+from skparisk.papers._dkw import (
+    DKWOperatingPoint,
+    dkw_fewest_pairs,
+    dkw_least_noise,
+    dkw_least_risk,
+)
 from skparisk.papers._empirical_risk import (
     bessel_joint_confidence,
     bessel_joint_noise_epsilon,
@@ -22,6 +28,10 @@ from skparisk.papers._privacy_at_risk import (
 from skparisk.papers._svm import rubinstein_svm_sensitivity_bound
 
 __all__ = [
+    "DKWOperatingPoint",
+    "dkw_fewest_pairs",
+    "dkw_least_noise",
+    "dkw_least_risk",
     "DandekarTheorem4",
     "bessel_joint_confidence",
     "bessel_joint_noise_epsilon",

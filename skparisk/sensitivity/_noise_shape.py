@@ -157,7 +157,7 @@ def fit_noise_shape(
     Examples
     --------
     >>> import numpy as np
-    >>> from skparisk.mechanisms import fit_noise_shape
+    >>> from skparisk.sensitivity import fit_noise_shape
     >>> differences = np.random.default_rng(0).normal(scale=[1, 10], size=(500, 2))
     >>> fit_noise_shape("diagonal", differences).scales.round()
     array([ 1., 10.])

@@ -165,7 +165,7 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
         "gaussian-classical" the textbook's, for `epsilon` up to 1.
         "exponential": `query` returns the scores of candidates, the distance is the
         largest difference of a score, and `release` chooses a candidate. A law of one's
-        own is a :class:`~skparisk.laws.Law`.
+        own is a :class:`~skparisk.core.Law`.
 
     noise_shape : {"auto", "isotropic", "diagonal", "whitened"} or NoiseShape, \
 default="auto"
@@ -207,7 +207,7 @@ default="auto"
 
     n_pairs : int or "auto", default="auto"
         Sampled pairs. More pairs mean a risk closer to `gamma`, so less noise;
-        see :func:`~skparisk.calibration.required_pairs` for the least. "auto": 1000 at
+        see :func:`~skparisk.core.required_pairs` for the least. "auto": 1000 at
         the usual targets; else five times the fewest that `calibration` needs, and
         those that the shape is learned from.
 

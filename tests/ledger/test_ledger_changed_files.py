@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledgers import database, interrupt, levels, reopened
 
-from skparisk.certificate import Certificate
+from skparisk.core.claim import Certificate
 from skparisk.ledger import LedgerError, PrivacyLedger, _file, _lines
 
 

@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from ledgers import levels
-
-from skparisk.certificate import Certificate
 from skparisk.certificate._claim import SEEDED
-from skparisk.composition import compose_basic
-from skparisk.core.exceptions import BudgetExceededError, IncompatibleError
+
+from skparisk.core.claim import Certificate
+from skparisk.core.compose import compose_basic
+from skparisk.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import PrivacyLedger, spend
 
 

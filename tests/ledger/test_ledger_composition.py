@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from ledgers import COMPOSITIONS, join, levels
 from releases import compose_filter
 
-from skparisk.certificate import Certificate, DominatingLoss
-from skparisk.composition import compose_basic, compose_exact
-from skparisk.composition._totals import Totals
-from skparisk.core.exceptions import BudgetExceededError, IncompatibleError
+from skparisk.core.claim import Certificate, DominatingLoss
+from skparisk.core.compose import Totals, compose_basic, compose_exact
+from skparisk.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import PrivacyLedger, _budget
 
 fractions_of_one = st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.0, 0.0, 0.1, 0.7])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from ledgers import every_composition
 
-from skparisk.certificate import Certificate, DominatingLoss
+from skparisk.core.claim import Certificate, DominatingLoss
 from skparisk.ledger import LedgerError, PrivacyLedger
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from ledgers import database, interrupt, levels, reopened
 
-from skparisk.certificate import Certificate
-from skparisk.core.exceptions import BudgetExceededError, IncompatibleError
+from skparisk.core.claim import Certificate
+from skparisk.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import LedgerError, PrivacyLedger, _budget, _file, _open, spend
 
 # Crashes

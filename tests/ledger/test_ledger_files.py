@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from ledgers import database, every_composition, join, levels, reopened
 
-from skparisk.certificate import Certificate, DominatingLoss
-from skparisk.core.exceptions import BudgetExceededError
+from skparisk.core.claim import Certificate, DominatingLoss
+from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import LedgerError, PrivacyLedger, _file, _system
 
 # A ledger in a file

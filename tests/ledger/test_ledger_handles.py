@@ -10,7 +10,7 @@ import pytest
 from ledgers import every_composition
 from sklearn.base import clone
 
-from skparisk.certificate import Certificate
+from skparisk.core.claim import Certificate
 from skparisk.core.rounding import ceil_text
 from skparisk.ledger import LedgerEntry, PrivacyLedger
 

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV
 
-from skparisk.certificate import Certificate
-from skparisk.core.exceptions import BudgetExceededError, IncompatibleError
+from skparisk.core.claim import Certificate
+from skparisk.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import (
     PrivacyLedger,
     _budget,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ledgers import interrupt, levels
 
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.exceptions import IncompatibleError
 from skparisk.ledger import (
     PrivacyLedger,
     _clusters,

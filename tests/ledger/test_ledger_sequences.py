@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from skparisk.core.exceptions import BudgetExceededError
+from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger, spend, suspend_open
 
 pytestmark = pytest.mark.slow

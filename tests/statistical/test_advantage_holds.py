@@ -13,8 +13,9 @@ from laws import FALSE_ALARM, SEEDS, exceeds
 from scipy import stats
 from scipy.special import ndtr
 
-from skparisk.calibration import Target, calibrate
+from skparisk.core.calibrate import Target
 from skparisk.core.laws import Laplace
+from skparisk.sensitivity._terms import calibrate
 
 ASKED, GAMMA = 0.2, 0.1
 N_CALIBRATIONS, N_PAIRS, N_FRESH = 300, 199, 400

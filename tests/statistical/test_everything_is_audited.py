@@ -37,8 +37,8 @@ from skparisk import (
     audit_reference,
     private_score,
 )
+from skparisk.core.noise import AdditiveNoise
 from skparisk.mechanisms import (
-    AdditiveNoise,
     BernsteinMechanism,
     DiscreteMechanism,
     ExponentialChoice,

@@ -7,7 +7,7 @@ import pytest
 from laws import assert_binomial_at_most, exceeds
 
 from skparisk import PrivateRidge, SchemaReference, SensitivitySampler
-from skparisk.calibration import Exchangeable
+from skparisk.core.calibrate import Exchangeable
 from skparisk.queries import FunctionQuery, MeanQuery, RidgeQuery
 from skparisk.reference import CallableReference, TableReference
 from skparisk.sensitivity import sample_differences

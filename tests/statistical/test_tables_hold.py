@@ -5,10 +5,11 @@ import pytest
 from laws import assert_binomial_at_most, exceeds
 
 from skparisk import CalibrationError
-from skparisk.calibration import Exchangeable, Target, calibrate
+from skparisk.core.calibrate import Exchangeable, Target
 from skparisk.queries import FunctionQuery, MeanQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import sample_differences
+from skparisk.sensitivity._terms import calibrate
 
 GAMMA = 0.2
 N_TABLES = 3000

@@ -18,9 +18,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from skparisk import PrivateEstimator, SensitivitySampler
-from skparisk.calibration import Target, calibrate
+from skparisk.core.calibrate import Target
 from skparisk.reference import CallableReference
 from skparisk.sensitivity import sample_differences
+from skparisk.sensitivity._terms import calibrate
 
 GAMMA = 0.2
 N_PAIRS = 9  # the second largest of them is exceeded at the risk GAMMA, and not below

@@ -1,0 +1,148 @@
+"""Operating points of Rubinstein and Aldà's calibration (Theorem 15, Table 1)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from scipy.special import lambertw
+
+from skparisk.core.calibrate import (
+    best_rho,
+    dkw_required_pairs,
+    dkw_slack,
+    least_index,
+)
+from skparisk.core.checks import check_at_least, check_probability
+
+
+@dataclass(frozen=True)
+class DKWOperatingPoint:
+    """A choice of parameters that satisfies Theorem 15 of Rubinstein.
+
+    Parameters
+    ----------
+    n_pairs : int
+        Sampled pairs, m.
+
+    order_index : int
+        The noise is calibrated to the K-th smallest sampled sensitivity.
+
+    gamma : float
+        Risk, in (0, 1).
+
+    rho : float
+        Approximation confidence, in (0, min(gamma, 1/2)).
+    """
+
+    n_pairs: int
+    order_index: int
+    gamma: float
+    rho: float
+
+
+def dkw_fewest_pairs(gamma: float) -> DKWOperatingPoint:
+    r"""Return the operating point with the fewest pairs for a risk.
+
+    Parameters
+    ----------
+    gamma : float
+        Risk, in (0, 1).
+
+    Returns
+    -------
+    point : DKWOperatingPoint
+        Its `n_pairs` is rounded up.
+
+    Raises
+    ------
+    ValueError
+        If `gamma` is outside (0, 1).
+
+    Notes
+    -----
+    **Guarantee**: Rubinstein and Aldà, ICML 2017, Theorem 15 and Table 1, row 1:
+    :math:`\rho = \exp(W_{-1}(-\gamma / (2 \sqrt e)) + 1/2)` minimizes
+    :math:`m = \ln(1/\rho) / (2 (\gamma - \rho)^2)`. On average over the sampled
+    pairs, as `"exchangeable"`, which needs far fewer pairs.
+
+    Examples
+    --------
+    >>> from skparisk.papers import dkw_fewest_pairs
+    >>> dkw_fewest_pairs(0.2)
+    DKWOperatingPoint(n_pairs=61, order_index=61, gamma=0.2, rho=0.0235330...)
+    """
+    gamma = check_probability(gamma, "gamma")
+    rho = math.exp(float(lambertw(-gamma / (2 * math.sqrt(math.e)), k=-1).real) + 0.5)
+    n_pairs = dkw_required_pairs(gamma)
+    return DKWOperatingPoint(n_pairs, n_pairs, gamma, rho)
+
+
+def dkw_least_noise(n_pairs: int, gamma: float) -> DKWOperatingPoint:
+    r"""Return the operating point with the least K for a number of pairs and a risk.
+
+    Parameters
+    ----------
+    n_pairs : int
+        Sampled pairs, >= 1.
+
+    gamma : float
+        Risk, in (0, 1).
+
+    Returns
+    -------
+    point : DKWOperatingPoint
+        Its `order_index` is rounded up.
+
+    Raises
+    ------
+    CalibrationError
+        If `gamma` is below the least risk of `n_pairs` pairs.
+
+    Notes
+    -----
+    **Guarantee**: Rubinstein and Aldà, ICML 2017, Theorem 15 and Table 1, row 2:
+    :math:`\rho = \exp(W_{-1}(-1/(4m)) / 2)` minimizes
+    :math:`K = \lceil m (1 - \gamma + \rho + \sqrt{\ln(1/\rho) / (2m)}) \rceil`.
+
+    Examples
+    --------
+    >>> from skparisk.papers import dkw_least_noise
+    >>> dkw_least_noise(1500, 0.05).order_index
+    1496
+    """
+    n_pairs = check_at_least(n_pairs, "n_pairs", 1)
+    gamma = check_probability(gamma, "gamma")
+    index = least_index(n_pairs, gamma)
+    return DKWOperatingPoint(n_pairs, index, gamma, best_rho(n_pairs))
+
+
+def dkw_least_risk(n_pairs: int) -> DKWOperatingPoint:
+    r"""Return the operating point with the least risk for a number of pairs.
+
+    Parameters
+    ----------
+    n_pairs : int
+        Sampled pairs, >= 1. One pair certifies no risk below 1.
+
+    Returns
+    -------
+    point : DKWOperatingPoint
+        With ``order_index = n_pairs``: the largest sampled sensitivity.
+
+    Notes
+    -----
+    **Guarantee**: Rubinstein and Aldà, ICML 2017, Theorem 15 and Table 1, row 3:
+    :math:`\gamma = \rho + \sqrt{\ln(1/\rho) / (2m)}` at the `rho` of row 2.
+
+    Examples
+    --------
+    >>> from skparisk.papers import dkw_least_risk
+    >>> point = dkw_least_risk(1000)
+    >>> round(point.gamma, 6), round(point.rho, 6)
+    (0.056468, 0.004843)
+    """
+    n_pairs = check_at_least(n_pairs, "n_pairs", 1)
+    return DKWOperatingPoint(
+        n_pairs, n_pairs, min(1.0, dkw_slack(n_pairs)), best_rho(n_pairs)
+    )
