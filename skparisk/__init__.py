@@ -5,7 +5,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from skparisk._version import __version__ as __version__
-from skparisk.core import set_words
+from skparisk.core.printing import set_words
 
 if TYPE_CHECKING:
     from skparisk.audit import ClaimAudit as ClaimAudit
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from skparisk.audit import audit_claim as audit_claim
     from skparisk.audit import audit_reference as audit_reference
     from skparisk.core.calibrate import required_pairs as required_pairs
+    from skparisk.core.checks import BudgetExceededError as BudgetExceededError
+    from skparisk.core.checks import CalibrationError as CalibrationError
+    from skparisk.core.checks import IncompatibleError as IncompatibleError
+    from skparisk.core.checks import PrivacyLeakWarning as PrivacyLeakWarning
+    from skparisk.core.checks import ReferenceWarning as ReferenceWarning
+    from skparisk.core.checks import UtilityWarning as UtilityWarning
     from skparisk.core.claim import Certificate as Certificate
-    from skparisk.core.exceptions import BudgetExceededError as BudgetExceededError
-    from skparisk.core.exceptions import CalibrationError as CalibrationError
-    from skparisk.core.exceptions import IncompatibleError as IncompatibleError
-    from skparisk.core.exceptions import PrivacyLeakWarning as PrivacyLeakWarning
-    from skparisk.core.exceptions import ReferenceWarning as ReferenceWarning
-    from skparisk.core.exceptions import UtilityWarning as UtilityWarning
     from skparisk.cost import CompensationModel as CompensationModel
     from skparisk.density import PrivateKernelDensity as PrivateKernelDensity
     from skparisk.displays import AttackDisplay as AttackDisplay

@@ -13,8 +13,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
 from skparisk._words import LEAKS
+from skparisk.core.checks import IncompatibleError, PrivacyLeakWarning, warn_caller
 from skparisk.core.claim import Leak
-from skparisk.core.exceptions import IncompatibleError, PrivacyLeakWarning, warn_caller
 
 _OURS = "skparisk."
 # Of scikit-learn: they learn nothing but what their parts do,

@@ -15,8 +15,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skparisk._private import PrivateMixin
 from skparisk._training_data import SensitivitySource
+from skparisk.core.checks import warn_private_classes
 from skparisk.core.claim import Leak
-from skparisk.core.exceptions import warn_private_classes
 from skparisk.core.release import silenced
 from skparisk.core.sealed import PublicForm, key_of
 from skparisk.reference import Domain, Reference

@@ -17,8 +17,8 @@ from sklearn.metrics import root_mean_squared_error
 from sklearn.preprocessing import StandardScaler
 
 from skparisk._text import guesses_text
+from skparisk.core.checks import CalibrationError
 from skparisk.core.claim import Certificate
-from skparisk.core.exceptions import CalibrationError
 from skparisk.datasets import load_census
 from skparisk.linear_model import PrivateRidge
 from skparisk.report import Report

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 
-from skparisk.core.exceptions import PrivacyLeakWarning, warn_caller
+from skparisk.core.checks import PrivacyLeakWarning, warn_caller
 from skparisk.core.release import silenced
 from skparisk.core.sealed import copy_records
 from skparisk.queries._estimator import repeatable, takes_targets

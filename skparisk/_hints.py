@@ -20,9 +20,8 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._words import BETTER
-from skparisk.core.checks import is_number
+from skparisk.core.checks import CalibrationError, is_number
 from skparisk.core.claim import Doubt
-from skparisk.core.exceptions import CalibrationError
 from skparisk.core.noise import AdditiveNoise
 from skparisk.queries import LeafQuery
 from skparisk.sensitivity import SensitivitySampler

@@ -42,6 +42,9 @@ from skparisk._training_data import (
 from skparisk._words import DOUBTS, LEAKS
 from skparisk.core.calibrate import Noise, find_known
 from skparisk.core.checks import (
+    IncompatibleError,
+    PrivacyLeakWarning,
+    ReferenceWarning,
     check_at_least,
     check_choice,
     check_epsilon,
@@ -50,16 +53,11 @@ from skparisk.core.checks import (
     check_probability,
     check_verbose,
     is_number,
-)
-from skparisk.core.claim import Assumption, Certificate, Doubt, Leak
-from skparisk.core.exact import noise_source
-from skparisk.core.exceptions import (
-    IncompatibleError,
-    PrivacyLeakWarning,
-    ReferenceWarning,
     warn_caller,
     warn_private_reference,
 )
+from skparisk.core.claim import Assumption, Certificate, Doubt, Leak
+from skparisk.core.exact import noise_source
 from skparisk.core.laws import as_law
 from skparisk.core.release import Plan, as_seeded, hide_values, release
 from skparisk.core.sealed import Records, seal

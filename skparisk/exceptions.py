@@ -1,6 +1,6 @@
 """Errors and warnings of the library."""
 
-from skparisk.core.exceptions import (
+from skparisk.core.checks import (
     BudgetExceededError,
     CalibrationError,
     IncompatibleError,

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.checks import check_choice, check_probability
+from skparisk.core.checks import IncompatibleError, check_choice, check_probability
 from skparisk.core.claim import Assumption, Certificate, mint
-from skparisk.core.exceptions import IncompatibleError
 from skparisk.core.release import Plan, hide_values, release, silenced
 from skparisk.core.rounding import ceil_text
 from skparisk.core.sealed import (

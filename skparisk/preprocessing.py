@@ -15,10 +15,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skparisk._callers import tell_leaks_around
 from skparisk._fitted import whole_fit
 from skparisk._words import LEAKS
-from skparisk.core.checks import check_choice, check_epsilon, check_random_state
+from skparisk.core.checks import (
+    PrivacyLeakWarning,
+    check_choice,
+    check_epsilon,
+    check_random_state,
+    warn_caller,
+    warn_if_seeded,
+)
 from skparisk.core.claim import Assumption, Leak, mint
 from skparisk.core.exact import noise_source, sample_uniform_integers
-from skparisk.core.exceptions import PrivacyLeakWarning, warn_caller, warn_if_seeded
 from skparisk.core.release import as_seeded, hide_values
 from skparisk.core.sealed import key_of
 from skparisk.ledger import spend, suspend_open

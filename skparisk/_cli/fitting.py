@@ -236,7 +236,7 @@ def run(options: argparse.Namespace) -> int:
 
 def fit_without_leaks(model: Any, data: dict[str, Any]) -> None:
     """Fit, but refuse what elsewhere is a warning: here it would be filed unread."""
-    from skparisk.core.exceptions import PrivacyLeakWarning
+    from skparisk.core.checks import PrivacyLeakWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", PrivacyLeakWarning)

@@ -16,9 +16,8 @@ from skparisk._classes import PublicClasses
 from skparisk._private import PrivateMixin
 from skparisk._simulated import simulated
 from skparisk._training_data import reference_table
-from skparisk.core.checks import check_epsilon, check_probability
+from skparisk.core.checks import IncompatibleError, check_epsilon, check_probability
 from skparisk.core.claim import Certificate
-from skparisk.core.exceptions import IncompatibleError
 from skparisk.ledger import suspend_open
 from skparisk.linear_model._cross_fitted import cross_fitted
 from skparisk.neighbors import Database, sample_database

@@ -21,10 +21,14 @@ from skparisk.audit._limits import (
 )
 from skparisk.audit._reference_audit import ReferenceAudit, cost_of_audit
 from skparisk.core import claim as core
-from skparisk.core.checks import check_n_jobs, check_probability, seed_sequence
+from skparisk.core.checks import (
+    check_n_jobs,
+    check_probability,
+    seed_sequence,
+    warn_if_seeded,
+)
 from skparisk.core.claim import Certificate
 from skparisk.core.exact import noise_source, sample_discrete_laplace
-from skparisk.core.exceptions import warn_if_seeded
 from skparisk.core.release import forgetting, hide_values
 from skparisk.ledger import check_room, spend
 from skparisk.reference import SchemaReference

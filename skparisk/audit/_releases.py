@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
+from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Certificate, as_certificate
-from skparisk.core.exceptions import IncompatibleError
 from skparisk.core.laws import Law
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.release import silenced

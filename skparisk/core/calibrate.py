@@ -21,6 +21,7 @@ from scipy.special import betainccinv, lambertw
 
 from skparisk.core import rounding as grid
 from skparisk.core.checks import (
+    CalibrationError,
     check_at_least,
     check_choice,
     check_epsilon,
@@ -43,7 +44,6 @@ from skparisk.core.claim import (
     mint,
 )
 from skparisk.core.exact import ByteSource
-from skparisk.core.exceptions import CalibrationError
 from skparisk.core.laws import NORMS, Laplace, Law, as_law, is_ours
 from skparisk.core.noise import (
     ROUNDING_SLACK,

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk.core import words
 from skparisk.core.checks import (
+    IncompatibleError,
     check_at_least,
     check_epsilon,
     check_floats,
@@ -25,8 +25,8 @@ from skparisk.core.checks import (
     check_relation,
     is_number,
 )
-from skparisk.core.exceptions import IncompatibleError
 from skparisk.core.laws import Gaussian, Laplace, Law, as_law, is_ours, true_positives
+from skparisk.core.printing import words
 from skparisk.core.rounding import (
     GRID_SHARE,
     MOST_STEPS,

@@ -15,6 +15,8 @@ from functools import lru_cache, reduce
 from typing import Any, NamedTuple, Self
 
 from skparisk.core.checks import (
+    CalibrationError,
+    IncompatibleError,
     check_at_least,
     check_choice,
     check_number,
@@ -31,7 +33,6 @@ from skparisk.core.claim import (
     changed,
     mint,
 )
-from skparisk.core.exceptions import CalibrationError, IncompatibleError
 from skparisk.core.laws import Laplace, Law
 from skparisk.core.losses import laplace_loss_mean
 from skparisk.core.rounding import (

@@ -24,9 +24,9 @@ from joblib import parallel_config
 from numpy.typing import NDArray
 
 from skparisk.core.calibrate import Noise
+from skparisk.core.checks import warn_if_seeded
 from skparisk.core.claim import Certificate, Leak
 from skparisk.core.exact import ByteSource, noise_source
-from skparisk.core.exceptions import warn_if_seeded
 from skparisk.core.sealed import Sealed, copy_records, open_sealed
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.checks import IncompatibleError
 
 Records: TypeAlias = Any
 Floats: TypeAlias = NDArray[np.float64]

@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skparisk.core.checks import check_floats, check_number, check_positive
+from skparisk.core.checks import (
+    CalibrationError,
+    check_floats,
+    check_number,
+    check_positive,
+)
 from skparisk.core.claim import as_certificate
-from skparisk.core.exceptions import CalibrationError
 from skparisk.core.rounding import safe_root, unwrap
 from skparisk.cost._laws import Floats, RiskLaw, risk_function
 from skparisk.cost._maximum import find_maximum

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skparisk.core.checks import (
+    CalibrationError,
+    IncompatibleError,
     are_inside,
     check_epsilon,
     check_number,
     check_probability,
 )
-from skparisk.core.exceptions import CalibrationError, IncompatibleError
 from skparisk.cost._base import CostModel
 from skparisk.cost._laws import Floats
 from skparisk.model_selection._candidates import configure

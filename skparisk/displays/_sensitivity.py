@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk.core.checks import (
+    IncompatibleError,
     check_floats,
     check_number,
     check_positive,
     check_probability,
 )
-from skparisk.core.exceptions import IncompatibleError
 from skparisk.displays._steps import (
     NOT_FITTED,
     Floats,

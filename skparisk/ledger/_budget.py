@@ -12,10 +12,9 @@ from typing import Any
 
 from scipy.optimize import toms748
 
-from skparisk.core.checks import are_inside, as_float, check_choice
+from skparisk.core.checks import CalibrationError, are_inside, as_float, check_choice
 from skparisk.core.claim import Certificate, Claim, as_certificate
 from skparisk.core.compose import exact_total
-from skparisk.core.exceptions import CalibrationError
 from skparisk.core.rounding import decimal, exact_sum, round_up
 from skparisk.ledger._history import History
 

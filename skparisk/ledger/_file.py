@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.checks import IncompatibleError
 from skparisk.ledger._book import Book, interrupted
 from skparisk.ledger._history import LedgerEntry
 from skparisk.ledger._lines import LedgerError, Line, charge_line

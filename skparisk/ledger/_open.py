@@ -10,9 +10,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
+from skparisk.core.checks import IncompatibleError, UnrecordedReleaseError
 from skparisk.core.claim import Certificate, as_certificates
 from skparisk.core.compose import compose_basic
-from skparisk.core.exceptions import IncompatibleError, UnrecordedReleaseError
 from skparisk.ledger._book import Book, refusal
 from skparisk.ledger._clusters import tell_clusters, told_by_a_client
 from skparisk.ledger._history import LedgerEntry

@@ -11,9 +11,8 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 from skparisk.core.calibrate import Terms
-from skparisk.core.checks import check_random_state
+from skparisk.core.checks import CalibrationError, check_random_state
 from skparisk.core.exact import noise_source
-from skparisk.core.exceptions import CalibrationError
 from skparisk.core.noise import AdditiveNoise
 from skparisk.linear_model._penalty_climb import climb
 from skparisk.linear_model._simulated_noise import simulated_noise

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 
 from sklearn.base import BaseEstimator
 
-from skparisk.core.checks import check_epsilon, check_probability
+from skparisk.core.checks import check_epsilon, check_probability, warn_if_seeded
 from skparisk.core.claim import Assumption, Certificate, DominatingLoss, mint
 from skparisk.core.compose import compose_basic, compose_parallel, post_process
-from skparisk.core.exceptions import warn_if_seeded
 from skparisk.core.release import as_seeded, forgetting
 from skparisk.ledger._open import check_room
 from skparisk.linear_model._bounds import check_y_bounds

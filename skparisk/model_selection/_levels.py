@@ -22,9 +22,9 @@ from sklearn.utils.validation import check_is_fitted
 from skparisk._private import PrivateMixin
 from skparisk.core.calibrate import Exchangeable
 from skparisk.core.calibrate import claim_at_most as known_at_most
+from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Certificate, Leak, as_certificate
 from skparisk.core.compose import compose_basic
-from skparisk.core.exceptions import IncompatibleError
 from skparisk.core.release import as_seeded
 from skparisk.model_selection._candidates import (
     configure,

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from skparisk._words import LEAKS
+from skparisk.core.checks import IncompatibleError, PrivacyLeakWarning, warn_caller
 from skparisk.core.claim import Leak
 from skparisk.core.compose import compose_basic
-from skparisk.core.exceptions import IncompatibleError, PrivacyLeakWarning, warn_caller
 from skparisk.ledger._open import tell_open
 from skparisk.model_selection._candidates import Records, own_sampler
 from skparisk.model_selection._recognition import find_samplers

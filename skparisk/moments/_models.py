@@ -16,9 +16,8 @@ from sklearn.base import (
 
 from skparisk._linear_predictions import LinearPredictions
 from skparisk._private_data import validate_private
-from skparisk.core.checks import check_at_least, check_probability
+from skparisk.core.checks import IncompatibleError, check_at_least, check_probability
 from skparisk.core.claim import Certificate
-from skparisk.core.exceptions import IncompatibleError
 from skparisk.moments._sums import (
     Columns,
     Floats,

@@ -12,7 +12,7 @@ from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._training_data import SensitivitySource, read_as_public, reference_table
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.checks import IncompatibleError
 from skparisk.core.laws import as_law
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.release import hide_values

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from skparisk.core.calibrate import Terms
-from skparisk.core.checks import check_positive
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.checks import IncompatibleError, check_positive
 from skparisk.moments._sums import Columns, Floats
 from skparisk.queries import MomentsQuery
 from skparisk.queries._moments import shorten

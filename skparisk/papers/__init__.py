@@ -29,9 +29,6 @@ from skparisk.papers._svm import rubinstein_svm_sensitivity_bound
 
 __all__ = [
     "DKWOperatingPoint",
-    "dkw_fewest_pairs",
-    "dkw_least_noise",
-    "dkw_least_risk",
     "DandekarTheorem4",
     "bessel_joint_confidence",
     "bessel_joint_noise_epsilon",
@@ -41,6 +38,9 @@ __all__ = [
     "dandekar_empirical_risk",
     "dandekar_epsilon",
     "dandekar_noise_epsilon",
+    "dkw_fewest_pairs",
+    "dkw_least_noise",
+    "dkw_least_risk",
     "rubinstein_svm_sensitivity_bound",
     "sample_confidence",
 ]

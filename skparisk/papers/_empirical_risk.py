@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 
 from skparisk.core.checks import (
+    CalibrationError,
     check_at_least,
     check_epsilon,
     check_number,
     check_positive,
     check_probability,
 )
-from skparisk.core.exceptions import CalibrationError
 from skparisk.papers._privacy_at_risk import dandekar_cdf, dandekar_epsilon
 
 

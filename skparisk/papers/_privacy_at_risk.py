@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammainc
 
 from skparisk.core import checks as _validate
-from skparisk.core.exceptions import CalibrationError
+from skparisk.core.checks import CalibrationError
 from skparisk.core.rounding import safe_root, unwrap
 
 

@@ -13,10 +13,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.checks import check_probability
+from skparisk.core.checks import check_probability, warn_if_seeded
 from skparisk.core.claim import Assumption
 from skparisk.core.exact import noise_source
-from skparisk.core.exceptions import warn_if_seeded
 from skparisk.core.release import as_seeded, hide_values, silenced
 from skparisk.core.sealed import PublicForm, Records, copy_records
 from skparisk.ledger import spend, suspend_open

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk._simulated import is_simulated
-from skparisk.core.checks import check_probability
+from skparisk.core.checks import PrivacyLeakWarning, check_probability, warn_caller
 from skparisk.core.claim import Assumption, Leak
 from skparisk.core.exact import ByteSource, noise_source
-from skparisk.core.exceptions import PrivacyLeakWarning, warn_caller
 from skparisk.core.pairs import Withheld
 from skparisk.core.release import hide_values
 from skparisk.core.sealed import Records

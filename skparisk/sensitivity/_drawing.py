@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skparisk.core.calibrate import Exchangeable, Terms
-from skparisk.core.checks import check_random_state, is_whole
+from skparisk.core.checks import CalibrationError, check_random_state, is_whole
 from skparisk.core.claim import Assumption, Population
-from skparisk.core.exceptions import CalibrationError
 from skparisk.core.noise import Constant
 from skparisk.core.pairs import SampledPairs
 from skparisk.core.release import silenced

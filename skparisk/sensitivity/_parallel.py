@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from skparisk._progress import Progress, Watched
 from skparisk.core.checks import (
+    CalibrationError,
     check_at_least,
     check_n_jobs,
     check_random_state,
     check_relation,
 )
-from skparisk.core.exceptions import CalibrationError
 from skparisk.core.pairs import SampledPairs
 from skparisk.neighbors import (
     bind_pairs,

@@ -20,12 +20,8 @@ from skparisk._private_data import (
 )
 from skparisk._simulated import is_simulated
 from skparisk.core.calibrate import Noise
+from skparisk.core.checks import IncompatibleError, warn_private_reference, warn_redrawn
 from skparisk.core.claim import Certificate, Evidence, Leak
-from skparisk.core.exceptions import (
-    IncompatibleError,
-    warn_private_reference,
-    warn_redrawn,
-)
 from skparisk.core.noise import AdditiveNoise, IsotropicShape
 from skparisk.core.pairs import SampledPairs, Withheld, norms_of_pairs
 from skparisk.core.release import (

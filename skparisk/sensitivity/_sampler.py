@@ -23,16 +23,18 @@ from skparisk._words import BETTER, DOUBTS
 from skparisk.core import calibrate as core
 from skparisk.core.calibrate import Rule, Target, Terms, as_rule
 from skparisk.core.checks import (
+    CalibrationError,
+    ReferenceWarning,
     check_at_least,
     check_choice,
     check_n_jobs,
     check_relation,
     check_seed,
     check_verbose,
+    warn_caller,
 )
 from skparisk.core.claim import Certificate, Doubt, Population
 from skparisk.core.exact import noise_source
-from skparisk.core.exceptions import CalibrationError, ReferenceWarning, warn_caller
 from skparisk.core.laws import Law, as_law
 from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs, Withheld

@@ -22,9 +22,13 @@ from skparisk.core.calibrate import (
     Terms,
     as_rule,
 )
-from skparisk.core.checks import check_at_least, check_choice, check_random_state
+from skparisk.core.checks import (
+    CalibrationError,
+    check_at_least,
+    check_choice,
+    check_random_state,
+)
 from skparisk.core.claim import Assumption, Certificate
-from skparisk.core.exceptions import CalibrationError
 from skparisk.core.laws import Law, as_law, row_norms
 from skparisk.core.noise import (
     DiagonalShape,

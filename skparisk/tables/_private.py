@@ -18,13 +18,13 @@ from skparisk._callers import tell_leaks_around
 from skparisk._fitted import whole_fit
 from skparisk.core.calibrate import Target, find_known
 from skparisk.core.checks import (
+    IncompatibleError,
     check_epsilon,
     check_flag,
     check_probability,
     check_relation,
 )
 from skparisk.core.exact import noise_source
-from skparisk.core.exceptions import IncompatibleError
 from skparisk.core.release import Plan, release
 from skparisk.core.sealed import is_frame, seal
 from skparisk.ledger import OPEN

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.checks import IncompatibleError
 from skparisk.queries._estimator import repeatable, takes_targets
 
 SEVERAL_LABELS = (

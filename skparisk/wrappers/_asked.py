@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from skparisk._classes import PublicClasses
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.checks import IncompatibleError
 from skparisk.core.release import silenced, without_values
 from skparisk.core.sealed import Records
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader

@@ -30,9 +30,14 @@ from skparisk._training_data import (
     reference_table,
 )
 from skparisk._words import PROVISOS
-from skparisk.core.checks import check_at_least, check_random_state
+from skparisk.core.checks import (
+    IncompatibleError,
+    ReferenceWarning,
+    check_at_least,
+    check_random_state,
+    warn_caller,
+)
 from skparisk.core.claim import Assumption, Leak
-from skparisk.core.exceptions import IncompatibleError, ReferenceWarning, warn_caller
 from skparisk.core.release import hide_values
 from skparisk.core.sealed import Records
 from skparisk.queries import EstimatorQuery

@@ -14,7 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
 from skparisk._classes import PublicClasses
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.checks import IncompatibleError
 from skparisk.queries._addends import (
     Addend,
     ClassAddend,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.checks import IncompatibleError
 from skparisk.queries._addends import TargetAddend
 from skparisk.queries._class_sums import as_numbers
 from skparisk.queries._leaves import LeafQuery

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, OneHotEncoder
 
 from skparisk._classes import PublicClasses
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.checks import IncompatibleError
 from skparisk.core.sealed import Records, is_frame
 from skparisk.queries._class_sums import (
     ClassCells,

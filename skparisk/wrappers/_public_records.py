@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skparisk._classes import PublicClasses
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.checks import IncompatibleError
 from skparisk.core.release import silenced, without_values
 from skparisk.core.sealed import Records, copy_records
 from skparisk.neighbors import Database, sample_database

@@ -17,7 +17,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import Tags, get_tags
 
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.checks import IncompatibleError
 from skparisk.core.sealed import copy_records
 from skparisk.neighbors import Database
 from skparisk.queries._estimator import has_parts

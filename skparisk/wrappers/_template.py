@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
 
-from skparisk.core.exceptions import IncompatibleError
+from skparisk.core.checks import IncompatibleError
 from skparisk.queries._state import Numbers, fill, find_numbers
 from skparisk.wrappers._finding import (
     METHODS,
