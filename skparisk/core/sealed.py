@@ -677,10 +677,10 @@ class Sealed:
         How many there are.
     """
 
-    __slots__ = ("_records", "n_records")
+    __slots__ = ("_sealed", "n_records")
 
     def __init__(self, X: Records, y: NDArray[Any] | None) -> None:
-        self._records = X, y
+        self._sealed = X, y
         self.n_records = int(X.shape[0])
 
     def __repr__(self) -> str:
@@ -729,7 +729,7 @@ def seal(
 
 def open_sealed(private: Sealed) -> tuple[Records, Any]:
     """Return the records: for the functions of `core/release.py` alone."""
-    return private._records
+    return private._sealed
 
 
 def copy_records(records: Records) -> Records:

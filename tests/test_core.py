@@ -1,0 +1,217 @@
+"""What keeps the core closed: who makes claims, draws noise and opens records."""
+
+import ast
+import copy
+import dataclasses
+import io
+import pickle
+import tokenize
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skparisk
+from skparisk import Certificate, FiledCertificate
+from skparisk.core import as_certificate, compose_basic, seal
+from skparisk.ledger import PrivacyLedger
+from skparisk.mechanisms import LaplaceMechanism
+
+ROOT = Path(skparisk.__file__).parent
+MOST_LINES = 4350
+CORE = sorted((ROOT / "core").glob("*.py"))
+# Besides the core, these make claims of another kind, each by `mint`.
+MINTING = {
+    "audit/_reference_audit.py",
+    "mechanisms/_discrete.py",
+    "mechanisms/_exponential.py",
+    "mechanisms/_gaussian.py",
+    "mechanisms/_laplace.py",
+    "mechanisms/_randomized_response.py",
+    "metrics.py",
+    "model_selection/_exponential.py",
+    "moments/_noise.py",
+    "preprocessing.py",
+    "reference/_learning.py",
+}
+
+
+def trees(paths):
+    """Yield the files, from the package, with their syntax trees."""
+    for path in paths:
+        yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text("utf-8"))
+
+
+def named(tree):
+    """Return all names that a file uses, imports or looks up."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.alias):
+            found.update(node.name.split("."))
+    return found
+
+
+def imported(tree):
+    """Return the modules that a file imports, anywhere in it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+def users(name):
+    """Return the files of the package that name something."""
+    return {path for path, tree in trees(ROOT.rglob("*.py")) if name in named(tree)}
+
+
+def test_the_core_imports_nothing_else_of_the_package():
+    for path, tree in trees(CORE):
+        ours = {name for name in imported(tree) if name.startswith("skparisk")}
+        assert all(name.startswith("skparisk.core") for name in ours), path
+        calls = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        # Its own parts are found by name in `__init__` alone.
+        assert path == "core/__init__.py" or "import_module" not in calls - {
+            "import_module" if path == "core/sealed.py" else ""
+        }, path
+
+
+def test_one_file_reads_the_random_source_of_the_system():
+    """`uuid4` numbers ledgers, and makes no noise."""
+    assert users("urandom") == {"core/exact.py"}
+    for name in ("secrets", "SystemRandom", "token_bytes", "getrandom"):
+        assert all("audit/_unnoised.py" == path for path in users(name)), name
+    for path, tree in trees(ROOT.rglob("*.py")):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                unseeded = node.func.attr == "default_rng" and not node.args
+                assert not unseeded, path
+
+
+def test_one_file_opens_sealed_records():
+    assert users("open_sealed") == {"core/release.py"}
+    opened = {
+        path
+        for path, tree in trees(ROOT.rglob("*.py"))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "_sealed"
+    }
+    assert opened == {"core/sealed.py"}
+
+
+def test_only_those_who_are_listed_make_claims():
+    makers = {path for path in users("mint") if not path.startswith("core/")}
+    assert makers == MINTING
+    called = {
+        path
+        for path, tree in trees(ROOT.rglob("*.py"))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", getattr(node.func, "attr", "")) == "Certificate"
+    }
+    assert called == {"core/claim.py"}
+
+
+def test_a_certificate_that_was_made_by_hand_is_an_error():
+    made = as_certificate((0.5, 1e-6))
+    for attempt in (
+        lambda: Certificate(0.1),
+        lambda: Certificate(0.1, mint=object()),
+        lambda: dataclasses.replace(made, epsilon=0.1),
+    ):
+        with pytest.raises(TypeError, match="made by a release or by composition"):
+            attempt()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.epsilon = 0.1
+    assert pickle.loads(pickle.dumps(made)) == made == copy.deepcopy(made)
+
+
+def test_a_filed_certificate_is_neither_charged_nor_composed():
+    """It prints, and is checked."""
+    made = LaplaceMechanism(1.0, 0.5).as_certificate()
+    filed = FiledCertificate.from_dict(made.to_dict())
+    assert str(filed) == str(made)
+    ledger = PrivacyLedger(1.0)
+    for use in (compose_basic, ledger.spend):
+        with pytest.raises(ValueError, match="a release must be a certificate"):
+            use([filed] if use is compose_basic else filed)
+    assert ledger.spent.epsilon == 0
+    assert not hasattr(filed, "weaken")
+
+
+class Disguised:
+    """Says that a filed certificate is what a release guarantees."""
+
+    def as_certificate(self):
+        return FiledCertificate(0.0)
+
+
+def test_who_has_as_certificate_must_return_one_that_was_made():
+    with pytest.raises(ValueError, match="must return a Certificate"):
+        compose_basic([Disguised()])
+
+
+def test_others_can_only_take_away():
+    made = LaplaceMechanism(1.0, 0.5).as_certificate()
+    weaker = made.weaken(epsilon=0.2, delta=0.1, leaks=["chosen"])
+    assert (weaker.epsilon, weaker.delta, weaker.loss) == (0.5, 0.1, None)
+    assert made.assumptions <= weaker.assumptions
+    assert not weaker.private
+    assert weaker.weaken().leaks == weaker.leaks
+    with pytest.raises(ValueError, match="is not a valid Leak"):
+        made.weaken(leaks=["anything"])
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        pickle.dumps,
+        copy.copy,
+        copy.deepcopy,
+        np.asarray,
+        list,
+        len,
+        lambda sealed: sealed[0],
+        lambda sealed: sealed.X,
+        vars,
+    ],
+)
+def test_sealed_records_show_nothing(look):
+    sealed = seal(np.array([[1234.5]]), np.array([6789.0]))
+    with pytest.raises((TypeError, AttributeError)):
+        look(sealed)
+    assert "1234" not in f"{sealed!r} {sealed} {sealed.n_records}"
+
+
+def code_lines(path):
+    """Return how many lines there are besides docstrings and comments."""
+    text = path.read_text("utf-8")
+    said = {
+        line
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        and ast.get_docstring(node, clean=False) is not None
+        for line in range(node.body[0].lineno, node.body[0].end_lineno + 1)
+    }
+    ignored = (
+        tokenize.COMMENT,
+        tokenize.NL,
+        tokenize.NEWLINE,
+        tokenize.INDENT,
+        tokenize.DEDENT,
+        tokenize.ENDMARKER,
+    )
+    used = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in ignored:
+            used.update(range(token.start[0], token.end[0] + 1))
+    return len(used - said)
+
+
+def test_the_core_does_not_grow():
+    assert len(CORE) <= 14
+    assert sum(map(code_lines, CORE)) <= MOST_LINES
