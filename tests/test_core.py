@@ -5,6 +5,7 @@ import copy
 import dataclasses
 import io
 import pickle
+import re
 import tokenize
 from pathlib import Path
 
@@ -114,6 +115,17 @@ def test_only_those_who_are_listed_make_claims():
         and getattr(node.func, "id", getattr(node.func, "attr", "")) == "Certificate"
     }
     assert called == {"core/claim.py"}
+
+
+def test_the_page_names_all_that_is_trusted():
+    """Each file of the core, and each that makes claims besides."""
+    page = (ROOT.parent / "docs" / "theory" / "core.rst").read_text("utf-8")
+    trusted = {*(path.name for path in CORE), *MINTING}
+    named = {*re.findall(r"``([\w/]+\.py)``", page)}
+    assert trusted - {"__init__.py", "printing.py"} <= named
+    for name in named - trusted:
+        assert (ROOT / name).exists() or (ROOT.parent / name).exists(), name
+    assert len(page.split()) <= 1200
 
 
 def test_a_certificate_that_was_made_by_hand_is_an_error():
