@@ -7,6 +7,7 @@ import io
 import pickle
 import re
 import tokenize
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -37,12 +38,19 @@ MINTING = {
 }
 
 
+@cache
+def tree_of(path):
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text("utf-8"))
+
+
 def trees(paths):
     """Yield the files, from the package, with their syntax trees."""
     for path in paths:
-        yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text("utf-8"))
+        yield path.relative_to(ROOT).as_posix(), tree_of(path)
 
 
+@cache
 def named(tree):
     """Return all names that a file uses, imports or looks up."""
     found = set()
