@@ -115,6 +115,13 @@ def test_one_file_opens_sealed_records():
 def test_only_those_who_are_listed_make_claims():
     makers = {path for path in users("mint") if not path.startswith("core/")}
     assert makers == MINTING
+    # What takes a doubt away, or keeps no evidence, is for one caller each.
+    for name, caller in (
+        ("over_private_records", "sensitivity/_claim.py"),
+        ("remade", "core/compose.py"),
+        ("claim_with_audit", "audit/_audit.py"),
+    ):
+        assert users(name) - {"core/claim.py"} == {caller}
     called = {
         path
         for path, tree in trees(ROOT.rglob("*.py"))

@@ -243,4 +243,4 @@ def _keep(audited: Any, audit: ReferenceAudit) -> None:
 
 def with_audit(certificate: Certificate, audit: ReferenceAudit) -> Certificate:
     """Return a certificate with what an audit of its reference measured."""
-    return core.audited(certificate, audit.measured)
+    return core.claim_with_audit(certificate, audit.measured)

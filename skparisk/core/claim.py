@@ -984,11 +984,11 @@ class Certificate(Claim):
                 evidence = _covering(evidence, mint(**level).advantage, epsilon)
         if evidence is not None and for_new_people is not None:
             evidence = replace(evidence, for_new_people=for_new_people)
-        return changed(self, evidence=evidence, **changes)
+        return remade(self, evidence=evidence, **changes)
 
     def without_evidence(self) -> Certificate:
         """Return it without what it was computed from, as where that tells too much."""
-        return changed(self, evidence=None)
+        return remade(self, evidence=None)
 
     def as_certificate(self) -> Certificate:
         """Return itself: what composition takes may be composed already."""
@@ -1007,7 +1007,7 @@ def mint(**parts: Any) -> Certificate:
     return Certificate(**parts, mint=_MINT)
 
 
-def changed(certificate: Certificate, **changes: Any) -> Certificate:
+def remade(certificate: Certificate, **changes: Any) -> Certificate:
     """Return a certificate with other fields: for this folder alone."""
     return mint(**(fields_of(certificate) | changes))
 
@@ -1025,7 +1025,7 @@ def _covering(evidence: Evidence, advantage: Advantage, epsilon: float) -> Evide
     return replace(evidence, curve=curve, advantage=measured)
 
 
-def audited(certificate: Certificate, measured: MeasuredRisk) -> Certificate:
+def claim_with_audit(certificate: Certificate, measured: MeasuredRisk) -> Certificate:
     """Return a certificate with what an audit of its reference measured.
 
     The risk and whatever else it claims stay as they are. An audit that supports the
@@ -1045,7 +1045,7 @@ def audited(certificate: Certificate, measured: MeasuredRisk) -> Certificate:
         doubts -= {Doubt.MADE_UP, Doubt.THIN}
     if measured.verdict == "contradicted":
         doubts |= {Doubt.CONTRADICTED}
-    return changed(
+    return remade(
         certificate, evidence=replace(evidence, audit=measured), doubts=doubts
     )
 
@@ -1077,7 +1077,7 @@ def over_private_records(
         curve=curve,
     )
     assumptions = certificate.assumptions - {Assumption.PUBLIC_REFERENCE}
-    return changed(
+    return remade(
         certificate,
         evidence=evidence,
         leaks=certificate.leaks.union(leaks),

@@ -30,8 +30,8 @@ from skparisk.core.claim import (
     Scope,
     as_certificate,
     as_certificates,
-    changed,
     mint,
+    remade,
 )
 from skparisk.core.laws import Laplace, Law
 from skparisk.core.losses import laplace_loss_mean
@@ -805,7 +805,7 @@ def _plain(claim: Claim, **changes: Any) -> Claim:
 
 
 def _convert(release: Certificate, method: Method, **changes: Any) -> Certificate:
-    return changed(release, method=method, evidence=None, **changes)
+    return remade(release, method=method, evidence=None, **changes)
 
 
 def _times(number: float, k: int) -> float:
