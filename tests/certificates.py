@@ -2,15 +2,16 @@
 
 import dataclasses
 
-from skparisk import Certificate
-from skparisk.core.claim import Evidence
+from skparisk import FiledCertificate
+from skparisk.core.claim import Evidence, mint
+from skparisk.core.laws import LAWS, NORMS
 
 CURVE = ((0.5, 0.4), (0.8, 0.2), (1.0, 0.05), (1.5, 0.01))
 OF_THE_EVIDENCE = {field.name for field in dataclasses.fields(Evidence)}
 
 
-def certificate(**changes):
-    """Return a certificate of a sampled sensitivity, with changes."""
+def parts_of(**changes):
+    """Return the fields of a certificate of a sampled sensitivity, with changes."""
     values = {
         "epsilon": 1.0,
         "risk": 0.049967,
@@ -28,5 +29,19 @@ def certificate(**changes):
         "reference": "the public table",
         "curve": CURVE,
     } | changes
+    if values.get("law") in LAWS:
+        values.setdefault("norm", NORMS[LAWS[values["law"]]().norm])
     evidence = {name: values.pop(name) for name in OF_THE_EVIDENCE & set(values)}
-    return Certificate(**values, evidence=Evidence(**evidence))
+    return values | {"evidence": Evidence(**evidence)}
+
+
+def certificate(**changes):
+    """Return a certificate of a sampled sensitivity, with changes."""
+    return mint(**parts_of(**changes))
+
+
+def filed(**changes):
+    """Return the same as a document would say it."""
+    values = parts_of(**changes)
+    assumptions = mint(**values).assumptions
+    return FiledCertificate(**values | {"assumptions": assumptions})
