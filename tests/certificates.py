@@ -2,7 +2,6 @@
 
 import dataclasses
 
-from skparisk import FiledCertificate
 from skparisk.core.claim import Evidence, mint
 from skparisk.core.laws import LAWS, NORMS
 
@@ -10,8 +9,8 @@ CURVE = ((0.5, 0.4), (0.8, 0.2), (1.0, 0.05), (1.5, 0.01))
 OF_THE_EVIDENCE = {field.name for field in dataclasses.fields(Evidence)}
 
 
-def parts_of(**changes):
-    """Return the fields of a certificate of a sampled sensitivity, with changes."""
+def certificate(**changes):
+    """Return a certificate of a sampled sensitivity, with changes."""
     values = {
         "epsilon": 1.0,
         "risk": 0.049967,
@@ -32,16 +31,4 @@ def parts_of(**changes):
     if values.get("law") in LAWS:
         values.setdefault("norm", NORMS[LAWS[values["law"]]().norm])
     evidence = {name: values.pop(name) for name in OF_THE_EVIDENCE & set(values)}
-    return values | {"evidence": Evidence(**evidence)}
-
-
-def certificate(**changes):
-    """Return a certificate of a sampled sensitivity, with changes."""
-    return mint(**parts_of(**changes))
-
-
-def filed(**changes):
-    """Return the same as a document would say it."""
-    values = parts_of(**changes)
-    assumptions = mint(**values).assumptions
-    return FiledCertificate(**values | {"assumptions": assumptions})
+    return mint(**values, evidence=Evidence(**evidence))
