@@ -32,3 +32,10 @@ def certificate(**changes):
         values.setdefault("norm", NORMS[LAWS[values["law"]]().norm])
     evidence = {name: values.pop(name) for name in OF_THE_EVIDENCE & set(values)}
     return mint(**values, evidence=Evidence(**evidence))
+
+
+def minted(epsilon, delta=0.0, risk=0.0, failure_prob=0.0, **others):
+    """Return a certificate of these numbers, and nothing that they came from."""
+    return mint(
+        epsilon=epsilon, delta=delta, risk=risk, failure_prob=failure_prob, **others
+    )

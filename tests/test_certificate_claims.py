@@ -54,79 +54,79 @@ def test_ten_releases_at_a_tenth_are_one():
     ("given_", "words"),
     [
         (
-            Certificate(0.5),
+            minted(0.5),
             "For any two neighboring databases: the release is "
             "0.5-differentially private.",
         ),
         (
-            Certificate(0.5, 1e-5, relation="add-remove", n_releases=2),
+            minted(0.5, 1e-5, relation="add-remove", n_releases=2),
             "For any two databases that differ by one added or removed record: the 2 "
             "releases together are (0.5, 1e-05)-differentially private.",
         ),
         (
-            Certificate(1.0, 0.0, 0.05, randomness="implicit"),
+            minted(1.0, 0.0, 0.05, randomness="implicit"),
             "For two neighboring databases: with probability at least 0.95 over a "
             "fresh pair and the sampled pairs, the release is 1-differentially private "
             "for that pair, whatever the output.",
         ),
         (
-            Certificate(1.0, 0.0, 0.05, 0.01, randomness="implicit"),
+            minted(1.0, 0.0, 0.05, 0.01, randomness="implicit"),
             "For two neighboring databases: with probability at least 0.95 over a "
             "fresh pair, for all but a fraction 0.01 of the samples of pairs, the "
             "release is 1-differentially private for that pair, whatever the output.",
         ),
         (
-            Certificate(1.0, 0.0, 0.05, randomness="both"),
+            minted(1.0, 0.0, 0.05, randomness="both"),
             "For two neighboring databases: the privacy loss of the release exceeds 1 "
             "with probability at most 0.05 over a fresh pair, its noise and the "
             "sampled pairs.",
         ),
         (
-            Certificate(1.0, 0.25, 0.5, randomness="both", n_releases=2),
+            minted(1.0, 0.25, 0.5, randomness="both", n_releases=2),
             "For two neighboring databases: the 2 releases together are "
             "(1, 0.75)-differentially private, on average over a fresh pair and the "
             "sampled pairs.",
         ),
         (
-            Certificate(1.0, 0.0, 0.5, randomness="explicit"),
+            minted(1.0, 0.0, 0.5, randomness="explicit"),
             "For any two neighboring databases: the privacy loss of the release "
             "exceeds 1 with probability at most 0.5 over the noise.",
         ),
         (
-            Certificate(1.0, 0.0, 0.5, randomness="both", post_processed=True),
+            minted(1.0, 0.0, 0.5, randomness="both", post_processed=True),
             "For two neighboring databases: the release is "
             "(1, 0.5)-differentially private, on average over a fresh pair and the "
             "sampled pairs.",
         ),
         (
-            Certificate(1.0, 0.0, 0.0, 0.1, randomness="implicit"),
+            minted(1.0, 0.0, 0.0, 0.1, randomness="implicit"),
             "For two neighboring databases: with probability at least 1 over a fresh "
             "pair, for all but a fraction 0.1 of the samples of pairs, the release is "
             "1-differentially private for that pair, whatever the output.",
         ),
         (
-            Certificate(1.0, 0.0, 0.5, 0.1, randomness="explicit"),
+            minted(1.0, 0.0, 0.5, 0.1, randomness="explicit"),
             "For any two neighboring databases: the privacy loss of the release "
             "exceeds 1 with probability at most 0.5 over the noise, for all but a "
             "fraction 0.1 of the samples of pairs.",
         ),
         (
-            Certificate(1.0, group_size=3),
+            minted(1.0, group_size=3),
             "For any two databases that are at most 3 neighbors apart: the release is "
             "1-differentially private.",
         ),
         (
-            Certificate(1.0, group_size=2, relation="replace-one"),
+            minted(1.0, group_size=2, relation="replace-one"),
             "For any two databases that differ in at most 2 records: the release is "
             "1-differentially private.",
         ),
         (
-            Certificate(1.0, group_size=2, relation="add-remove"),
+            minted(1.0, group_size=2, relation="add-remove"),
             "For any two databases that differ by at most 2 added or removed records: "
             "the release is 1-differentially private.",
         ),
         (
-            Certificate(1.0, 0.25, 0.5, randomness="explicit"),
+            minted(1.0, 0.25, 0.5, randomness="explicit"),
             "For any two neighboring databases: the release is "
             "(1, 0.75)-differentially private.",
         ),
@@ -141,10 +141,10 @@ def test_the_claim_in_words(given_, words):
 
 
 def test_what_voids_or_leaks_is_told_first():
-    infinite = Certificate(math.inf)
+    infinite = minted(math.inf)
     assert infinite.void
     assert "no noise was added" in infinite.guarantee
-    leaking = Certificate(1.0, leaks=("A & B.",), provisos=("If.",))
+    leaking = minted(1.0, leaks=("A & B.",), provisos=("If.",))
     assert not leaking.private
     assert not leaking.void
     assert leaking.guarantee.endswith("not cover what was released without noise.")
@@ -155,8 +155,8 @@ def test_what_voids_or_leaks_is_told_first():
 
 
 def test_conditions_are_those_of_the_rule():
-    alone = Certificate(1.0, 0.0, 0.1)
-    assert Certificate(1.0).conditions == ()
+    alone = minted(1.0, 0.0, 0.1)
+    assert minted(1.0).conditions == ()
     (public,) = alone.conditions
     assert public.startswith("the reference that neighboring databases were sampled")
     several = dataclasses.replace(alone, n_releases=2, method="exact")
@@ -183,10 +183,10 @@ def test_conditions_are_those_of_the_rule():
 
 
 def test_risks_add_and_failures_of_samples_are_kept_apart_where_they_can_be():
-    pac = Certificate(1.0, 0.0, 0.05, 0.01, randomness="implicit")
-    average = Certificate(1.0, 0.0, 0.1, randomness="implicit")
-    noise = Certificate(1.0, 0.0, 0.2, randomness="explicit")
-    certain = Certificate(1.0)
+    pac = minted(1.0, 0.0, 0.05, 0.01, randomness="implicit")
+    average = minted(1.0, 0.0, 0.1, randomness="implicit")
+    noise = minted(1.0, 0.0, 0.2, randomness="explicit")
+    certain = minted(1.0)
     two = compose_basic([pac, pac, certain])
     assert (two.risk, two.failure_prob) == (0.1, 0.02)
     mixed = compose_basic([pac, average])
@@ -202,15 +202,15 @@ def test_risks_add_and_failures_of_samples_are_kept_apart_where_they_can_be():
 
 def test_relations_do_not_mix():
     one, other = (
-        Certificate(1.0, relation=name) for name in ("replace-one", "add-remove")
+        minted(1.0, relation=name) for name in ("replace-one", "add-remove")
     )
-    assert compose_basic([one, Certificate(1.0)]).relation == "replace-one"
+    assert compose_basic([one, minted(1.0)]).relation == "replace-one"
     with pytest.raises(IncompatibleError, match=r"'add-remove', 'replace-one'"):
         compose_basic([one, other])
 
 
 def test_groups_of_different_sizes_do_not_mix():
-    pair, triple = (Certificate(1.0, group_size=size) for size in (2, 3))
+    pair, triple = (minted(1.0, group_size=size) for size in (2, 3))
     assert compose_basic([pair, pair]).group_size == 2
     with pytest.raises(
         IncompatibleError, match=r"groups of the same size, got \[2, 3\]"
@@ -219,24 +219,24 @@ def test_groups_of_different_sizes_do_not_mix():
 
 
 def test_a_sum_that_is_too_large_says_so():
-    overflow = Certificate(math.inf, method="basic", n_releases=2)
+    overflow = minted(math.inf, method="basic", n_releases=2)
     assert overflow.void_reasons == (texts.INFINITE,)
 
 
 def test_numbers_are_rounded_up():
-    assert Certificate(Fraction(1, 10**400)).epsilon == 5e-324
-    third = Certificate(Fraction(1, 3)).epsilon
+    assert minted(Fraction(1, 10**400)).epsilon == 5e-324
+    third = minted(Fraction(1, 3)).epsilon
     assert third > Fraction(1, 3)
-    assert compose_basic([Certificate(1.0, 0, Fraction(1, 3))] * 3).risk == 1.0
-    assert Certificate(10**400).epsilon == math.inf
+    assert compose_basic([minted(1.0, 0, Fraction(1, 3))] * 3).risk == 1.0
+    assert minted(10**400).epsilon == math.inf
     long = np.longdouble(1) / 3
-    assert Certificate(long).epsilon >= long
+    assert minted(long).epsilon >= long
 
 
 def test_a_risk_of_one_is_no_guarantee():
-    for given_ in (Certificate(0.1, 0.0, 1.0), Certificate(0.1, 1.0)):
+    for given_ in (minted(0.1, 0.0, 1.0), minted(0.1, 1.0)):
         assert given_.guarantee.startswith("There is no guarantee. Risk and delta add")
-    assert Certificate(0.1, 0.0, 0.999).private
+    assert minted(0.1, 0.0, 0.999).private
 
 
 def test_what_others_call_a_certificate_is_checked():
@@ -258,9 +258,9 @@ def test_what_others_call_a_certificate_is_checked():
 
 
 def test_plain_numbers_are_releases():
-    assert as_certificate(0.5) == Certificate(0.5)
-    assert as_certificate((0.5, 1e-5, 0.1)) == Certificate(0.5, 1e-5, 0.1)
-    assert as_certificates([0.5, (1.0, 0.1)])[1] == Certificate(1.0, 0.1)
+    assert as_certificate(0.5) == minted(0.5)
+    assert as_certificate((0.5, 1e-5, 0.1)) == minted(0.5, 1e-5, 0.1)
+    assert as_certificates([0.5, (1.0, 0.1)])[1] == minted(1.0, 0.1)
     for wrong in ("0.5", (), (1, 2, 3, 4), None, (0.5, "0"), True):
         with pytest.raises(ValueError, match="a release must be"):
             as_certificate(wrong)
@@ -283,7 +283,7 @@ def test_mechanisms_say_what_they_guarantee():
     loss = gaussian.loss
     delta = gaussian_delta(0.5 - loss.excess, loss.shift)
     assert 1e-5 * (1 - 1e-4) <= delta <= 1e-5 * (1 + 1e-3)
-    assert ExponentialMechanism(1.0, 0.5).as_certificate() == Certificate(0.5)
+    assert ExponentialMechanism(1.0, 0.5).as_certificate() == minted(0.5)
     response = RandomizedResponse(epsilon=0.5)
     assert as_certificate(response).epsilon == response.epsilon
     coin = DiscreteMechanism([[0.75, 0.25], [0.25, 0.75]])
@@ -366,10 +366,10 @@ def test_where_the_grid_counts_only_the_level_is_known(plan, is_known):
 
 def test_the_probability_that_it_fails_is_in_the_words_of_every_claim():
     """Over the noise alone there are no samples to set apart; it adds to delta."""
-    given_ = Certificate(0.5, 0.1, 0.2, 0.3, randomness="explicit")
+    given_ = minted(0.5, 0.1, 0.2, 0.3, randomness="explicit")
     assert "the release is (0.5, 0.6)-differentially private" in given_.guarantee
     assert "(0.5, 0.6)-differentially private" in str(given_).partition("table")[0]
-    tiny = Certificate(0.5, 1e-18, 0.05, randomness="explicit")
+    tiny = minted(0.5, 1e-18, 0.05, randomness="explicit")
     assert "(0.5, 0.0500001)-differentially private" in tiny.guarantee
 
 
@@ -384,7 +384,7 @@ def test_the_probability_that_it_fails_is_in_the_words_of_every_claim():
 )
 def test_what_adds_up_to_certainty_is_no_guarantee(numbers):
     """As if one of them were 1."""
-    given_ = Certificate(0.5, **({"randomness": "implicit"} | numbers))
+    given_ = minted(0.5, **({"randomness": "implicit"} | numbers))
     assert given_.void_reasons == (texts.CERTAIN,)
     least = {name: x - 0.01 for name, x in numbers.items() if isinstance(x, float)}
     assert dataclasses.replace(given_, void_reasons=(), **least).private
@@ -392,11 +392,11 @@ def test_what_adds_up_to_certainty_is_no_guarantee(numbers):
 
 def test_the_confidence_does_not_depend_on_the_decimals_of_the_caller():
     """It is never rounded up."""
-    given_ = Certificate(0.5, risk=0.004, randomness="implicit")
+    given_ = minted(0.5, risk=0.004, randomness="implicit")
     with decimal.localcontext() as context:
         context.prec = 2
         assert "with probability at least 0.996 over" in given_.guarantee
-    tiny = Certificate(0.5, risk=1e-30, randomness="implicit")
+    tiny = minted(0.5, risk=1e-30, randomness="implicit")
     assert f"at least 0.{'9' * 30} over" in tiny.guarantee
 
 
@@ -404,12 +404,12 @@ def test_the_confidence_does_not_depend_on_the_decimals_of_the_caller():
 def test_a_sentence_alone_is_no_list_of_sentences(name):
     """It would be taken as one sentence a letter."""
     with pytest.raises(ValueError, match=f"{name} must be a tuple of sentences"):
-        Certificate(0.5).amended(**{name: "A sentence."})
+        minted(0.5).amended(**{name: "A sentence."})
 
 
 def test_an_unknown_method_rests_on_what_all_of_them_rest_on():
     """A typo loses no condition."""
-    exact = Certificate(0.5, method="exact", n_releases=2)
-    unknown = Certificate(0.5, method="exactly", n_releases=2)
+    exact = minted(0.5, method="exact", n_releases=2)
+    unknown = minted(0.5, method="exactly", n_releases=2)
     assert unknown.conditions == exact.conditions
     assert "exactly" in str(unknown)
