@@ -774,6 +774,32 @@ class Claim:
         levels, risks = self.points()
         return float(np.min(levels[risks <= gamma], initial=math.inf))
 
+    def _follow(self) -> frozenset[Assumption]:
+        """Return what it rests on by its other fields."""
+        several, method, evidence = self.n_releases > 1, self.method, self.evidence
+        secret = evidence is not None and evidence.population == Population.CANDIDATES
+        public = not (secret or self.protects_membership or self.reference_is_private)
+        cases = {
+            Assumption.PUBLIC_REFERENCE: self.sampled and public,
+            Assumption.SECRET_DRAW: secret,
+            Assumption.NOT_ADAPTIVE: several and self.sampled,
+            Assumption.SEEN_ONCE: several,
+            Assumption.LIMIT_FIXED: several and method == Method.BASIC,
+            Assumption.NUMBER_FIXED: several and method in _FIXED,
+            Assumption.FILTER_FIXED: several and method == Method.FILTER,
+            Assumption.DISJOINT_PARTS: method == Method.PARALLEL,
+            Assumption.PAIRS_OF_PART: method == Method.PARALLEL and self.sampled,
+            Assumption.GROUP_STEPS: method == Method.GROUP and self.sampled,
+            Assumption.DIVERGENCE: method == Method.TRANSFERRED,
+        }
+        found = {code for code, applies in cases.items() if applies}
+        laws = [] if self.loss is None else [self.loss.law]
+        if evidence is not None and evidence.calibration == "declared":
+            found.add(Assumption.DECLARED_SENSITIVITY)
+        if any(not (isinstance(law, Law) and is_ours(law)) for law in laws):
+            found.add(Assumption.GIVEN_NOISE)
+        return frozenset(found)
+
     @property
     def guarantee(self) -> str:
         """The claim in words."""
@@ -905,34 +931,6 @@ class Certificate(Claim):
         vars(self)["assumptions"] |= self._follow()
         if Leak.PRIVATE_REFERENCE in self.leaks:
             vars(self)["assumptions"] -= {Assumption.PUBLIC_REFERENCE}
-
-    def _follow(self) -> frozenset[Assumption]:
-        """Return what follows from the other fields."""
-        several, method = self.n_releases > 1, self.method
-        of_pairs = self.sampled and not self.protects_membership
-        cases = {
-            Assumption.PUBLIC_REFERENCE: of_pairs,
-            Assumption.NOT_ADAPTIVE: several and self.sampled,
-            Assumption.SEEN_ONCE: several,
-            Assumption.LIMIT_FIXED: several and method == Method.BASIC,
-            Assumption.NUMBER_FIXED: several and method in _FIXED,
-            Assumption.FILTER_FIXED: several and method == Method.FILTER,
-            Assumption.DISJOINT_PARTS: method == Method.PARALLEL,
-            Assumption.PAIRS_OF_PART: method == Method.PARALLEL and self.sampled,
-            Assumption.GROUP_STEPS: method == Method.GROUP and self.sampled,
-            Assumption.DIVERGENCE: method == Method.TRANSFERRED,
-        }
-        found = {code for code, applies in cases.items() if applies}
-        evidence = self.evidence
-        laws = [] if self.loss is None else [self.loss.law]
-        if evidence is not None:
-            if evidence.calibration == "declared":
-                found.add(Assumption.DECLARED_SENSITIVITY)
-            if evidence.population == Population.CANDIDATES:
-                found.add(Assumption.SECRET_DRAW)
-        if any(not (isinstance(law, Law) and is_ours(law)) for law in laws):
-            found.add(Assumption.GIVEN_NOISE)
-        return frozenset(found)
 
     def weaken(
         self,
