@@ -24,9 +24,12 @@ from skparisk.core.calibrate import point_of_level
 from skparisk.core.checks import check_at_least, check_choice
 from skparisk.core.claim import (
     Advantage,
+    Assumption,
     Claim,
     DominatingLoss,
+    Doubt,
     Evidence,
+    Leak,
     MeasuredRisk,
     Population,
 )
@@ -91,6 +94,13 @@ class FiledCertificate(Claim):
             _check_loss(self)
         if self.evidence is not None:
             _check_evidence(self, self.evidence)
+        said = self.leaks | self.assumptions | self.doubts
+        missing = {*self._follow(), *_follow_from(self.evidence)} - said
+        if missing:
+            raise ValueError(
+                "leaks, assumptions and doubts must have what follows from the rest: "
+                f"{', '.join(sorted(missing))}."
+            )
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], /) -> Self:
@@ -211,7 +221,12 @@ def _check_numbers(evidence: Evidence) -> None:
             f"released, got {evidence.n_constant!r}."
         )
     check_choice(evidence.calibration, "calibration", _RULES)
-    Population(evidence.population)
+    drawn = Population(evidence.population) == Population.CANDIDATES
+    if drawn != (evidence.n_candidates is not None):
+        raise ValueError(
+            "n_candidates must be given if population is 'candidates', and only then; "
+            f"got {evidence.n_candidates!r} with {str(evidence.population)!r}."
+        )
     for name in ("law", "noise_shape"):
         given = getattr(evidence, name)
         if not isinstance(given, str) or not given:
@@ -341,6 +356,21 @@ def _check_evidence(claim: Claim, evidence: Evidence) -> None:
         )
     if not claim.void:
         check_carried(evidence, fields_of(claim), claim.randomness)
+
+
+def _follow_from(evidence: Evidence | None) -> set[str]:
+    """Return the codes that evidence comes with, besides those of a certificate."""
+    if evidence is None:
+        return set()
+    audit, population = evidence.audit, evidence.population
+    settled = audit is not None and not audit.seeded and audit.upper <= evidence.gamma
+    cases = {
+        Leak.PRIVATE_REFERENCE: population == Population.PRIVATE,
+        Assumption.GIVEN_NOISE: evidence.law not in OWN_NAMES,
+        Doubt.MADE_UP: population == Population.DECLARED and not settled,
+        Doubt.CONTRADICTED: audit is not None and audit.verdict == "contradicted",
+    }
+    return {code for code, applies in cases.items() if applies}
 
 
 def check_carried(evidence: Any, plain: dict[str, Any], randomness: str) -> None:

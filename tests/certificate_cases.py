@@ -5,9 +5,7 @@ import math
 import pytest
 from certificates import certificate
 
-from skparisk import Certificate
-from skparisk.core import claim as texts
-from skparisk.core.claim import DominatingLoss, MeasuredRisk
+from skparisk.core.claim import DominatingLoss, Leak, MeasuredRisk, mint
 
 AUDIT = MeasuredRisk(59, 220, 3, 1.0, 0.05, 0.95, lower=0.001, upper=0.037)
 PLAIN = (str, int, float, bool, type(None))
@@ -39,11 +37,11 @@ CASES = {
     "dkw": certificate(calibration="dkw"),
     "pac": certificate(**PAC),
     "add-remove": certificate(relation="add-remove"),
-    "seeded": certificate(void_reasons=(texts.SEEDED,)),
+    "seeded": certificate(leaks=[Leak.SEEDED_NOISE]),
     "no noise": certificate(epsilon=math.inf, noise_scale=0.0, curve=None),
-    "private reference": certificate(leaks=(texts.PRIVATE_REFERENCE,), curve=None),
-    "private classes": certificate(leaks=(texts.PRIVATE_CLASSES,)),
-    "private classes, bound": known(leaks=(texts.PRIVATE_CLASSES,)),
+    "private reference": certificate(leaks=[Leak.PRIVATE_REFERENCE], curve=None),
+    "private classes": certificate(leaks=[Leak.PRIVATE_CLASSES]),
+    "private classes, bound": known(leaks=[Leak.PRIVATE_CLASSES]),
     "approximate": certificate(delta=1e-6),
     "bound": known(),
     "declared": known("declared"),
@@ -60,7 +58,7 @@ CASES = {
     ),
     "risk control": both(law="gaussian", order_index=None),
     "known, gaussian": known("declared", law="gaussian", **AT_RISK),
-    "several": Certificate(0.5, 1e-5, 0.05, method="basic", n_releases=2),
+    "several": mint(epsilon=0.5, delta=1e-5, risk=0.05, method="basic", n_releases=2),
 }
 every_case = pytest.mark.parametrize("given_", CASES.values(), ids=CASES)
 

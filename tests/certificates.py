@@ -2,8 +2,8 @@
 
 import dataclasses
 
-from skparisk import Certificate
-from skparisk.core.claim import Evidence
+from skparisk.core.claim import Evidence, mint
+from skparisk.core.laws import LAWS, NORMS
 
 CURVE = ((0.5, 0.4), (0.8, 0.2), (1.0, 0.05), (1.5, 0.01))
 OF_THE_EVIDENCE = {field.name for field in dataclasses.fields(Evidence)}
@@ -28,5 +28,14 @@ def certificate(**changes):
         "reference": "the public table",
         "curve": CURVE,
     } | changes
+    if values.get("law") in LAWS:
+        values.setdefault("norm", NORMS[LAWS[values["law"]]().norm])
     evidence = {name: values.pop(name) for name in OF_THE_EVIDENCE & set(values)}
-    return Certificate(**values, evidence=Evidence(**evidence))
+    return mint(**values, evidence=Evidence(**evidence))
+
+
+def minted(epsilon, delta=0.0, risk=0.0, failure_prob=0.0, **others):
+    """Return a certificate of these numbers, and nothing that they came from."""
+    return mint(
+        epsilon=epsilon, delta=delta, risk=risk, failure_prob=failure_prob, **others
+    )

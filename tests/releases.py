@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from skparisk.core.claim import Certificate, DominatingLoss, as_certificates
+from skparisk.core.claim import DominatingLoss, as_certificates, mint
 from skparisk.core.compose import (
     Totals,
     compose_advanced,
@@ -19,7 +19,7 @@ DELTA = 1e-5
 def laplace(shift, excess=0.0, **changes):
     """Return a release with Laplace noise that is private for every pair."""
     loss = DominatingLoss("laplace", shift, excess)
-    return Certificate(**({"epsilon": shift + excess, "loss": loss} | changes))
+    return mint(**({"epsilon": shift + excess, "loss": loss} | changes))
 
 
 def gaussian(shift, delta=1e-6, **changes):
@@ -27,7 +27,7 @@ def gaussian(shift, delta=1e-6, **changes):
     loss = DominatingLoss("gaussian", shift)
     epsilon = gaussian_delta_epsilon(delta or 1e-6, shift)
     values = {"epsilon": epsilon, "delta": delta, "loss": loss}
-    return Certificate(**(values | changes))
+    return mint(**(values | changes))
 
 
 def compose_filter(releases, *, delta, slack=None):
@@ -42,7 +42,6 @@ RULES = {
     "position": partial(compose_parallel, partition="position"),
     "value": partial(compose_parallel, partition="value"),
     "lecture": partial(compose_advanced, delta=DELTA),
-    "dwork-roth": partial(compose_advanced, delta=DELTA, form="dwork-roth"),
     "laplace": partial(compose_laplace, delta=DELTA),
     "filter": partial(compose_filter, delta=DELTA),
     "exact": partial(compose_exact, delta=DELTA),

@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 from certificate_cases import (
+    AUDIT,
     CASES,
     PAC,
     assert_plain,
@@ -19,11 +20,22 @@ from certificates import CURVE, certificate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skparisk import Certificate
-from skparisk.core import claim as texts
+from skparisk import Certificate, FiledCertificate
+from skparisk._filed import filed
+from skparisk._words import LEAKS, NO_NOISE, PROVISOS
 from skparisk.core.calibrate import Exchangeable
-from skparisk.core.claim import Advantage, DominatingLoss, Evidence
-from skparisk.mechanisms._exponential import Exponential
+from skparisk.core.claim import (
+    Advantage,
+    Assumption,
+    DominatingLoss,
+    Doubt,
+    Evidence,
+    Leak,
+    Method,
+    Population,
+    mint,
+)
+from skparisk.mechanisms import Exponential
 
 derandomized = settings(derandomize=True, deadline=None, max_examples=200)
 
@@ -35,14 +47,27 @@ def test_certificate_is_a_frozen_value(given_):
     """It cannot be changed; copies are equal, hashable and picklable."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         given_.risk = 0.0
-    for other in (
-        pickle.loads(pickle.dumps(given_)),
-        copy.deepcopy(given_),
-        dataclasses.replace(given_),
-    ):
+    for other in (pickle.loads(pickle.dumps(given_)), copy.deepcopy(given_)):
         assert other == given_
         assert hash(other) == hash(given_)
     assert len({*CASES.values()}) == len(CASES)
+
+
+def test_nobody_makes_one_by_hand():
+    """Nor another one of one that was made; what is filed is no certificate."""
+    made = certificate()
+    fields = {item.name: getattr(made, item.name) for item in dataclasses.fields(made)}
+    for make in (
+        lambda: Certificate(1.0),
+        lambda: Certificate(**fields),
+        lambda: Certificate(**fields, mint=object()),
+        lambda: dataclasses.replace(made, epsilon=0.5),
+        lambda: dataclasses.replace(made),
+    ):
+        with pytest.raises(TypeError, match="made by a release or by composition"):
+            make()
+    assert FiledCertificate(**fields) == filed(made) != made
+    assert not hasattr(filed(made), "as_certificate")
 
 
 @every_case
@@ -56,7 +81,8 @@ def test_called_twice_the_same(given_):
 @pytest.mark.parametrize("kind", [Certificate, Evidence, DominatingLoss])
 def test_every_field_is_documented(kind):
     """The docstring names each parameter."""
-    text = kind.__doc__.partition("Parameters")[2]
+    title = "Attributes" if kind is Certificate else "Parameters"
+    text = kind.__doc__.partition(title)[2]
     for item in dataclasses.fields(kind):
         assert item.name in text
 
@@ -75,9 +101,6 @@ def test_numpy_numbers_become_plain():
     numpy = certificate(
         epsilon=np.float64(1),
         risk=np.float32(0.5),
-        n_records=np.int64(900),
-        n_pairs=np.int32(1500),
-        order_index=np.int64(1426),
         curve=np.array(CURVE),
     )
     assert numpy == certificate(risk=0.5)
@@ -109,12 +132,15 @@ def test_numpy_numbers_become_plain():
         ({"calibration": ["pac"]}, r"calibration must be one of .*; got \['pac'\]"),
         ({"calibration": "own"}, "calibration must be one of .*; got 'own'"),
         ({"calibration": "bound"}, "calibration must be one of .* for a known sens"),
-        ({"calibration": "pac"}, r"failure_prob must be a number in \(0, 1\), got 0"),
+        ({"calibration": "pac"}, "failure_prob must be above 0 with calibration='p"),
         ({"relation": "swap"}, "relation must be one of 'replace-one', 'add-remove'"),
-        ({"randomness": "all"}, "randomness must be one of 'implicit', 'both', 'expl"),
+        ({"randomness": "all"}, "'all' is not a valid Scope"),
         ({"randomness": "explicit"}, "n_pairs must be given unless randomness='expl"),
         ({"n_unanswered": -1}, "n_unanswered must be a whole number >= 0"),
-        ({"law": "cauchy"}, "norm must be one of 'l1', 'l2', 'sup', 'trace'; got"),
+        (
+            {"law": "cauchy", "norm": "l3"},
+            "norm must be one of 'l1', 'l2', 'sup', 'trace'; got",
+        ),
         ({"law": ""}, "law must be a name, got ''"),
         ({"norm": "l2"}, "norm must be 'l1' with law='laplace', got 'l2'"),
         ({"law": "gaussian"}, "delta must be above 0 for gaussian noise"),
@@ -129,12 +155,15 @@ def test_numpy_numbers_become_plain():
         ({"order_index": None}, "order_index must be given unless randomness='both'"),
         ({"order_index": 0}, "order_index must be a whole number >= 1, got 0"),
         ({"order_index": 1501}, "order_index must be at most 1500, got 1501"),
-        ({"method": ""}, "method must be a name, got ''"),
-        ({"loss": 0.5}, "loss must be None or a DominatingLoss"),
+        ({"method": ""}, "'' is not a valid Method"),
         ({"n_releases": -1}, "n_releases must be a whole number >= 0"),
-        ({"leaks": "One sentence."}, "leaks must be a tuple of sentences"),
-        ({"void_reasons": (1,)}, "void_reasons must be a tuple of sentences"),
-        ({"provisos": ("",)}, "provisos must be a tuple of sentences"),
+        ({"leaks": "chosen"}, "'c' is not a valid Leak"),
+        ({"leaks": ["made-up"]}, "'made-up' is not a valid Leak"),
+        ({"doubts": [1]}, "1 is not a valid Doubt"),
+        ({"assumptions": [""]}, "'' is not a valid Assumption"),
+        ({"population": "us"}, "'us' is not a valid Population"),
+        ({"n_candidates": 2000}, "n_candidates must be given if population is 'cand"),
+        ({"population": "candidates"}, "n_candidates must be given if population"),
         ({"group_size": 0}, "group_size must be a whole number >= 1"),
         ({"margin": 0.5}, "margin must be at least 1, got 0.5"),
         ({"n_constant": 99, "n_outputs": 99}, "n_constant must be below n_outputs=99"),
@@ -147,13 +176,13 @@ def test_numpy_numbers_become_plain():
 def test_what_makes_no_certificate_is_refused(changes, message):
     """A value out of its range, or parts that do not fit, are refused by name."""
     with pytest.raises(ValueError, match=message):
-        certificate(**changes)
+        filed(certificate(**changes))
 
 
 def test_order_index_without_pairs_is_refused():
     """A known sensitivity has no order statistic."""
     with pytest.raises(ValueError, match="must be None without n_pairs"):
-        known("declared", order_index=3)
+        filed(known("declared", order_index=3))
 
 
 @pytest.mark.parametrize(
@@ -174,24 +203,26 @@ def test_order_index_without_pairs_is_refused():
 def test_what_is_no_risk_over_pairs_and_noise_is_refused(changes, message):
     """A claim over both sources has no delta, and an order statistic or an average."""
     with pytest.raises(ValueError, match=message):
-        both(**changes)
+        filed(both(**changes))
 
 
 def test_a_known_sensitivity_has_a_risk_or_a_delta():
     """Not both, and one of them for noise without a bounded loss."""
     with pytest.raises(ValueError, match="gamma must be 0 with a delta"):
-        known(delta=1e-6, gamma=0.05)
+        filed(known(delta=1e-6, gamma=0.05))
     with pytest.raises(ValueError, match="delta must be above 0 for gaussian noise"):
-        known(law="gaussian")
+        filed(known(law="gaussian"))
     with pytest.raises(ValueError, match=r"calibration must be one of .* got 'pac'"):
-        known("pac")
-    assert known(law="gaussian", delta=1e-6, noise_scale=1.25).private
+        filed(known("pac"))
+    assert filed(known(law="gaussian", delta=1e-6, noise_scale=1.25)).private
 
 
 def test_evidence_and_loss_have_their_types():
     """Nothing that only looks like them is taken."""
     with pytest.raises(ValueError, match="evidence must be None or Evidence, got 3"):
-        Certificate(1.0, evidence=3)
+        FiledCertificate(1.0, evidence=3)
+    with pytest.raises(ValueError, match="loss must be None or a DominatingLoss"):
+        FiledCertificate(1.0, loss=0.5)
     for wrong in ("", 3, Exponential()):  # which does not say how it composes
         with pytest.raises(ValueError, match="law must be one of"):
             DominatingLoss(wrong, 1.0)
@@ -204,8 +235,8 @@ def test_evidence_and_loss_have_their_types():
 def test_a_level_is_not_above_the_largest_loss():
     """A law that never reaches the level would contradict it."""
     with pytest.raises(ValueError, match="must be at most the largest loss"):
-        Certificate(1.0, loss=DominatingLoss("laplace", 0.5, 0.1))
-    Certificate(1.0, 1e-5, loss=DominatingLoss("gaussian", 0.01))
+        FiledCertificate(1.0, loss=DominatingLoss("laplace", 0.5, 0.1))
+    FiledCertificate(1.0, 1e-5, loss=DominatingLoss("gaussian", 0.01))
 
 
 # What it guarantees, and what voids it
@@ -219,12 +250,12 @@ def test_a_level_is_not_above_the_largest_loss():
         ("pac", (), True, False),
         ("bound", (), True, False),
         ("approximate", (), True, False),
-        ("declared", (texts.DECLARED,), True, False),
-        ("private reference", (texts.PRIVATE_REFERENCE,), False, False),
-        ("private classes", (texts.PRIVATE_CLASSES,), False, False),
-        ("private classes, bound", (texts.PRIVATE_CLASSES,), False, False),
-        ("seeded", (texts.SEEDED,), False, True),
-        ("no noise", (texts.NO_NOISE,), False, True),
+        ("declared", (PROVISOS[Assumption.DECLARED_SENSITIVITY],), True, False),
+        ("private reference", (LEAKS[Leak.PRIVATE_REFERENCE],), False, False),
+        ("private classes", (LEAKS[Leak.PRIVATE_CLASSES],), False, False),
+        ("private classes, bound", (LEAKS[Leak.PRIVATE_CLASSES],), False, False),
+        ("seeded", (LEAKS[Leak.SEEDED_NOISE],), False, True),
+        ("no noise", (NO_NOISE,), False, True),
     ],
 )
 def test_caveats(case, caveats, private, void):
@@ -243,17 +274,15 @@ def test_caveats_add_up():
     """All defects are named together, the worst first."""
     worst = certificate(
         epsilon=math.inf,
-        void_reasons=(texts.SEEDED, texts.CERTAIN),
-        leaks=(texts.PRIVATE_REFERENCE, texts.PRIVATE_CLASSES),
+        leaks=[Leak.PRIVATE_CLASSES, Leak.PRIVATE_REFERENCE, Leak.SEEDED_NOISE],
     )
     assert worst.seeded
     assert worst.reference_is_private
     assert worst.caveats == (
-        texts.SEEDED,
-        texts.CERTAIN,
-        texts.NO_NOISE,
-        texts.PRIVATE_REFERENCE,
-        texts.PRIVATE_CLASSES,
+        LEAKS[Leak.SEEDED_NOISE],
+        NO_NOISE,
+        LEAKS[Leak.PRIVATE_REFERENCE],
+        LEAKS[Leak.PRIVATE_CLASSES],
     )
     assert not worst.private
     assert all(f"Caveat: {text}" in str(worst) for text in worst.caveats)
@@ -412,6 +441,7 @@ EXACT = {
     "curve": [(1.0, 0.0195)],
     "advantage": Advantage(0.1, 0.4, 0.05, 0.02, 0.06),
 }
+OWN_LAW = {"law": "own", "assumptions": [Assumption.GIVEN_NOISE]}
 CONTRADICTIONS = [
     # The hard level of noise that is bounded.
     (certificate, {"epsilon": 0.99}, "epsilon=0.99 takes a delta of at least 0.004"),
@@ -488,14 +518,14 @@ CONTRADICTIONS = [
 def test_a_claim_against_its_own_evidence_is_refused(make, changes, message):
     """By the class, and so from a document; unless it claims nothing."""
     with pytest.raises(ValueError, match=message):
-        make(**changes)
+        filed(make(**changes))
     of_evidence = {"advantage", "worst_loss", "n_releases", "group_size"}
     if not of_evidence & {*changes}:
-        void = make(**changes, void_reasons=(texts.SEEDED,))
+        void = filed(make(**changes, leaks=[Leak.SEEDED_NOISE]))
         assert void.void
-        document = void.to_dict(curve=True) | {"void_reasons": []}
+        document = void.to_dict(curve=True) | {"leaks": []}
         with pytest.raises(ValueError, match=message):
-            Certificate.from_dict(document | {"version": "0.0.1", "private": True})
+            FiledCertificate.from_dict(document | {"version": "0", "private": True})
 
 
 @pytest.mark.parametrize(
@@ -517,22 +547,85 @@ def test_a_claim_against_its_own_evidence_is_refused(make, changes, message):
         (both, {"epsilon": 0.89, "curve": [(0.4, 0.4), (1.0, 0.0507)]}),
         (certificate, {"worst_loss": 0.9995}),
         (certificate, {"advantage": Advantage(0.03, 0.3935, 0.05, 0.02, 0.06)}),
-        # On the caller's word, which is added to it.
-        (certificate, {"law": "own", "norm": "l1", "epsilon": 0.1}),
-        (certificate, {"law": "own", "norm": "l1", "worst_loss": 0.1}),
-        (known, {"law": "own", "norm": "l1", "risk": 0.1, "curve": [(0.1, 0.2)]}),
+        # On the caller's word, which it says.
+        (certificate, OWN_LAW | {"epsilon": 0.1}),
+        (certificate, OWN_LAW | {"worst_loss": 0.1}),
+        (known, OWN_LAW | {"risk": 0.1, "curve": [(0.1, 0.2)]}),
     ],
 )
 def test_what_the_evidence_carries_is_claimed(make, changes):
     """At the numbers themselves, rounded as they are here."""
-    claim = make(**changes)
+    claim = filed(make(**changes))
     assert claim.private
-    assert any("(own)" in text for text in claim.provisos) == ("own" in str(changes))
-    assert Certificate.from_dict(claim.to_dict(curve=True)) == claim
+    assert FiledCertificate.from_dict(claim.to_dict(curve=True)) == claim
 
 
 def test_less_noise_than_none_is_no_advantage_that_is_checked():
     """Of no noise nothing was measured; its certificate is void."""
     gain = Advantage(0.1, 0.35, 0.05, 0.02, 0.06)
     silent = {"epsilon": math.inf, "noise_scale": 0.0, "curve": None}
-    assert certificate(advantage=gain, **silent).advantage.mean == 1
+    assert filed(certificate(advantage=gain, **silent)).advantage.mean == 1
+
+
+SUPPORTED = dataclasses.replace(AUDIT, upper=0.05)
+CONTRADICTED = dataclasses.replace(AUDIT, lower=0.06, upper=0.1)
+FOLLOW = [
+    (known, {"calibration": "declared"}, "assumptions", "declared-sensitivity"),
+    (certificate, {}, "assumptions", "public-reference"),
+    (
+        certificate,
+        {"population": Population.CANDIDATES, "n_candidates": 2000},
+        "assumptions",
+        "secret-draw",
+    ),
+    (certificate, OWN_LAW, "assumptions", "given-noise"),
+    (
+        certificate,
+        {"population": Population.PRIVATE, "leaks": [Leak.PRIVATE_REFERENCE]},
+        "leaks",
+        "private-reference",
+    ),
+    (
+        certificate,
+        {"population": Population.DECLARED, "doubts": [Doubt.MADE_UP]},
+        "doubts",
+        "made-up",
+    ),
+    (
+        certificate,
+        {"audit": CONTRADICTED, "doubts": [Doubt.CONTRADICTED]},
+        "doubts",
+        "contradicted",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "changes", "name", "code"), FOLLOW)
+def test_a_document_cannot_leave_out_what_follows(make, changes, name, code):
+    """Nor any of the codes that composition adds."""
+    document = make(**changes).to_dict()
+    assert code in document[name]
+    assert FiledCertificate.from_dict(document) == filed(make(**changes))
+    document |= {name: [], "version": "0.0.1", "private": True}
+    with pytest.raises(ValueError, match=f"must have what follows from.*{code}"):
+        FiledCertificate.from_dict(document)
+
+
+@pytest.mark.parametrize("method", Method)
+def test_a_document_cannot_leave_out_conditions_of_composition(method):
+    together = mint(epsilon=1.0, risk=0.1, n_releases=2, method=method)
+    assert filed(together) == FiledCertificate.from_dict(together.to_dict())
+    for code in together.assumptions:
+        kept = together.assumptions - {code}
+        with pytest.raises(ValueError, match=f"must have what follows.*{code}"):
+            dataclasses.replace(filed(together), assumptions=kept)
+
+
+def test_an_audit_that_supports_a_declared_law_settles_the_doubt():
+    """Not one with noise that can be repeated, or of a larger risk."""
+    law = {"population": Population.DECLARED}
+    assert filed(certificate(**law, audit=SUPPORTED)).private
+    for changes in ({"seeded": True}, {"upper": 0.06}):
+        audit = dataclasses.replace(SUPPORTED, **changes)
+        with pytest.raises(ValueError, match=r"must have what follows .*made-up"):
+            filed(certificate(**law, audit=audit))

@@ -15,11 +15,12 @@ from certificate_cases import CASES, assert_plain, both, every_case, known
 from certificates import CURVE, OF_THE_EVIDENCE, certificate
 
 import skparisk
-from skparisk import Certificate
-from skparisk._words import METHODS
-from skparisk.core import claim as texts
+from skparisk import Certificate, FiledCertificate
+from skparisk._filed import filed
+from skparisk._words import LEAKS, METHODS, PROVISOS
 from skparisk.core.calibrate import Target
-from skparisk.sensitivity._terms import calibrate
+from skparisk.core.claim import Assumption, Leak, Population
+from skparisk.sensitivity import calibrate
 
 OF_ONE_RELEASE = {name: case for name, case in CASES.items() if case.evidence}
 
@@ -38,11 +39,11 @@ def test_documents_are_plain_and_return(given_, curve):
     """A document holds strict JSON's types only, and gives back the certificate."""
     document = given_.to_dict(curve=curve)
     assert_plain(document)
-    assert Certificate.from_dict(document) == given_
+    assert FiledCertificate.from_dict(document) == filed(given_) != given_
     read = strict_json(document)
     assert read == document
-    again = Certificate.from_dict(read)
-    assert again == given_
+    again = FiledCertificate.from_dict(read)
+    assert again == filed(given_)
     assert again.to_dict(curve=curve) == document
     assert again.guarantee == given_.guarantee
     assert str(again) == str(given_)
@@ -59,11 +60,11 @@ def test_a_document_is_small(given_):
 def test_document_entries():
     """A document has the fields, and what follows from them."""
     names = {item.name for item in dataclasses.fields(Certificate)}
-    derived = {"private", "guarantee", "conditions"}
+    derived = {"private", "guarantee", "conditions", "caveats"}
     document = certificate().to_dict()
     assert set(document) == names | derived | {"schema", "schema_version", "version"}
     assert document["schema"] == "skparisk.certificate"
-    assert document["schema_version"] == 1
+    assert document["schema_version"] == 2
     assert document["version"] == skparisk.__version__
     assert document["private"] is True
     assert set(document["evidence"]) == OF_THE_EVIDENCE - {"curve"}
@@ -72,12 +73,15 @@ def test_document_entries():
     assert known().to_dict(curve=True) == known().to_dict()
     infinite = CASES["no noise"].to_dict()
     assert infinite["epsilon"] == "inf"
+    codes = [Leak.SEEDED_NOISE, Leak.PRIVATE_CLASSES, Leak.CHOSEN]
+    leaks = certificate(leaks=codes).to_dict()["leaks"]
+    assert leaks == ["chosen", "private-classes", "seeded-noise"]
 
 
 def test_whole_numbers_may_stand_for_floats():
     """A writer that drops the ".0" does no harm."""
     document = certificate().to_dict() | {"epsilon": 1, "delta": 0}
-    assert Certificate.from_dict(document) == certificate()
+    assert FiledCertificate.from_dict(document) == filed(certificate())
 
 
 def edited(document, changes):
@@ -95,15 +99,20 @@ def edited(document, changes):
         ({"epsilon": 1.5}, "guarantee"),
         ({"guarantee": "Perfectly private."}, "guarantee"),
         ({"conditions": []}, "conditions"),
-        ({"void_reasons": [texts.SEEDED]}, "private"),
-        ({"leaks": [texts.PRIVATE_CLASSES]}, "private"),
-        ({"leaks": [texts.PRIVATE_CLASSES]}, "guarantee"),
+        ({"caveats": ["Perfectly private."]}, "caveats"),
+        ({"leaks": ["seeded-noise"]}, "private"),
+        ({"leaks": ["private-classes"]}, "private"),
+        ({"leaks": ["private-classes"]}, "guarantee"),
+        ({"leaks": ["private-classes"]}, "caveats"),
+        ({"doubts": ["thin"]}, "private"),
+        ({"assumptions": ["public-reference", "frozen-parts"]}, "caveats"),
+        ({"assumptions": ["public-reference", "disjoint-parts"]}, "conditions"),
         ({"relation": "add-remove"}, "guarantee"),
         ({"reference": "another table"}, "guarantee"),
         ({"n_records": 10}, "guarantee"),
         ({"delta": 0.5}, "guarantee"),
-        ({"risk": 1}, "void_reasons"),
-        ({"epsilon": "inf"}, "void_reasons"),
+        ({"risk": 1}, "caveats"),
+        ({"epsilon": "inf"}, "caveats"),
         ({"version": "another"}, None),
     ],
 )
@@ -111,20 +120,22 @@ def test_edited_documents_are_refused(changes, wrong):
     """Where one entry was changed, those that follow from it are named."""
     document = edited(certificate().to_dict(), changes)
     if wrong is None:
-        assert Certificate.from_dict(document) == certificate()
+        assert FiledCertificate.from_dict(document) == filed(certificate())
         return
     message = r"^document has entries that do not follow from the rest: \[.*'{}'"
     with pytest.raises(ValueError, match=message.format(wrong)):
-        Certificate.from_dict(document)
+        FiledCertificate.from_dict(document)
 
 
 def test_words_of_another_version_may_differ():
     """They are not compared; whether it is private is."""
-    words = {"version": "0.0.1", "guarantee": "As it was put then.", "conditions": []}
-    document = certificate().to_dict() | words
-    assert Certificate.from_dict(document) == certificate()
+    words = {"guarantee": "As it was put then.", "conditions": [], "caveats": ["A."]}
+    document = certificate().to_dict() | words | {"version": "0.0.1"}
+    read = FiledCertificate.from_dict(document)
+    assert read == filed(certificate())
+    assert read.guarantee == certificate().guarantee
     with pytest.raises(ValueError, match=r"do not follow from the rest: .'private'"):
-        Certificate.from_dict(document | {"private": False})
+        FiledCertificate.from_dict(document | {"private": False})
 
 
 @pytest.mark.parametrize("case", [name for name in CASES if not CASES[name].private])
@@ -132,7 +143,7 @@ def test_a_document_cannot_be_made_private(case):
     """The flag cannot be set."""
     document = CASES[case].to_dict()
     with pytest.raises(ValueError, match="do not follow from the rest"):
-        Certificate.from_dict(document | {"private": True})
+        FiledCertificate.from_dict(document | {"private": True})
 
 
 @pytest.mark.parametrize(
@@ -143,17 +154,17 @@ def test_a_missing_entry_is_refused(name):
     document = certificate().to_dict()
     del document[name]
     with pytest.raises(ValueError, match=f"missing: .'{name}'., unknown: ..\\.$"):
-        Certificate.from_dict(document)
+        FiledCertificate.from_dict(document)
 
 
 def test_another_schema_is_refused():
     """What is no certificate, or of a later schema, is not read as one."""
-    for schema in ({"schema": "a.letter"}, {"schema_version": 2}):
+    for schema in ({"schema": "a.letter"}, {"schema_version": 1}):
         document = certificate().to_dict() | schema
         with pytest.raises(ValueError, match="document must be a certificate with"):
-            Certificate.from_dict(document)
+            FiledCertificate.from_dict(document)
     with pytest.raises(ValueError, match="document must be a certificate with"):
-        Certificate.from_dict({})
+        FiledCertificate.from_dict({})
 
 
 @pytest.mark.parametrize("part", [None, "evidence", "loss"])
@@ -163,7 +174,7 @@ def test_an_unknown_entry_is_refused(part):
     (document if part is None else document[part])["signature"] = "x"
     message = r"missing: \[\], unknown: \['signature'\]\.$"
     with pytest.raises(ValueError, match=message):
-        Certificate.from_dict(document)
+        FiledCertificate.from_dict(document)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +183,7 @@ def test_an_unknown_entry_is_refused(part):
 def test_what_is_no_mapping_is_refused(document):
     """A document is a mapping."""
     with pytest.raises(ValueError, match=r"^document must be a mapping, got "):
-        Certificate.from_dict(document)
+        FiledCertificate.from_dict(document)
 
 
 @pytest.mark.parametrize(
@@ -187,6 +198,9 @@ def test_what_is_no_mapping_is_refused(document):
         {"loss": 3},
         {"evidence": "none"},
         {"leaks": None},
+        {"leaks": ["of-a-later-version"]},
+        {"doubts": "thin"},
+        {"population": "others"},
     ],
     ids=repr,
 )
@@ -197,7 +211,7 @@ def test_documents_of_no_certificate_are_refused(changes):
         document | changes if "evidence" in changes else edited(document, changes)
     )
     with pytest.raises(ValueError, match=r"^document is not a certificate: .*"):
-        Certificate.from_dict(document)
+        FiledCertificate.from_dict(document)
 
 
 # Text
@@ -308,14 +322,14 @@ def test_html_escapes_and_says_the_same():
     """No text of the caller is taken as HTML, and nothing of the text is left out."""
     given_ = certificate(
         reference="<script>alert('x')</script> & co",
-        leaks=(texts.PRIVATE_REFERENCE,),
+        leaks=[Leak.PRIVATE_REFERENCE],
     )
     page = given_._repr_html_()
     assert "<script" not in page
     assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt; &amp; co" in page
-    assert page.count(texts.PRIVATE_REFERENCE) == 1
-    assert texts.PRIVATE_CLASSES in CASES["private classes"]._repr_html_()
-    assert texts.PRIVATE_CLASSES not in page
+    assert page.count(LEAKS[Leak.PRIVATE_REFERENCE]) == 1
+    assert LEAKS[Leak.PRIVATE_CLASSES] in CASES["private classes"]._repr_html_()
+    assert LEAKS[Leak.PRIVATE_CLASSES] not in page
     for line in str(certificate()).splitlines()[1:]:
         name, _, value = line.strip().partition(": ")
         if name == "taken on the caller's word":  # not that it is public
@@ -330,41 +344,36 @@ def test_a_law_of_less_loss_than_the_noise_has_is_refused():
     for edit in ({"shift": 0.19}, {"law": "laplace"}):
         wrong = document | {"loss": document["loss"] | edit}
         with pytest.raises(ValueError, match="loss must be the law of gaussian noise"):
-            Certificate.from_dict(wrong)
+            FiledCertificate.from_dict(wrong)
 
 
-def test_sentences_of_another_version_stay_as_they_were(monkeypatch):
-    """And are said once more, in the words of today."""
-    cases = [known("declared"), CASES["no noise"]]
-    documents = [case.to_dict() | {"version": "0.0.1"} for case in cases]
-    monkeypatch.setattr(texts, "DECLARED", "Declared.")
-    monkeypatch.setattr(texts, "NO_NOISE", "No noise.")
-    declared, silent = map(Certificate.from_dict, documents)
-    assert declared.provisos == ("Declared.", *cases[0].provisos)
-    assert silent.void_reasons == (*cases[1].void_reasons, "No noise.")
-    today = documents[0] | {"version": skparisk.__version__}
-    with pytest.raises(ValueError, match="do not follow from the rest"):
-        Certificate.from_dict(today)
+def test_a_filed_claim_prints_as_the_certificate_did(monkeypatch):
+    """In the words of today, whatever the document said."""
+    document = known("declared").to_dict() | {"version": "0.0.1"}
+    monkeypatch.setitem(PROVISOS, Assumption.DECLARED_SENSITIVITY, "Declared.")
+    assert FiledCertificate.from_dict(document).caveats == ("Declared.",)
+    today = document | {"version": skparisk.__version__}
+    with pytest.raises(ValueError, match=r"do not follow from the rest: .'caveats'"):
+        FiledCertificate.from_dict(today)
 
 
 def test_a_curve_may_be_infinite_and_is_never_written_to():
     """In strict JSON, and after a pickle."""
     given_ = certificate(curve=[[0.5, 0.3], [math.inf, 0.01]])
-    read = Certificate.from_dict(strict_json(given_.to_dict(curve=True)))
+    read = FiledCertificate.from_dict(strict_json(given_.to_dict(curve=True)))
     np.testing.assert_array_equal(read.points(), given_.points())
     for other in (read, pickle.loads(pickle.dumps(given_)), copy.deepcopy(given_)):
         assert not other.evidence.curve.flags.writeable
 
 
 def test_what_evidence_says_of_private_records_is_a_leak():
-    """It cannot be edited away without the reference."""
+    """It cannot be edited away without the population."""
     private = certificate(
-        reference=texts.PRIVATE_RECORDS, leaks=(texts.PRIVATE_REFERENCE,), curve=None
+        population=Population.PRIVATE, leaks=[Leak.PRIVATE_REFERENCE], curve=None
     )
-    assert certificate(reference=texts.PRIVATE_RECORDS, curve=None) == private
     document = private.to_dict() | {"leaks": [], "private": True, "version": "0.0.1"}
-    with pytest.raises(ValueError, match="do not follow from the rest"):
-        Certificate.from_dict(document)
+    with pytest.raises(ValueError, match=r"must have what follows.*private-reference"):
+        FiledCertificate.from_dict(document)
 
 
 # Levels for pair and noise together, of which no number but the curve tells
@@ -402,8 +411,8 @@ def test_a_level_of_pair_and_noise_cannot_be_edited(n_claims):
     for claim in sampled_claims(n_claims, np.random.default_rng(0)):
         document = claim.to_dict()
         assert len(json.dumps(document)) < 2000
-        read = Certificate.from_dict(strict_json(document))
-        assert read == claim
+        read = FiledCertificate.from_dict(strict_json(document))
+        assert read == filed(claim)
         assert read.to_dict() == document
         assert len(read.evidence.curve) == 1
         assert read.risk_at(claim.epsilon) == claim.risk
@@ -418,6 +427,6 @@ def test_a_level_of_pair_and_noise_cannot_be_edited(n_claims):
 
 def test_a_document_has_no_point_of_a_level_that_its_curve_does_not_know():
     """Only a claim that is void has such a curve."""
-    void = both(curve=((2.0, 0.01),), void_reasons=(texts.SEEDED,))
+    void = both(curve=((2.0, 0.01),), leaks=[Leak.SEEDED_NOISE])
     assert "curve" not in void.to_dict()["evidence"]
-    assert Certificate.from_dict(void.to_dict()) == void
+    assert FiledCertificate.from_dict(void.to_dict()) == filed(void)

@@ -774,6 +774,32 @@ class Claim:
         levels, risks = self.points()
         return float(np.min(levels[risks <= gamma], initial=math.inf))
 
+    def _follow(self) -> frozenset[Assumption]:
+        """Return what it rests on by its other fields."""
+        several, method, evidence = self.n_releases > 1, self.method, self.evidence
+        secret = evidence is not None and evidence.population == Population.CANDIDATES
+        public = not (secret or self.protects_membership or self.reference_is_private)
+        cases = {
+            Assumption.PUBLIC_REFERENCE: self.sampled and public,
+            Assumption.SECRET_DRAW: secret,
+            Assumption.NOT_ADAPTIVE: several and self.sampled,
+            Assumption.SEEN_ONCE: several,
+            Assumption.LIMIT_FIXED: several and method == Method.BASIC,
+            Assumption.NUMBER_FIXED: several and method in _FIXED,
+            Assumption.FILTER_FIXED: several and method == Method.FILTER,
+            Assumption.DISJOINT_PARTS: method == Method.PARALLEL,
+            Assumption.PAIRS_OF_PART: method == Method.PARALLEL and self.sampled,
+            Assumption.GROUP_STEPS: method == Method.GROUP and self.sampled,
+            Assumption.DIVERGENCE: method == Method.TRANSFERRED,
+        }
+        found = {code for code, applies in cases.items() if applies}
+        laws = [] if self.loss is None else [self.loss.law]
+        if evidence is not None and evidence.calibration == "declared":
+            found.add(Assumption.DECLARED_SENSITIVITY)
+        if any(not (isinstance(law, Law) and is_ours(law)) for law in laws):
+            found.add(Assumption.GIVEN_NOISE)
+        return frozenset(found)
+
     @property
     def guarantee(self) -> str:
         """The claim in words."""
@@ -903,36 +929,6 @@ class Certificate(Claim):
             )
         super().__post_init__()
         vars(self)["assumptions"] |= self._follow()
-        if Leak.PRIVATE_REFERENCE in self.leaks:
-            vars(self)["assumptions"] -= {Assumption.PUBLIC_REFERENCE}
-
-    def _follow(self) -> frozenset[Assumption]:
-        """Return what follows from the other fields."""
-        several, method = self.n_releases > 1, self.method
-        of_pairs = self.sampled and not self.protects_membership
-        cases = {
-            Assumption.PUBLIC_REFERENCE: of_pairs,
-            Assumption.NOT_ADAPTIVE: several and self.sampled,
-            Assumption.SEEN_ONCE: several,
-            Assumption.LIMIT_FIXED: several and method == Method.BASIC,
-            Assumption.NUMBER_FIXED: several and method in _FIXED,
-            Assumption.FILTER_FIXED: several and method == Method.FILTER,
-            Assumption.DISJOINT_PARTS: method == Method.PARALLEL,
-            Assumption.PAIRS_OF_PART: method == Method.PARALLEL and self.sampled,
-            Assumption.GROUP_STEPS: method == Method.GROUP and self.sampled,
-            Assumption.DIVERGENCE: method == Method.TRANSFERRED,
-        }
-        found = {code for code, applies in cases.items() if applies}
-        evidence = self.evidence
-        laws = [] if self.loss is None else [self.loss.law]
-        if evidence is not None:
-            if evidence.calibration == "declared":
-                found.add(Assumption.DECLARED_SENSITIVITY)
-            if evidence.population == Population.CANDIDATES:
-                found.add(Assumption.SECRET_DRAW)
-        if any(not (isinstance(law, Law) and is_ours(law)) for law in laws):
-            found.add(Assumption.GIVEN_NOISE)
-        return frozenset(found)
 
     def weaken(
         self,
@@ -950,8 +946,9 @@ class Certificate(Claim):
         Parameters
         ----------
         epsilon, delta : float, default=0.0
-            Level and delta that it has at least. Where one of them grows, the law of
-            the loss is not kept.
+            What holds for other records, which it is about as well: its level and
+            delta are at least these, of other levels it claims none below, and no law
+            of the loss.
 
         leaks, assumptions, doubts : iterable of Leak, Assumption and Doubt
             Codes that are added.
@@ -974,14 +971,15 @@ class Certificate(Claim):
                 )
             changes["relation"] = relation
         evidence = self.evidence
-        if epsilon > self.epsilon or delta > self.delta:
-            level = {
+        if epsilon or delta:
+            changes |= {
                 "epsilon": max(epsilon, self.epsilon),
                 "delta": max(delta, self.delta),
+                "loss": None,
             }
-            changes |= level | {"loss": None}
             if evidence is not None:
-                evidence = _covering(evidence, mint(**level).advantage, epsilon)
+                others = mint(epsilon=epsilon, delta=delta)
+                evidence = _covering(evidence, others.advantage, epsilon)
         if evidence is not None and for_new_people is not None:
             evidence = replace(evidence, for_new_people=for_new_people)
         return remade(self, evidence=evidence, **changes)
@@ -1022,7 +1020,7 @@ def _covering(evidence: Evidence, advantage: Advantage, epsilon: float) -> Evide
         for name in larger.keys() - {"risk"}:
             larger[name] = max(larger[name], getattr(advantage, name))
         measured = Advantage(**larger)
-    return replace(evidence, curve=curve, advantage=measured)
+    return replace(evidence, curve=curve, advantage=measured, worst_loss=None)
 
 
 def claim_with_audit(certificate: Certificate, measured: MeasuredRisk) -> Certificate:
