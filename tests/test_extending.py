@@ -318,7 +318,7 @@ def test_law_of_a_document_is_said_and_is_no_other():
     assert GIVEN_NOISE in compose_exact([release] * 2, delta=1e-6).assumptions
     document = release.to_dict()
     assert FiledCertificate.from_dict(document).assumptions == {GIVEN_NOISE}
-    with pytest.raises(ValueError, match="do not follow"):
+    with pytest.raises(ValueError, match="follows from the rest: given-noise"):
         FiledCertificate.from_dict(document | {"assumptions": []})
 
 

@@ -224,6 +224,7 @@ def with_pairs(sampler, differences, errors, failure=None):
     pairs = SampledPairs(differences, errors, rounding, failure, draw_seed=seed)
     pairs.for_new_people = known.pairs_.for_new_people
     pairs.n_rows_alone = known.pairs_.n_rows_alone
+    pairs.assumptions = known.pairs_.assumptions
     other.claim_.pairs = pairs
     return other.calibrate()
 
