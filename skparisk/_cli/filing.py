@@ -184,6 +184,7 @@ def run_verify(options: argparse.Namespace) -> int:
 
 def _verify_file(report: Any, path: Path) -> str:
     """Compare a file with the report, and its certificate if it is a model."""
+    from skparisk._filed import filed
     from skparisk.report._report import sha256_of
 
     found = sha256_of(path)
@@ -191,7 +192,7 @@ def _verify_file(report: Any, path: Path) -> str:
         raise ValueError(f"its SHA-256, {found}, is not in the report")
     if path.suffix != ".skops":
         return "the report is about it, by its SHA-256"
-    if load_model(path).certificate_ != report.certificate:
+    if filed(load_model(path).certificate_) != report.certificate:
         raise ValueError("it holds another certificate than the report")
     return "the report is about it, by its SHA-256, and it holds the same certificate"
 

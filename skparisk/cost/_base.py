@@ -16,7 +16,7 @@ from skparisk.core.checks import (
     check_number,
     check_positive,
 )
-from skparisk.core.claim import as_certificate
+from skparisk.core.claim import Claim, as_certificate
 from skparisk.core.rounding import safe_root, unwrap
 from skparisk.cost._laws import Floats, RiskLaw, risk_function
 from skparisk.cost._maximum import find_maximum
@@ -166,7 +166,7 @@ class CostModel(ABC):
         level holds outside of the risk. With a delta it is no such bound, as the loss
         may exceed `epsilon` more often than that.
         """
-        claim = as_certificate(release)
+        claim = release if isinstance(release, Claim) else as_certificate(release)
         if not claim.private:
             return float(self.budget(math.inf))
         unknown = min(1.0, claim.risk + claim.delta + claim.failure_prob)

@@ -22,7 +22,7 @@ from skparisk._text import printable
 from skparisk._version import __version__
 from skparisk.audit import ClaimAudit
 from skparisk.core.checks import check_flag
-from skparisk.core.claim import Certificate, Claim, as_certificate
+from skparisk.core.claim import Claim, as_certificate
 from skparisk.cost import CostModel
 from skparisk.ledger import PrivacyLedger
 from skparisk.metrics import PrivateScore
@@ -44,7 +44,7 @@ class Report:
 
     Parameters
     ----------
-    source : fitted estimator, Certificate, mechanism or PrivacyLedger
+    source : fitted estimator, Certificate, FiledCertificate, mechanism or PrivacyLedger
         What was released. Of a ledger, all its releases together.
 
     ledger : PrivacyLedger, default=None
@@ -358,8 +358,10 @@ def sha256_of(path: str | os.PathLike[str]) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _claim_of(source: Any) -> Certificate:
+def _claim_of(source: Any) -> Claim:
     """Return what was released guarantees."""
+    if isinstance(source, FiledCertificate):
+        return source
     if isinstance(source, PrivacyLedger):
         return source.spent
     found = getattr(source, "certificate_", source)
