@@ -8,6 +8,7 @@ from skparisk._version import __version__ as __version__
 from skparisk.core.printing import set_words
 
 if TYPE_CHECKING:
+    from skparisk._filed import FiledCertificate as FiledCertificate
     from skparisk.audit import ClaimAudit as ClaimAudit
     from skparisk.audit import ReferenceAudit as ReferenceAudit
     from skparisk.audit import audit_claim as audit_claim

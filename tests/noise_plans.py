@@ -36,7 +36,6 @@ def valid_plans():
             {"law": "laplace"},
             {"law": "laplace", "delta": DELTA},
             {"law": "gaussian", "delta": DELTA},
-            {"law": "gaussian-classical", "delta": DELTA},
         ]
         for plan in (a | b for a in noise for b in rules):
             yield {"randomness": "implicit", "noise_shape": shape} | plan

@@ -25,12 +25,13 @@ from skparisk import (
     PrivateMoments,
     PrivateRidge,
     SensitivitySampler,
-    _secure_noise,
 )
-from skparisk.core.claim import Certificate
+from skparisk.core import exact
+from skparisk.core.claim import Leak, as_certificate
 from skparisk.core.compose import compose_basic
 from skparisk.core.noise import AdditiveNoise
-from skparisk.ledger import PrivacyLedger
+from skparisk.core.release import draw
+from skparisk.ledger import OPEN, PrivacyLedger
 from skparisk.mechanisms import (
     BernsteinMechanism,
     DiscreteMechanism,
@@ -153,7 +154,7 @@ RELEASES = {
 @pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")
 def test_a_release_is_charged_what_it_guarantees(name):
     release, cost = RELEASES[name]
-    expected = Certificate(*cost)
+    expected = as_certificate(cost)
     with PrivacyLedger(math.inf, delta=0.5, gamma=1.0) as ledger:
         release()
     spent = ledger.spent
@@ -170,7 +171,7 @@ def test_a_refused_release_draws_no_noise(name, monkeypatch):
     release, cost = RELEASES[name]
     with PrivacyLedger(0.99 * min(cost[0], 0.5)) as ledger:
         with monkeypatch.context() as patch:
-            patch.setattr(_secure_noise, "os", SimpleNamespace(urandom=_no_noise))
+            patch.setattr(exact, "os", SimpleNamespace(urandom=_no_noise))
             with pytest.raises((BudgetExceededError, ValueError)) as refused:
                 release()
         assert ledger.spent.epsilon == 0
@@ -242,32 +243,33 @@ def test_seeded_noise_of_a_declared_charge_is_none_either():
         AdditiveNoise.at_least("laplace", 1.0),
         ExponentialChoice.at_least(1.0),
     )
-    for release in (noise.release, choice.choose):
+    for mechanism in (noise, choice):
+        release = partial(draw, mechanism, [1.0], ledger=OPEN)
         with PrivacyLedger(1.0) as ledger:
-            release([1.0], charges=[Certificate(0.5)], noise_random_state=0)
+            release([as_certificate(0.5)], noise_random_state=0)
             first = ledger.spent
             assert first.void
-            release([1.0], charges=[first], noise_random_state=0)
-            assert ledger.spent.void_reasons == first.void_reasons
+            release([first], noise_random_state=0)
+            assert ledger.spent.leaks == first.leaks == {Leak.SEEDED_NOISE}
         with PrivacyLedger(1.0) as ledger:
-            release([1.0], charges=[Certificate(0.5)])
+            release([as_certificate(0.5)])
             assert not ledger.spent.void
 
 
 def test_leaks_are_recorded():
     with pytest.warns(skparisk.PrivacyLeakWarning), PrivacyLedger(1.0) as ledger:
         known(PrivateLinearSVC()).fit(X, labels)
-    assert "classes" in ledger.spent.leaks[0]
+    assert ledger.spent.leaks == {Leak.PRIVATE_CLASSES}
     assert ledger.spent.n_releases == 1
     assert "releases: 1\n" in str(ledger)
     assert ": no release, NOT private (classes)\n" in str(ledger)
     with pytest.warns(skparisk.PrivacyLeakWarning), PrivacyLedger(1.0) as ledger:
         clone(local).fit_transform(X)
-    assert "private data themselves" in ledger.spent.leaks[0]
+    assert ledger.spent.leaks == {Leak.PRIVATE_REFERENCE}
     transformer = RandomizedResponseTransformer(0.5).fit([[0], [1]])
     with pytest.warns(skparisk.PrivacyLeakWarning), PrivacyLedger(1.0) as ledger:
         transformer.transform([[0], [1]])
-    assert "categories" in ledger.spent.leaks[0]
+    assert ledger.spent.leaks == {Leak.PRIVATE_CATEGORIES}
 
 
 def test_noise_without_a_level_is_refused_inside_only():
@@ -276,27 +278,15 @@ def test_noise_without_a_level_is_refused_inside_only():
         ExponentialChoice.at_least(1.0),
     )
     with PrivacyLedger(math.inf):
-        for release, what in (
-            (noise.release, "AdditiveNoise"),
-            (choice.choose, "ExponentialChoice"),
-            (fitted.mechanism_.release, "AdditiveNoise"),
-        ):
+        for mechanism in (noise, choice, fitted.mechanism_):
+            what = type(mechanism).__name__
             with pytest.raises(
                 IncompatibleError, match=f"^{what} .* level is not known"
             ):
-                release([1.0])
-        noise.release([1.0], charges=[Certificate(0.5)])
-        for n_charges in (0, 2):
-            with pytest.raises(
-                ValueError, match=f"each of the 3 rows; got {n_charges}"
-            ):
-                noise.release(np.ones((3, 1)), charges=[Certificate(1)] * n_charges)
-            with pytest.raises(
-                ValueError, match=f"each of the 3 rows; got {n_charges}"
-            ):
-                choice.choose(np.ones((3, 2)), charges=[Certificate(1)] * n_charges)
-    noise.release([1.0])
-    choice.choose([1.0])
+                draw(mechanism, [1.0], None, OPEN)
+        draw(noise, [1.0], [as_certificate(0.5)], OPEN)
+    for mechanism in (noise, choice):
+        draw(mechanism, [1.0], None, OPEN)
 
 
 def test_several_models_compose():
@@ -322,7 +312,7 @@ def test_noise_is_drawn_by_those_who_charge_only():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if (
                 isinstance(node, ast.ImportFrom)
-                and node.module == "skparisk._secure_noise"
+                and node.module == "skparisk.core.exact"
                 and any(name.name.startswith("sample_") for name in node.names)
             ):
                 importers.add(path.relative_to(root).as_posix())
@@ -331,12 +321,10 @@ def test_noise_is_drawn_by_those_who_charge_only():
             ):
                 asking.add(path.relative_to(root).as_posix())
     simulated = "linear_model/_penalty_choice.py"
-    assert asking == {"mechanisms/_noise.py", simulated}
+    assert asking == {"core/noise.py", simulated}
     assert importers == {
         "audit/_audit.py",
-        "laws/__init__.py",
-        "laws/_gaussian.py",
-        "laws/_laplace.py",
+        "core/laws.py",
         "mechanisms/_discrete.py",
         "mechanisms/_exponential.py",
         "mechanisms/_randomized_response.py",

@@ -44,11 +44,10 @@ from skparisk import (
     SensitivitySampler,
     search_certificate,
 )
-from skparisk.core.claim import Certificate
+from skparisk.core.claim import Leak, as_certificate
 from skparisk.core.compose import compose_basic
 from skparisk.core.release import silenced
 from skparisk.core.rounding import ceil_text
-from skparisk.model_selection._splits import SPLITS_BY_VALUES
 from skparisk.neighbors import block_size
 from skparisk.queries import FunctionQuery
 from skparisk.reference import TableReference
@@ -129,7 +128,8 @@ def test_totals_say_that_each_release_sees_a_record_once():
     conditions = compose_basic([0.5, 0.5]).conditions
     assert any("sees a person's record once" in text for text in conditions)
     assert any("stratified" in text for text in conditions)
-    assert Certificate(0.5).conditions == ()
+    one = PrivateRidge(**KNOWN).fit(X, Y).certificate_
+    assert one.conditions == ()
     with PrivacyLedger(10.0) as ledger:
         cross_val_score(PrivateRidge(**KNOWN), X, Y, cv=KFold(3))
     assert "stratified" in str(ledger)
@@ -155,17 +155,17 @@ def test_stratified_folds_void_the_count_of_a_search(cv, by_values):
     """Ten folds at 0.1 under a ledger "of 1.0" had an exact loss of 1.61."""
     model = PrivateLogisticRegression(classes=[0, 1], **KNOWN)
     search = GridSearchCV(model, {"C": [1.0]}, cv=cv).fit(X, LABELS)
-    reasons = search_certificate(search).void_reasons
-    assert (SPLITS_BY_VALUES in reasons) is by_values
+    leaks = search_certificate(search).leaks
+    assert (Leak.SPLITS_BY_VALUES in leaks) is by_values
     regression = GridSearchCV(PrivateRidge(**KNOWN), {"alpha": [1.0]}, cv=3).fit(X, Y)
-    assert SPLITS_BY_VALUES not in search_certificate(regression).void_reasons
+    assert Leak.SPLITS_BY_VALUES not in search_certificate(regression).leaks
 
 
 @pytest.mark.parametrize("cv", [3, KFold(3)])
 def test_a_private_search_without_a_reference_is_void_if_it_splits_by_values(cv):
     model = PrivateLogisticRegression(classes=[0, 1], **KNOWN)
     search = PrivateGridSearchCV(model, {"C": [0.1, 1.0]}).set_params(selection__cv=cv)
-    with pytest.warns(PrivacyLeakWarning, match="chosen by its score on"):
+    with pytest.warns(PrivacyLeakWarning, match="chosen by scores on"):
         search.fit(X, LABELS)
     assert search.certificate_.void is (cv == 3)
     public = {"X_reference": X_PUBLIC, "y_reference": (Y_PUBLIC > 0) * 1}
@@ -550,7 +550,7 @@ def test_sensitivities_that_are_none_are_refused_with_what_is_allowed(value):
 def test_probabilities_below_one_are_never_printed_as_one(value):
     assert float(ceil_text(value)) < 1
     assert float(ceil_text(value)) >= value
-    text = str(Certificate(1.0, value))
+    text = str(as_certificate((1.0, value)))
     assert "(1, 1)" not in text
     assert ceil_text(1.0) == "1"
 

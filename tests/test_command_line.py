@@ -19,7 +19,6 @@ from certificates import certificate
 from command_lines import FIT, SCORE, N, fill, fit_argv, refused, table
 
 from skparisk import (
-    Certificate,
     PrivacyLedger,
     PrivateRidge,
     Report,
@@ -30,6 +29,8 @@ from skparisk.__main__ import main
 from skparisk._cli._parser import UntilClosed
 from skparisk._cli._tables import Reading, holds_numbers
 from skparisk._cli.filing import load_model
+from skparisk._filed import filed
+from skparisk.core.claim import Leak, as_certificate
 from skparisk.exceptions import UnrecordedReleaseError
 
 DICTIONARY = """name,kind,low,high,values,missing
@@ -55,7 +56,7 @@ def _in_folder(folder, monkeypatch):
 def test_a_fit_writes_a_model_and_reports_and_is_charged(folder):
     model = load_model(folder / "model.skops")
     report = Report.load(folder / "r.json")
-    assert report.certificate == model.certificate_
+    assert report.certificate == filed(model.certificate_)
     assert report.certificate.private
     assert report.document["declared"]["project"] == "wages <b>"
     assert [check["passed"] for check in report.document["checks"]] == [True] * 3
@@ -247,8 +248,8 @@ def test_verify_refuses_an_edited_report(folder, capsys):
 
 def test_verify_says_that_an_id_alone_is_no_proof(capsys):
     """Whoever edits a report can write an id that fits."""
-    leaky = Report(Certificate(0.1, leaks=("Something was released without noise.",)))
-    Report(replace(leaky.certificate, leaks=())).save("forged.json")
+    leaky = filed(as_certificate(0.1).weaken(leaks=[Leak.CHOSEN]))
+    Report(replace(leaky, leaks=[])).save("forged.json")
     assert main(["verify", "forged.json"]) == 0
     told = capsys.readouterr().out
     assert Report.load("forged.json").id in told
@@ -269,7 +270,7 @@ def test_verify_refuses_another_model(folder, capsys):
 
 def test_verify_refuses_a_certificate_that_the_model_does_not_hold(folder, capsys):
     """Also in a report that was written anew, with an id that fits."""
-    forged = Report(Certificate(0.1), files=["model.skops"])
+    forged = Report(as_certificate(0.1), files=["model.skops"])
     forged.save("forged.json")
     assert main(["verify", "forged.json", "model.skops"]) == 1
     assert "it holds another certificate" in capsys.readouterr().out
@@ -280,7 +281,7 @@ def test_verify_refuses_a_cut_ledger(folder, capsys):
     ledger.spend(1.0)
     assert main(["verify", "r.json", "--ledger", "cut.ledger"]) == 1
     assert "has no line with the hash" in capsys.readouterr().out
-    Report(Certificate(0.5), files=["policy.toml"]).save("none.json")
+    Report(as_certificate(0.5), files=["policy.toml"]).save("none.json")
     argv = ["verify", "none.json", "policy.toml", "--ledger", "cut.ledger"]
     assert main(argv) == 1
     assert "is about no ledger" in capsys.readouterr().out
@@ -292,7 +293,7 @@ def test_check_has_a_line_for_each_rule_and_an_exit_code(folder, capsys):
     assert main(["check", "r.json", "--policy", "strict.toml"]) == 1
     printed = capsys.readouterr().out.splitlines()
     assert [line[:4] for line in printed] == ["pass", "FAIL", "FAIL"]
-    (folder / "c.json").write_text(json.dumps(Certificate(0.5).to_dict()))
+    (folder / "c.json").write_text(json.dumps(as_certificate(0.5).to_dict()))
     assert main(["check", "c.json", "--policy", "policy.toml", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 3
 
@@ -531,7 +532,7 @@ def test_json_is_strict(argv, folder, capsys):
     """Also without a guarantee, and alone on standard output."""
     if not (folder / "endless.ledger").exists():
         ledger = PrivacyLedger(math.inf, path=folder / "endless.ledger")
-        ledger.spend(Certificate(math.inf))
+        ledger.spend(math.inf)
         Report(ledger).save(folder / "endless.json")
     assert main([*argv, "--json"]) in (0, 1)
     json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
@@ -568,7 +569,7 @@ def test_costs_and_attacks_are_in_the_report(folder, capsys):
     ("module", "name"),
     [
         ("skparisk.tables._private", "import_module"),  # which it imports
-        ("skparisk._silence", "hide_values"),  # which calls what it is given
+        ("skparisk.core.release", "hide_values"),  # which calls what it is given
         ("skparisk._cli.filing", "Path"),
         ("skparisk.no_module", "Class"),
         ("skparisk.__main__", "Parser"),

@@ -1,6 +1,5 @@
 """The Gaussian privacy loss against normal laws, quadrature, mpmath and simulation."""
 
-import itertools
 import math
 
 import laws
@@ -10,7 +9,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
-from skparisk.privacy_loss import gaussian_classical_shift
 
 from skparisk.core.losses import (
     gaussian_delta,
@@ -307,46 +305,6 @@ def test_promise_of_the_explicit_shift_holds_in_simulation():
         assert laws.exceeds(violations, n_draws, gamma) is not holds
 
 
-# The classical formula
-
-
-def test_classical_shift_is_the_formula_rounded_down():
-    """Never above the formula, and within 1e-14 of it."""
-    for epsilon, delta in itertools.product(
-        [1e-9, 0.3, 1.0], [1e-300, 1e-5, 0.5, 1 - 2**-53]
-    ):
-        with mpmath.workdps(40):
-            log = mpmath.log(mpmath.mpf(1.25) / mpmath.mpf(delta))
-            exact = mpmath.mpf(epsilon) / mpmath.sqrt(2 * log)
-            shift = gaussian_classical_shift(epsilon, delta)
-            assert exact * (1 - mpmath.mpf(3e-15)) < shift <= exact
-
-
-def test_classical_shift_is_safe_for_every_delta():
-    """Up to epsilon one the theorem needs no condition on delta."""
-    fine = np.concatenate(
-        [10.0 ** -np.arange(1.0, 301.0, 4), np.linspace(0.01, 1, 199)]
-    )
-    for delta in [*fine[:-1].tolist(), 1 - 1e-9, 1 - 2**-53]:
-        for epsilon in (1e-9, 1e-3, 0.1, 0.5, 0.9, 1.0):
-            assert (
-                gaussian_delta(epsilon, gaussian_classical_shift(epsilon, delta))
-                <= delta
-            )
-    for epsilon, delta in itertools.product([0.1, 1.0], [1e-300, 1e-5, 0.5, 0.99]):
-        classical = gaussian_classical_shift(epsilon, delta)
-        assert classical < gaussian_shift(epsilon, delta)
-
-
-def test_classical_formula_fails_at_larger_levels():
-    """Beyond its range it is not private: this is why it is refused there."""
-    for epsilon, delta in ((8.5, 1e-5), (4.0, 0.9)):
-        with pytest.raises(ValueError, match="epsilon"):
-            gaussian_classical_shift(epsilon, delta)
-        formula = epsilon / math.sqrt(2 * math.log(1.25 / delta))
-        assert gaussian_delta(epsilon, formula) > delta
-
-
 # The inverse in epsilon
 
 
@@ -425,7 +383,7 @@ def test_laws_are_elementwise(law):
 
 def test_inverses_return_floats():
     """A single shift comes out, as a float; a level of each shift."""
-    for inverse in (gaussian_classical_shift, *(f for f, _ in INVERSES)):
+    for inverse, _ in INVERSES:
         assert type(inverse(1, np.float64(0.1))) is float
     assert type(gaussian_delta_epsilon(0.1, 1)) is float
     assert gaussian_delta_epsilon([0.1, 0.2], [[1], [2], [3]]).shape == (3, 2)
@@ -457,16 +415,6 @@ def test_inverses_return_floats():
         (lambda: gaussian_explicit_shift(1, 1.0), r"gamma must be .*got 1.0"),
         (lambda: gaussian_risk_shift(math.nan, 0.1), r"epsilon must be .*got nan"),
         (lambda: gaussian_risk_shift(1, 0), r"gamma must be .*\(0, 1\), got 0"),
-        (
-            lambda: gaussian_classical_shift(1.5, 0.1),
-            r"epsilon must be a number in \(0, 1\], got 1.5",
-        ),
-        (lambda: gaussian_classical_shift(0, 0.1), r"epsilon must be .*got 0"),
-        (
-            lambda: gaussian_classical_shift([0.5], 0.1),
-            r"epsilon must be a number in \(0, 1\], got \[0.5\]",
-        ),
-        (lambda: gaussian_classical_shift(1, 1), r"delta must be .*\(0, 1\), got 1"),
         (lambda: gaussian_delta_epsilon(0, 1), r"delta must be in \(0, 1\), got 0"),
         (lambda: gaussian_delta_epsilon([0.1, 1], 1), r"delta must be in \(0, 1\)"),
         (

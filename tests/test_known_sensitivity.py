@@ -17,19 +17,19 @@ from noise_plans import (
 )
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
-from skparisk.certificate._claim import CHOSEN
-from skparisk.privacy_loss import gaussian_classical_shift
 
 from skparisk import (
-    Certificate,
+    FiledCertificate,
     KnownSensitivity,
     PrivacyLeakWarning,
     PrivacyLedger,
     PrivateRidge,
 )
+from skparisk._filed import filed
 from skparisk.core.calibrate import Target, calibrate_known, find_known
+from skparisk.core.claim import Assumption, Leak
 from skparisk.core.compose import compose_exact
-from skparisk.core.laws import Gaussian, Laplace
+from skparisk.core.laws import Laplace
 from skparisk.core.losses import (
     gaussian_explicit_shift,
     gaussian_shift,
@@ -37,8 +37,8 @@ from skparisk.core.losses import (
 )
 from skparisk.mechanisms import GaussianMechanism, LaplaceMechanism
 from skparisk.mechanisms._exponential import Exponential
-from skparisk.mechanisms._known import DECLARED
 
+DECLARED = Assumption.DECLARED_SENSITIVITY
 L2 = {"norm": "l2", "law": "gaussian"}
 KNOWN = {
     "number": 0.5,
@@ -47,9 +47,6 @@ KNOWN = {
     "laplace at risk": KnownSensitivity(0.5, at_risk=True),
     "gaussian delta": KnownSensitivity(0.5, delta=DELTA, **L2),
     "gaussian at risk": KnownSensitivity(0.5, at_risk=True, **L2),
-    "classical": KnownSensitivity(
-        0.5, norm="l2", law="gaussian-classical", delta=DELTA
-    ),
 }
 
 
@@ -74,8 +71,9 @@ def test_claim_is_what_was_asked_for(name):
     assert (evidence.n_pairs, evidence.reference, model.sampler_) == (None,) * 3
     assert evidence.law == ("laplace" if name in list(KNOWN)[:4] else "gaussian")
     assert evidence.norm == ("l1" if evidence.law == "laplace" else "l2")
-    assert DECLARED in claim.provisos
-    assert Certificate.from_dict(json.loads(json.dumps(claim.to_dict()))) == claim
+    assert DECLARED in claim.assumptions
+    document = json.loads(json.dumps(claim.to_dict()))
+    assert FiledCertificate.from_dict(document) == filed(claim)
     assert pickle.loads(pickle.dumps(model)).certificate_ == claim
     words = "exceeds 0.8 with probability" if at_risk else "-differentially private"
     assert words in claim.guarantee
@@ -136,17 +134,12 @@ def test_delta_is_that_of_the_mechanism():
     shifts = {
         "laplace delta": laplace_delta_noise_epsilon(EPSILON, DELTA),
         "gaussian delta": gaussian_shift(EPSILON, DELTA),
-        "classical": gaussian_classical_shift(EPSILON, DELTA),
     }
     scales = {name: fit(KNOWN[name]).noise_scale_ for name in shifts}
     for name, shift in shifts.items():
         assert scales[name] == pytest.approx(0.5 / shift, rel=GRID)
-    for name, calibration in [
-        ("gaussian delta", "analytic"),
-        ("classical", "classical"),
-    ]:
-        plain = GaussianMechanism(0.5, EPSILON, DELTA, 4, calibration=calibration)
-        assert scales[name] == plain.noise_scale
+    plain = GaussianMechanism(0.5, EPSILON, DELTA, 4)
+    assert scales["gaussian delta"] == plain.noise_scale
     assert scales["laplace delta"] < LaplaceMechanism(0.5, EPSILON, 4).noise_scale
 
 
@@ -167,7 +160,7 @@ def test_releases_are_charged_and_compose():
         fit(KNOWN["gaussian delta"])
         fit(KNOWN["laplace"])
     assert (ledger.spent.epsilon, ledger.spent.delta) == (2 * EPSILON, DELTA)
-    assert DECLARED in ledger.spent.provisos
+    assert DECLARED in ledger.spent.assumptions
     assert compose_exact([claim] * 10, delta=10 * DELTA).epsilon < 10 * EPSILON
 
 
@@ -211,17 +204,17 @@ def test_search_over_the_level_and_over_what_is_known():
         "sensitivity__sensitivity": [0.1, 1.0],
     }
     search = GridSearchCV(model, grid, cv=2).fit(PRIVATE, PRIVATE_TARGETS)
-    assert search.best_estimator_.certificate_.leaks == (CHOSEN,)
+    assert search.best_estimator_.certificate_.leaks == {Leak.CHOSEN}
 
 
 def test_sensitivity_is_not_proven_because_the_caller_says_so():
     target = Target(EPSILON, 0.0, randomness="explicit")
-    assert DECLARED in calibrate_known(1.0, target)[1].provisos
+    assert DECLARED in calibrate_known(1.0, target)[1].assumptions
     how = {"law": "laplace", "n_outputs": 1, "n_records": 1}
     how["relation"] = "replace-one"
     _, proven = find_known(1.0, target, **how, proven=True)
     assert proven.evidence.calibration == "bound"
-    assert DECLARED not in proven.provisos
+    assert DECLARED not in proven.assumptions
     with pytest.raises(TypeError, match="proven"):
         calibrate_known(1.0, target, proven=True)
 
@@ -266,10 +259,6 @@ class Hidden:
             KnownSensitivity(1.0, at_risk=True, delta=DELTA),
             r"delta must be 0 with at_risk=True, got 0\.001",
         ),
-        (
-            KnownSensitivity(1.0, norm="l2", law=Gaussian("classical"), at_risk=True),
-            "classical calibration .* is for a delta",
-        ),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_the_records_are_looked_at(
@@ -278,11 +267,6 @@ def test_what_makes_no_sense_is_refused_before_the_records_are_looked_at(
     model = PrivateRidge(sensitivity=known)
     with pytest.raises(ValueError, match=message):
         model.fit(Hidden(), Hidden())
-
-
-def test_classical_noise_is_refused_beyond_its_proof():
-    with pytest.raises(ValueError, match=r"epsilon must be at most 1 .* got 1\.5"):
-        fit(KNOWN["classical"], epsilon=1.5)
 
 
 def test_laws_by_name_and_by_object_are_the_same():

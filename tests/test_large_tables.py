@@ -3,13 +3,13 @@
 import multiprocessing
 import resource
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from counts import rejects_counts, seeds
 
 from skparisk import PrivateMoments, PrivateRidge, SensitivitySampler
+from skparisk.core.rounding import fields_of
 from skparisk.exceptions import PrivacyLeakWarning
 from skparisk.queries import (
     LogisticRegressionQuery,
@@ -191,8 +191,10 @@ def test_fits_load_all_of_a_file_of_few_rows(model, tmp_path):
         .certificate_
         for public in (table, ROWS)
     )
-    # Noise decides what is said of what was released.
-    assert replace(found, provisos=()) == replace(expected, provisos=())
+    # Noise decides if what was released is an outlier.
+    claims = [fields_of(claim) for claim in (found, expected)]
+    assert all(claim.pop("doubts") is not None for claim in claims)
+    assert claims[0] == claims[1]
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])

@@ -20,7 +20,8 @@ from sklearn.metrics import (
 
 from skparisk import PrivacyLedger
 from skparisk import metrics as module
-from skparisk.exceptions import BudgetExceededError
+from skparisk.core import Assumption
+from skparisk.exceptions import BudgetExceededError, PrivacyLeakWarning
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.metrics import private_score
 from skparisk.report import Policy, Report
@@ -208,15 +209,16 @@ def test_a_score_is_charged_and_refused(records, models):
     assert entry.certificate == score.as_certificate()
     assert entry.note == f"accuracy of {N} records"
     assert entry.certificate.relation == "replace-one"
-    assert entry.certificate.provisos == (module.ROW_WISE,)
+    assert entry.certificate.assumptions == {Assumption.ROW_WISE_SCORE}
 
 
 def test_noise_from_a_seed_is_repeated_and_void(records, models):
     data, options = given("accuracy", records, models)
-    one, two = (
-        private_score(*data, epsilon=0.5, noise_random_state=0, **options)
-        for _ in range(2)
-    )
+    with pytest.warns(PrivacyLeakWarning, match="noise_random_state=0 makes"):
+        one, two = (
+            private_score(*data, epsilon=0.5, noise_random_state=0, **options)
+            for _ in range(2)
+        )
     assert one.value == two.value
     assert one.certificate.seeded
 
@@ -226,7 +228,8 @@ def test_a_report_files_it_and_marks_other_scores(records, models):
     for scoring in ("accuracy", "confusion_matrix"):
         data, options = given(scoring, records, models)
         scores[scoring] = private_score(*data, epsilon=1.0, **options)
-    seeded = private_score(*data, epsilon=1.0, noise_random_state=0, **options)
+    with pytest.warns(PrivacyLeakWarning):
+        seeded = private_score(*data, epsilon=1.0, noise_random_state=0, **options)
     scores |= {"seeded": seeded, "plain": 0.5}
     report = Report(scores["accuracy"], scores=scores, policy=Policy(epsilon=2.5))
     filed = report.document["scores"]

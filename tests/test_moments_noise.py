@@ -9,6 +9,7 @@ from laws import assert_law, rejects_law
 from scipy import stats
 
 from skparisk import PrivacyLedger, PrivateMoments
+from skparisk.core.exact import noise_source
 from skparisk.exceptions import BudgetExceededError
 from skparisk.moments._noise import _COARSE_BITS, MatrixNoise
 from skparisk.queries import MomentsQuery, moments_sensitivity_bound
@@ -94,17 +95,13 @@ def test_what_is_released_is_on_a_grid():
     deviations = np.sqrt(noise.variances())
     assert (grids < deviations * 2.0**-28).all()
     values = np.linspace(-3, 1e6, 9)
-    release = {"charges": [noise.certificate(5)], "note": ""}
-    first, again = (
-        noise.release(values, **release, noise_random_state=seed) for seed in (1, 1)
-    )
+    first, again = (noise.prepare(values)(noise_source(seed)) for seed in (1, 1))
     np.testing.assert_array_equal(first, again)
     np.testing.assert_array_equal(first % grids, 0)
     assert (np.abs(first - values) < 20 * deviations).all()
     exact = MatrixNoise(2, 1, 2.0, math.inf)
-    release["charges"] = [exact.certificate(5)]
-    assert release["charges"][0].delta == 0
-    released = exact.release(values, **release, noise_random_state=None)
+    assert exact.certificate(5).delta == 0
+    released = exact.prepare(values)(noise_source(None))
     np.testing.assert_array_equal(released, values)
 
 
@@ -139,7 +136,6 @@ def test_mixing_pays_for_tails(n_features):
 def test_each_outcome_is_possible(monkeypatch):
     """What is released is mixed with uniform numbers, so that there is no delta."""
     noise = MatrixNoise(1, 0, 1.0, 1.0)
-    release = {"charges": [noise.certificate(5)], "note": ""}
     seen = []
 
     def mix(values, source):
@@ -147,7 +143,7 @@ def test_each_outcome_is_possible(monkeypatch):
         return [7] * len(values)
 
     monkeypatch.setattr("skparisk.moments._noise.mix_uniform", mix)
-    released = noise.release(np.array([1e6, 2.0]), **release, noise_random_state=0)
+    released = noise.prepare(np.array([1e6, 2.0]))(noise_source(0))
     np.testing.assert_array_equal(released, 7 * 2.0 ** np.array(noise._exponents))
     values = np.array(seen[0], dtype=float) * 2.0 ** np.array(noise._exponents)
     np.testing.assert_allclose(values, [1e6, 2.0], atol=1e3)
@@ -175,4 +171,4 @@ def test_ledgers_are_charged():
     moments.fit(X)
     assert not np.array_equal(moments.sums_, query(X))
     assert "wishart" in str(moments.certificate_)
-    assert not moments.certificate_.provisos  # a law that is proven here
+    assert not moments.certificate_.assumptions  # a law that is proven here

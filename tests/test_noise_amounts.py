@@ -25,15 +25,16 @@ from noise_plans import (
 )
 from scipy import stats
 from sklearn.model_selection import GridSearchCV
-from skparisk.certificate._claim import CHOSEN
 
 from skparisk import (
-    Certificate,
+    FiledCertificate,
     IncompatibleError,
     PrivacyLeakWarning,
     PrivateRidge,
     SensitivitySampler,
 )
+from skparisk._filed import filed
+from skparisk.core.claim import Leak
 from skparisk.queries import RidgeQuery
 
 # How much noise
@@ -140,7 +141,7 @@ def test_search_over_plans():
     assert len(search.cv_results_["params"]) == 6
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     best = search.best_estimator_
-    assert best.certificate_.leaks == (CHOSEN,)
+    assert best.certificate_.leaks == {Leak.CHOSEN}
     for name, value in search.best_params_.items():
         part, claim = name.removeprefix("sensitivity__"), best.certificate_
         at = claim if hasattr(claim, part) else claim.evidence
@@ -164,7 +165,7 @@ def test_pairs_from_private_data_are_dropped_with_a_warning(plan):
     assert not hasattr(model.sampler_, "differences_")
     assert not hasattr(model.sampler_, "sensitivities_")
     document = json.loads(json.dumps(certificate.to_dict()))
-    assert Certificate.from_dict(document) == certificate
+    assert FiledCertificate.from_dict(document) == filed(certificate)
     kept = SensitivitySampler(RidgeQuery(), random_state=0, **plan)
     kept.fit(PRIVATE, PRIVATE_TARGETS)
     assert kept.sensitivity_ == model.sensitivity_  # the very same pairs

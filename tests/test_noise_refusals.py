@@ -6,7 +6,6 @@ import pickle
 import numpy as np
 import pytest
 from noise_plans import (
-    DELTA,
     PRIVATE,
     PRIVATE_TARGETS,
     PUBLIC,
@@ -29,7 +28,6 @@ from skparisk.reference import CallableReference, TableReference
 
 
 BOTH = {"randomness": "both"}
-CLASSICAL = {"law": "gaussian-classical"}
 REFUSALS = [
     *(
         ({"delta": delta}, rf"delta must be a number in \[0, 1\), got {text}\.$")
@@ -58,32 +56,12 @@ REFUSALS = [
     ),
     (
         {"law": "normal"},
-        "law must be one of 'laplace', 'gaussian', 'gaussian-classical', "
-        "'exponential'; got 'normal'",
+        "law must be one of 'laplace', 'gaussian', 'exponential'; got 'normal'",
     ),
-    *(
-        (
-            {"law": law},
-            r"delta must be above 0 with law='gaussian' and randomness='implicit', .*; "
-            r"got 0\.0",
-        )
-        for law in ("gaussian", "gaussian-classical")
-    ),
-    *(
-        (
-            plan | CLASSICAL,
-            "randomness must not be 'both' with law='gaussian', of which no losses of "
-            "drawn noise are known",
-        )
-        for plan in (BOTH, BOTH | {"delta": DELTA})
-    ),
-    *(
-        (
-            plan | CLASSICAL | {"delta": DELTA, "epsilon": epsilon},
-            f"epsilon must be at most 1 with .*classical.*; got {text}",
-        )
-        for plan in ({}, {"noise_shape": "whitened"})
-        for epsilon, text in [(1.0000001, r"1\.0000001\.$"), (3, r"3\.0\.$")]
+    (
+        {"law": "gaussian"},
+        r"delta must be above 0 with law='gaussian' and randomness='implicit', .*; "
+        r"got 0\.0",
     ),
 ]
 
@@ -111,18 +89,6 @@ def test_plans_that_make_no_sense_are_refused_by_calibrate(plan, message):
     with pytest.raises(ValueError, match=message):
         sampler.calibrate()
     assert sampler.certificate_ == isotropic().certificate_
-
-
-def test_classical_noise_is_refused_beyond_its_proof_by_private_ridge_too():
-    sampler = SensitivitySampler(reference=CallableReference(never), delta=DELTA)
-    model = PrivateRidge(sensitivity=sampler.set_params(**CLASSICAL), epsilon=1.5)
-    with pytest.raises(ValueError, match=r"epsilon must be at most 1 .* got 1\.5"):
-        model.fit(PRIVATE, PRIVATE_TARGETS)
-    fitted = make_sampler(delta=DELTA, **CLASSICAL).fit(PUBLIC)
-    with pytest.raises(ValueError, match=r"epsilon must be at most 1 .* got 1\.5"):
-        fitted.calibrate(epsilon=1.5)
-    assert fitted.calibrate(epsilon=1.0).certificate_.private
-    assert not fitted.calibrate(epsilon=math.inf).certificate_.private
 
 
 def test_seed_that_is_none_is_refused_by_calibrate():

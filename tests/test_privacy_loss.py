@@ -10,7 +10,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from skparisk import privacy_loss
 from skparisk.core.losses import (
     laplace_delta,
     laplace_delta_noise_epsilon,
@@ -675,14 +674,3 @@ def test_formula_of_the_paper_says_that_it_is_no_guarantee():
     assert "Not a guarantee" in dandekar_confidence.__doc__
     for inverse in (dandekar_epsilon, dandekar_noise_epsilon):
         assert "No guarantee" in inverse.__doc__
-
-
-def test_all_public_names_are_listed():
-    """What is public is in `__all__`, and sorted."""
-    public = [
-        name
-        for name, value in vars(privacy_loss).items()
-        if not name.startswith("_")
-        and getattr(value, "__module__", "").startswith("skparisk.privacy_loss.")
-    ]
-    assert sorted(public) == privacy_loss.__all__

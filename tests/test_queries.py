@@ -19,6 +19,7 @@ from query_pairs import (
 )
 
 from skparisk import SensitivitySampler
+from skparisk.core.release import answered
 from skparisk.queries import (
     FunctionQuery,
     MeanQuery,
@@ -27,7 +28,7 @@ from skparisk.queries import (
     RecordQuery,
     RidgeQuery,
 )
-from skparisk.queries._base import answer_private, check_answer, same_but_for
+from skparisk.queries._base import check_answer, same_but_for
 from skparisk.queries._given import as_query
 from skparisk.reference import Domain, Interval, TableReference
 
@@ -82,7 +83,7 @@ def test_answers_are_floats_whatever_the_records_are(kind):
         def __call__(self, X, y=None):
             return X[0]
 
-    assert answer_private(Own(), X.astype(float).astype(kind), None).dtype == np.float64
+    assert answered(Own(), X.astype(float).astype(kind), None).dtype == np.float64
     assert check_answer(X[0], "X").dtype == np.float64
 
 
@@ -394,7 +395,7 @@ def test_nothing_but_the_answer_tells_of_private_data():
 
     with np.errstate(all="raise"), warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert answer_private(FunctionQuery(warns), X, None).tolist() == [4.0, 4.0]
+        assert answered(FunctionQuery(warns), X, None).tolist() == [4.0, 4.0]
     for nothing in (
         lambda X: [np.nan, 1.0],
         lambda X: [np.inf, 1.0],
@@ -406,7 +407,7 @@ def test_nothing_but_the_answer_tells_of_private_data():
         own = type("Own", (Query,), {"__call__": lambda self, X, y, f=nothing: f(X)})
         for query in (FunctionQuery(nothing), own()):
             with pytest.raises(ValueError, match="has no answer on the private") as e:
-                answer_private(query, X, None)
+                answered(query, X, None)
             assert "secret" not in str(e.value)
             assert e.value.__context__ is None
 

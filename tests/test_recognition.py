@@ -27,6 +27,7 @@ from skparisk import (
     SensitivitySampler,
 )
 from skparisk._hints import distance
+from skparisk.core import Leak
 from skparisk.exceptions import IncompatibleError
 from skparisk.queries import MeanQuery, RidgeQuery
 from skparisk.reference import CallableReference, DensityReference, TableReference
@@ -391,7 +392,7 @@ def test_a_fitted_step_of_a_pipeline_is_a_leak_that_is_told():
         model.fit(X, Y, **PUBLIC)
     assert not model.certificate_.private
     assert "had already been fitted" in model.certificate_.caveats[0]
-    assert "had already been fitted" in model.certificate_.as_certificate().leaks[0]
+    assert model.certificate_.leaks == {Leak.FITTED_PARTS}
 
 
 def test_a_fitted_surrogate_is_a_leak_that_is_told():
@@ -434,7 +435,7 @@ def test_frozen_steps_that_learned_from_the_private_records_are_refused(make):
             model(rows).fit(X, Y, **PUBLIC)
     public = model(X_PUBLIC).fit(X, Y, **PUBLIC)
     assert public.certificate_.private
-    assert "frozen parts" in public.certificate_.provisos[-1]
+    assert "frozen parts" in public.certificate_.caveats[-1]
 
 
 @pytest.mark.parametrize("step", [MinMaxScaler(), SimpleImputer(strategy="median")])

@@ -21,12 +21,11 @@ from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from skparisk.certificate._claim import MEMBERSHIP, PRIVATE_CLASSES, REDRAWN
 
 from skparisk import (
     BudgetExceededError,
     CalibrationError,
-    Certificate,
+    FiledCertificate,
     IncompatibleError,
     PrivacyLeakWarning,
     PrivacyLedger,
@@ -40,7 +39,15 @@ from skparisk import (
     SensitivitySampler,
     audit_reference,
 )
-from skparisk.core.compose import compose_basic, group_privacy, transfer
+from skparisk._filed import filed
+from skparisk.core import (
+    Assumption,
+    Leak,
+    as_certificate,
+    compose_basic,
+    group_privacy,
+    transfer,
+)
 from skparisk.model_selection import simulate_scores
 from skparisk.neighbors import draw_pairs
 from skparisk.queries import MeanQuery
@@ -338,7 +345,7 @@ def test_a_seed_gives_members_and_noise_and_voids_the_claim():
     certificate = fits[0].certificate_
     assert certificate.seeded
     assert certificate.void
-    assert len(certificate.void_reasons) == 2
+    assert certificate.leaks == {Leak.SEEDED_NOISE, Leak.SEEDED_DRAW}
     assert certificate.guarantee.startswith("There is no guarantee. The secret sample")
     assert math.isinf(certificate.membership_odds)
     assert "odds that a record is used" not in str(certificate)
@@ -426,7 +433,7 @@ def test_classes_of_private_labels_are_a_leak_and_those_of_a_reference_are_not()
     model = PrivateLogisticRegression(sensitivity=secret())
     with pytest.warns(PrivacyLeakWarning, match="classes are those of the private"):
         model.fit(X, LABELS)
-    assert model.certificate_.leaks == (PRIVATE_CLASSES,)
+    assert model.certificate_.leaks == {Leak.PRIVATE_CLASSES}
     _drawn_from._known.clear()
     public = {"X_reference": X_PUBLIC, "y_reference": LABELS_PUBLIC}
     model.fit(X, LABELS, **public)
@@ -523,7 +530,7 @@ def test_a_second_draw_is_marked_without_a_ledger():
     for sampler in (second, second, first):
         with pytest.warns(PrivacyLeakWarning, match="was released before"):
             sampler.release(X)
-        assert sampler.certificate_.leaks == (REDRAWN,)
+        assert sampler.certificate_.leaks == {Leak.REDRAWN}
         assert not sampler.certificate_.private
         assert sampler.certificate_.guarantee.endswith(
             "This does not cover what other samples of these records tell."
@@ -583,7 +590,7 @@ def test_the_certificate_says_what_is_protected_and_what_is_not():
     assert "where they were 40/40 before" in text
     assert "each person has one of the records" in text
     assert "is public and describes the population" not in text
-    assert Certificate.from_dict(certificate.to_dict()) == certificate
+    assert FiledCertificate.from_dict(certificate.to_dict()) == filed(certificate)
     assert certificate._repr_html_()
 
 
@@ -654,7 +661,7 @@ def test_without_a_risk_the_odds_are_never_more():
 
 def test_only_secret_samples_have_odds_of_membership():
     with pytest.raises(AttributeError, match="no evidence"):
-        Certificate(1.0).membership_odds  # noqa: B018
+        as_certificate(1.0).membership_odds  # noqa: B018
     public = SensitivitySampler(MeanQuery(), n_pairs=40).fit(X_PUBLIC)
     assert not public.certificate_.protects_membership
     with pytest.raises(AttributeError, match="not about a secret sample"):
@@ -667,7 +674,7 @@ def test_a_claim_of_membership_stays_one():
     public = SensitivitySampler(MeanQuery(), n_pairs=40).fit(X_PUBLIC).certificate_
     together = compose_basic([certificate, public])
     assert together.protects_membership
-    assert any("is public and describes" in text for text in together.caveats)
+    assert any("is public and describes" in text for text in together.conditions)
     assert group_privacy(certificate, 2).protects_membership
     with pytest.raises(IncompatibleError, match="about these records, and no"):
         transfer(certificate, kl_divergence=1e-6, n_records=HALF)
@@ -678,9 +685,9 @@ def test_evidence_has_more_candidates_than_members():
     document = certificate.certificate_.to_dict()
     document["evidence"]["n_candidates"] = HALF
     with pytest.raises(ValueError, match="n_candidates must be a whole number >= 41"):
-        Certificate.from_dict(document)
+        FiledCertificate.from_dict(document)
     document["evidence"]["n_candidates"] = None
-    assert document["provisos"] == [MEMBERSHIP]
+    assert document["assumptions"] == [Assumption.SECRET_DRAW]
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,13 @@ from sklearn.preprocessing import StandardScaler
 
 from skparisk import (
     CalibrationError,
-    Certificate,
+    FiledCertificate,
     IncompatibleError,
     PrivacyLeakWarning,
     PrivateRidge,
     SensitivitySampler,
 )
+from skparisk._filed import filed
 from skparisk.core.calibrate import CALIBRATIONS, Exchangeable, Target
 from skparisk.queries import MeanQuery, PairDifferences, RecordQuery, RidgeQuery
 from skparisk.reference import CallableReference, SchemaReference, TableReference
@@ -100,7 +101,7 @@ def test_certificate_states_how_it_came_about(mean_sampler):
     assert evidence.for_new_people.startswith("risk at most 0.0133 larger, b")
     assert (evidence.n_pairs, evidence.n_records, evidence.n_outputs) == (400, 300, 2)
     document = json.loads(json.dumps(certificate.to_dict()))
-    assert Certificate.from_dict(document) == certificate
+    assert FiledCertificate.from_dict(document) == filed(certificate)
 
 
 def test_certificate_reads_the_whole_curve_at_the_released_noise(mean_sampler):

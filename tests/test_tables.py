@@ -22,11 +22,11 @@ from skparisk import (
 )
 from skparisk._private_data import validate_private_records, validate_records
 from skparisk._training_data import reference_table
+from skparisk.core.release import answered
 from skparisk.exceptions import IncompatibleError
 from skparisk.model_selection import PrivateGridSearchCV
 from skparisk.neighbors import bind_pairs, draw_pairs, sample_database
 from skparisk.queries import FunctionQuery, MeanQuery
-from skparisk.queries._base import answer_private
 from skparisk.reference import (
     RecordPool,
     SchemaReference,
@@ -370,9 +370,9 @@ def test_a_query_that_fails_on_private_records_tells_nothing():
         return len(X)
 
     for frame in (people(50), as_polars(people(50))):
-        assert answer_private(FunctionQuery(strict), frame, None) == [50.0]
+        assert answered(FunctionQuery(strict), frame, None) == [50.0]
     with pytest.raises(ValueError, match="has no answer on the private data") as caught:
-        answer_private(FunctionQuery(strict), people(50).assign(city=SECRET), None)
+        answered(FunctionQuery(strict), people(50).assign(city=SECRET), None)
     assert SECRET not in str(caught.value)
 
 
@@ -382,7 +382,7 @@ def test_a_query_cannot_change_private_records():
         return 1.0
 
     frame = people(5)
-    answer_private(FunctionQuery(spoil), frame, None)
+    answered(FunctionQuery(spoil), frame, None)
     assert frame.equals(people(5))
 
 

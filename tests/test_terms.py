@@ -2,16 +2,22 @@
 
 import numpy as np
 import pytest
-from skparisk.calibration import _rules, _target
 
 from skparisk import PrivateRidge
+from skparisk.core import calibrate
 from skparisk.core.calibrate import Exchangeable, Target
 from skparisk.core.laws import Laplace
 from skparisk.core.noise import DiagonalShape, IsotropicShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.sensitivity._noise_shape import fit_noise_shape
-from skparisk.sensitivity._terms import _cheapest, _for_shape, _with_shape, agree
+from skparisk.sensitivity._terms import (
+    _cheapest,
+    _for_shape,
+    _with_shape,
+    agree,
+    settle,
+)
 
 BOTH = {"target": Target(1.0, 0.001, randomness="both"), "law": "gaussian"}
 
@@ -180,9 +186,8 @@ def test_a_fit_checks_its_target_once_and_asks_the_rule_a_few_times(monkeypatch)
 
         monkeypatch.setattr(module, name, noted)
 
-    note(levels, _target, "check_epsilon")
-    for module in (_target, _rules):
-        note(risks, module, "check_probability")
+    note(levels, calibrate, "check_epsilon")
+    note(risks, calibrate, "check_probability")
     note(asked, Exchangeable, "choose")
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(80, 3)), rng.normal(size=80)
@@ -192,17 +197,17 @@ def test_a_fit_checks_its_target_once_and_asks_the_rule_a_few_times(monkeypatch)
     assert [call for call in risks if call[1] == "gamma"] == [(0.2, "gamma")]
     # As many pairs as are usual, those beside the shape, and what rows leave of these.
     assert [call[1:] for call in asked[:2]] == [(100, 0.2), (1000, 0.2)]
-    assert len(asked) <= 6
+    assert len(asked) <= 9
     with pytest.raises(ValueError, match=r"^gamma must be a number in \(0, 1\), got 2"):
         Exchangeable().order_index(100, 2)
 
 
 def test_candidates_for_a_penalty_settle_their_terms_once():
     terms = terms_of(1000, shape="auto")
-    settled = terms.settled(3)
+    settled = settle(terms, 3)
     assert settled.n_shape == 500
-    assert settled.settled(3) is settled
-    assert terms.settled(1).shape == "isotropic"
+    assert settle(settled, 3) is settled
+    assert settle(terms, 1).shape == "isotropic"
 
 
 def test_a_law_in_another_norm_is_refused():

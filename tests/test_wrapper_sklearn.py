@@ -29,7 +29,7 @@ from wrapped import (
 )
 
 from skparisk import PrivacyLeakWarning
-from skparisk.certificate._claim import CHOSEN, LEARNS_MORE
+from skparisk.core import Leak
 
 WITH_TABLE = clone(CHEAP).set_params(reference=TABLE)
 
@@ -132,13 +132,13 @@ def test_reference_is_routed_through_a_pipeline():
             X_reference=scaler.transform(X_PUBLIC),
             y_reference=Y_PUBLIC,
         )
-        certificate = direct.certificate_.amended(leaks=(LEARNS_MORE,))
+        certificate = direct.certificate_.weaken(leaks=[Leak.LEARNS_MORE])
         assert plain[-1].certificate_ == certificate
         plain.set_params(standardscaler=FrozenEstimator(scaler.fit(X_PUBLIC)))
         search = GridSearchCV(plain, {"privateestimator__epsilon": [1.0, 2.0]}, cv=2)
         with pytest.warns(PrivacyLeakWarning, match="The parameters were chosen"):
             search.fit(X, Y, X_reference=X_PUBLIC, y_reference=Y_PUBLIC)
-        assert search.best_estimator_[-1].certificate_.leaks == (CHOSEN,)
+        assert search.best_estimator_[-1].certificate_.leaks == {Leak.CHOSEN}
 
 
 def test_shows_as_html():

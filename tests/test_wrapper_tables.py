@@ -46,7 +46,7 @@ from skparisk import (
     ReferenceWarning,
     SensitivitySampler,
 )
-from skparisk.certificate._claim import LEARNS_MORE
+from skparisk.core import Leak
 from skparisk.ledger import PrivacyLedger
 from skparisk.reference import CallableReference, TableReference
 
@@ -485,7 +485,7 @@ def test_steps_of_a_pipeline_that_learn_without_noise_are_told():
     assert len(caught) == 1
     assert "fit standardscaler to public data" in str(caught[0].message)
     certificate = plain[-1].certificate_
-    assert certificate.leaks == ledger.spent.leaks == (LEARNS_MORE,)
+    assert certificate.leaks == ledger.spent.leaks == {Leak.LEARNS_MORE}
     assert not certificate.private
     assert ledger.spent.n_releases == certificate.n_releases == 1
     frozen = FrozenEstimator(StandardScaler().fit(X[:30]))

@@ -28,9 +28,9 @@ from skparisk.core.checks import (
     warn_if_seeded,
 )
 from skparisk.core.claim import Certificate
-from skparisk.core.exact import noise_source, sample_discrete_laplace
-from skparisk.core.release import forgetting, hide_values
-from skparisk.ledger import check_room, spend
+from skparisk.core.exact import noise_source
+from skparisk.core.release import draw, forgetting, hide_values
+from skparisk.ledger import OPEN, check_room
 from skparisk.reference import SchemaReference
 from skparisk.reference._records import as_records, n_rows
 
@@ -168,7 +168,7 @@ def audit_reference(
     noise = CountNoise.at(epsilon)
     check_confidence(confidence)
     check_n_jobs(n_jobs)
-    source = noise_source(noise_random_state)
+    noise_source(noise_random_state)
     public, cuts = seed_sequence(random_state).spawn(2)
     what = Audited.of(audited, X_reference, y_reference)
     judged = what.gamma if gamma is None else check_probability(gamma, "gamma")
@@ -202,10 +202,15 @@ def audit_reference(
 
     @forgetting
     def count() -> int:
-        exact = count_exceeding(BlockJudge.of(calibrated.sampler), blocks, n_jobs)
-        spend(cost, note=f"audit of a reference in {n_blocks} blocks")
-        drawn = sample_discrete_laplace(noise.scale, 1, source, divisor=noise.divisor)
-        return exact + int(drawn[0])
+        noisy: int = draw(
+            noise,
+            count_exceeding(BlockJudge.of(calibrated.sampler), blocks, n_jobs),
+            [cost],
+            OPEN,
+            note=f"audit of a reference in {n_blocks} blocks",
+            noise_random_state=noise_random_state,
+        )
+        return noisy
 
     noisy_count = count()
     limits = risk_limits(noisy_count, n_blocks, noise=noise, confidence=confidence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from numbers import Real
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincc
 
 from skparisk.core.checks import check_at_least, check_positive, check_probability
+from skparisk.core.exact import ByteSource, sample_discrete_laplace
 
 _NOISE_BITS = 40
 # Noise beyond so many scales is as good as never there, and is counted all the same.
@@ -47,6 +49,15 @@ class CountNoise(NamedTuple):
                 f"{epsilon!r}."
             )
         return cls(min(divisor, 2**52), scale)
+
+    def prepare(self, values: int) -> Callable[[ByteSource], int]:
+        """Return what adds the noise to a count."""
+
+        def draw(source: ByteSource) -> int:
+            noise = sample_discrete_laplace(self.scale, 1, source, divisor=self.divisor)
+            return int(values) + int(noise[0])
+
+        return draw
 
     @property
     def level(self) -> float:

@@ -104,6 +104,12 @@ class UtilityWarning(UserWarning):
     """A fit to the public records alone scores better than the private model."""
 
 
+# Where users import them from, which is what tracebacks say.
+for _name, _kind in list(globals().items()):
+    if _name.endswith(("Error", "Warning")):
+        _kind.__module__ = "skparisk.exceptions"
+
+
 def warn_caller(message: str, category: type[Warning]) -> None:
     """Warn at the first line outside this package and scikit-learn."""
     level, frame = 1, inspect.currentframe()

@@ -948,8 +948,9 @@ class Certificate(Claim):
         Parameters
         ----------
         epsilon, delta : float, default=0.0
-            Level and delta that it has at least. Where one of them grows, the law of
-            the loss is not kept.
+            What holds for other records, which it is about as well: its level and
+            delta are at least these, of other levels it claims none below, and no law
+            of the loss.
 
         leaks, assumptions, doubts : iterable of Leak, Assumption and Doubt
             Codes that are added.
@@ -972,14 +973,15 @@ class Certificate(Claim):
                 )
             changes["relation"] = relation
         evidence = self.evidence
-        if epsilon > self.epsilon or delta > self.delta:
-            level = {
+        if epsilon or delta:
+            changes |= {
                 "epsilon": max(epsilon, self.epsilon),
                 "delta": max(delta, self.delta),
+                "loss": None,
             }
-            changes |= level | {"loss": None}
             if evidence is not None:
-                evidence = _covering(evidence, mint(**level).advantage, epsilon)
+                others = mint(epsilon=epsilon, delta=delta)
+                evidence = _covering(evidence, others.advantage, epsilon)
         if evidence is not None and for_new_people is not None:
             evidence = replace(evidence, for_new_people=for_new_people)
         return remade(self, evidence=evidence, **changes)

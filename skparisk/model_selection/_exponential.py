@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -11,7 +10,8 @@ from sklearn.base import BaseEstimator
 from skparisk.core.checks import check_epsilon, check_probability, warn_if_seeded
 from skparisk.core.claim import Assumption, Certificate, DominatingLoss, mint
 from skparisk.core.compose import compose_basic, compose_parallel, post_process
-from skparisk.core.release import as_seeded, forgetting
+from skparisk.core.release import as_seeded, draw, forgetting
+from skparisk.ledger import OPEN
 from skparisk.ledger._open import check_room
 from skparisk.linear_model._bounds import check_y_bounds
 from skparisk.mechanisms import ExponentialMechanism
@@ -125,14 +125,21 @@ class ExponentialSelection(BaseEstimator):
         mechanism = ExponentialMechanism(1.0, self.epsilon)
         whole = len(known) == len(task.candidates)
         if whole and not any(level.delta for level in known):
-            check_room(*map(_charged_at_least, known), mechanism)
+            check_room(*map(_charged_at_least, known), choice)
         models, scores, fits = [], [], charge_leaks(task.candidates)
         for candidate in task.candidates:
             model, releases = fit_recorded(candidate.estimator, training)
             models.append(model)
             scores.append(score_hold_out(model, held_out, record_score))
             fits += map(post_process, releases)
-        index = int(mechanism.choose(scores, noise_random_state=seed))
+        index = draw(
+            mechanism,
+            scores,
+            [choice],
+            OPEN,
+            note=str(mechanism),
+            noise_random_state=seed,
+        )
         parts = [compose_basic(fits), choice]
         certificate = compose_parallel(parts, partition="position")
         return Choice(index, models[index], certificate)
@@ -143,4 +150,5 @@ def _charged_at_least(level: Certificate) -> Certificate:
     loss = None
     if math.isfinite(level.epsilon):
         loss = DominatingLoss("laplace", level.epsilon)
-    return dataclasses.replace(level, risk=0.0, failure_prob=0.0, loss=loss)
+    sums = {name: getattr(level, name) for name in ("epsilon", "delta", "relation")}
+    return mint(**sums, loss=loss)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.sensitivity._noise_shape import shrunk_moments
-
 
 def prediction_weights(
     X: NDArray[np.float64], n_outputs: int, *, fit_intercept: bool
@@ -47,3 +45,24 @@ def column_means(X: NDArray[np.float64]) -> NDArray[np.float64]:
     if X.flags.c_contiguous and X.shape[1] > 1:  # the same sums in a third of the time
         return np.asarray(np.einsum("ij->j", X) / len(X))
     return np.asarray(X.mean(axis=0))
+
+
+def shrunk_moments(
+    values: NDArray[np.float64], n_independent: int | None = None
+) -> NDArray[np.float64]:
+    """Return second moments of rows, not centered, by the rule of Ledoit and Wolf.
+
+    Shrunk toward a multiple of the identity, so that any rotation of the rows is one of
+    these; of the size of 1, as squares must not overflow. Where rows depend on each
+    other they tell no more than `n_independent` would.
+    """
+    n_rows, n_columns = values.shape
+    moments = values.T @ values / n_rows
+    mean = np.trace(moments) / n_columns
+    size = np.sum(moments**2)
+    spread = size - n_columns * mean**2
+    n_telling = n_rows if n_independent is None else min(n_rows, max(n_independent, 1))
+    lengths = np.einsum("ij,ij->i", values, values)
+    error = (np.mean(lengths**2) - size) / n_telling
+    share = min(1.0, max(error, 0.0) / spread) if spread > 0 else 0.0
+    return (1 - share) * moments + share * mean * np.eye(n_columns)

@@ -18,6 +18,7 @@ from skparisk.core.noise import (
     WhitenedShape,
 )
 from skparisk.core.pairs import SampledPairs
+from skparisk.queries._weights import shrunk_moments
 
 NOISE_SHAPES = ("isotropic", "diagonal", "whitened")
 
@@ -80,27 +81,6 @@ def second_moments(
         shrunk = shrunk_moments(differences[:, moves] / scales[moves])
         correlations[np.ix_(moves, moves)] = shrunk
     return Moments(scales, correlations)
-
-
-def shrunk_moments(
-    values: NDArray[np.float64], n_independent: int | None = None
-) -> NDArray[np.float64]:
-    """Return second moments of rows, not centered, by the rule of Ledoit and Wolf.
-
-    Shrunk toward a multiple of the identity, so that any rotation of the rows is one of
-    these; of the size of 1, as squares must not overflow. Where rows depend on each
-    other they tell no more than `n_independent` would.
-    """
-    n_rows, n_columns = values.shape
-    moments = values.T @ values / n_rows
-    mean = np.trace(moments) / n_columns
-    size = np.sum(moments**2)
-    spread = size - n_columns * mean**2
-    n_telling = n_rows if n_independent is None else min(n_rows, max(n_independent, 1))
-    lengths = np.einsum("ij,ij->i", values, values)
-    error = (np.mean(lengths**2) - size) / n_telling
-    share = min(1.0, max(error, 0.0) / spread) if spread > 0 else 0.0
-    return (1 - share) * moments + share * mean * np.eye(n_columns)
 
 
 def fit_noise_shape(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from operator import attrgetter
 from typing import Any, Self
 
@@ -223,9 +222,18 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
 
         Moved to the domain of the reference, in its types; what was moved is not said.
         """
+        return seal(*self._as_asked(X, y))
+
+    def _as_asked(
+        self, X: Records, y: NDArray[Any] | None
+    ) -> tuple[Records, NDArray[Any] | None]:
+        """Return the same, open: for audits, which answer without noise."""
         domain, form = self.pairs_.domain, self.pairs_.form
-        moved = None if domain is None else partial(hide_values, domain.clip)
-        return seal(X, y, like=form if self.query_.any_table else None, moved=moved)
+        if domain is not None:
+            X, y = hide_values(domain.clip, X, y)
+        if form is not None and self.query_.any_table:
+            X = form.read_features(X)
+        return X, y
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Release each record by itself, with fresh noise (``query=None`` only).

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledgers import database, interrupt, levels, reopened
 
-from skparisk.core.claim import Certificate
+from skparisk.core.claim import mint
 from skparisk.ledger import LedgerError, PrivacyLedger, _file, _lines
 
 
@@ -248,7 +248,7 @@ def test_forged_lines_are_refused(filed, change, message):
 
 
 def test_releases_that_do_not_go_together_are_refused(filed):
-    group = Certificate(0.1, group_size=2).to_dict()
+    group = mint(epsilon=0.1, group_size=2).to_dict()
     forge(filed, set_in(2, releases=[group]))
     with pytest.raises(LedgerError, match="groups of the same size"):
         PrivacyLedger.open(filed)

@@ -7,9 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from ledgers import levels
-from skparisk.certificate._claim import SEEDED
 
-from skparisk.core.claim import Certificate
+from skparisk.core.claim import Leak, mint
 from skparisk.core.compose import compose_basic
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import PrivacyLedger, spend
@@ -84,8 +83,8 @@ def test_ten_releases_of_a_tenth_fill_a_budget_of_one(make):
         ((0.1, 0.0, 0.06), False),
         ((0.1, 1e-6, 0.0), True),
         ((0.1, 2e-5, 0.0), False),
-        (Certificate(0.1, risk=0.03, failure_prob=0.02), True),
-        (Certificate(0.1, risk=0.03, failure_prob=0.03), False),
+        (mint(epsilon=0.1, risk=0.03, failure_prob=0.02), True),
+        (mint(epsilon=0.1, risk=0.03, failure_prob=0.03), False),
         (math.inf, False),
     ],
 )
@@ -101,7 +100,7 @@ def test_delta_and_risk_have_limits_as_well(release, fits):
 
 
 def test_the_probability_that_a_certificate_fails_is_a_part_of_the_risk():
-    release = Certificate(0.1, risk=0.03, failure_prob=0.03)
+    release = mint(epsilon=0.1, risk=0.03, failure_prob=0.03)
     with pytest.raises(BudgetExceededError):
         PrivacyLedger(1.0, gamma=0.05).spend(release)
     PrivacyLedger(1.0, gamma=0.06).spend(release)
@@ -145,20 +144,20 @@ def test_a_release_of_which_nothing_is_certain_is_not_private():
 
 def test_a_release_that_is_not_private_is_recorded_as_such(make):
     ledger = make(1.0)
-    ledger.spend(Certificate(0.1, void_reasons=(SEEDED,)))
+    ledger.spend(mint(epsilon=0.1, leaks={Leak.SEEDED_NOISE}))
     ledger.spend(0.2)
     assert not ledger.spent.private
-    assert ledger.spent.void_reasons == (SEEDED,)
+    assert ledger.spent.leaks == {Leak.SEEDED_NOISE}
     assert "epsilon 0.1, NOT private" in str(ledger)
 
 
 def test_neighbors_of_another_relation_are_refused(make):
     ledger = make(math.inf)
     for limited in (ledger, make(1.0)):
-        limited.spend(Certificate(0.1, relation="replace-one"))
+        limited.spend(mint(epsilon=0.1, relation="replace-one"))
         limited.spend(0.1)
         with pytest.raises(IncompatibleError, match="relation"):
-            limited.spend(Certificate(0.1, relation="add-remove"))
+            limited.spend(mint(epsilon=0.1, relation="add-remove"))
         assert levels(limited) == [0.1, 0.1]
 
 

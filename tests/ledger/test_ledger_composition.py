@@ -9,27 +9,27 @@ from hypothesis import strategies as st
 from ledgers import COMPOSITIONS, join, levels
 from releases import compose_filter
 
-from skparisk.core.claim import Certificate, DominatingLoss
+from skparisk.core.claim import Assumption, DominatingLoss, Doubt, Leak, mint
 from skparisk.core.compose import Totals, compose_basic, compose_exact
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import PrivacyLedger, _budget
 
 fractions_of_one = st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.0, 0.0, 0.1, 0.7])
 certificates = st.builds(
-    Certificate,
-    st.floats(0.0) | st.sampled_from([0.0, 0.1, 1e-300, 1e154, 1.7e308]),
-    fractions_of_one,
-    fractions_of_one,
-    fractions_of_one,
+    mint,
+    epsilon=st.floats(0.0) | st.sampled_from([0.0, 0.1, 1e-300, 1e154, 1.7e308]),
+    delta=fractions_of_one,
+    risk=fractions_of_one,
+    failure_prob=fractions_of_one,
     randomness=st.sampled_from(["implicit", "both", "explicit"]),
     relation=st.sampled_from([None, None, "replace-one", "add-remove"]),
     method=st.sampled_from(["single", "basic", "exact", "filter", "parallel"]),
     n_releases=st.integers(0, 3),
     group_size=st.sampled_from([1, 1, 1, 2]),
     post_processed=st.booleans(),
-    void_reasons=st.lists(st.sampled_from(["Void.", "Empty."]), max_size=1),
-    leaks=st.lists(st.sampled_from(["A leak.", "Another."]), max_size=2),
-    provisos=st.lists(st.sampled_from(["If it rains.", "If not."]), max_size=1),
+    leaks=st.frozensets(st.sampled_from(list(Leak)), max_size=2),
+    assumptions=st.frozensets(st.sampled_from(list(Assumption)), max_size=2),
+    doubts=st.frozensets(st.sampled_from(list(Doubt)), max_size=1),
 )
 
 
@@ -45,7 +45,7 @@ def test_sums_that_are_kept_are_those_of_the_whole_list(parts, delta, share):
     slack = delta * share
 
     def kept():
-        totals = Totals()
+        totals = Totals.none()
         for release, times in parts:
             totals = totals.plus(release, times)
         return totals
@@ -111,7 +111,7 @@ def test_what_is_missing_for_a_rule_is_noticed_at_once(monkeypatch):
     def fail(*_, **__):
         raise ImportError("needs dp-accounting")
 
-    monkeypatch.setattr(_budget, "compose_exact", fail)
+    monkeypatch.setattr(_budget, "exact_total", fail)
     with pytest.raises(ImportError, match="dp-accounting"):
         PrivacyLedger(1.0, 1e-5, composition="exact")
 
@@ -173,8 +173,11 @@ def test_exact_composition_with_no_delta_left_is_basic():
 
 
 def test_the_exact_ledger_knows_the_law_of_a_loss():
-    gaussian = Certificate(
-        0.5, risk=0.01, randomness="explicit", loss=DominatingLoss("gaussian", 0.1)
+    gaussian = mint(
+        epsilon=0.5,
+        risk=0.01,
+        randomness="explicit",
+        loss=DominatingLoss("gaussian", 0.1),
     )
     ledger = PrivacyLedger(1.0, 1e-5, 0.0, composition="exact")
     ledger.spend(*[gaussian] * 4)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from ledgers import database, interrupt, levels, reopened
 
-from skparisk.core.claim import Certificate
+from skparisk.core.claim import mint
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import LedgerError, PrivacyLedger, _budget, _file, _open, spend
 
@@ -172,7 +172,7 @@ def test_an_error_in_one_of_two_files_releases_nothing(
         connect = functools.partial(sqlite3.connect, factory=Failing)
         patch.setattr(sqlite3, "connect", connect)
         with pytest.raises(OSError, match="Nothing was released"):
-            _open.charge([ledger._book for ledger in ledgers], [Certificate(0.1)], "")
+            _open.charge([ledger._book for ledger in ledgers], [mint(epsilon=0.1)], "")
     counts = [len(reopened(ledger).releases) for ledger in ledgers]
     assert counts == [len(ledger.releases) for ledger in ledgers]
     assert counts == ([0, 0] if statement == "INSERT" else [0, 1])

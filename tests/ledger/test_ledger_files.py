@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from ledgers import database, every_composition, join, levels, reopened
 
-from skparisk.core.claim import Certificate, DominatingLoss
+from skparisk.core.claim import DominatingLoss, Leak, mint
 from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import LedgerError, PrivacyLedger, _file, _system
 
@@ -22,8 +22,8 @@ from skparisk.ledger import LedgerError, PrivacyLedger, _file, _system
 def test_a_file_holds_what_was_charged(budget, tmp_path):
     ledger = PrivacyLedger(**budget, gamma=0.5, path=tmp_path / "ledger")
     loss = DominatingLoss("laplace", 0.1, excess=1e-7)
-    ledger.spend(Certificate(0.1, relation="add-remove", loss=loss), note="ü\n")
-    ledger.spend((0.1, 0.0, 0.1), Certificate(0.2, leaks=("a leak",)))
+    ledger.spend(mint(epsilon=0.1, relation="add-remove", loss=loss), note="ü\n")
+    ledger.spend((0.1, 0.0, 0.1), mint(epsilon=0.2, leaks={Leak.CHOSEN}))
     again = reopened(ledger, head=ledger.head)
     assert again.releases == ledger.releases
     assert again.limit == ledger.limit

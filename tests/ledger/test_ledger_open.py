@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV
 
-from skparisk.core.claim import Certificate
+from skparisk.core.claim import mint
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
 from skparisk.ledger import (
     PrivacyLedger,
@@ -299,7 +299,7 @@ def test_threads_that_charge_several_ledgers_do_not_wait_for_each_other(tmp_path
 
     def charge(books):
         for _ in range(20):
-            _open.charge(books, [Certificate(0.1)], "")
+            _open.charge(books, [mint(epsilon=0.1)], "")
 
     books = [ledger._book for ledger in (first, third, second)]
     threads = [
