@@ -232,7 +232,14 @@ def test_few_rows_warn_where_answers_move_by_leaps(query):
     claim, warned = said_of_few(query, 60)
     assert len(warned) == 1
     text = str(warned[0].message)
-    assert any(each in text for each in claim.caveats)
+    warned_of = {
+        Assumption.FEW_ROWS: "fewer than 10 for each of",
+        Assumption.REPEATED_ROWS: "so rows repeat",
+        Assumption.MATCHED_ROWS: "is matched to a fit of the table",
+    }
+    assert Assumption.REPEATED_ROWS in claim.assumptions
+    for code, words in warned_of.items():
+        assert (words in text) == (code in claim.assumptions)
     assert claim.private
 
 
