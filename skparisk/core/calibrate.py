@@ -48,9 +48,9 @@ from skparisk.core.laws import NORMS, Laplace, Law, as_law, is_ours
 from skparisk.core.noise import (
     ROUNDING_SLACK,
     AdditiveNoise,
+    Constant,
     IsotropicShape,
     NoiseShape,
-    PartialShape,
     check_shape,
     laplace_noise,
 )
@@ -939,6 +939,8 @@ def check_terms(
             "'explicit': see calibrate_known."
         )
     target.check_law(law)
+    if type(rule) not in (Exchangeable, PAC, DKW):
+        raise ValueError(f"calibration must be a rule of core, got {rule!r}.")
     plain = shape in ("auto", "isotropic") or type(shape) is IsotropicShape
     if law.chooses and not plain:
         raise ValueError(
@@ -1266,7 +1268,7 @@ class CalibratedNoise(NamedTuple):
             for_new_people=for_new_people,
             advantage=measure_advantage(
                 self.distances,
-                self.sensitivity,
+                self.sensitivity * self.margin,
                 noise_scale,
                 found=found,
                 terms=terms,
@@ -1381,9 +1383,8 @@ def find_noise(
     constant = sampled.constant
     if terms.law.chooses or not found.scale:  # or nothing is to be protected
         constant = None
-    given = shape if constant is None else PartialShape(shape, constant)
     scale = found.scale * margin
-    noise = _make_noise(terms.law, scale, found.steps, pairs.n_outputs, given)
+    noise = _make_noise(terms.law, scale, found.steps, shape, constant, pairs.n_outputs)
     if isinstance(noise, AdditiveNoise) and noise.steps:
         level = sensitivity / noise.noise_scale
         if terms.target.randomness == Scope.PAIR_AND_NOISE and terms.target.epsilon:
@@ -1441,7 +1442,12 @@ def _refuse_bare(
 
 
 def _make_noise(
-    law: Law, scale: float, steps: int, n_outputs: int, shape: NoiseShape
+    law: Law,
+    scale: float,
+    steps: int,
+    shape: NoiseShape,
+    constant: Constant | None,
+    n_outputs: int,
 ) -> Noise:
     """Return noise of a scale that has so many steps of the grid; none for 0."""
     if law.chooses:
@@ -1450,7 +1456,12 @@ def _make_noise(
     if not scale:
         return AdditiveNoise(law, 0, 0, n_outputs, shape)
     return AdditiveNoise.at_least(
-        law, scale, n_outputs=n_outputs, shape=shape, least_steps=steps
+        law,
+        scale,
+        n_outputs=n_outputs,
+        shape=shape,
+        constant=constant,
+        least_steps=steps,
     )
 
 
@@ -1468,7 +1479,8 @@ def dominating_loss(
     fine = evidence.n_outputs / target.epsilon <= _FINE_GRID
     if not fine or evidence.noise_scale < _COARSE_SCALE:
         return None
-    shift = evidence.sensitivity / evidence.noise_scale
+    # What the margin pays for is not counted as less loss.
+    shift = evidence.sensitivity * evidence.margin / evidence.noise_scale
     if law.bounded:  # whose largest loss is the level, but for rounding
         shift = max(shift, target.epsilon)
     return DominatingLoss.on_grid(law, shift, target.epsilon)

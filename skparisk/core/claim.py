@@ -929,8 +929,6 @@ class Certificate(Claim):
             )
         super().__post_init__()
         vars(self)["assumptions"] |= self._follow()
-        if Leak.PRIVATE_REFERENCE in self.leaks:
-            vars(self)["assumptions"] -= {Assumption.PUBLIC_REFERENCE}
 
     def weaken(
         self,
@@ -1022,7 +1020,7 @@ def _covering(evidence: Evidence, advantage: Advantage, epsilon: float) -> Evide
         for name in larger.keys() - {"risk"}:
             larger[name] = max(larger[name], getattr(advantage, name))
         measured = Advantage(**larger)
-    return replace(evidence, curve=curve, advantage=measured)
+    return replace(evidence, curve=curve, advantage=measured, worst_loss=None)
 
 
 def claim_with_audit(certificate: Certificate, measured: MeasuredRisk) -> Certificate:

@@ -770,7 +770,8 @@ def transfer(release: Any, kl_divergence: float, n_records: int) -> Certificate:
         )
     if g.randomness == Scope.NOISE or not (g.risk or g.failure_prob):
         return g
-    n_drawn = n + g.group_size
+    known = 0 if g.evidence is None else g.evidence.n_records
+    n_drawn = max(n, known) + g.group_size
     apart = math.sqrt(n_drawn * divergence / 2) * (1 + ROUNDING)  # Prop. 8
     return _convert(
         g, Method.TRANSFERRED, risk=min(1.0, add_up([g.risk, min(1.0, apart)]))

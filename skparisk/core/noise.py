@@ -28,8 +28,9 @@ Dyadic: TypeAlias = tuple[NDArray[np.object_], int]
 
 # What is computed in floating point (norms, bounds) is enlarged by this share.
 ROUNDING_SLACK = Fraction(1, 2**30)
-# Condition number from which on a matrix has no inverse in floating point.
-_SINGULAR = 1e12
+# Condition number from which on rounding of what is mapped would cost more than is set
+# aside for it.
+_SINGULAR = 2.0**20
 # For answers so many noise scales away the way back from the shape is refined; each
 # time the rounding error shrinks by ten digits or so.
 _FAR = 2**20
@@ -164,52 +165,8 @@ class Constant:
     outputs: NDArray[np.intp]
     values: NDArray[np.float64]
 
-    def without(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return rows of values with nothing of these outputs."""
-        values = values.copy()
-        values[:, self.outputs] = 0.0
-        return values
 
-
-@dataclass(frozen=True, eq=False)
-class PartialShape:
-    """A shape for answers of which some outputs are not released.
-
-    Parameters
-    ----------
-    whole : NoiseShape
-        Of all outputs.
-
-    constant : Constant
-        Those that are not released.
-    """
-
-    whole: Any
-    constant: Constant
-
-    @property
-    def name(self) -> str:
-        return self.whole.name
-
-    def whiten(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.whole.whiten(self.constant.without(values))
-
-    def whiten_errors(self, errors: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.whole.whiten_errors(self.constant.without(errors))
-
-    def whiten_exactly(self, values: NDArray[np.float64]) -> Dyadic:
-        return self.whole.whiten_exactly(self.constant.without(values))
-
-    def color(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.constant.without(self.whole.color(values))
-
-
-NoiseShape: TypeAlias = IsotropicShape | DiagonalShape | WhitenedShape | PartialShape
-
-
-def whole_shape(shape: NoiseShape) -> NoiseShape:
-    """Return the shape of all outputs, released or not."""
-    return shape.whole if isinstance(shape, PartialShape) else shape
+NoiseShape: TypeAlias = IsotropicShape | DiagonalShape | WhitenedShape
 
 
 def check_shape(shape: NoiseShape, n_outputs: int) -> None:
@@ -328,6 +285,9 @@ class AdditiveNoise(OnGrid):
     shape : NoiseShape, default=IsotropicShape()
         How much noise each direction gets.
 
+    constant : Constant, default=None
+        Outputs in whose place something public is put when the noise has been added.
+
     Attributes
     ----------
     noise_scale : float
@@ -363,6 +323,7 @@ class AdditiveNoise(OnGrid):
     exponent: int
     n_outputs: int = 1
     shape: NoiseShape = _ISOTROPIC
+    constant: Constant | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "law", as_law(self.law))
@@ -372,7 +333,7 @@ class AdditiveNoise(OnGrid):
         check_at_least(self.exponent, "exponent", -1074)
         if check_at_least(self.steps, "steps", 0) > MOST_STEPS:
             raise ValueError(f"steps must be at most 2**52, got {self.steps!r}.")
-        check_shape(whole_shape(self.shape), self.n_outputs)
+        check_shape(self.shape, self.n_outputs)
         for name in ("steps", "exponent", "n_outputs"):  # no short integers
             object.__setattr__(self, name, int(getattr(self, name)))
 
@@ -384,13 +345,14 @@ class AdditiveNoise(OnGrid):
         *,
         n_outputs: int = 1,
         shape: NoiseShape = _ISOTROPIC,
+        constant: Constant | None = None,
         least_steps: int = 1,
     ) -> Self:
         """Return noise of a scale, rounded up.
 
         Parameters
         ----------
-        law, n_outputs, shape
+        law, n_outputs, shape, constant
             As in the class.
 
         noise_scale : float
@@ -417,7 +379,7 @@ class AdditiveNoise(OnGrid):
             raise ValueError(f"least_steps must be at most 2**51, got {least_steps!r}.")
         exponent = max(floor_log2(scale) - bits, -1074)
         steps = max(math.ceil(scale / Fraction(2) ** exponent), least_steps)
-        noise = cls(law, steps, exponent, n_outputs, shape)
+        noise = cls(law, steps, exponent, n_outputs, shape, constant)
         if not math.isfinite(noise.noise_scale):
             raise ValueError(
                 f"noise_scale={noise_scale!r} is too close to the largest float."
@@ -427,7 +389,7 @@ class AdditiveNoise(OnGrid):
     @property
     def is_uncorrelated(self) -> bool:
         """Whether the noise of each output is drawn by itself."""
-        return isinstance(whole_shape(self.shape), IsotropicShape | DiagonalShape)
+        return isinstance(self.shape, IsotropicShape | DiagonalShape)
 
     def deviations(self) -> NDArray[np.float64]:
         """Return the standard deviation of the noise of each output.
@@ -441,12 +403,16 @@ class AdditiveNoise(OnGrid):
         unit = self.noise_scale * self.law.deviation
         with np.errstate(over="ignore"):
             if self.is_uncorrelated:
-                return np.asarray(shape.color(np.full((1, size), unit)))[0]
-            squares = np.zeros(size)
-            for start in range(0, size, _BLOCK):
-                rows = np.eye(min(_BLOCK, size - start), size, start)
-                squares += (shape.color(rows) ** 2).sum(axis=0)
-            return np.asarray(unit * np.sqrt(squares))
+                found = np.asarray(shape.color(np.full((1, size), unit)))[0].copy()
+            else:
+                squares = np.zeros(size)
+                for start in range(0, size, _BLOCK):
+                    rows = np.eye(min(_BLOCK, size - start), size, start)
+                    squares += (shape.color(rows) ** 2).sum(axis=0)
+                found = unit * np.sqrt(squares)
+        if self.constant is not None:
+            found[self.constant.outputs] = 0.0
+        return found
 
     def covariance(self) -> NDArray[np.float64]:
         """Return the covariance of the noise of all outputs.
@@ -459,6 +425,9 @@ class AdditiveNoise(OnGrid):
         units = self.noise_scale * self.law.deviation
         with np.errstate(over="ignore"):
             factor = self.shape.color(units * np.eye(self.n_outputs))
+            if self.constant is not None:
+                factor = factor.copy()
+                factor[:, self.constant.outputs] = 0.0
             return np.asarray(factor.T @ factor)
 
     def prepare(self, values: ArrayLike) -> Callable[[ByteSource], _Floats]:
@@ -498,9 +467,8 @@ class AdditiveNoise(OnGrid):
                 noise = self.law.sample(self.steps, rows.size, source)
                 noisy = on_grid + noise.astype(object).reshape(on_grid.shape)
                 released = self._from_grid(noisy)
-            if isinstance(self.shape, PartialShape):
-                constant = self.shape.constant
-                released[:, constant.outputs] = constant.values
+            if self.constant is not None:
+                released[:, self.constant.outputs] = self.constant.values
             return released.reshape(shape)
 
         return draw
@@ -514,7 +482,7 @@ class AdditiveNoise(OnGrid):
         """
         with np.errstate(all="ignore"):  # a warning would depend on the answer
             released = self.shape.color(self._to_floats(noisy, self.exponent))
-            if isinstance(whole_shape(self.shape), IsotropicShape):
+            if isinstance(self.shape, IsotropicShape):
                 return released
             far = (np.abs(noisy) > _FAR * self.steps).any(axis=1)
             rows = np.flatnonzero(far & np.isfinite(released).all(axis=1))

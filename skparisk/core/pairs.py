@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skparisk.core.claim import Assumption, Leak, Population
 from skparisk.core.laws import Law, row_norms
-from skparisk.core.noise import Constant, IsotropicShape, NoiseShape, whole_shape
+from skparisk.core.noise import Constant, IsotropicShape, NoiseShape
 from skparisk.core.rounding import with_grid
 
 _Floats = NDArray[np.float64]
@@ -128,7 +128,8 @@ class SampledPairs:
         As how many independent pairs they count, if they are drawn from few records.
 
     assumptions : frozenset of Assumption
-        What a guarantee that comes from them rests on.
+        What a guarantee that comes from them rests on: on the caller's word, unless
+        they were sampled.
 
     constant : Constant or None
         Outputs that differ in no pair, which are not released.
@@ -164,7 +165,7 @@ class SampledPairs:
     answer: NDArray[np.float64] | None = None
     weights: NDArray[np.float64] | None = None
     n_independent: int | None = None
-    assumptions: frozenset[Assumption] = frozenset()
+    assumptions: frozenset[Assumption] = frozenset({Assumption.GIVEN_PAIRS})
     n_neighbors: int = 1
     form: Any = None
     constant: Constant | None = None
@@ -265,6 +266,7 @@ class SampledPairs:
             empty.sum(axis=0),
             schema=self.schema,
             learning=self.learning,
+            assumptions=self.assumptions,
             n_neighbors=self.n_neighbors,
         )
         vars(self).update(vars(left), withheld=withheld)
@@ -288,7 +290,7 @@ def norms_of_pairs(
         some = np.flatnonzero(answered[rows]) + rows.start
         norms[some] = row_norms(shape.whiten(pairs.differences[some]), law.norm)
         # In units of the answer, what they are off by has been added to each already.
-        if pairs.errors is not None and type(whole_shape(shape)) is not IsotropicShape:
+        if pairs.errors is not None and type(shape) is not IsotropicShape:
             off = shape.whiten_errors(pairs.errors[some])
             norms[some] += row_norms(off, law.norm)
     return norms

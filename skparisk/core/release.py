@@ -202,6 +202,9 @@ def release(
     ledger.check_room(as_seeded(plan.at_most, noise_random_state))
     answer = answered(plan.query, *open_sealed(private))
     noise, certificate = plan.noise(len(answer))
+    evidence = certificate.evidence
+    if evidence is not None and evidence.noise_scale != noise.noise_scale:
+        raise ValueError("the noise of a plan must be that of its certificate.")
     certificate = as_seeded(certificate, noise_random_state)
     charged = certificate if plan.charge is None else plan.charge(certificate)
     released = draw(
@@ -282,7 +285,7 @@ def answered(query: Any, X: Any, y: Any) -> NDArray[np.float64]:
     answer = None
     # That it failed is said below, outside, so that the error does not come along.
     with np.errstate(all="ignore"), silenced(), suppress(Exception):
-        answer = np.asarray(asked(X, y), dtype=np.float64)
+        answer = np.asarray(asked(X, y), dtype=np.float64).ravel()
     if answer is None or not np.isfinite(answer).all():
         raise ValueError(
             f"The query {query} has no answer on the private data: it failed, or "
