@@ -12,7 +12,7 @@ from costs import STAFF, THEOREM_4, CustomCost, refuses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skparisk.core.claim import Certificate
+from skparisk.core.claim import Assumption, Doubt, Leak, mint
 from skparisk.cost import CompensationModel, CostModel
 from skparisk.exceptions import CalibrationError
 from skparisk.mechanisms import LaplaceMechanism
@@ -237,13 +237,15 @@ def test_budget_of_a_release_is_that_of_its_guarantee():
     assert STAFF.budget_of(LaplaceMechanism(1.0, 0.5)) == STAFF.budget(0.5)
     assert STAFF.budget_of(math.inf) == full
     assert STAFF.budget_of((0.5, 0.7, 0.7)) == full
-    failing = Certificate(0.5, 0.01, 0.02, failure_prob=0.04)
+    failing = mint(epsilon=0.5, delta=0.01, risk=0.02, failure_prob=0.04)
     expected = STAFF.budget_of((0.5, 0.0, 0.07))
     assert STAFF.budget_of(failing) == pytest.approx(expected, rel=1e-15)
-    for words in ({"void_reasons": ("no",)}, {"leaks": ("a leak",)}):
-        assert STAFF.budget_of(Certificate(0.5, **words)) == full
-    proviso = Certificate(0.5, provisos=("a word",))
-    assert STAFF.budget_of(proviso) == STAFF.budget(0.5)
+    plain = mint(epsilon=0.5)
+    for leak in (Leak.SEEDED_NOISE, Leak.CHOSEN):
+        assert STAFF.budget_of(plain.weaken(leaks=[leak])) == full
+    assert STAFF.budget_of(plain.weaken(doubts=[Doubt.THIN])) == full
+    declared = plain.weaken(assumptions=[Assumption.DECLARED_SCORE])
+    assert STAFF.budget_of(declared) == STAFF.budget(0.5)
 
 
 def test_budget_of_a_certificate():

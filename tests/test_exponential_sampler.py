@@ -9,7 +9,8 @@ import pytest
 from laws import FALSE_ALARM, exceeds
 from scipy import stats
 
-from skparisk import Certificate, PrivateRidge, SensitivitySampler
+from skparisk import FiledCertificate, PrivateRidge, SensitivitySampler
+from skparisk._filed import filed
 from skparisk.core.noise import AdditiveNoise
 from skparisk.mechanisms import ExponentialChoice
 from skparisk.mechanisms._exponential import Exponential
@@ -75,9 +76,8 @@ def test_release_has_the_law_of_the_mechanism_and_no_other():
     sampler = make_sampler(epsilon=3.0, noise_random_state=0)
     with pytest.warns(UserWarning, match="noise_random_state"):
         sampler.fit(X).release(X)
-    seeds = np.random.default_rng(1)
-    choice = sampler.mechanism_
-    chosen = choice.choose(np.tile(revenue(X), (20_000, 1)), noise_random_state=seeds)
+    choose = sampler.mechanism_.prepare(np.tile(revenue(X), (20_000, 1)))
+    chosen = choose(np.random.default_rng(1).bytes)
     counts = np.bincount(chosen, minlength=len(PRICES))
     for factor, accepted in ((1.0, True), (0.8, False), (1.25, False)):
         weights = np.exp(revenue(X) * factor / (2 * sampler.noise_scale_))
@@ -151,7 +151,7 @@ def test_what_has_no_meaning_for_a_choice_is_refused(wrong):
         n_shape_pairs=None if shape == "isotropic" else 5,
     )
     with pytest.raises(ValueError, match="exponential"):
-        dataclasses.replace(certificate, evidence=evidence, **claim)
+        dataclasses.replace(filed(certificate), evidence=evidence, **claim)
 
 
 def test_records_by_themselves_have_no_scores():
@@ -167,4 +167,4 @@ def test_an_estimator_whose_numbers_are_released_refuses_a_choice():
 
 def test_certificate_survives_as_plain_types():
     certificate = make_sampler().fit(X).certificate_
-    assert Certificate.from_dict(certificate.to_dict()) == certificate
+    assert FiledCertificate.from_dict(certificate.to_dict()) == filed(certificate)

@@ -15,16 +15,12 @@ from skparisk.core.calibrate import (
     as_curve,
     calibrate_known,
 )
+from skparisk.core.claim import Assumption
 from skparisk.core.noise import DiagonalShape
 from skparisk.core.pairs import SampledPairs
 from skparisk.exceptions import CalibrationError
 from skparisk.sensitivity._noise_shape import fit_noise_shape
 from skparisk.sensitivity._terms import calibrate
-
-GIVEN = (
-    "The differences were supplied by the caller, and it has not been checked that "
-    "they are those of independent pairs of neighboring databases.",
-)
 
 
 def differences_of(n_pairs, n_outputs=1):
@@ -125,14 +121,12 @@ def test_what_is_said_of_pairs_is_on_the_certificate():
         target,
         relation="add-remove",
         reference="a census",
-        for_new_people="It is one.",
         **given,
     )
     assert (plain.relation, told.relation) == ("replace-one", "add-remove")
     assert not plain.void
     assert plain.loss is not None
     assert told.evidence.reference == "a census" != plain.evidence.reference
-    assert told.evidence.for_new_people == "It is one."
     with pytest.raises(ValueError, match="relation must be"):
         calibrate(differences, target, relation="other", **given)
 
@@ -150,12 +144,15 @@ def test_the_seed_is_that_of_the_noise_pairs_are_tried_with():
         calibrate(differences, Target(0.5, 0.1), n_records=10, random_state="1")
 
 
-def test_rules_are_no_proviso():
+def test_it_rests_on_the_word_of_the_caller_and_not_on_the_rule():
     for rule in (Exchangeable(), PAC(0.01), DKW()):
         _, certificate = calibrate(
             differences_of(2000), Target(0.5, 0.1), rule=rule, n_records=10
         )
-        assert certificate.provisos == GIVEN
+        assert certificate.assumptions == {
+            Assumption.GIVEN_PAIRS,
+            Assumption.PUBLIC_REFERENCE,
+        }
 
 
 def test_points_of_a_curve_say_something():

@@ -23,7 +23,7 @@ from skparisk.core.calibrate import PAC, Target
 from skparisk.queries import LinearSVCQuery, LogisticRegressionQuery, Query, RidgeQuery
 from skparisk.reference import TableReference
 from skparisk.sensitivity import _drawing
-from skparisk.sensitivity._terms import agree, calibrate
+from skparisk.sensitivity._terms import agree, calibrate, settle
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 3)) * [1.0, 10.0, 0.1] + [0.0, 5.0, 3.0]
@@ -61,13 +61,13 @@ def make_terms(
     ],
 )
 def test_what_is_sampled_and_what_for(arguments, n_outputs, expected):
-    terms = make_terms(**arguments).settled(n_outputs)
+    terms = settle(make_terms(**arguments), n_outputs)
     found = terms.shape, terms.n_pairs, terms.n_shape_pairs
     if expected is None:  # exact risks take one pair more or less
         expected = ("auto", pytest.approx(5 * 500 + 2048, abs=5), 2048)
     assert found == expected
     assert terms.n_calibrating == terms.n_pairs - terms.n_shape_pairs
-    assert terms.settled(n_outputs) == terms
+    assert settle(terms, n_outputs) == terms
     assert terms.order_index <= terms.n_calibrating
 
 
@@ -75,7 +75,7 @@ def test_what_is_sampled_and_what_for(arguments, n_outputs, expected):
 @pytest.mark.parametrize("rule", ["exchangeable", "pac", "dkw"])
 @pytest.mark.parametrize("gamma", [0.3, 0.05, 0.004])
 def test_enough_pairs_always_certify(shape, rule, gamma):
-    terms = make_terms(shape=shape, rule=rule, gamma=gamma).settled(9)
+    terms = settle(make_terms(shape=shape, rule=rule, gamma=gamma), 9)
     risk = terms.rule.certify_risk(terms.n_calibrating, terms.order_index)
     assert 0.8 * gamma <= risk <= gamma
     assert terms.n_pairs >= 1000

@@ -231,7 +231,7 @@ def test_values_of_any_kind_of_number_are_released():
     floats = [float(number) for number in fractions]
     laplace_noise = LaplaceMechanism(1.0, 1.0, n_outputs=2)
     exact = LaplaceMechanism(1.0, math.inf, n_outputs=2)
-    for release in (laplace_noise.release, laplace_noise.noise.release, exact.release):
+    for release in (laplace_noise.release, exact.release):
         first, second = (
             release(values, noise_random_state=0) for values in (fractions, floats)
         )
@@ -323,15 +323,9 @@ def test_values_of_another_length_are_refused(values):
 
 
 @pytest.mark.parametrize("value", [0.0, -123.456])
-@pytest.mark.parametrize(
-    ("calibration", "epsilon", "scale"),
-    # The root of Balle and Wang's Theorem 8 by mpmath; 2 sqrt(2 ln(1.25 / delta)) / e.
-    [("analytic", 2.0, 3.98762489), ("classical", 0.5, 19.3792211)],
-)
-def test_gaussian_noise_follows_the_exact_law_and_no_other_scale(
-    value, calibration, epsilon, scale
-):
-    mechanism = GaussianMechanism(2.0, epsilon, 1e-5, calibration=calibration)
+def test_gaussian_noise_follows_the_exact_law_and_no_other_scale(value):
+    scale = 3.98762489  # the root of Balle and Wang's Theorem 8 by mpmath
+    mechanism = GaussianMechanism(2.0, 2.0, 1e-5)
     assert mechanism.noise_scale == pytest.approx(scale, rel=1e-5)
     noise = mechanism.release(np.full((50_000, 1), value), noise_random_state=0)
     noise = noise.ravel() - value
@@ -387,17 +381,6 @@ def test_gaussian_scale_pays_for_the_coarsest_grid(epsilon, n_outputs, delta):
     assert 2**-22 < share <= 2**-20
 
 
-@settings(derandomize=True, max_examples=100, deadline=None)
-@given(epsilon=st.floats(1e-3, 1.0), delta=st.floats(1e-12, 0.5))
-def test_classical_noise_is_the_textbooks_and_more_than_is_needed(epsilon, delta):
-    classical = GaussianMechanism(3.0, epsilon, delta, calibration="classical")
-    textbook = 3.0 * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
-    assert textbook <= classical.noise_scale <= textbook * (1 + 1e-5)
-    assert classical.noise_scale > GaussianMechanism(3.0, epsilon, delta).noise_scale
-    shift, _ = longest_shift(classical)
-    assert gaussian_delta(epsilon, float(shift)) < delta
-
-
 @settings(derandomize=True, max_examples=50, deadline=None)
 @given(
     sensitivity=st.floats(1e-50, 1e50),
@@ -441,10 +424,9 @@ def test_gaussian_noise_of_small_levels_is_refused_where_the_grid_ends(n_outputs
     assert gaussian_delta(least, float(longest_shift(mechanism)[0])) <= 0.3
 
 
-@pytest.mark.parametrize("calibration", ["analytic", "classical"])
-def test_gaussian_noise_of_an_infinite_level_is_none(calibration):
+def test_gaussian_noise_of_an_infinite_level_is_none():
     values = np.array([[0.1, 2.0], [np.pi, -5.0]])
-    mechanism = GaussianMechanism(0.0, math.inf, 1e-5, 2, calibration=calibration)
+    mechanism = GaussianMechanism(0.0, math.inf, 1e-5, 2)
     released = mechanism.release(values)
     np.testing.assert_array_equal(released, values)
     assert released is not values
@@ -465,7 +447,7 @@ def test_gaussian_mechanism_is_a_frozen_value():
     mechanism = GaussianMechanism(1.0, 0.5, 1e-5)
     assert mechanism == pickle.loads(pickle.dumps(mechanism))
     assert hash(mechanism) == hash(GaussianMechanism(1.0, 0.5, 1e-5))
-    assert mechanism != GaussianMechanism(1.0, 0.5, 1e-5, calibration="classical")
+    assert mechanism != GaussianMechanism(1.0, 0.5, 2e-5)
     assert repr(mechanism).startswith("GaussianMechanism(sensitivity=1.0, epsilon=0.5")
     with pytest.raises(AttributeError):
         mechanism.delta = 0.1
@@ -487,10 +469,6 @@ def test_gaussian_mechanism_is_a_frozen_value():
         ),
         ({"epsilon": 0.0}, r"epsilon must be a number in \(0, inf\], got 0\.0"),
         ({"epsilon": math.nan}, r"epsilon must be a number in \(0, inf\], got nan"),
-        (
-            {"epsilon": 2, "calibration": "classical"},
-            "epsilon must be at most 1",
-        ),
         ({"delta": 0.0}, r"delta must be a number in \(0, 1\), got 0\.0"),
         ({"delta": 1.0}, r"delta must be a number in \(0, 1\), got 1\.0"),
         ({"delta": None}, r"delta must be a number in \(0, 1\), got None"),
@@ -501,10 +479,6 @@ def test_gaussian_mechanism_is_a_frozen_value():
         ),
         ({"n_outputs": 0}, "n_outputs must be a whole number >= 1, got 0"),
         ({"n_outputs": 1.5}, r"n_outputs must be a whole number >= 1, got 1\.5"),
-        (
-            {"calibration": "best"},
-            "calibration must be one of 'analytic', 'classical'; got 'best'",
-        ),
         (
             {"sensitivity": 1.7e308},
             r"sensitivity=1\.7e.308 .* too small for a float, inf",

@@ -10,7 +10,7 @@ from query_pairs import RELATIONS
 from rows import risk_for_rows
 from sklearn.datasets import make_classification, make_regression
 
-from skparisk import SchemaReference, SensitivitySampler
+from skparisk import FiledCertificate, SchemaReference, SensitivitySampler
 from skparisk.core.calibrate import Exchangeable, Target
 from skparisk.core.claim import Evidence
 from skparisk.core.pairs import SampledPairs
@@ -479,18 +479,19 @@ def test_functions_refuse_a_part_of_a_group():
 
 
 def test_evidence_holds_whole_groups():
+    evidence = Evidence(
+        gamma=0.05,
+        sensitivity=1.0,
+        noise_scale=1.0,
+        n_records=10,
+        n_outputs=1,
+        calibration="exchangeable",
+        n_pairs=30,
+        order_index=30,
+        n_neighbors=4,
+    )
     with pytest.raises(ValueError, match="multiple of n_neighbors=4, got 30"):
-        Evidence(
-            gamma=0.05,
-            sensitivity=1.0,
-            noise_scale=1.0,
-            n_records=10,
-            n_outputs=1,
-            calibration="exchangeable",
-            n_pairs=30,
-            order_index=30,
-            n_neighbors=4,
-        )
+        FiledCertificate(1.0, risk=0.05, randomness="implicit", evidence=evidence)
 
 
 @pytest.mark.parametrize("shape", ["isotropic", "whitened"])

@@ -169,7 +169,7 @@ def test_neighbors_are_those_of_the_pairs():
 def test_draws_do_not_depend_on_how_pairs_are_chunked(law, monkeypatch):
     whole = DrawnLoss(law, DIFFERENCES, 1.0, seed=3)
     scales, losses = whole.critical_scales(), whole.levels(2.0)
-    monkeypatch.setattr("skparisk.calibration._pairs.CHUNK", 64)
+    monkeypatch.setattr("skparisk.core.pairs.CHUNK", 64)
     parts = DrawnLoss(law, DIFFERENCES, 1.0, seed=3)
     np.testing.assert_array_equal(parts.critical_scales(), scales)
     np.testing.assert_array_equal(parts.levels(2.0), losses)
@@ -363,7 +363,7 @@ def test_errors_do_not_depend_on_how_pairs_are_chunked(law, monkeypatch):
     errors = 0.01 * np.abs(DIFFERENCES[::-1])
     criterion = DrawnLoss(law, DIFFERENCES, 1.0, 3, SHAPES["diagonal"], errors)
     scales, levels = criterion.critical_scales(), criterion.levels(2.0)
-    monkeypatch.setattr("skparisk.calibration._pairs.CHUNK", 64)
+    monkeypatch.setattr("skparisk.core.pairs.CHUNK", 64)
     np.testing.assert_allclose(criterion.critical_scales(), scales, rtol=1e-13)
     np.testing.assert_allclose(criterion.levels(2.0), levels, rtol=1e-13)
 
@@ -566,10 +566,9 @@ def test_explicit_gaussian_is_exact(epsilon, gamma, k):
 
 
 def test_explicit_gaussian_with_delta_is_the_mechanism_for_it():
-    for name, scale in {"gaussian": 3.730632, "gaussian-classical": 4.844805}.items():
-        level = find_known(1.0, law=name, epsilon=1.0, gamma=0.5, delta=1e-5)
-        assert level.scale == pytest.approx(scale, rel=1e-5)
-        assert level.risk == 0
+    level = find_known(1.0, law="gaussian", epsilon=1.0, gamma=0.5, delta=1e-5)
+    assert level.scale == pytest.approx(3.730632, rel=1e-5)
+    assert level.risk == 0
 
 
 def test_curve_of_one_output_is_the_exact_law():

@@ -286,7 +286,7 @@ def test_without_an_answer_there_is_no_shape(name):
 def test_so_many_pairs_are_enough_for_a_shape(name, monkeypatch):
     """Further pairs calibrate."""
     shared = fitted(name)  # before the patch: others use it as well
-    monkeypatch.setattr("skparisk.calibration._terms.MOST_SHAPE_PAIRS", 20)
+    monkeypatch.setattr("skparisk.sensitivity._terms.MOST_SHAPE_PAIRS", 20)
     s = shared.calibrate()
     assert (s.certificate_.evidence.n_shape_pairs, s.certificate_.evidence.n_pairs) == (
         20,
@@ -299,7 +299,7 @@ def test_so_many_pairs_are_enough_for_a_shape(name, monkeypatch):
 @pytest.mark.parametrize("name", SHAPED_PLANS[::7])
 def test_pairs_are_whitened_block_by_block(name, monkeypatch):
     s = fitted(name)
-    monkeypatch.setattr("skparisk.calibration._pairs.CHUNK", 64)
+    monkeypatch.setattr("skparisk.core.pairs.CHUNK", 64)
     other = s.calibrate()
     np.testing.assert_allclose(other.sensitivities_, s.sensitivities_, rtol=1e-12)
     assert other.noise_scale_ == pytest.approx(s.noise_scale_, rel=1e-9)

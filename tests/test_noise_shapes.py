@@ -13,6 +13,7 @@ from scipy import linalg, stats
 from sklearn.covariance import ledoit_wolf
 
 from skparisk.core.calibrate import Target
+from skparisk.core.exact import noise_source
 from skparisk.core.noise import (
     AdditiveNoise,
     DiagonalShape,
@@ -37,6 +38,10 @@ SHAPES = {
 }
 every_shape = pytest.mark.parametrize("name", NOISE_SHAPES)
 finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def draw(noise, values, seed):
+    return noise.prepare(values)(noise_source(seed))
 
 
 def exactly(dyadic):
@@ -159,7 +164,7 @@ def test_answers_beyond_the_largest_number_are_released_without_a_warning():
     shape = DiagonalShape(np.array([1.5, 1.0]))
     noise = AdditiveNoise.at_least("laplace", 1e300, n_outputs=2, shape=shape)
     largest = np.finfo(float).max
-    released = [noise.release([largest, -largest]) for _ in range(20)]
+    released = [draw(noise, [largest, -largest], None) for _ in range(20)]
     assert np.isinf(released).any()
 
 
@@ -249,7 +254,7 @@ def test_answers_far_from_zero_are_released_without_rounding_errors_of_the_shape
             "gaussian", scale, n_outputs=2, shape=WhitenedShape(factor)
         )
         rows = [[largest, largest / 3], [1e300, 3e300], [-2e299, 1e297]]
-        released = noise.release(rows, noise_random_state=0)
+        released = draw(noise, rows, 0)
         assert not np.isfinite(released[0]).all()
         off = np.abs(released[1:] - rows[1:])
         assert (off <= 20 * scale + 4 * np.spacing(np.abs(rows[1:]))).all()
@@ -418,7 +423,7 @@ def test_noise_has_the_law_and_covariance_it_says(law, name):
     shape = SHAPES[name]
     noise = AdditiveNoise.at_least(law, 2.5, n_outputs=3, shape=shape)
     values = np.array([1e3, -0.1, 7.0])
-    released = noise.release(np.tile(values, (50_000, 1)), noise_random_state=0)
+    released = draw(noise, np.tile(values, (50_000, 1)), 0)
     coordinates = shape.whiten(released - values)
     family = {"laplace": stats.laplace, "gaussian": stats.norm}[law]
     for column in coordinates.T:
@@ -439,7 +444,7 @@ def test_what_is_released_is_a_function_of_whole_numbers(name):
     noise = AdditiveNoise.at_least("laplace", 1.0, n_outputs=3, shape=shape)
     values = shape.color(np.array([[2.25, -3.5, 0.125]]))
     near = values * (1 + 2.0**-50)
-    first, second = (noise.release(v, noise_random_state=5) for v in (values, near))
+    first, second = (draw(noise, v, 5) for v in (values, near))
     np.testing.assert_array_equal(first, second)
 
 
@@ -466,14 +471,14 @@ def test_answers_far_larger_than_the_noise_come_back(law, factor, first, monkeyp
     sizes = np.sqrt(np.diag(noise.covariance()))
 
     def release():
-        released = noise.release(np.tile(values, (300, 1)), noise_random_state=0)
+        released = draw(noise, np.tile(values, (300, 1)), 0)
         # Next to each other is as near as numbers come.
         return np.maximum(np.abs(released - values) - np.spacing(np.abs(values)), 0)
 
     off = release() / sizes
     assert off.max() < 12
     assert off[:, 1:].max(axis=0).min() > 1  # and the noise is there
-    monkeypatch.setattr("skparisk.mechanisms._noise._REFINEMENTS", 0)
+    monkeypatch.setattr("skparisk.core.noise._REFINEMENTS", 0)
     off = release() / sizes
     lost = (off[:, -1] == off[0, -1]).all()  # so coarse that there is no noise
     assert lost or off.max() > 100
@@ -485,7 +490,7 @@ def test_noise_on_far_answers_has_the_law_it_says(factor):
     shape = WhitenedShape(np.array(factor))
     noise = AdditiveNoise.at_least("gaussian", 1.0, n_outputs=len(factor), shape=shape)
     values = np.array([3.3, *np.full(len(factor) - 1, 0.7)])
-    released = noise.release(np.tile(values, (20_000, 1)), noise_random_state=0)
+    released = draw(noise, np.tile(values, (20_000, 1)), 0)
     last = released[:, -1] - values[-1]
     size = math.sqrt(noise.covariance()[-1, -1])
     assert_law(last, stats.norm(scale=size).cdf)
@@ -498,15 +503,14 @@ def test_way_back_is_the_same_for_answers_that_are_near(monkeypatch):
         "laplace", 2.5, n_outputs=3, shape=SHAPES["whitened"]
     )
     near, far = np.array([[1e3, -0.1, 7.0]]), np.array([[1e9, -0.1, 7.0]])
-    refined = [noise.release(v, noise_random_state=3) for v in (near, far)]
-    monkeypatch.setattr("skparisk.mechanisms._noise._REFINEMENTS", 0)
-    plain = [noise.release(v, noise_random_state=3) for v in (near, far)]
+    refined = [draw(noise, v, 3) for v in (near, far)]
+    monkeypatch.setattr("skparisk.core.noise._REFINEMENTS", 0)
+    plain = [draw(noise, v, 3) for v in (near, far)]
     np.testing.assert_array_equal(refined[0], plain[0])
     np.testing.assert_allclose(refined[1], plain[1], rtol=1e-12, atol=1e-5)
     monkeypatch.undo()
     with_near, with_far = (
-        noise.release(np.vstack([near, other]), noise_random_state=3)
-        for other in (near, far)
+        draw(noise, np.vstack([near, other]), 3) for other in (near, far)
     )
     np.testing.assert_array_equal(with_near[0], with_far[0])
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from skparisk import SensitivitySampler
-from skparisk.core.calibrate import find_noise
 from skparisk.core.pairs import SampledPairs
 from skparisk.linear_model._simulated_noise import simulated_noise
+from skparisk.sensitivity._terms import find_noise
 
 K = 40
 RNG = np.random.default_rng(0)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from skparisk import (
-    Certificate,
+    FiledCertificate,
     PrivateLinearSVC,
     PrivateLogisticRegression,
     PrivateRidge,
     SchemaReference,
     SensitivitySampler,
 )
+from skparisk._filed import filed
 from skparisk.core.claim import Evidence
 from skparisk.core.laws import Gaussian, Laplace
 from skparisk.core.noise import DiagonalShape, IsotropicShape, WhitenedShape
@@ -235,7 +236,8 @@ def test_certificates_say_it():
         worst = certificate.evidence.worst_loss
         assert worst >= certificate.evidence.sensitivity / sampler.noise_scale_
         assert "largest loss of any pair, also outside the risk" in str(certificate)
-        assert Certificate.from_dict(certificate.to_dict()) == certificate
+        read = FiledCertificate.from_dict(certificate.to_dict())
+        assert read == filed(certificate)
     l1 = 5 / 50
     plain = SensitivitySampler(
         MeanQuery(), reference=schema, noise_shape="isotropic", **parameters
@@ -271,5 +273,6 @@ def test_estimators_say_it(model, target):
 
 
 def test_a_worst_loss_is_a_number_of_at_least_zero():
+    evidence = Evidence(0.0, 1.0, 1.0, 5, 1, "declared", worst_loss=-1.0)
     with pytest.raises(ValueError, match="worst_loss must be"):
-        Evidence(0.05, 1.0, 1.0, 5, 1, "declared", worst_loss=-1.0)
+        FiledCertificate(1.0, randomness="explicit", evidence=evidence)

@@ -163,8 +163,7 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
     law : str or Law, default="laplace"
         "laplace" or "gaussian", for the law of the noise: the distance of answers is
         their l1 norm for Laplace noise, their l2 norm for Gaussian noise. The scale for
-        a `delta` is the least there is (Balle and Wang 2018), or with
-        "gaussian-classical" the textbook's, for `epsilon` up to 1.
+        a `delta` is the least there is (Balle and Wang 2018).
         "exponential": `query` returns the scores of candidates, the distance is the
         largest difference of a score, and `release` chooses a candidate. A law of one's
         own is a :class:`~skparisk.core.Law`.
