@@ -413,7 +413,7 @@ def compose_laplace(releases: Iterable[Any], *, delta: float) -> Certificate:
     Examples
     --------
     >>> from skparisk.core import compose_laplace
-    >>> from skparisk.core import LaplaceMechanism
+    >>> from skparisk.mechanisms import LaplaceMechanism
     >>> release = LaplaceMechanism(sensitivity=1.0, epsilon=0.1)
     >>> round(compose_laplace([release] * 100, delta=1e-5).epsilon, 4)
     5.2823
@@ -494,7 +494,7 @@ def compose_exact(releases: Iterable[Any], *, delta: float) -> Certificate:
     Examples
     --------
     >>> from skparisk.core import compose_exact
-    >>> from skparisk.core import LaplaceMechanism
+    >>> from skparisk.mechanisms import LaplaceMechanism
     >>> release = LaplaceMechanism(sensitivity=1.0, epsilon=0.1)
     >>> round(compose_exact([release] * 100, delta=1e-5).epsilon, 4)
     4.2203

@@ -26,7 +26,7 @@ class KnownSensitivity(BaseEstimator):
     norm : {"l1", "l2", "sup"}, default="l1"
         Norm of the distance that it bounds; must be that of the law.
 
-    law : {"laplace", "gaussian", "gaussian-classical"} or Law, default="laplace"
+    law : {"laplace", "gaussian"} or Law, default="laplace"
         Law of the noise.
 
     delta : float, default=0.0

@@ -163,8 +163,7 @@ class SensitivitySampler(ReleaseMixin, BaseEstimator):
     law : str or Law, default="laplace"
         "laplace" or "gaussian", for the law of the noise: the distance of answers is
         their l1 norm for Laplace noise, their l2 norm for Gaussian noise. The scale for
-        a `delta` is the least there is (Balle and Wang 2018), or with
-        "gaussian-classical" the textbook's, for `epsilon` up to 1.
+        a `delta` is the least there is (Balle and Wang 2018).
         "exponential": `query` returns the scores of candidates, the distance is the
         largest difference of a score, and `release` chooses a candidate. A law of one's
         own is a :class:`~skparisk.core.Law`.
@@ -182,8 +181,9 @@ default="auto"
         depend on the private data.
 
     calibration : {"exchangeable", "pac", "dkw"} or Rule, default="exchangeable"
-        Which order statistic of the sampled pairs is used; see
-        :mod:`skparisk.calibration`.
+        Which order statistic of the sampled pairs is used: see
+        :class:`~skparisk.core.Exchangeable`, :class:`~skparisk.core.PAC` and
+        :class:`~skparisk.core.DKW`.
 
     failure_prob : float, default=0.05
         For "pac": probability, over the sampled pairs, that the risk is larger than

@@ -47,6 +47,8 @@ _FEWEST_SHAPE_PAIRS = 16
 _USUAL_PAIRS, _TIMES_FEWEST = 500, 5
 # Databases with several neighbors each.
 _USUAL_DATABASES = 200
+# It is not tried whether more would do.
+_MOST_FEWEST = 2**22
 
 _GIVEN = "differences that the caller supplied"
 
@@ -388,6 +390,14 @@ def _fewest_pairs(target: Target, rule: Rule, averages: bool) -> int:
     low, high = 0, 1
     while _index_if_any(high, target, rule, averages) is None:
         low, high = high, 2 * high
+        if high > _MOST_FEWEST:
+            raise CalibrationError(
+                f"n_pairs='auto' tried {low} pairs, and calibration={rule.name!r} "
+                f"certifies no gamma={target.gamma!r} with these: choose a larger "
+                "gamma, or give n_pairs.",
+                target=target.gamma,
+                best=1.0,
+            )
     while high - low > 1:
         middle = (low + high) // 2
         if _index_if_any(middle, target, rule, averages) is None:
