@@ -291,7 +291,7 @@ def test_laplace_is_an_exponential_mechanism_of_twice_the_scale():
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 @pytest.mark.parametrize("n", [10, 1000])
-def test_the_stated_variance_of_gaussian_noise_is_enough_and_more_than_needed(n, epsilon):
+def test_the_stated_variance_of_gaussian_noise_is_more_than_enough(n, epsilon):
     delta = 1 / n**2
     for sensitivity, n_outputs, stated in (
         (190e3, 1, 2 * math.log(1.25 * n**2) * 190e3**2 / epsilon**2),
