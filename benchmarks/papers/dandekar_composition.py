@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from skparisk.core.claim import Certificate, DominatingLoss
+from skparisk.core.claim import DominatingLoss, mint
 from skparisk.core.compose import (
+    bound_sum,
     compose_advanced,
     compose_basic,
     compose_exact,
     compose_laplace,
 )
 from skparisk.papers import compose_privacy_at_risk, dandekar_confidence
+from skparisk.papers._composition import textbook_mean
 
 from ._study import DANDEKAR, Line, Picture, Study, near
 
@@ -51,12 +53,13 @@ Table = dict[int, dict[str, float]]
 def levels(noise_epsilon: float, epsilon: float, n: int) -> dict[str, float]:
     """Return what each rule says of n releases."""
     loss = DominatingLoss("laplace", shift=noise_epsilon)
-    releases = [Certificate(noise_epsilon, loss=loss)] * n
+    releases = [mint(epsilon=noise_epsilon, loss=loss)] * n
+    means = [textbook_mean(noise_epsilon)] * n
     risk = 1 - dandekar_confidence(epsilon, noise_epsilon)
     at_risk = [(epsilon, risk, noise_epsilon)] * n
     found = (
         compose_basic(releases).epsilon,
-        compose_advanced(releases, delta=DELTA, form="dwork-roth").epsilon,
+        bound_sum([noise_epsilon] * n, means, DELTA),
         compose_advanced(releases, delta=DELTA).epsilon,
         compose_laplace(releases, delta=DELTA).epsilon,
         compose_privacy_at_risk(at_risk, delta=DELTA),
