@@ -695,15 +695,23 @@ class Sealed:
     __reduce_ex__ = __copy__ = __deepcopy__ = __array__ = __iter__ = __len__ = _refuse
 
 
-def seal(X: Records, y: Any = None) -> Sealed:
+def seal(X: Records, y: Any = None, *, like: PublicForm | None = None) -> Sealed:
     """Return private records that nothing can look at but a release.
 
     Parameters
     ----------
     X, y : records and targets
         As they were checked.
+
+    like : PublicForm, default=None
+        What the records are read in: container, columns and types of public ones.
+
+    Raises
+    ------
+    IncompatibleError
+        If the container or the columns are others than the public ones.
     """
-    return Sealed(X, y)
+    return Sealed(X if like is None else like.read_features(X), y)
 
 
 def open_sealed(private: Sealed) -> tuple[Records, Any]:
