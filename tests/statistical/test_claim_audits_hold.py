@@ -25,6 +25,7 @@ from skparisk import (
 )
 from skparisk.audit import estimate_epsilon_lower_bound, find_unnoised
 from skparisk.core.claim import mint
+from skparisk.core.exact import noise_source
 from skparisk.mechanisms import ExponentialMechanism
 from skparisk.queries import FunctionQuery
 from skparisk.reference import TableReference
@@ -364,7 +365,8 @@ def secret_at_its_level():
     noise = sampler.mechanism_
 
     def release(database, size):
-        return np.array([noise.release([answers[database]]) for _ in range(size)])
+        draw, source = noise.prepare([answers[database]]), noise_source()
+        return np.array([draw(source) for _ in range(size)])
 
     return release, abs(answers[0] - answers[1]) / noise.noise_scale
 
