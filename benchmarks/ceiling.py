@@ -26,12 +26,10 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from skparisk import PrivateRidge, SensitivitySampler
-from skparisk.core.losses import gaussian_risk
-from skparisk.core.noise import NoiseShape
+from skparisk.core import NoiseShape, gaussian_risk
 from skparisk.queries import RidgeQuery
 from skparisk.reference import TableReference
-from skparisk.sensitivity import sample_differences
-from skparisk.sensitivity._noise_shape import fit_noise_shape
+from skparisk.sensitivity import fit_noise_shape, sample_differences
 
 EPSILON, GAMMA = 1.0, 0.05
 CELL = Cell("diabetes", "a third", False)

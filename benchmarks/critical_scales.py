@@ -16,7 +16,7 @@ import tracemalloc
 
 import numpy as np
 
-from skparisk.core.laws import Gaussian, Laplace
+from skparisk.core import Gaussian, Laplace
 
 CLAIM_SECONDS = 5.0
 CLAIM_RATIO = 2.0

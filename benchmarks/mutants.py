@@ -1,6 +1,6 @@
 """At least nine in ten small changes of the code must be noticed by a test.
 
-    python benchmarks/mutants.py "skparisk/privacy_loss/*"
+    python benchmarks/mutants.py "skparisk/core/losses.py"
 
 mutmut makes the changes. Each is tried in a fork of one process that has collected the
 tests: the function is given the code of its mutant there, wherever it is imported, and

@@ -41,7 +41,8 @@ from skparisk import (
     SensitivitySampler,
     audit_reference,
 )
-from skparisk.core.noise import AdditiveNoise
+from skparisk.core import AdditiveNoise
+from skparisk.core.exact import noise_source
 from skparisk.datasets import load_census
 from skparisk.exceptions import CalibrationError
 from skparisk.reference import TableReference
@@ -284,7 +285,7 @@ def test_error(
     test: NDArray[np.intp],
 ) -> float:
     """Return the median, over releases, of 1 - R2 or of the share of wrong labels."""
-    released = mechanism.release(np.tile(answer, (N_RELEASES, 1)))
+    released = mechanism.prepare(np.tile(answer, (N_RELEASES, 1)))(noise_source())
     X, y = people.X[test], people.y[test, None]
     predicted = X @ released[:, :-1].T + released[:, -1]
     if isinstance(people.target, list):

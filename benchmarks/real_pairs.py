@@ -256,7 +256,8 @@ def share_beyond(
             )
         except CalibrationError:
             return [np.nan] * len(GAMMAS)
-    assert not sampler.certificate_.void_reasons + sampler.certificate_.leaks
+    assert not sampler.certificate_.void
+    assert not sampler.certificate_.leaks
     real = sample_differences(
         sampler.query_,
         TableReference(take_rows(X, others), y[others], sampling="subsample"),

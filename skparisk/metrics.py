@@ -204,7 +204,7 @@ def private_score(
         Of each interval, in (0, 1).
 
     noise_random_state
-        As in :meth:`skparisk.core.AdditiveNoise.release`.
+        As in :meth:`skparisk.mechanisms.LaplaceMechanism.release`.
 
     Raises
     ------

@@ -5,7 +5,14 @@ import math
 import pytest
 from certificates import certificate
 
-from skparisk.core.claim import DominatingLoss, Leak, MeasuredRisk, mint
+from skparisk.core.claim import (
+    DominatingLoss,
+    Doubt,
+    Leak,
+    MeasuredRisk,
+    Population,
+    mint,
+)
 
 AUDIT = MeasuredRisk(59, 220, 3, 1.0, 0.05, 0.95, lower=0.001, upper=0.037)
 PLAIN = (str, int, float, bool, type(None))
@@ -16,6 +23,7 @@ PAC = {
     "risk": 0.05,
     "curve": ((1.0, 0.05),),
 }
+SECRET = {"population": Population.CANDIDATES, "n_candidates": 2000}
 AT_RISK = {"risk": 0.05, "gamma": 0.05, "noise_scale": 0.5}
 
 
@@ -50,6 +58,8 @@ CASES = {
     "whitened": both(noise_shape="whitened", n_shape_pairs=1500),
     "unanswered": certificate(n_unanswered=7),
     "audited": certificate(audit=AUDIT),
+    "secret": certificate(**SECRET),
+    "made up": certificate(population=Population.DECLARED, doubts=[Doubt.MADE_UP]),
     "gaussian": certificate(
         law="gaussian",
         delta=1e-6,

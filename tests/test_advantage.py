@@ -7,20 +7,20 @@ import re
 
 import numpy as np
 import pytest
-from certificate_cases import CASES, every_case
-from certificates import certificate
+from certificate_cases import every_case, known
+from certificates import certificate, minted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
-from skparisk.certificate._claim import PRIVATE_CLASSES, SEEDED
 
-from skparisk import Certificate
+from skparisk import FiledCertificate
+from skparisk._filed import filed
 from skparisk._text import guesses_text, people_text
-from skparisk.core.claim import Advantage, DominatingLoss
+from skparisk.core.claim import Advantage, Assumption, DominatingLoss, Leak, remade
 from skparisk.core.exact import sample_discrete_laplace
 from skparisk.core.laws import Gaussian, Laplace, Law, true_positives
-from skparisk.mechanisms._exponential import Exponential
+from skparisk.mechanisms import Exponential
 
 LAWS = {"laplace": (Laplace(), stats.laplace), "gaussian": (Gaussian(), stats.norm)}
 every_law = pytest.mark.parametrize(("law", "density"), LAWS.values(), ids=LAWS)
@@ -277,7 +277,7 @@ def private(epsilon, delta=0.0):
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 0.2])
 def test_gain_of_a_level_is_the_largest_there_is(epsilon, delta):
     """Attained by randomized response that tells all with probability delta."""
-    gain = Certificate(epsilon, delta).advantage
+    gain = minted(epsilon, delta).advantage
     told = 1 / (1 + math.exp(-epsilon))
     p = np.array([delta, (1 - delta) * told, (1 - delta) * (1 - told), 0])
     apart_ = np.abs(p - p[::-1]).sum() / 2
@@ -292,39 +292,39 @@ def test_gain_of_a_level_is_the_largest_there_is(epsilon, delta):
 def test_gain_by_what_the_risk_is_over():
     """Outside the risk a bound holds or does not; or the risk is a part of delta."""
     of = private(1.0)
-    implicit = Certificate(1.0, risk=0.05, randomness="implicit")
+    implicit = minted(1.0, risk=0.05, randomness="implicit")
     assert levels(implicit) == pytest.approx((0.95 * of + 0.05, of, 0.05))
-    both = Certificate(1.0, risk=0.05)
+    both = minted(1.0, risk=0.05)
     assert levels(both) == pytest.approx((private(1.0, 0.05), 1.0, 0.05))
     assert levels(both)[0] == pytest.approx(levels(implicit)[0])  # the same number
-    explicit = Certificate(1.0, risk=0.05, randomness="explicit")
+    explicit = minted(1.0, risk=0.05, randomness="explicit")
     assert levels(explicit) == pytest.approx((*[private(1.0, 0.05)] * 2, 0.0))
     assert explicit.advantage.mean_detected == pytest.approx(0.01 * math.e + 0.05)
     for over in ("implicit", "both", "explicit"):
-        failing = Certificate(1.0, risk=0.04, failure_prob=0.01, randomness=over)
-        whole = Certificate(1.0, risk=0.05, randomness=over)
+        failing = minted(1.0, risk=0.04, failure_prob=0.01, randomness=over)
+        whole = minted(1.0, risk=0.05, randomness=over)
         assert levels(failing) == pytest.approx(levels(whole))
 
 
 def test_law_of_the_loss_says_more_than_the_level():
     laplace = DominatingLoss("laplace", 1.0, 1e-6)
     of = -math.expm1(-0.5) + 1e-6
-    assert Certificate(1.0, loss=laplace).advantage.mean == pytest.approx(of)
-    claim = Certificate(1.0, risk=0.05, randomness="implicit", loss=laplace)
+    assert minted(1.0, loss=laplace).advantage.mean == pytest.approx(of)
+    claim = minted(1.0, risk=0.05, randomness="implicit", loss=laplace)
     assert levels(claim) == pytest.approx((0.95 * of + 0.05, of, 0.05))
     gaussian = DominatingLoss("gaussian", 0.3)
-    claim = Certificate(1.0, 1e-5, loss=gaussian)
+    claim = minted(1.0, 1e-5, loss=gaussian)
     assert claim.advantage.mean == pytest.approx(2 * stats.norm.cdf(0.15) - 1)
     rate = stats.norm.cdf(stats.norm.ppf(0.01) + 0.3)
     assert claim.advantage.mean_detected == pytest.approx(rate)
-    at_risk = dataclasses.replace(claim, delta=0.0, risk=0.01, randomness="explicit")
+    at_risk = remade(claim, delta=0.0, risk=0.01, randomness="explicit")
     assert at_risk.advantage.mean == pytest.approx(2 * stats.norm.cdf(0.15) - 1)
     # A share of samples fails, or the law is a name: the level is all that is left.
-    failing = dataclasses.replace(at_risk, failure_prob=0.01)
+    failing = remade(at_risk, failure_prob=0.01)
     assert failing.advantage.mean == pytest.approx(private(1.0, 0.02))
-    named = Certificate(1.0, loss=DominatingLoss("unknown", 0.1))
+    named = minted(1.0, loss=DominatingLoss("unknown", 0.1))
     assert named.advantage.mean == pytest.approx(private(1.0))
-    no_loss = Certificate(0.0, loss=DominatingLoss("laplace", 0.0))
+    no_loss = minted(0.0, loss=DominatingLoss("laplace", 0.0))
     assert no_loss.advantage.mean == 0
 
 
@@ -362,9 +362,10 @@ def test_what_was_measured_is_said():
         "at most 60.5 times in 100"
     )
     assert row in str(claim)
-    assert measured(void_reasons=(SEEDED,)).advantage.mean == 1
-    assert "not counting" in str(measured(leaks=(PRIVATE_CLASSES,)))
-    assert "someone" not in measured(void_reasons=(SEEDED,)).guarantee
+    seeded = measured(leaks=[Leak.SEEDED_NOISE])
+    assert seeded.advantage.mean == 1
+    assert "someone" not in seeded.guarantee
+    assert "not counting" in str(measured(leaks=[Leak.PRIVATE_CLASSES]))
 
 
 def test_less_is_said_where_both_numbers_hold():
@@ -384,7 +385,7 @@ def test_documents_hold_what_was_measured():
     document = json.loads(json.dumps(claim.to_dict()))
     assert len(json.dumps(document)) < 2000
     assert document["evidence"]["advantage"] == dataclasses.asdict(MEASURED)
-    assert Certificate.from_dict(document) == claim
+    assert FiledCertificate.from_dict(document) == filed(claim)
     evidence = document["evidence"]
     for changed in (
         evidence["advantage"] | {"mean": 2.0},
@@ -396,23 +397,21 @@ def test_documents_hold_what_was_measured():
     ):
         wrong = document | {"evidence": evidence | {"advantage": changed}}
         with pytest.raises(ValueError, match="document"):
-            Certificate.from_dict(wrong)
+            FiledCertificate.from_dict(wrong)
 
 
 def test_nothing_is_measured_without_pairs_or_below_what_they_can():
-    with pytest.raises(ValueError, match="advantage must be None or an Advantage"):
-        measured(advantage=0.1)
     low = Advantage(0.0006, 0.21, 0.05, 0.0105, 0.03)
     with pytest.raises(ValueError, match=r"a mean of at least 0.00542435"):
-        measured(advantage=low)
+        filed(measured(advantage=low))
+    another = {"law": "another", "assumptions": [Assumption.GIVEN_NOISE]}
     # Of another's law it is known that the fresh pair counts, which is 1 of 1501.
     with pytest.raises(ValueError, match=r"a mean of at least 0.000666223"):
-        measured(advantage=low, law="another", norm="l1")
+        filed(measured(advantage=low, **another))
     enough = dataclasses.replace(low, mean=0.00066623)
-    measured(advantage=enough, law="another", norm="l1")
-    known = CASES["bound"]
-    with pytest.raises(ValueError, match="was measured on n_pairs"):
-        dataclasses.replace(known.evidence, advantage=MEASURED)
+    filed(measured(advantage=enough, **another))
+    with pytest.raises(ValueError, match="advantage must be None without n_pairs"):
+        filed(known(advantage=MEASURED))
 
 
 def test_numbers_in_words_are_rounded_to_the_safe_side():

@@ -15,12 +15,13 @@ from test_extending import Logistic
 
 from skparisk import (
     CalibrationError,
-    Certificate,
+    FiledCertificate,
     IncompatibleError,
     PrivacyLeakWarning,
     PrivateRidge,
     SensitivitySampler,
 )
+from skparisk._filed import filed
 from skparisk.core import rounding as grid
 from skparisk.core.calibrate import Target, measure_advantage
 from skparisk.core.compose import compose_basic, group_privacy, post_process
@@ -31,7 +32,7 @@ from skparisk.displays import RiskCurveDisplay, SensitivityDisplay
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection._levels import declared_certificate
 from skparisk.queries import MeanQuery
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate
 
 RNG = np.random.default_rng(0)
 DIFFERENCES = RNG.standard_t(3, size=(499, 4))
@@ -111,7 +112,7 @@ def test_documents_are_small_and_read_back():
     claim = find()[1]
     document = json.loads(json.dumps(claim.to_dict()))
     assert len(json.dumps(document)) < 2000
-    assert Certificate.from_dict(document) == claim
+    assert FiledCertificate.from_dict(document) == filed(claim)
     assert pickle.loads(pickle.dumps(claim)) == claim
 
 
@@ -240,7 +241,8 @@ def test_pairs_without_an_answer_count_as_given_away():
     claim = find(differences=differences)[1]
     assert claim.advantage.quantile == 1
     assert math.isinf(claim.evidence.sensitivity)
-    assert Certificate.from_dict(json.loads(json.dumps(claim.to_dict()))) == claim
+    document = json.loads(json.dumps(claim.to_dict()))
+    assert FiledCertificate.from_dict(document) == filed(claim)
 
 
 def test_answers_that_are_mostly_the_same_want_no_noise():

@@ -5,14 +5,13 @@ import pickle
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from certificates import certificate
+from certificates import certificate, minted
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
-from skparisk.certificate._claim import PRIVATE_CLASSES, SEEDED
 
-from skparisk import AttackDisplay, Certificate, SensitivitySampler
-from skparisk.core.claim import Advantage
+from skparisk import AttackDisplay, SensitivitySampler
+from skparisk.core.claim import Advantage, Leak
 
 GAIN = Advantage(0.1, 0.35, 0.05, 0.02, 0.06)
 RELEASE = certificate(advantage=GAIN, noise_scale=1.0, randomness="both")
@@ -61,7 +60,7 @@ def test_tests_are_drawn_as_certified():
 
 @every_kind
 def test_one_curve_where_the_bound_is_for_everyone(kind):
-    display = AttackDisplay.from_certificate(Certificate(0.5), kind=kind)
+    display = AttackDisplay.from_certificate(minted(0.5), kind=kind)
     assert display.quantile_line_ is None
     assert labels(display) == ["for everyone", "without the release"]
 
@@ -84,8 +83,11 @@ def test_estimators_are_drawn_by_name():
 @pytest.mark.parametrize(
     ("changes", "caveat"),
     [
-        ({"void_reasons": (SEEDED,)}, "not a guarantee"),
-        ({"leaks": (PRIVATE_CLASSES,)}, "not counting what was released without noise"),
+        ({"leaks": [Leak.SEEDED_NOISE]}, "not a guarantee"),
+        (
+            {"leaks": [Leak.PRIVATE_CLASSES]},
+            "not counting what was released without noise",
+        ),
     ],
 )
 def test_caveats_are_in_the_legend(changes, caveat):

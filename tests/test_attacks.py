@@ -20,7 +20,6 @@ from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import validate_data
-from skparisk.certificate._claim import PRIVATE_CLASSES
 
 from skparisk import (
     CalibrationError,
@@ -33,7 +32,9 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
+from skparisk.core import Leak
 from skparisk.core.calibrate import PAC
+from skparisk.core.exact import noise_source
 from skparisk.core.noise import AdditiveNoise
 from skparisk.linear_model._bounds import clip_rows
 from skparisk.mechanisms import LaplaceMechanism
@@ -76,7 +77,7 @@ def test_columns_of_very_different_size_keep_the_claim():
         MeanQuery(), randomness="both", gamma=0.2, n_pairs=4000, random_state=0
     ).fit(table)
     moved = 1e-3  # a pair that differs at all; 42 in 100 do
-    draws = sampler.mechanism_.release(np.zeros((20_000, 2)), noise_random_state=0)
+    draws = sampler.mechanism_.prepare(np.zeros((20_000, 2)))(noise_source(0))
     loss = (np.abs(draws[:, 0] + moved) - np.abs(draws[:, 0])) / sampler.noise_scale_
     assert 0.42 * np.mean(np.abs(loss) > 1) <= sampler.risk_
 
@@ -277,7 +278,7 @@ def test_classes_of_private_labels_are_a_release_that_is_told(parameters, kind):
     with pytest.warns(PrivacyLeakWarning, match="classes are those of the private lab"):
         model.fit(X, y)
     certificate = model.certificate_
-    assert certificate.leaks == (PRIVATE_CLASSES,)
+    assert certificate.leaks == {Leak.PRIVATE_CLASSES}
     assert not certificate.private
     assert not certificate.void
     assert "and have the same classes" in certificate.guarantee
@@ -313,9 +314,9 @@ def test_one_warning_is_enough_where_nothing_was_private_before(kind):
         model.fit(X, y)
     assert len(shown) == 1
     assert "from the private data themselves" in str(shown[0].message)
-    assert PRIVATE_CLASSES in model.certificate_.leaks
+    assert Leak.PRIVATE_CLASSES in model.certificate_.leaks
     model.set_params(sensitivity=1.0, epsilon=np.inf).fit(X, y)  # no warning
-    assert PRIVATE_CLASSES in model.certificate_.leaks
+    assert Leak.PRIVATE_CLASSES in model.certificate_.leaks
 
 
 # Private data as a parameter

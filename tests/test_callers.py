@@ -36,13 +36,8 @@ from skparisk import (
     SchemaReference,
     SensitivitySampler,
 )
-from skparisk._fitted_parts import FROZEN_PARTS
-from skparisk.certificate._claim import (
-    CHOSEN,
-    LEARNS_MORE,
-    PICKED,
-    PRIVATE_CLASSES,
-)
+from skparisk._words import LEAKS
+from skparisk.core import Assumption, Leak
 from skparisk.model_selection import ExponentialSelection
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.queries import RidgeQuery
@@ -172,7 +167,7 @@ def fit_caught(estimator, y=Y):
     assert leaks <= {*ledger.spent.leaks}
     warned = [str(each.message) for each in caught]
     assert all(issubclass(each.category, PrivacyLeakWarning) for each in caught)
-    assert all(any(text.startswith(leak) for text in warned) for leak in leaks)
+    assert all(any(text.startswith(LEAKS[leak]) for text in warned) for leak in leaks)
     return leaks
 
 
@@ -199,7 +194,7 @@ LEARNING = {
 @pytest.mark.parametrize("make", LEARNING.values(), ids=LEARNING)
 def test_what_learns_without_noise_is_told(make):
     """On the certificate, to ledgers, and with a warning, whoever fits it."""
-    assert fit_caught(make()) == {LEARNS_MORE}
+    assert fit_caught(make()) == {Leak.LEARNS_MORE}
 
 
 def survey():
@@ -223,9 +218,9 @@ def test_steps_that_release_without_a_model_tell_it_too(last):
     ):
         fit(X)
     assert len(caught) == 1
-    assert ledger.spent.leaks == (LEARNS_MORE,)
+    assert ledger.spent.leaks == {Leak.LEARNS_MORE}
     claim = getattr(pipeline[-1], "certificate_", ledger.spent)
-    assert claim.leaks == (LEARNS_MORE,)
+    assert claim.leaks == {Leak.LEARNS_MORE}
     with PrivacyLedger(9.0) as ledger:
         last().fit(learning.transform(X))
     assert not ledger.spent.leaks
@@ -286,8 +281,8 @@ def test_frozen_steps_before_a_model_are_on_the_word_of_the_caller(first):
     last = ridge()
     with PrivacyLedger(9.0) as ledger:
         make_pipeline(first, last).fit(X, Y)
-    told = () if first is STATELESS else (FROZEN_PARTS,)
-    assert last.certificate_.provisos == ledger.spent.provisos == told
+    told = set() if first is STATELESS else {Assumption.FROZEN_PARTS}
+    assert last.certificate_.assumptions == ledger.spent.assumptions == told
     assert last.certificate_.private
 
 
@@ -300,7 +295,7 @@ def test_a_choice_by_private_scores_is_told(kind):
         search = kind(ridge(), {"alpha": [1.0, 2.0]}, cv=KFold(2))
         if kind is RandomizedSearchCV:
             search.set_params(n_iter=1)
-    assert fit_caught(search) == {CHOSEN}
+    assert fit_caught(search) == {Leak.CHOSEN}
     if kind is GridSearchCV:
         with PrivacyLedger(
             math.inf
@@ -312,10 +307,10 @@ def test_a_choice_by_private_scores_is_told(kind):
 def test_a_choice_of_records_by_earlier_fits_is_told():
     """One record may move which others the last fit is about."""
     trials = RANSACRegressor(ridge(), min_samples=50, max_trials=2, random_state=0)
-    assert fit_caught(trials) == {PICKED}
+    assert fit_caught(trials) == {Leak.PICKED}
     labels = np.where(np.arange(200) < 100, Y > 0, -1)
     by_itself = SelfTrainingClassifier(classifier(), max_iter=2)
-    assert PICKED in fit_caught(by_itself, labels)
+    assert Leak.PICKED in fit_caught(by_itself, labels)
 
 
 def test_a_private_search_is_told_of_what_is_before_it():
@@ -329,7 +324,7 @@ def test_a_private_search_is_told_of_what_is_before_it():
     with pytest.warns(PrivacyLeakWarning, match="fit standardscaler to pub") as caught:
         pipeline.fit(X, Y)
     assert len(caught) == 1
-    assert search.certificate_.leaks == (LEARNS_MORE,)
+    assert search.certificate_.leaks == {Leak.LEARNS_MORE}
     assert not make_pipeline(STATELESS, search).fit(X, Y)[-1].certificate_.leaks
 
 
@@ -343,7 +338,7 @@ def test_a_private_search_is_told_of_what_is_before_it():
 )
 def test_classes_that_an_ensemble_reads_are_told(make):
     """Of labels that were encoded by it, declared ones say nothing."""
-    assert fit_caught(make(), (Y > 0).astype(int)) == {PRIVATE_CLASSES}
+    assert fit_caught(make(), (Y > 0).astype(int)) == {Leak.PRIVATE_CLASSES}
 
 
 @pytest.mark.parametrize("step", [StandardScaler(), STATELESS, FROZEN])
@@ -425,7 +420,7 @@ def test_pairs_of_a_schema_may_be_of_any_units():
     last = fitted_before(SchemaReference([(-3, 3)] * 3, target=(-9, 9)))
     with pytest.warns(PrivacyLeakWarning, match="fit standardscaler to public"):
         make_pipeline(StandardScaler(), last).fit(X, Y)
-    assert last.certificate_.leaks == (LEARNS_MORE,)
+    assert last.certificate_.leaks == {Leak.LEARNS_MORE}
 
 
 @pytest.mark.parametrize("method", ["fit", "fit_transform", "fit_predict"])

@@ -388,15 +388,16 @@ def test_a_certificate_is_weakened_and_never_improved():
     assert more.assumptions == base.assumptions | {Assumption.FROZEN_PARTS}
     assert more.evidence.for_new_people == "not known"
     assert more.loss == base.loss
-    for epsilon, delta in ((0.0, 0.0), (0.5, 0.0), (1.0, 0.0)):
-        assert base.weaken(epsilon=epsilon, delta=delta) == base
-    larger = base.weaken(epsilon=2.0, delta=0.1)
-    assert (larger.epsilon, larger.delta, larger.risk) == (2.0, 0.1, base.risk)
-    assert larger.loss is None
-    assert larger.evidence.curve[:, 0].tolist() == [2.0] * 4
-    gain = minted(2.0, 0.1).advantage
-    assert larger.advantage.quantile == gain.quantile
-    assert larger.evidence.advantage.mean >= gain.mean
+    assert base.weaken() == base
+    for epsilon, delta in ((0.6, 0.0), (2.0, 0.0), (2.0, 0.1)):
+        larger = base.weaken(epsilon=epsilon, delta=delta)
+        assert (larger.epsilon, larger.delta) == (max(1.0, epsilon), delta)
+        assert (larger.risk, larger.loss) == (base.risk, None)
+        levels = np.maximum(base.points()[0], epsilon)
+        np.testing.assert_array_equal(larger.points()[0], levels)
+        gain = minted(epsilon, delta).advantage
+        assert larger.evidence.advantage.mean >= gain.mean
+        assert larger.advantage.quantile == max(0.4, gain.quantile)
     for wrong in ("add-remove", "swap"):
         with pytest.raises(ValueError, match="relation must be 'replace-one', as it"):
             base.weaken(relation=wrong)

@@ -20,8 +20,8 @@ from sklearn.linear_model import Ridge
 
 from skparisk import (
     AuditDisplay,
-    Certificate,
     ClaimAudit,
+    FiledCertificate,
     IncompatibleError,
     LearnedReference,
     PrivacyLedger,
@@ -34,6 +34,7 @@ from skparisk import (
     SensitivitySampler,
     audit_claim,
 )
+from skparisk._filed import filed
 from skparisk._progress import Progress
 from skparisk.audit import (
     PairAttack,
@@ -47,6 +48,7 @@ from skparisk.audit._distinguish import Counts
 from skparisk.audit._lower_bound import draw_releases
 from skparisk.audit._numbers import places_of_numbers
 from skparisk.audit._releases import Audited, KnownNoise, numbers_of
+from skparisk.core.claim import mint
 from skparisk.reference import TableReference
 
 RNG = np.random.default_rng(0)
@@ -237,7 +239,7 @@ def test_an_audit_says_what_it_found_and_never_private(found):
     assert "is private" not in text
     document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert document["verdict"] == NOTHING
-    assert Certificate.from_dict(document["claim"]) == found.claim
+    assert FiledCertificate.from_dict(document["claim"]) == filed(found.claim)
     assert hash(found.attacks) is not None
 
 
@@ -302,7 +304,7 @@ def test_estimators_of_others_are_audited_with_a_claim():
     assert found.verdict == EVIDENCE
     assert found.worst.contradicts
     assert "There is evidence" in str(found)
-    risky = Certificate(1.0, risk=0.2, randomness="implicit")
+    risky = mint(epsilon=1.0, risk=0.2, randomness="implicit")
     found = audit_claim(
         NoisyMean(1e-3), X, claim=risky, n_pairs=20, n_releases=100, random_state=0
     )
@@ -704,7 +706,7 @@ def test_the_picture_has_a_bar_for_each_pair():
         PairAttack(0.5, math.inf, 0.0, 0.6, 1.0, "repeats"),
     )
     share = ShareBeyond(10, 9, 0.1, 1e-9, 0.01, exact=True)
-    audit = ClaimAudit("it", Certificate(1.0), 0.95, 100, attacks, share)
+    audit = ClaimAudit("it", mint(epsilon=1.0), 0.95, 100, attacks, share)
     display = AuditDisplay.from_audit(audit)
     assert [bar.get_height() for bar in display.bars_] == [1.5, 0.5]
     assert len(display.marks_.get_offsets()) == 1

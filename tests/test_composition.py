@@ -2,26 +2,26 @@
 
 import math
 import random
-from dataclasses import replace
 from types import SimpleNamespace
 
-import certificates
 import mpmath
 import numpy as np
 import pytest
+from certificates import certificate, minted
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from releases import DELTA, RULES, compose_filter, gaussian, laplace
 from scipy import integrate, optimize, special, stats
 
 from skparisk._words import METHODS
-from skparisk.core.claim import Certificate, DominatingLoss
+from skparisk.core.claim import Assumption, DominatingLoss, Doubt, Leak, remade
 from skparisk.core.compose import (
     compose_advanced,
     compose_basic,
     compose_exact,
     compose_laplace,
     compose_parallel,
+    concentrated,
     group_privacy,
     transfer,
 )
@@ -30,6 +30,7 @@ from skparisk.exceptions import (
     IncompatibleError,
 )
 from skparisk.papers import compose_privacy_at_risk, dandekar_confidence
+from skparisk.papers._composition import textbook_mean
 
 # Dandekar's epsilon at the optimum of the cost, by the level of the noise.
 OPTIMA = {0.1: 0.0790469195, 0.5: 0.2741152836, 1.0: 0.4211620913}
@@ -72,16 +73,16 @@ NAMES = {
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row[0]}-{row[1]}")
 def test_every_rule_has_its_reference_value(row):
-    noise, n, basic, dwork_roth, lecture, theorem_3, preprint, exact = row
+    noise, n, basic, textbook, lecture, theorem_3, preprint, exact = row
     releases = [laplace(noise)] * n
     found = [
         compose_basic(releases).epsilon,
-        compose_advanced(releases, delta=DELTA, form="dwork-roth").epsilon,
+        concentrated(n * noise**2, n * textbook_mean(noise), DELTA),
         compose_advanced(releases, delta=DELTA).epsilon,
         at_risk(noise, n),
         at_risk(noise, n, "preprint"),
     ]
-    expected = [basic, dwork_roth, lecture, theorem_3, preprint]
+    expected = [basic, textbook, lecture, theorem_3, preprint]
     np.testing.assert_allclose(found, expected, rtol=5e-9)
     assert compose_exact(releases, delta=DELTA).epsilon == pytest.approx(
         exact, rel=5e-8
@@ -121,17 +122,25 @@ def test_no_release_has_level_zero(name):
 
 @pytest.mark.parametrize("name", RULES)
 def test_what_is_void_stays_void(name):
-    voided = laplace(0.1, void_reasons=("It was seeded.",))
+    voided = laplace(0.1, leaks=[Leak.SEEDED_NOISE])
     together = RULES[name]([laplace(0.2), voided])
-    assert together.void_reasons == ("It was seeded.",)
+    assert together.leaks == {Leak.SEEDED_NOISE}
+    assert together.void
     assert not together.private
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_what_releases_rest_on_and_give_away_stays(name):
-    told = laplace(0.1, leaks=("A leak.",), provisos=("If.",))
-    together = RULES[name]([told, laplace(0.2)])
-    assert (together.leaks, together.provisos) == (("A leak.",), ("If.",))
+    told = laplace(
+        0.1,
+        leaks=[Leak.CHOSEN],
+        assumptions=[Assumption.FROZEN_PARTS],
+        doubts=[Doubt.THIN],
+    )
+    together, alone = RULES[name]([told, laplace(0.2)]), RULES[name]([laplace(0.2)] * 2)
+    assert together.leaks == {Leak.CHOSEN}
+    assert together.assumptions == alone.assumptions | {Assumption.FROZEN_PARTS}
+    assert together.doubts == {Doubt.THIN}
 
 
 @pytest.mark.parametrize("name", sorted(set(RULES) - {"laplace"}))
@@ -207,7 +216,6 @@ def test_rules_that_know_more_are_not_above(shifts, copies):
     found = {name: rule(releases).epsilon for name, rule in RULES.items()}
     assert found["exact"] <= found["laplace"] * (1 + 1e-6)
     assert found["laplace"] <= min(found["basic"], found["lecture"]) * (1 + 1e-9)
-    assert found["lecture"] <= found["dwork-roth"]
     alone = shifts * copies
     generic = compose_exact(alone, delta=DELTA).epsilon
     assert found["exact"] <= generic * (1 + 1e-6)
@@ -240,7 +248,6 @@ def test_formulas_are_never_rounded_down(shifts, delta):
         spread = mpmath.sqrt(-2 * mpmath.log(mpmath.mpf(delta)) * squares)
         exact = {
             "lecture": spread + mpmath.fsum(x * mpmath.tanh(x / 2) for x in a),
-            "dwork-roth": spread + mpmath.fsum(x * mpmath.expm1(x) for x in a),
             "laplace": min(
                 mpmath.fsum(a), spread + mpmath.fsum(x + mpmath.expm1(-x) for x in a)
             ),
@@ -249,7 +256,6 @@ def test_formulas_are_never_rounded_down(shifts, delta):
         parts = [laplace(x) for x in shifts]
         found = {
             "lecture": compose_advanced(parts, delta=delta),
-            "dwork-roth": compose_advanced(parts, delta=delta, form="dwork-roth"),
             "laplace": compose_laplace(parts, delta=delta),
             "filter": compose_filter(parts, delta=delta, slack=delta),
         }
@@ -275,11 +281,6 @@ def test_advanced_composition_needs_what_is_left_of_delta():
         with pytest.raises(CalibrationError, match="sum") as caught:
             compose_advanced(parts, delta=delta)
         assert (caught.value.target, caught.value.best) == (delta, 1e-5)
-
-
-def test_advanced_composition_knows_two_forms():
-    with pytest.raises(ValueError, match="form must be one of"):
-        compose_advanced([0.1], delta=DELTA, form="textbook")
 
 
 def test_the_mean_of_advanced_composition_is_attained():
@@ -395,9 +396,9 @@ def test_parts_have_the_largest_of_each():
 
 def test_shares_of_samples_are_a_part_of_the_risks_of_parts():
     """Where one risk is on average over samples; never more than 1."""
-    average = Certificate(0.1, risk=0.3, randomness="implicit")
+    average = minted(0.1, risk=0.3, randomness="implicit")
     for share, largest in ((0.01, 0.3), (0.4, 0.6), (0.95, 1.0)):
-        other = Certificate(0.1, risk=0.2, failure_prob=share, randomness="implicit")
+        other = minted(0.1, risk=0.2, failure_prob=share, randomness="implicit")
         together = compose_parallel([average, other], partition="owner")
         assert together.risk == pytest.approx(largest)
         assert together.risk <= 1
@@ -415,14 +416,14 @@ def test_a_record_that_is_removed_moves_those_behind_it():
 
 
 def test_transfer_counts_the_records_of_all_steps():
-    release = Certificate(0.1, risk=0.05, randomness="implicit")
+    release = minted(0.1, risk=0.05, randomness="implicit")
     group = group_privacy(release, 10)
     added = transfer(group, 5e-6, n_records=9).risk - group.risk
     assert added == pytest.approx(math.sqrt(19 * 5e-6 / 2), rel=1e-9)
 
 
 def test_a_tiny_shift_of_gaussian_noise_is_counted_by_its_level():
-    release = Certificate(0.1, 1e-9, loss=DominatingLoss("gaussian", 5e-302))
+    release = minted(0.1, 1e-9, loss=DominatingLoss("gaussian", 5e-302))
     together = compose_exact([release] * 3, delta=1e-5)
     assert together.epsilon == compose_exact([(0.1, 1e-9)] * 3, delta=1e-5).epsilon
 
@@ -453,19 +454,19 @@ def test_replaced_records_may_change_their_part():
 
 
 def test_shares_of_samples_that_fail_add_up_over_parts():
-    sampled = Certificate(0.1, risk=0.05, failure_prob=0.01, randomness="implicit")
+    sampled = minted(0.1, risk=0.05, failure_prob=0.01, randomness="implicit")
     both = compose_parallel([sampled] * 3, partition="position")
     assert (both.risk, both.failure_prob) == (0.05, 0.03)
-    average = replace(sampled, failure_prob=0.0, risk=0.055)
+    average = remade(sampled, failure_prob=0.0, risk=0.055)
     mixed = compose_parallel([sampled, average], partition="position")
     assert (mixed.risk, mixed.failure_prob) == (0.06, 0.0)
-    noise = replace(average, randomness="explicit")
+    noise = remade(average, randomness="explicit")
     assert compose_parallel([noise, sampled], partition="position").randomness == "both"
 
 
 def test_many_parts_have_the_risk_of_one():
     """Their risks would add up to 1, which would be no guarantee."""
-    release = Certificate(0.1, risk=0.05, randomness="implicit")
+    release = minted(0.1, risk=0.05, randomness="implicit")
     together = compose_parallel([release] * 30, partition="owner")
     assert together.private
     assert together.risk == 0.05
@@ -487,8 +488,8 @@ def test_privacy_at_risk_of_different_releases():
     mean = 0.5 * (0.8 * 0.0064 + 0.61 * 0.0729 + 0.16 + 0.2 * 0.01 + 0.39 * 0.25)
     assert found == pytest.approx(spread + mean, rel=1e-11)  # Corollary 1
     same = compose_privacy_at_risk([(0.4, 0.0, 0.4)], delta=DELTA, version="preprint")
-    textbook = compose_advanced([0.4], delta=DELTA, form="dwork-roth")
-    assert same == pytest.approx(textbook.epsilon, rel=1e-11)
+    textbook = concentrated(0.4**2, textbook_mean(0.4), DELTA)
+    assert same == pytest.approx(textbook, rel=1e-11)
     assert compose_privacy_at_risk([], delta=DELTA) == 0
     assert compose_privacy_at_risk([(math.inf, 1, 0.1)], delta=DELTA) < 1
     unbounded = compose_privacy_at_risk([(0.1, 0.5, math.inf)], delta=DELTA)
@@ -498,7 +499,7 @@ def test_privacy_at_risk_of_different_releases():
 
 
 def test_privacy_at_risk_of_certificates():
-    certificate = certificates.certificate(
+    release = certificate(
         epsilon=0.27,
         risk=0.04,
         order_index=1442,
@@ -507,7 +508,7 @@ def test_privacy_at_risk_of_certificates():
         randomness="both",
         curve=np.array([[0.27, 0.04]]),
     )
-    found = compose_privacy_at_risk([certificate] * 3, delta=DELTA)
+    found = compose_privacy_at_risk([release] * 3, delta=DELTA)
     plain = compose_privacy_at_risk([(0.27, 0.04, 0.5)] * 3, delta=DELTA)
     assert found == pytest.approx(plain, rel=1e-12)
     alike = SimpleNamespace(epsilon=0.27, confidence=0.96, noise_epsilon=0.5)

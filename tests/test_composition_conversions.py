@@ -2,17 +2,17 @@
 
 import itertools
 import math
-from dataclasses import replace
 
 import mpmath
 import numpy as np
 import pytest
+from certificates import minted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from releases import DELTA, laplace
 from scipy import stats
 
-from skparisk.core.claim import Certificate
+from skparisk.core.claim import Assumption, remade
 from skparisk.core.compose import (
     compose_advanced,
     compose_basic,
@@ -26,36 +26,36 @@ from skparisk.exceptions import IncompatibleError
 
 
 def test_a_risk_over_noise_becomes_delta():
-    release = Certificate(0.6, 0.01, risk=0.05, randomness="explicit")
+    release = minted(0.6, 0.01, risk=0.05, randomness="explicit")
     approximated = post_process(release)
     assert (approximated.delta, approximated.risk) == (0.06, 0.0)
     assert approximated.method == "post-process"
     assert "(0.6, 0.06)-differentially private" in approximated.guarantee
-    doubtful = post_process(replace(release, failure_prob=0.02))
+    doubtful = post_process(remade(release, failure_prob=0.02))
     assert (doubtful.delta, doubtful.failure_prob) == (0.08, 0.0)
-    assert post_process(replace(release, risk=0.999)).delta == 1
+    assert post_process(remade(release, risk=0.999)).delta == 1
 
 
 def test_a_risk_over_pairs_and_noise_is_a_delta_on_average_only():
-    release = Certificate(0.6, risk=0.05)
+    release = minted(0.6, risk=0.05)
     assert "privacy loss" in release.guarantee
     approximated = post_process(release)
     assert "(0.6, 0.05)-differentially private, on average" in approximated.guarantee
     assert (approximated.epsilon, approximated.risk) == (0.6, 0.05)
     assert (approximated.delta, approximated.post_processed) == (0.0, True)
-    together = compose_basic([approximated, Certificate(0.1)])
+    together = compose_basic([approximated, minted(0.1)])
     assert "on average" in together.guarantee
     assert post_process(approximated).guarantee == approximated.guarantee
 
 
 def test_what_holds_whatever_is_released_survives_post_processing():
     for release in (
-        Certificate(0.5, risk=0.05, failure_prob=0.01, randomness="implicit"),
+        minted(0.5, risk=0.05, failure_prob=0.01, randomness="implicit"),
         laplace(0.5, randomness="explicit"),
-        Certificate(0.5, 1e-5),
+        minted(0.5, 1e-5),
     ):
         assert post_process(release) == release
-    noise = Certificate(0.5, risk=0.05, randomness="explicit")
+    noise = minted(0.5, risk=0.05, randomness="explicit")
     assert post_process(noise) != noise
 
 
@@ -68,7 +68,7 @@ def test_risk_over_noise_does_not_survive_post_processing():
     merged_p, merged_q = p[:2].sum(), q[:2].sum()
     assert math.log(merged_p / merged_q) > 0.5
     assert merged_p > 0.05
-    delta = post_process(Certificate(0.5, risk=0.05, randomness="explicit")).delta
+    delta = post_process(minted(0.5, risk=0.05, randomness="explicit")).delta
     assert merged_p - math.exp(0.5) * merged_q <= delta + 1e-15
 
 
@@ -102,7 +102,7 @@ def test_group_delta_is_attained():
 
 
 def test_groups_of_releases_with_a_risk():
-    implicit = Certificate(
+    implicit = minted(
         0.1, risk=0.05, failure_prob=0.01, randomness="implicit", loss=laplace(0.1).loss
     )
     group = group_privacy(implicit, 3)
@@ -110,8 +110,8 @@ def test_groups_of_releases_with_a_risk():
     assert group.loss is None
     assert group.method == "group"
     assert group_privacy(implicit, 30).risk == 1
-    both = Certificate(0.1, risk=0.05)
-    for release in (both, replace(both, randomness="explicit", delta=0.1)):
+    both = minted(0.1, risk=0.05)
+    for release in (both, remade(both, randomness="explicit", delta=0.1)):
         with pytest.raises(IncompatibleError, match="pass post_process"):
             group_privacy(release, 3)
         group_privacy(post_process(release), 3)
@@ -122,7 +122,7 @@ def test_groups_of_releases_with_a_risk():
 
 def test_a_risk_beside_a_delta_is_one_over_pairs():
     """So it grows with the group, and need not be made a part of the delta."""
-    release = Certificate(0.1, 1e-6, 0.05, randomness="both")
+    release = minted(0.1, 1e-6, 0.05, randomness="both")
     group = group_privacy(release, 2)
     assert group.delta == pytest.approx(1e-6 * (1 + math.exp(0.1)), rel=1e-11)
     assert group.risk == pytest.approx(0.05 * (1 + math.exp(0.1)), rel=1e-11)
@@ -146,7 +146,7 @@ def test_another_population_has_its_total_variation_more_risk(n):
     ones = np.arange(n + 2)
     laws = (stats.binom.pmf(ones, n + 1, x) for x in (p, q))
     apart = np.abs(np.subtract(*laws)).sum() / 2
-    release = Certificate(0.5, risk=0.05, randomness="implicit")
+    release = minted(0.5, risk=0.05, randomness="implicit")
     risk = transfer(release, divergence, n_records=n).risk
     assert apart <= risk - 0.05 <= 1.3 * apart
     assert risk - 0.05 == pytest.approx(math.sqrt((n + 1) * divergence / 2), rel=1e-9)
@@ -157,7 +157,7 @@ def test_what_conversions_round_is_rounded_up():
     most, digits = 1 + mpmath.mpf(10) ** -12, mpmath.workdps(40)
     with digits:
         for n in range(1, 200):
-            release = Certificate(0.5, risk=2.0**-60, randomness="implicit")
+            release = minted(0.5, risk=2.0**-60, randomness="implicit")
             moved = transfer(release, 1e-4, n_records=n).risk - 2.0**-60
             exact = mpmath.sqrt((n + 1) * mpmath.mpf(1e-4) / 2)
             assert exact <= moved <= exact * most
@@ -169,13 +169,13 @@ def test_what_conversions_round_is_rounded_up():
 
 
 def test_transfer_is_about_risks_over_pairs():
-    release = Certificate(0.5, risk=0.05, failure_prob=0.01)
+    release = minted(0.5, risk=0.05, failure_prob=0.01)
     moved = transfer(release, 1e-6, n_records=99)
     assert moved.method == "transferred"
     assert moved.failure_prob == 0.01
     assert transfer(release, math.inf, n_records=99).risk == 1
     assert transfer(release, 0, n_records=99).risk == 0.05
-    for every in (laplace(0.5), replace(release, randomness="explicit")):
+    for every in (laplace(0.5), remade(release, randomness="explicit")):
         assert transfer(every, 0.1, n_records=99) == every
 
 
@@ -192,12 +192,18 @@ def test_a_number_of_records_that_is_none_is_refused():
 
 def test_conditions_are_kept_when_results_are_composed_or_converted():
     fixed = compose_advanced([(0.1, 0.0, 0.01)] * 4, delta=DELTA)
+    kept = Assumption.NUMBER_FIXED
     (condition,) = (text for text in fixed.conditions if "their levels" in text)
-    kept = f"This rests on the caller's word: {condition}."
-    assert kept in compose_basic([fixed, 0.1]).provisos
-    assert kept in post_process(fixed).provisos
-    assert kept not in compose_exact([fixed, (0.1, 1e-6)], delta=0.1).provisos
-    assert compose_basic([0.1] * 4).provisos == ()
+    for further in (
+        compose_basic([fixed, 0.1]),
+        compose_exact([fixed, (0.1, 1e-6)], delta=0.1),
+        post_process(fixed),
+        group_privacy(post_process(fixed), 2),
+        transfer(fixed, 1e-9, n_records=9),
+    ):
+        assert fixed.assumptions <= further.assumptions
+        assert condition in further.conditions
+    assert kept in fixed.assumptions - compose_basic([0.1] * 4).assumptions
 
 
 def test_results_are_the_same_in_any_grouping():

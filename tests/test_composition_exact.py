@@ -2,7 +2,6 @@
 
 import math
 import sys
-from dataclasses import replace
 
 import mpmath
 import numpy as np
@@ -10,9 +9,9 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from releases import DELTA, RULES, gaussian, laplace
 from scipy import optimize, special, stats
-from skparisk.composition import _exact
 
-from skparisk.core.compose import compose_exact, compose_laplace
+from skparisk.core.claim import remade
+from skparisk.core.compose import _distribution, compose_exact, compose_laplace
 from skparisk.core.losses import gaussian_delta_epsilon
 from skparisk.exceptions import CalibrationError, IncompatibleError
 
@@ -242,7 +241,7 @@ def test_risk_over_noise_of_a_known_law_is_not_needed():
     pointwise = gaussian(0.5, delta=0.0, epsilon=1.0, risk=0.05, randomness="explicit")
     assert compose_exact([pointwise], delta=0.05).epsilon < 1
     # A share of samples may fail for it, so the law is not used, and both stay.
-    doubtful = replace(pointwise, failure_prob=0.01)
+    doubtful = remade(pointwise, failure_prob=0.01)
     together = compose_exact([doubtful], delta=DELTA)
     assert together.risk == 0.05
     assert together.failure_prob == 0.01
@@ -261,7 +260,7 @@ def test_risk_over_pairs_stays():
 
 
 def test_missing_dp_accounting_is_named(monkeypatch):
-    _exact._distribution.cache_clear()
+    _distribution.cache_clear()
     monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
     with pytest.raises(ImportError, match=r'pip install "skparisk\[accounting\]"'):
         compose_exact([laplace(0.1)], delta=DELTA)

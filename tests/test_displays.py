@@ -13,13 +13,12 @@ from certificate_cases import known
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
-from skparisk.certificate._claim import PRIVATE_REFERENCE, SEEDED
 
-from skparisk._words import CERTAIN
+from skparisk.core.claim import Leak
+from skparisk.core.pairs import Withheld
 from skparisk.displays import RiskCurveDisplay, SensitivityDisplay
 from skparisk.exceptions import IncompatibleError, PrivacyLeakWarning
 from skparisk.linear_model import PrivateRidge
-from skparisk.reference._base import Withheld
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 
 RNG = np.random.default_rng(0)
@@ -66,9 +65,8 @@ def curve(*points):
     The last ones are those of the release.
     """
     *others, (epsilon, risk) = points
-    # By a law of one's own, which no numbers of the evidence contradict.
     levels = {"epsilon": epsilon, "risk": risk, "curve": others or None}
-    return RiskCurveDisplay(known(law="mine", norm="l1", **levels))
+    return RiskCurveDisplay(known(**levels))
 
 
 CERTIFICATES = {
@@ -169,19 +167,19 @@ def test_caveats_are_in_the_legend(sampler):
     cases = {
         "name": certificate(),
         "name (δ = 1e-06)": certificate(delta=1e-6),
-        "name (not a guarantee)": certificate(void_reasons=(SEEDED,)),
+        "name (not a guarantee)": certificate(leaks=[Leak.SEEDED_NOISE]),
         "name (δ = 0.1, not a guarantee)": certificate(
-            void_reasons=(SEEDED,), delta=0.1
+            leaks=[Leak.SEEDED_NOISE], delta=0.1
         ),
         "name (over resamples of the private data)": certificate(
-            leaks=(PRIVATE_REFERENCE,), curve=None
+            leaks=[Leak.PRIVATE_REFERENCE], curve=None
         ),
     }
     for expected, certified in cases.items():
         assert not certified.caveats or not certified.private
         display = RiskCurveDisplay.from_certificate(certified, name="name")
         assert legend(display)[0] == expected
-    void = certificate(void_reasons=(CERTAIN,))
+    void = certificate(risk=1.0)
     for certified in (CERTIFICATES["without noise"], void):
         assert certified.guarantee.startswith("There is no guarantee")
         display = RiskCurveDisplay.from_certificate(certified)
@@ -232,7 +230,7 @@ def both(sampler):
     return [
         RiskCurveDisplay.from_estimator(sampler),
         SensitivityDisplay.from_estimator(sampler, bound=1e3),
-        RiskCurveDisplay(certificate(void_reasons=(SEEDED,)), estimator_name="a"),
+        RiskCurveDisplay(certificate(leaks=[Leak.SEEDED_NOISE]), estimator_name="a"),
         SensitivityDisplay(TIED),
     ]
 

@@ -22,7 +22,9 @@ from skparisk import (
     UtilityWarning,
 )
 from skparisk._hints import advise, distance, noise_to_spread
-from skparisk.certificate._claim import OUTLIER as FAR
+from skparisk.core import Doubt
+from skparisk.core.exact import noise_source
+from skparisk.core.release import answered
 from skparisk.reference import ReferenceComparison, SchemaReference, TableReference
 
 RNG = np.random.default_rng(0)
@@ -258,8 +260,9 @@ def test_honest_references_hardly_ever_warn(shape, epsilon):
     """One in a hundred, over samples of people and the noise; more are a failure."""
     sampler = ridge(shape, epsilon=epsilon).fit(X, Y, **PUBLIC).sampler_
     n_draws = 100
-    answers = (sampler._ask(*make_data(200)) for _ in range(n_draws))
-    far = [distance(sampler, sampler.mechanism_.release(a)) > 1 for a in answers]
+    answers = (answered(sampler.query_, *make_data(200)) for _ in range(n_draws))
+    draws = (sampler.mechanism_.prepare(answer) for answer in answers)
+    far = [distance(sampler, draw(noise_source(None))) > 1 for draw in draws]
     assert sum(far) <= 3
 
 
@@ -278,10 +281,10 @@ def test_references_that_are_far_warn(shape, what):
         seeded.set_params(random_state=seed)
         with pytest.warns(ReferenceWarning, match="other units .* audit_reference"):
             model = seeded.fit(X, Y, **public)
-        assert FAR in model.certificate_.provisos
+        assert Doubt.OUTLIER in model.certificate_.doubts
         assert model.sampler_.certificate_ is model.certificate_
         # It is about what was released, and not about the pairs.
-        assert FAR not in model.sampler_.calibrate().certificate_.provisos
+        assert Doubt.OUTLIER not in model.sampler_.calibrate().certificate_.doubts
         assert distance(model.sampler_, model.released_) > 2
 
 
@@ -314,7 +317,7 @@ def test_what_cannot_be_compared_does_not_warn(how):
         model.set_params(sensitivity__relation="add-remove")
         model.set_params(sensitivity__n_records=200)
     model.fit(X, Y, **public)
-    assert FAR not in model.certificate_.provisos
+    assert Doubt.OUTLIER not in model.certificate_.doubts
 
 
 def test_a_sampler_that_was_fitted_before_is_compared_as_well():
@@ -341,4 +344,4 @@ def test_a_release_near_the_largest_numbers_is_far_without_a_word_of_numpy():
         model.fit(
             features[0], targets[0], X_reference=features[1], y_reference=targets[1]
         )
-    assert FAR in model.certificate_.provisos
+    assert Doubt.OUTLIER in model.certificate_.doubts

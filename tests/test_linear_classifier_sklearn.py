@@ -39,7 +39,7 @@ from skparisk import (
     PrivateLogisticRegression,
     SensitivitySampler,
 )
-from skparisk.certificate._claim import LEARNS_MORE
+from skparisk.core import Leak
 from skparisk.queries import LinearSVCQuery, LogisticRegressionQuery, MeanQuery
 from skparisk.reference import CallableReference
 
@@ -169,7 +169,7 @@ def test_the_reference_is_routed_through_a_pipeline_and_transformed(shell):
             X_reference=scaler.transform(public),
             y_reference=Y_PUBLIC,
         )
-    certificate = direct.certificate_.amended(leaks=(LEARNS_MORE,))
+    certificate = direct.certificate_.weaken(leaks=[Leak.LEARNS_MORE])
     assert pipeline[-1].certificate_ == certificate
     assert pipeline.predict(shifted).shape == (100,)
 

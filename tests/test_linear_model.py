@@ -30,7 +30,7 @@ from skparisk import (
     SensitivitySampler,
 )
 from skparisk.audit._numbers import numbers_in
-from skparisk.certificate._claim import CHOSEN, LEARNS_MORE
+from skparisk.core import Leak
 from skparisk.linear_model import ridge_sensitivity_bound
 from skparisk.linear_model._ridge_moments import BoundedRidge
 from skparisk.queries import MeanQuery, RidgeQuery
@@ -500,14 +500,14 @@ def test_reference_is_routed_through_a_pipeline_and_transformed():
             X_reference=scaler.transform(public),
             y_reference=Y_PUBLIC,
         )
-        certificate = direct.certificate_.amended(leaks=(LEARNS_MORE,))
+        certificate = direct.certificate_.weaken(leaks=[Leak.LEARNS_MORE])
         assert pipeline[-1].certificate_ == certificate
         frozen = FrozenEstimator(StandardScaler().fit(public))
         pipeline.set_params(standardscaler=frozen)
         search = GridSearchCV(pipeline, {"privateridge__epsilon": [1.0, 2.0]}, cv=2)
         with pytest.warns(PrivacyLeakWarning, match="The parameters were chosen"):
             search.fit(shifted, Y, X_reference=public, y_reference=Y_PUBLIC)
-        assert search.best_estimator_[-1].certificate_.leaks == (CHOSEN,)
+        assert search.best_estimator_[-1].certificate_.leaks == {Leak.CHOSEN}
 
 
 @pytest.mark.filterwarnings("ignore:The parameters were chosen by scores")

@@ -50,7 +50,7 @@ from skparisk import (
     mechanisms,
     private_score,
 )
-from skparisk.audit import _audit
+from skparisk.audit._limits import CountNoise
 from skparisk.core.noise import AdditiveNoise
 from skparisk.ledger import PrivacyLedger, spend
 from skparisk.model_selection import (
@@ -271,31 +271,19 @@ def kinds_of(name):
     return KINDS[: {"SVM": -3, "tree": -1}.get(name, -2)]
 
 
-def released(noise, values, *, charges, note, noise_random_state):
-    """Return what knows nothing of the values."""
-    for charge in charges:
-        spend(charge, note=note)
-    return np.full(np.shape(values), 0.25)
+def preparing(draw):
+    """Return what stands for `prepare`, and draws what knows nothing of the values."""
+    return lambda mechanism, values: lambda source: draw(values)
 
 
-def chosen(choice, scores, *, charges=None, note="", noise_random_state):
-    """Return the first candidate, whatever the scores are."""
-    for charge in charges or [choice.as_certificate()]:
-        spend(charge, note=note)
-    return 0
-
-
-def counted(*given, count=_audit.count_exceeding):
-    return 0 * count(*given)
-
-
+NUMBERS_ALIKE = preparing(lambda values: np.full(np.shape(values), 0.25))
 REPLACED = [
-    (AdditiveNoise, "release", released),
-    (MatrixNoise, "release", released),
-    (mechanisms.ExponentialChoice, "choose", chosen),
-    (mechanisms.ExponentialMechanism, "choose", chosen),
-    (mechanisms.RandomizedResponse, "randomize", lambda _, i, **given: 0 * i),
-    (_audit, "count_exceeding", counted),
+    (AdditiveNoise, "prepare", NUMBERS_ALIKE),
+    (MatrixNoise, "prepare", NUMBERS_ALIKE),
+    (mechanisms.ExponentialChoice, "prepare", preparing(lambda scores: 0)),
+    (mechanisms.ExponentialMechanism, "prepare", preparing(lambda scores: 0)),
+    (mechanisms.RandomizedResponse, "prepare", preparing(np.zeros_like)),
+    (CountNoise, "prepare", preparing(lambda count: 1)),
 ]
 
 

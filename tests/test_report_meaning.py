@@ -5,12 +5,12 @@ import math
 
 import numpy as np
 import pytest
-from certificates import certificate
+from certificates import certificate, minted
 from costs import CustomCost
 
-from skparisk import Certificate, ClaimAudit, SensitivitySampler
+from skparisk import ClaimAudit, SensitivitySampler
 from skparisk.audit import PairAttack
-from skparisk.core import claim as texts
+from skparisk.core.claim import Leak
 from skparisk.cost import CompensationModel
 from skparisk.mechanisms import ExponentialMechanism, GaussianMechanism
 from skparisk.report import Report
@@ -85,7 +85,7 @@ def test_the_error_is_a_number_for_noise_of_every_shape(sampler):
         (certificate(epsilon=math.inf, noise_scale=0.0, curve=None), 0.0),
         (certificate(sensitivity=1e308, noise_scale=1.5e308), None),
         (ExponentialMechanism(1.0, 0.5), None),
-        (Certificate(0.5), None),
+        (minted(0.5), None),
     ],
 )
 def test_the_error_is_told_where_it_is_known(source, typical):
@@ -102,7 +102,7 @@ def test_the_error_is_told_where_it_is_known(source, typical):
 
 
 def test_an_error_that_private_data_set_stays_inside():
-    report = Report(certificate(leaks=(texts.PRIVATE_REFERENCE,), curve=None))
+    report = Report(certificate(leaks=[Leak.PRIVATE_REFERENCE], curve=None))
     assert INSIDE in error_of(report)
 
 
@@ -127,7 +127,7 @@ def test_declared_costs_are_told():
     )
 
 
-@pytest.mark.parametrize("changes", [{"void_reasons": (texts.SEEDED,)}, {"risk": 1.0}])
+@pytest.mark.parametrize("changes", [{"leaks": [Leak.SEEDED_NOISE]}, {"risk": 1.0}])
 def test_without_a_guarantee_it_costs_all(changes):
     report = Report(certificate(**changes), cost=COST)
     assert report.document["cost"]["total"] == 550_000.0
@@ -159,7 +159,7 @@ def test_what_attacks_found_is_evidence(public):
         ({"attack_audit": "none"}, "attack_audit must be None or a ClaimAudit"),
         ({"audit_is_public": "no"}, "audit_is_public must be True or False"),
         (
-            {"attack_audit": dataclasses.replace(AUDIT, claim=Certificate(2.0))},
+            {"attack_audit": dataclasses.replace(AUDIT, claim=minted(2.0))},
             r"of the claim of source, with epsilon, delta, relation = \[1\.0, 0\.0, "
             r"'replace-one'\], got one of \[2\.0, 0\.0, None\]",
         ),

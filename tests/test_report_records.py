@@ -5,9 +5,10 @@ import re
 
 import pytest
 from certificate_cases import CASES, every_case
-from certificates import certificate
+from certificates import certificate, minted
 
-from skparisk import Certificate, PrivacyLedger
+from skparisk import PrivacyLedger
+from skparisk import _words as words
 from skparisk._text import printable
 from skparisk.report import Policy, Report
 
@@ -61,18 +62,22 @@ def variant_of(claim, **declared):
 @pytest.mark.parametrize(
     ("claim", "variant", "parameters"),
     [
-        (Certificate(1e-6), "Pure DP", {"epsilon": 1e-6}),
-        (Certificate(0.0), "Pure DP", {"epsilon": 0.0}),
+        (minted(1e-6), "Pure DP", {"epsilon": 1e-6}),
+        (minted(0.0), "Pure DP", {"epsilon": 0.0}),
         (CASES["declared"], "Pure DP", {"epsilon": 1.0}),
-        (Certificate(1.0, 1e-7), "Approximate DP", {"epsilon": 1.0, "delta": 1e-7}),
+        (minted(1.0, 1e-7), "Approximate DP", {"epsilon": 1.0, "delta": 1e-7}),
         (CASES["known, gaussian"], "Approximate DP", {"epsilon": 1.0, "delta": 0.05}),
         (CASES["exchangeable"], "Custom", {"epsilon": 1.0}),
         (CASES["both, pac"], "Custom", {"epsilon": 1.0}),
         (CASES["approximate"], "Custom", {"epsilon": 1.0, "delta": 1e-6}),
         (CASES["private classes, bound"], "Custom", {"epsilon": 1.0}),
-        (certificate(n_candidates=2000), "Custom", {"epsilon": 1.0}),
         (
-            Certificate(1.0, risk=0.1, randomness="explicit", method="transferred"),
+            CASES["secret"],
+            "Custom",
+            {"epsilon": 1.0},
+        ),
+        (
+            minted(1.0, risk=0.1, randomness="explicit", method="transferred"),
             "Custom",
             {"epsilon": 1.0},
         ),
@@ -95,7 +100,8 @@ def test_the_risk_goes_into_the_details(given_):
     assert given_.guarantee in details
     assert ("fails with a risk of" in details) is bool(given_.risk)
     assert ("fraction 0.05" in details) is bool(given_.failure_prob)
-    assert all(text in details for text in given_.conditions + given_.provisos)
+    said = (*given_.conditions, *words.doubts(given_), *words.provisos(given_))
+    assert all(text in details for text in said)
 
 
 def test_nothing_that_is_not_released_is_in_a_public_record():
@@ -111,7 +117,7 @@ def test_nothing_that_is_not_released_is_in_a_public_record():
 
 
 def test_a_draft_has_all_that_the_registry_demands():
-    found = read(Report(Certificate(1.0), project="wages").to_registry())
+    found = read(Report(minted(1.0), project="wages").to_registry())
     names = {path[2] for path in found if path[1:2] == ("basic",) and path[2:]}
     assert names == BASIC | {"data_curators"}
     assert found["status",] == "Draft"
@@ -120,7 +126,7 @@ def test_a_draft_has_all_that_the_registry_demands():
         == "wages-todo-who-publishes-it-"
         + (found["deployment", "basic", "publication_date"][:4])
     )
-    several = Certificate(1.0, group_size=3, method="group", n_releases=2)
+    several = minted(1.0, group_size=3, method="group", n_releases=2)
     text = Report(several).to_registry()
     assert '"Any 3 records together"' in text
     assert '"Many releases"' in text
@@ -156,7 +162,7 @@ def test_acro_is_never_told_pass(given_):
 def test_acro_is_told_of_files_and_broken_rules(tmp_path):
     file = tmp_path / "model.bin"
     file.write_bytes(b"released")
-    report = Report(Certificate(2.0), policy=Policy(epsilon=1.0), files=[file])
+    report = Report(minted(2.0), policy=Policy(epsilon=1.0), files=[file])
     report.save(tmp_path / "x.acro.json")
     record = json.loads((tmp_path / "x.acro.json").read_text("utf-8"))
     output = record["results"]["output_0"]

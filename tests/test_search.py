@@ -26,7 +26,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from skparisk.certificate._claim import PRIVATE_REFERENCE, SEEDED
 
 from skparisk import (
     IncompatibleError,
@@ -36,8 +35,8 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
+from skparisk.core import Assumption, Leak
 from skparisk.ledger import PrivacyLedger
-from skparisk.mechanisms._known import DECLARED
 from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
 from skparisk.model_selection._search import SELECTIONS
 from skparisk.reference import TableReference
@@ -85,7 +84,7 @@ def test_missing_values_are_left_to_estimators_that_take_them():
             make_pipeline(Fill(), known()), {"privateridge__alpha": [1.0]}, selection
         )
         certificate = search.fit(WITH_GAPS, Y, **PUBLIC).certificate_
-        assert certificate.provisos == (DECLARED,)
+        assert Assumption.DECLARED_SENSITIVITY in certificate.assumptions
         assert certificate.private  # nothing else learned anything
 
 
@@ -171,7 +170,7 @@ def test_seeded_searches_repeat(selection):
     one, other = fits
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
     assert one.certificate_ == other.certificate_
-    assert one.certificate_.void_reasons == (SEEDED,)
+    assert one.certificate_.leaks == {Leak.SEEDED_NOISE}
 
 
 def test_a_search_is_what_its_estimator_is():
@@ -225,7 +224,7 @@ def test_samplers_that_sample_the_private_data_say_so_on_the_certificate():
     search = private_search(PrivateRidge(sensitivity=CHEAP), ALPHAS, "exponential")
     with pytest.warns(PrivacyLeakWarning, match="private data themselves"):
         search.fit(X, Y)
-    assert search.certificate_.leaks == (PRIVATE_REFERENCE,)
+    assert search.certificate_.leaks == {Leak.PRIVATE_REFERENCE}
 
 
 def test_tags_tell_of_noise():

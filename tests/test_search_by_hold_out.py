@@ -28,16 +28,14 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk._words import NO_NOISE
-from skparisk.core.claim import Certificate
+from skparisk._words import INFINITE, void_reasons
+from skparisk.core.claim import Assumption, mint
 from skparisk.core.compose import compose_basic, compose_parallel
 from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger
-from skparisk.mechanisms._known import DECLARED
 from skparisk.model_selection import _exponential
 from skparisk.model_selection._candidates import Records
 from skparisk.model_selection._hold_out import (
-    DECLARED_SCORE,
     default_record_score,
     score_hold_out,
     split_records,
@@ -62,7 +60,7 @@ def test_exponential_choice_is_composed_as_by_hand():
     fits = [entry.certificate for entry in ledger.releases[:2]]
     assert [fit.epsilon for fit in fits] == [0.25, 0.25]
     assert all(0 < fit.risk <= 0.05 for fit in fits)
-    choice = Certificate(0.4, relation="replace-one")
+    choice = mint(epsilon=0.4, relation="replace-one")
     assert search.certificate_ == compose_parallel(
         [compose_basic(fits), choice], partition="position"
     )
@@ -127,9 +125,9 @@ def captured_scores(monkeypatch):
     asked = []
 
     class Spy(_exponential.ExponentialMechanism):
-        def choose(self, scores, *, noise_random_state=None):
-            asked.append((self.sensitivity, self.epsilon, list(scores)))
-            return super().choose(scores, noise_random_state=noise_random_state)
+        def prepare(self, values):
+            asked.append((self.sensitivity, self.epsilon, list(values)))
+            return super().prepare(values)
 
     with monkeypatch.context() as patch:
         patch.setattr(_exponential, "ExponentialMechanism", Spy)
@@ -167,7 +165,7 @@ def test_no_noise_is_the_best_on_the_records_held_out_and_no_guarantee():
     search = private_search(known(), ALPHAS, "exponential", epsilon=math.inf)
     search.fit(X, Y)
     assert search.best_index_ == 0
-    assert search.certificate_.void_reasons == (NO_NOISE,)
+    assert void_reasons(search.certificate_) == (INFINITE,)
 
 
 def test_default_score_of_labels_and_of_several_targets():
@@ -201,7 +199,8 @@ def test_declared_record_score_is_used_and_told():
     )
     search.fit(X, Y)  # the worse fit has the larger score
     assert search.best_index_ == 1
-    assert {DECLARED, DECLARED_SCORE} <= set(search.certificate_.provisos)
+    told = {Assumption.DECLARED_SENSITIVITY, Assumption.DECLARED_SCORE}
+    assert told <= search.certificate_.assumptions
     assert search.certificate_.private
 
 

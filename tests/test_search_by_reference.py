@@ -28,10 +28,11 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
+from skparisk.core import Leak
 from skparisk.core.compose import compose_basic
 from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger
-from skparisk.model_selection._reference import CHOSEN_ON_PRIVATE, tabulate_scores
+from skparisk.model_selection._reference import tabulate_scores
 from skparisk.reference import CallableReference, TableReference
 
 
@@ -103,11 +104,11 @@ def test_simulation_on_the_training_data_is_a_leak_that_is_told():
     search = private_search(known(), ALPHAS, "reference")
     with (
         PrivacyLedger(math.inf) as ledger,
-        pytest.warns(PrivacyLeakWarning, match="chosen by its score on the private"),
+        pytest.warns(PrivacyLeakWarning, match="chosen by scores on the private"),
     ):
         search.fit(X, Y)
-    assert search.certificate_.leaks == (CHOSEN_ON_PRIVATE,)
-    assert ledger.spent.leaks == (CHOSEN_ON_PRIVATE,)
+    assert search.certificate_.leaks == {Leak.CHOSEN}
+    assert ledger.spent.leaks == {Leak.CHOSEN}
     assert ledger.spent.n_releases == search.certificate_.n_releases == 1
     assert not search.certificate_.private
     assert search.certificate_.epsilon == 1.0

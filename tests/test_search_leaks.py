@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScaler
 
 from skparisk import PrivacyLeakWarning, PrivateEstimator
-from skparisk.certificate._claim import LEARNS_MORE
+from skparisk.core import Leak
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection._levels import Candidate
 from skparisk.model_selection._search import SELECTIONS
@@ -106,7 +106,7 @@ def test_parts_without_noise_are_a_leak_that_is_told(selection, name):
             search.fit(records, Y, **(public if name == "targets" else PUBLIC))
     assert len(caught) == 1
     assert not search.certificate_.private
-    assert search.certificate_.leaks == ledger.spent.leaks == (LEARNS_MORE,)
+    assert search.certificate_.leaks == ledger.spent.leaks == {Leak.LEARNS_MORE}
     assert search.certificate_.epsilon == 1.0
     told = [entry.certificate for entry in ledger.releases]
     assert {one.n_releases for one in told if one.leaks} == {0}

@@ -16,7 +16,6 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from skparisk.certificate._claim import LEARNS_MORE, SEEDED
 
 from skparisk import (
     IncompatibleError,
@@ -27,11 +26,12 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk._words import NO_NOISE
+from skparisk._words import INFINITE, void_reasons
+from skparisk.core import Assumption, Leak
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import search_certificate
 from skparisk.model_selection._levels import declared_certificate
-from skparisk.model_selection._splits import SPLITS_BY_VALUES, may_split_by_values
+from skparisk.model_selection._splits import may_split_by_values
 from skparisk.preprocessing import RandomizedResponseTransformer
 from skparisk.reference import TableReference
 
@@ -63,7 +63,8 @@ def test_count_of_a_search_is_what_a_ledger_counts():
         assert spent.risk <= counted.risk
         assert (spent.risk > 0) == (counted.risk > 0)
         assert counted.delta == spent.delta
-        assert counted.leaks == ((LEARNS_MORE,) if search is searches[1] else ())
+        learns_more = {Leak.LEARNS_MORE} if search is searches[1] else set()
+        assert counted.leaks == {Leak.NOISELESS_CHOICE} | learns_more
         assert counted.void
         assert "without noise" in counted.guarantee
     assert spent.risk > 0.5
@@ -120,8 +121,12 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
     assert level(bound.set_params(solver="coefficients")) == pure
     moments = PrivateMoments(epsilon=0.5, sensitivity="bound")
     assert level(moments) == pure
-    assert declared_certificate(bound).provisos == ()
-    assert declared_certificate(PrivateRidge(gamma=0.1)).provisos == ()
+    for estimator, told in [
+        (bound, Assumption.DECLARED_LEVEL),
+        (PrivateRidge(gamma=0.1), Assumption.PUBLIC_REFERENCE),
+        (known(), Assumption.DECLARED_SENSITIVITY),
+    ]:
+        assert declared_certificate(estimator).assumptions == {told}
     assert level(RandomizedResponseTransformer(0.5)) == pure
     assert level(SensitivitySampler(epsilon=0.5, gamma=0.1)) == implicit
     frozen = FrozenEstimator(SensitivitySampler(randomness="both"))
@@ -135,8 +140,8 @@ def test_level_of_each_kind_of_estimator_is_read_off_its_parameters():
         of(noise_random_state=0),
         RandomizedResponseTransformer(noise_random_state=0),
     ):
-        assert declared_certificate(seeded).void_reasons == (SEEDED,)
-    assert declared_certificate(known(epsilon=math.inf)).void_reasons == (NO_NOISE,)
+        assert declared_certificate(seeded).leaks == {Leak.SEEDED_NOISE}
+    assert void_reasons(declared_certificate(known(epsilon=math.inf))) == (INFINITE,)
     for unclear in (
         Ridge(),
         BaggingRegressor(known()),
@@ -171,6 +176,6 @@ def test_folds_by_values_void_the_count(cv, by_values):
     """Changing one record moves others to another fold."""
     model = PrivateLogisticRegression(sensitivity=1.0, classes=[0, 1])
     search = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=cv).fit(X, Y > 0)
-    reasons = search_certificate(search).void_reasons
-    assert (SPLITS_BY_VALUES in reasons) is by_values
+    leaks = search_certificate(search).leaks
+    assert (Leak.SPLITS_BY_VALUES in leaks) is by_values
     assert may_split_by_values(StratifiedKFold(), known())

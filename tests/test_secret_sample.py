@@ -346,7 +346,8 @@ def test_a_seed_gives_members_and_noise_and_voids_the_claim():
     assert certificate.seeded
     assert certificate.void
     assert certificate.leaks == {Leak.SEEDED_NOISE, Leak.SEEDED_DRAW}
-    assert certificate.guarantee.startswith("There is no guarantee. The secret sample")
+    assert certificate.guarantee.startswith("There is no guarantee. The noise was")
+    assert certificate.caveats[1].startswith("The secret sample was drawn from a seed")
     assert math.isinf(certificate.membership_odds)
     assert "odds that a record is used" not in str(certificate)
     # The noise does not begin where the draw does.

@@ -23,10 +23,12 @@ from skparisk import (
     TableReference,
     audit_reference,
 )
+from skparisk._words import DOUBTS
 from skparisk.core.calibrate import Target
+from skparisk.core.claim import Assumption, Doubt, Population
 from skparisk.queries import MeanQuery
 from skparisk.reference import CallableReference
-from skparisk.sensitivity._terms import calibrate
+from skparisk.sensitivity import calibrate
 
 RNG = np.random.default_rng(0)
 SCHEMA = SchemaReference([(0.0, 1.0)])
@@ -60,9 +62,10 @@ def test_a_declared_schema_does_not_stand_before_an_audit_supports_it():
     assert not claim.void
     assert not claim.leaks
     assert "of made-up records that differ" in claim.guarantee
-    (doubt,) = claim.doubts
-    assert doubt.startswith("The claim is about made-up records, not about people.")
-    assert doubt in claim.caveats
+    assert claim.doubts == {Doubt.MADE_UP}
+    assert claim.evidence.population == Population.DECLARED
+    assert claim.caveats == (DOUBTS[Doubt.MADE_UP],)
+    assert "about made-up records, not about people." in str(claim)
     audit = audited(sampler, NARROW)
     assert audit.verdict == "supported"
     assert sampler.certificate_.private
@@ -96,7 +99,8 @@ def test_an_audit_that_contradicts_forbids():
     assert sampler.certificate_.private
     assert audited(sampler, ENDS).verdict == "contradicted"
     assert not sampler.certificate_.private
-    assert "An audit with real records contradicts" in sampler.certificate_.doubts[0]
+    assert sampler.certificate_.doubts == {Doubt.CONTRADICTED}
+    assert "An audit with real records contradicts" in str(sampler.certificate_)
 
 
 def test_targets_that_are_made_up_forbid():
@@ -118,7 +122,8 @@ def test_a_tail_that_no_row_shows_forbids(n_rows):
         claim = mean_of(table, gamma=0.1).certificate_
     shown = n_rows == 20
     assert claim.private == shown
-    assert any("too few rows" in doubt for doubt in claim.doubts) == (not shown)
+    assert claim.doubts == (set() if shown else {Doubt.THIN})
+    assert ("too few rows" in str(claim)) == (not shown)
     assert any("does not show the tail" in str(w.message) for w in said) == (not shown)
 
 
@@ -130,7 +135,8 @@ def test_a_release_that_is_an_outlier_forbids():
         model.fit(X[150:], 100 * y[150:], X_reference=X[:150], y_reference=y[:150])
     claim = model.certificate_
     assert not claim.private
-    assert "further from what the reference" in claim.doubts[-1]
+    assert claim.doubts == {Doubt.OUTLIER}
+    assert "further from what the reference" in str(claim)
 
 
 def test_a_reference_that_is_private_forbids():
@@ -215,7 +221,8 @@ def said_of_few(query, n_records):
 @pytest.mark.parametrize("query", SMOOTH, ids=named)
 def test_few_rows_inform_where_answers_move_smoothly(query):
     claim, warned = said_of_few(query, 60)
-    assert any("rows repeat" in proviso for proviso in claim.provisos)
+    assert Assumption.REPEATED_ROWS in claim.assumptions
+    assert any("rows repeat" in text for text in claim.caveats)
     assert not warned
     assert claim.private
 
@@ -225,7 +232,14 @@ def test_few_rows_warn_where_answers_move_by_leaps(query):
     claim, warned = said_of_few(query, 60)
     assert len(warned) == 1
     text = str(warned[0].message)
-    assert any(each in text for each in claim.provisos)
+    warned_of = {
+        Assumption.FEW_ROWS: "fewer than 10 for each of",
+        Assumption.REPEATED_ROWS: "so rows repeat",
+        Assumption.MATCHED_ROWS: "is matched to a fit of the table",
+    }
+    assert Assumption.REPEATED_ROWS in claim.assumptions
+    for code, words in warned_of.items():
+        assert (words in text) == (code in claim.assumptions)
     assert claim.private
 
 

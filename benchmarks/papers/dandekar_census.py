@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from skparisk import SensitivitySampler
+from skparisk.core.exact import noise_source
 from skparisk.datasets import load_census
 from skparisk.linear_model import ridge_sensitivity_bound
 from skparisk.mechanisms import LaplaceMechanism
@@ -160,7 +161,8 @@ def releases(census: Census, n_pairs: int) -> dict[str, Error]:
         (GAUSSIAN, both | shaped | {"law": "gaussian"}),
     ):
         sampler = sample(census, n_pairs, private=False, **parameters)
-        released = sampler.mechanism_.release(np.tile(answer, (N_RELEASES, 1)))
+        draw = sampler.mechanism_.prepare(np.tile(answer, (N_RELEASES, 1)))
+        released = draw(noise_source())
         scale = float("nan") if "noise_shape" in parameters else sampler.noise_scale_
         found[name] = measure(census, released, scale)
     return found

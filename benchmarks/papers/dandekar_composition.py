@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from skparisk.core.claim import DominatingLoss, mint
 from skparisk.core.compose import (
     bound_sum,
     compose_advanced,
@@ -15,7 +16,6 @@ from skparisk.core.compose import (
     compose_exact,
     compose_laplace,
 )
-from skparisk.mechanisms import LaplaceMechanism
 from skparisk.papers import compose_privacy_at_risk, dandekar_confidence
 from skparisk.papers._composition import textbook_mean
 
@@ -52,12 +52,14 @@ Table = dict[int, dict[str, float]]
 
 def levels(noise_epsilon: float, epsilon: float, n: int) -> dict[str, float]:
     """Return what each rule says of n releases."""
-    releases = [LaplaceMechanism(1.0, noise_epsilon).as_certificate()] * n
+    loss = DominatingLoss("laplace", shift=noise_epsilon)
+    releases = [mint(epsilon=noise_epsilon, loss=loss)] * n
+    means = [textbook_mean(noise_epsilon)] * n
     risk = 1 - dandekar_confidence(epsilon, noise_epsilon)
     at_risk = [(epsilon, risk, noise_epsilon)] * n
     found = (
         compose_basic(releases).epsilon,
-        bound_sum([noise_epsilon] * n, [textbook_mean(noise_epsilon)] * n, DELTA),
+        bound_sum([noise_epsilon] * n, means, DELTA),
         compose_advanced(releases, delta=DELTA).epsilon,
         compose_laplace(releases, delta=DELTA).epsilon,
         compose_privacy_at_risk(at_risk, delta=DELTA),

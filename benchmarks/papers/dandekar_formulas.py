@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from skparisk.core.calibrate import required_pairs
-from skparisk.core.losses import laplace_loss_exceedance
+from skparisk.core import laplace_loss_exceedance, required_pairs
 from skparisk.papers import (
     bessel_joint_confidence,
     bessel_joint_noise_epsilon,

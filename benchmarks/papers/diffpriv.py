@@ -20,7 +20,7 @@ import numpy as np
 
 from skparisk import SensitivitySampler
 from skparisk.exceptions import CalibrationError
-from skparisk.papers._dkw import dkw_fewest_pairs, dkw_least_noise, dkw_least_risk
+from skparisk.papers import dkw_fewest_pairs, dkw_least_noise, dkw_least_risk
 from skparisk.queries import MeanQuery
 
 from ._study import RUBINSTEIN, Line, Study

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.neighbors import KernelDensity
 
 from skparisk import SensitivitySampler
+from skparisk.core.exact import noise_source
 from skparisk.mechanisms import BernsteinMechanism, BernsteinPolynomial
 from skparisk.queries import DensityQuery
 from skparisk.reference import TableReference
@@ -84,7 +85,8 @@ def mechanisms(
             ).fit(public[:1])
 
             def sampled(epsilon: float, sampler: Any = sampler) -> Noise:
-                return sampler.calibrate(epsilon=epsilon).mechanism_.release
+                noise = sampler.calibrate(epsilon=epsilon).mechanism_
+                return lambda values: noise.prepare(values)(noise_source())
 
             found[f"{calibration}, γ = {gamma:g}"] = (sampler.sensitivity_, sampled)
     return found

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import lambertw
 
 from skparisk import SensitivitySampler
-from skparisk.core.calibrate import required_pairs
+from skparisk.core import required_pairs
 from skparisk.exceptions import CalibrationError
-from skparisk.papers._dkw import dkw_fewest_pairs, dkw_least_noise, dkw_least_risk
+from skparisk.papers import dkw_fewest_pairs, dkw_least_noise, dkw_least_risk
 from skparisk.queries import MeanQuery
 
 from ._study import RUBINSTEIN, Line, Picture, Study

@@ -16,8 +16,11 @@ import numpy as np
 from sklearn.svm import SVC
 
 from skparisk import SensitivitySampler
-from skparisk.papers import rubinstein_svm_sensitivity_bound
-from skparisk.papers._dkw import dkw_fewest_pairs, dkw_least_noise
+from skparisk.papers import (
+    dkw_fewest_pairs,
+    dkw_least_noise,
+    rubinstein_svm_sensitivity_bound,
+)
 from skparisk.queries import FunctionQuery, LinearSVCQuery
 from skparisk.reference import as_reference
 from skparisk.sensitivity import sample_differences

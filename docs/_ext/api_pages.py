@@ -50,8 +50,8 @@ class Entry:
     def page(self) -> str:
         """The page it has if it is a class.
 
-        By its longest name: skparisk.Certificate and skparisk.certificate would be one
-        file on systems that do not tell upper from lower case.
+        By its longest name: skparisk.Report and skparisk.report would be one file on
+        systems that do not tell upper from lower case.
         """
         return self.names[-1]
 
@@ -204,7 +204,8 @@ def _describe(entry: Entry) -> str:
     text = f".. currentmodule:: {module}\n\n"
     if entry.kind == "data":
         value = repr(entry.target)
-        shown = f"   :value: {value}\n" if len(value) <= _LONGEST_VALUE else ""
+        tells = len(value) <= _LONGEST_VALUE and " at 0x" not in value
+        shown = f"   :value: {value}\n" if tells else ""
         return f"{text}.. py:data:: {name}\n{shown}\n"
     text += f".. auto{entry.kind}:: {name}\n"
     own = shown_members(entry.target) if inspect.isclass(entry.target) else []

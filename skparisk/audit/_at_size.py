@@ -17,7 +17,7 @@ from skparisk._private import PrivateMixin
 from skparisk._simulated import simulated
 from skparisk._training_data import reference_table
 from skparisk.core.checks import IncompatibleError, check_epsilon, check_probability
-from skparisk.core.claim import Certificate
+from skparisk.core.claim import Certificate, refuse_second_audit
 from skparisk.ledger import suspend_open
 from skparisk.linear_model._cross_fitted import cross_fitted
 from skparisk.neighbors import Database, sample_database
@@ -258,6 +258,7 @@ class Audited:
                 "other parameters: they were set after the fit. Fit again, or audit a "
                 "clone."
             )
+        refuse_second_audit(self.certificate)
 
 
 def _own_sampler(model: PrivateMixin) -> SensitivitySampler:
@@ -320,11 +321,14 @@ def check_same_calibration(certificate: Any, audited: Any) -> None:
     compared = [(name, certificate, audited) for name in _OF_CLAIM]
     compared += [(name, own, other) for name in _OF_EVIDENCE]
     for name, one, two in compared:
-        if getattr(one, name) != getattr(two, name):
+        claimed, found = (
+            str(value) if isinstance(value, str) else value
+            for value in (getattr(one, name), getattr(two, name))
+        )
+        if claimed != found:
             raise IncompatibleError(
-                f"The audit is of a calibration with {name}={getattr(two, name)!r}, "
-                f"but the certificate has {name}={getattr(one, name)!r}: it says "
-                "nothing about that."
+                f"The audit is of a calibration with {name}={found!r}, but the "
+                f"certificate has {name}={claimed!r}: it says nothing about that."
             )
     if other.n_records > own.n_records:
         raise IncompatibleError(

@@ -1031,14 +1031,8 @@ def claim_with_audit(certificate: Certificate, measured: MeasuredRisk) -> Certif
     is a doubt. For the audit of a reference alone, which sees to it that both are about
     the same query, reference and target.
     """
-    evidence = certificate.require_evidence()
-    if evidence.audit is not None:
-        raise IncompatibleError(
-            "The certificate has an audit already: limits that are chosen among those "
-            "of several audits do not hold with their confidence. Fit again with what "
-            "was learned, on records of which none was in the first."
-        )
-    doubts = certificate.doubts
+    refuse_second_audit(certificate)
+    evidence, doubts = certificate.require_evidence(), certificate.doubts
     if not measured.seeded and measured.upper <= evidence.gamma:
         doubts -= {Doubt.MADE_UP, Doubt.THIN}
     if measured.verdict == "contradicted":
@@ -1046,6 +1040,16 @@ def claim_with_audit(certificate: Certificate, measured: MeasuredRisk) -> Certif
     return remade(
         certificate, evidence=replace(evidence, audit=measured), doubts=doubts
     )
+
+
+def refuse_second_audit(certificate: Certificate) -> None:
+    """Refuse an audit, best before it is charged, where there has been one."""
+    if certificate.require_evidence().audit is not None:
+        raise IncompatibleError(
+            "The certificate has an audit already: limits that are chosen among those "
+            "of several audits do not hold with their confidence. Fit again with what "
+            "was learned, on records of which none was in the first."
+        )
 
 
 def over_private_records(

@@ -695,13 +695,7 @@ class Sealed:
     __reduce_ex__ = __copy__ = __deepcopy__ = __array__ = __iter__ = __len__ = _refuse
 
 
-def seal(
-    X: Records,
-    y: Any = None,
-    *,
-    like: PublicForm | None = None,
-    moved: Callable[..., tuple[Records, Any]] | None = None,
-) -> Sealed:
+def seal(X: Records, y: Any = None, *, like: PublicForm | None = None) -> Sealed:
     """Return private records that nothing can look at but a release.
 
     Parameters
@@ -710,21 +704,14 @@ def seal(
         As they were checked.
 
     like : PublicForm, default=None
-        What they are read in: container, columns and types of public records.
-
-    moved : callable, default=None
-        ``moved(X, y)`` returns them in the domain of the reference, row by row.
+        What the records are read in: container, columns and types of public ones.
 
     Raises
     ------
     IncompatibleError
-        If the container, the columns or the targets are others than the public ones.
+        If the container or the columns are others than the public ones.
     """
-    if moved is not None:
-        X, y = moved(X, y)
-    if like is not None:
-        X = like.read_features(X)
-    return Sealed(X, y)
+    return Sealed(X if like is None else like.read_features(X), y)
 
 
 def open_sealed(private: Sealed) -> tuple[Records, Any]:

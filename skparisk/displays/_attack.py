@@ -46,8 +46,9 @@ class AttackDisplay(CertificateDisplay):
 
     Examples
     --------
-    >>> from skparisk import AttackDisplay, Certificate
-    >>> release = Certificate(0.5, risk=0.05, randomness="implicit")
+    >>> from skparisk import AttackDisplay
+    >>> from skparisk.mechanisms import LaplaceMechanism
+    >>> release = LaplaceMechanism(sensitivity=1.0, epsilon=0.5).as_certificate()
     >>> display = AttackDisplay.from_certificate(release)
     >>> display.ax_.get_xlabel()
     'probability of the database before the release'

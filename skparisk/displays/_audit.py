@@ -35,10 +35,11 @@ class AuditDisplay(Display):
 
     Examples
     --------
-    >>> from skparisk import AuditDisplay, Certificate, ClaimAudit
+    >>> from skparisk import AuditDisplay, ClaimAudit
     >>> from skparisk.audit import PairAttack
+    >>> from skparisk.core import as_certificate
     >>> attack = PairAttack(1.3, 1.0, 0.0, 0.7, 0.75, "exact repeats")
-    >>> audit = ClaimAudit("release", Certificate(1.0), 0.95, 1000, (attack,))
+    >>> audit = ClaimAudit("release", as_certificate(1.0), 0.95, 1000, (attack,))
     >>> AuditDisplay.from_audit(audit).ax_.get_title()
     'release: evidence against'
     """

@@ -77,9 +77,9 @@ class Policy:
 
     Examples
     --------
-    >>> from skparisk import Certificate
+    >>> from skparisk.core import as_certificate
     >>> from skparisk.report import Policy
-    >>> for check in Policy(epsilon=1.0, gamma=0.05).check(Certificate(2.0)):
+    >>> for check in Policy(epsilon=1.0, gamma=0.05).check(as_certificate(2.0)):
     ...     print(check)
     pass  guarantee: it stands (required: it stands as it is written)
     FAIL  epsilon: 2 (required: at most 1)

@@ -100,9 +100,9 @@ class Report:
 
     Examples
     --------
-    >>> from skparisk import Certificate
+    >>> from skparisk.core import as_certificate
     >>> from skparisk.report import Report
-    >>> report = Report(Certificate(0.5, relation="replace-one"), project="wages")
+    >>> report = Report(as_certificate(0.5), project="wages")
     >>> report.document["certificate"]["epsilon"], report.document["checks"]
     (0.5, None)
     >>> "# Privacy report: wages" in report.to_markdown()

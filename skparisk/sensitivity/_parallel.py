@@ -265,9 +265,7 @@ def _join(
         if errors is not None and block.errors is not None:
             errors[rows] = block.errors
     rounding = query.rounding(_sizes(blocks, n_outputs))
-    return SampledPairs(
-        differences, errors, rounding, failure, assumptions=frozenset()
-    )
+    return SampledPairs(differences, errors, rounding, failure, assumptions=frozenset())
 
 
 def _sizes(blocks: Sequence[PairDifferences], n_outputs: int) -> NDArray[np.float64]:

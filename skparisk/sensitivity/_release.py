@@ -29,7 +29,7 @@ from skparisk.core.release import (
     release,
     release_rows,
 )
-from skparisk.core.sealed import Records, Sealed, seal
+from skparisk.core.sealed import PublicForm, Records, Sealed, seal
 from skparisk.ledger import OPEN
 from skparisk.ledger._open import refuse_without_level
 from skparisk.mechanisms import Exponential, ExponentialChoice
@@ -222,18 +222,25 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
 
         Moved to the domain of the reference, in its types; what was moved is not said.
         """
-        return seal(*self._as_asked(X, y))
+        return seal(*self._in_domain(X, y), like=self._form)
 
     def _as_asked(
         self, X: Records, y: NDArray[Any] | None
     ) -> tuple[Records, NDArray[Any] | None]:
         """Return the same, open: for audits, which answer without noise."""
-        domain, form = self.pairs_.domain, self.pairs_.form
-        if domain is not None:
-            X, y = hide_values(domain.clip, X, y)
-        if form is not None and self.query_.any_table:
-            X = form.read_features(X)
-        return X, y
+        X, y = self._in_domain(X, y)
+        return X if self._form is None else self._form.read_features(X), y
+
+    def _in_domain(
+        self, X: Records, y: NDArray[Any] | None
+    ) -> tuple[Records, NDArray[Any] | None]:
+        domain = self.pairs_.domain
+        return (X, y) if domain is None else hide_values(domain.clip, X, y)
+
+    @property
+    def _form(self) -> PublicForm | None:
+        """What records are read in, if the query takes any table."""
+        return self.pairs_.form if self.query_.any_table else None
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Release each record by itself, with fresh noise (``query=None`` only).

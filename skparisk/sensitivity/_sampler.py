@@ -181,8 +181,9 @@ default="auto"
         depend on the private data.
 
     calibration : {"exchangeable", "pac", "dkw"} or Rule, default="exchangeable"
-        Which order statistic of the sampled pairs is used; see
-        :mod:`skparisk.calibration`.
+        Which order statistic of the sampled pairs is used: see
+        :class:`~skparisk.core.Exchangeable`, :class:`~skparisk.core.PAC` and
+        :class:`~skparisk.core.DKW`.
 
     failure_prob : float, default=0.05
         For "pac": probability, over the sampled pairs, that the risk is larger than

@@ -14,6 +14,7 @@ from scipy import stats
 from scipy.special import ndtr
 
 from skparisk.core.calibrate import Target
+from skparisk.core.exact import noise_source
 from skparisk.core.laws import Laplace
 from skparisk.sensitivity._terms import calibrate
 
@@ -157,7 +158,7 @@ def test_the_best_attacker_is_not_right_more_often_than_claimed(law):
     ):
         apart = fresh[:8]
         secret = rng.integers(2, size=(len(apart), 1))
-        draws = noise.release(np.zeros(apart.shape), noise_random_state=seed)
+        draws = noise.prepare(np.zeros(apart.shape))(noise_source(seed))
         n_attacks += len(apart)
         for share in right:
             released = secret * apart + share * draws

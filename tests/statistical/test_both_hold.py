@@ -14,6 +14,7 @@ from scipy import stats
 
 from skparisk import SensitivitySampler
 from skparisk.core.calibrate import Target
+from skparisk.core.exact import noise_source
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.pairs import SampledPairs
 from skparisk.queries import MeanQuery
@@ -62,7 +63,7 @@ def sampled(k, seed):
 
 def standard_draws(noise, size):
     """Return what is released of zeros, in the coordinates and units of the noise."""
-    released = noise.release(np.zeros((size, noise.n_outputs)), noise_random_state=0)
+    released = noise.prepare(np.zeros((size, noise.n_outputs)))(noise_source(0))
     return noise.shape.whiten(released) / noise.noise_scale
 
 

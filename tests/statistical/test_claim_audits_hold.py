@@ -12,7 +12,6 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from skparisk import (
-    Certificate,
     KnownSensitivity,
     PrivateEstimator,
     PrivateKernelDensity,
@@ -25,6 +24,8 @@ from skparisk import (
     audit_claim,
 )
 from skparisk.audit import estimate_epsilon_lower_bound, find_unnoised
+from skparisk.core.claim import mint
+from skparisk.core.exact import noise_source
 from skparisk.mechanisms import ExponentialMechanism
 from skparisk.queries import FunctionQuery
 from skparisk.reference import TableReference
@@ -130,7 +131,7 @@ def test_a_tenth_of_the_noise_is_missed_by_fresh_pairs(share, verdict):
     found = audit_claim(
         ridge,
         *people_,
-        claim=Certificate(1.0, risk=0.05, randomness="implicit"),
+        claim=mint(epsilon=1.0, risk=0.05, randomness="implicit"),
         fit_params={"X_reference": others[0], "y_reference": others[1]},
         n_pairs=4000,
         **FAST | {"n_releases": 40},
@@ -174,7 +175,7 @@ def test_an_exact_coefficient_is_found_where_it_is():
 
 def test_noise_for_another_risk_is_flagged():
     ridge = PrivateRidge(gamma=0.5)
-    claim = Certificate(1.0, risk=0.05, randomness="implicit")
+    claim = mint(epsilon=1.0, risk=0.05, randomness="implicit")
     few = FAST | {"n_releases": 40}
     found = audit_claim(ridge, X, Y, claim=claim, fit_params=PUBLIC, **few)
     assert found.share.contradicts
@@ -204,7 +205,7 @@ def test_pairs_of_a_bootstrapped_table_are_flagged(sampling):
         ),
         X[60:],
         y[60:],
-        claim=Certificate(1.0, risk=0.2, randomness="implicit"),
+        claim=mint(epsilon=1.0, risk=0.2, randomness="implicit"),
         fit_params={"X_reference": table},
         **few,
     )
@@ -364,7 +365,8 @@ def secret_at_its_level():
     noise = sampler.mechanism_
 
     def release(database, size):
-        return np.array([noise.release([answers[database]]) for _ in range(size)])
+        draw, source = noise.prepare([answers[database]]), noise_source()
+        return np.array([draw(source) for _ in range(size)])
 
     return release, abs(answers[0] - answers[1]) / noise.noise_scale
 

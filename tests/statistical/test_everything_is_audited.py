@@ -37,6 +37,7 @@ from skparisk import (
     audit_reference,
     private_score,
 )
+from skparisk.core.exact import noise_source
 from skparisk.core.noise import AdditiveNoise
 from skparisk.mechanisms import (
     BernsteinMechanism,
@@ -127,6 +128,10 @@ def draw(name, make, pair=COUNT, n_releases=2000):
 # Mechanisms
 
 
+def noisy(mechanism, values):
+    return mechanism.prepare(values)(noise_source())
+
+
 def laplace(epsilon):
     mechanism = LaplaceMechanism(1.0, epsilon)
     return lambda count, size: mechanism.release(np.full((size, 1), count))
@@ -139,7 +144,7 @@ def gaussian(epsilon):
 
 def additive(epsilon):
     noise = AdditiveNoise.at_least("laplace", 1 / epsilon, least_steps=2**20)
-    return lambda count, size: noise.release(np.full((size, 1), count))
+    return lambda count, size: noisy(noise, np.full((size, 1), count))
 
 
 def exponential(epsilon):
@@ -149,7 +154,7 @@ def exponential(epsilon):
 
 def choice(epsilon):
     chosen = ExponentialChoice.at_least(2 / epsilon, least_steps=2**20)
-    return lambda count, size: chosen.choose(np.tile([count, 1 - count], (size, 1)))
+    return lambda count, size: noisy(chosen, np.tile([count, 1 - count], (size, 1)))
 
 
 def response(epsilon):
@@ -303,8 +308,8 @@ def secret(epsilon):
         "laplace", sampler.mechanism_.noise_scale / epsilon, least_steps=2**20
     )
     unit = sampler.mechanism_.noise_scale / apart
-    return lambda count, size: noise.release(
-        np.full((size, 1), unit * answers[int(count)])
+    return lambda count, size: noisy(
+        noise, np.full((size, 1), unit * answers[int(count)])
     )
 
 
@@ -393,7 +398,9 @@ CASES = {
 
 
 def draws_noise(thing):
-    """Tell if a function, a class or one of its methods takes a seed for noise."""
+    """Tell if a function or a class draws noise, or a method takes a seed for it."""
+    if hasattr(thing, "prepare"):
+        return True
     parts = [thing]
     if inspect.isclass(thing):
         parts += [part for _, part in inspect.getmembers(thing) if callable(part)]

@@ -10,6 +10,7 @@ import pytest
 from laws import FALSE_ALARM, assert_binomial_at_most, exceeds
 
 from skparisk import SecretSample, SensitivitySampler
+from skparisk.core.exact import noise_source
 from skparisk.queries import FunctionQuery
 
 GAMMA, EPSILON = 0.2, 1.0
@@ -96,7 +97,8 @@ class Game:
         for _ in range(N_TRIALS):
             drawn, other = swap(HEAVY, SecretSample(0.5).draw(HEAVY), rng)
             one, two = np.atleast_1d(self.query(drawn), self.query(other))
-            released = one + (mechanism.release(one) - one) * noise
+            noisy = mechanism.prepare(one)(noise_source())
+            released = one + (noisy - one) * noise
             apart = mechanism.shape.whiten(np.stack([released - two, released - one]))
             ratio = np.abs(apart[0]) - np.abs(apart[1])
             right.append(ratio.sum() > 0)
