@@ -12,11 +12,33 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 import skparisk
 from skparisk import Certificate, FiledCertificate
-from skparisk.core import as_certificate, compose_basic, seal
-from skparisk.ledger import PrivacyLedger
+from skparisk.core import (
+    Assumption,
+    Exchangeable,
+    Gaussian,
+    Laplace,
+    Leak,
+    Plan,
+    SampledPairs,
+    Target,
+    Terms,
+    WhitenedShape,
+    as_certificate,
+    calibrate_known,
+    compose_basic,
+    compose_exact,
+    find_noise,
+    seal,
+)
+from skparisk.core.exact import noise_source
+from skparisk.core.noise import Constant
+from skparisk.core.pairs import norms_of_pairs
+from skparisk.core.release import release
+from skparisk.ledger import OPEN, PrivacyLedger
 from skparisk.mechanisms import LaplaceMechanism
 
 ROOT = Path(skparisk.__file__).parent
@@ -212,6 +234,115 @@ def test_sealed_records_show_nothing(look):
     with pytest.raises((TypeError, AttributeError)):
         look(sealed)
     assert "1234" not in f"{sealed!r} {sealed} {sealed.n_records}"
+
+
+def test_outputs_that_never_moved_are_hidden_as_all_others():
+    """A shape of the caller's may mix them into others, where they may move as well."""
+    rng = np.random.default_rng(0)
+    n_cells = 60
+
+    def differences(n):
+        """Return a total, which every record moves, and cells, of which one moves."""
+        cells = np.eye(n_cells)[rng.zipf(1.3, n) % n_cells]
+        return np.column_stack([np.ones(n), cells])
+
+    factor = np.diag([1.0] + [0.1] * n_cells)
+    factor[0, 1:] = 0.9
+    shape = WhitenedShape(factor)
+    sampled = differences(199)
+    still = np.flatnonzero(~sampled.any(axis=0))
+    assert still.size
+    pairs = SampledPairs(
+        sampled,
+        None,
+        np.zeros(n_cells + 1),
+        constant=Constant(still, np.full(still.size, 7.0)),
+    )
+    terms = Terms.of(Target(1.0, 0.05), Laplace(), shape, Exchangeable(), 199)
+    noise = find_noise(pairs, terms).noise
+    assert (noise.deviations()[still] == 0).all()
+    drawn = noise.prepare(np.arange(n_cells + 1.0))(noise_source(0))
+    assert (drawn[still] == 7.0).all()
+    # What is hidden is a function of all outputs, as the calibration has it.
+    exact, _ = noise.shape.whiten_exactly(np.eye(n_cells + 1))
+    assert (exact[:, still] != 0).any()
+    fresh = norms_of_pairs(
+        SampledPairs(differences(2000), None, np.zeros(n_cells + 1)), shape, Laplace()
+    )
+    beyond = int(np.sum(fresh > noise.noise_scale * (1 + 1e-6)))
+    assert binomtest(beyond, 2000, 0.05, "greater").pvalue > 1e-3
+
+
+def test_composition_does_not_spend_what_the_margin_pays_for():
+    """Noise that is larger for what a table is off by is no smaller loss."""
+    pairs = SampledPairs(
+        np.random.default_rng(0).normal(size=(999, 1)), None, np.zeros(1)
+    )
+    pairs.margin = lambda *given: 1.5
+    target = Target(1.0, 0.05, 1e-5)
+    terms = Terms.of(target, Gaussian(), "isotropic", Exchangeable(), 999)
+    found = find_noise(pairs, terms)
+    claim = found.certify(n_records=10, relation="replace-one", reference=None)
+    assert claim.evidence.margin == 1.5
+    assert claim.noise_epsilon < claim.loss.shift / 1.4
+    together = compose_exact([claim], delta=1e-5)
+    assert together.epsilon == pytest.approx(1.0, rel=1e-3)
+    assert claim.advantage.quantile > Gaussian().advantage(
+        [claim.noise_epsilon], n_outputs=1, steps=2**40
+    )
+
+
+def test_an_answer_of_several_dimensions_is_one_release():
+    """Its rows are not those of different people."""
+
+    def query(X, y=None):
+        return np.full((1, 50, 1), X.sum())
+
+    found = []
+
+    def noise(n_outputs):
+        found.append(n_outputs)
+        mechanism = LaplaceMechanism(1.0, 0.5, n_outputs)
+        return mechanism.noise, mechanism.as_certificate()
+
+    plan = Plan(query, noise, at_most=noise(1)[1])
+    with PrivacyLedger(1.0) as ledger:
+        released, _ = release(plan, seal(np.ones((3, 1))), OPEN)
+    assert found[-1] == 50
+    assert released.shape == (50,)
+    assert ledger.spent.epsilon == 0.5
+
+
+def test_a_plan_has_the_noise_of_its_certificate():
+    """With next to no noise, another claim is refused before anything is charged."""
+    _, claim = calibrate_known(1.0, Target(0.5, 0.0, randomness="explicit"))
+    weaker = LaplaceMechanism(1e-9, 0.5).noise
+    plan = Plan(lambda X, y: X[0], lambda n_outputs: (weaker, claim), claim)
+    with (
+        PrivacyLedger(1.0) as ledger,
+        pytest.raises(ValueError, match="must be that of its certificate"),
+    ):
+        release(plan, seal(np.ones((3, 1))), OPEN)
+    assert ledger.spent.n_releases == 0
+
+
+def test_an_assumption_of_one_part_is_one_of_the_whole():
+    """Also beside a part whose reference was private."""
+    public = as_certificate((0.5, 0.0, 0.05))
+    private = as_certificate((0.5, 0.0, 0.05)).weaken(leaks=[Leak.PRIVATE_REFERENCE])
+    assert Assumption.PUBLIC_REFERENCE in public.assumptions
+    together = compose_basic([public, private])
+    assert Assumption.PUBLIC_REFERENCE in together.assumptions
+    assert together.reference_is_private
+
+
+def test_rules_of_others_are_refused():
+    class Lucky(Exchangeable):
+        def choose(self, n_pairs, gamma):
+            return 1
+
+    with pytest.raises(ValueError, match="calibration must be a rule of core"):
+        Terms.of(Target(1.0), Laplace(), "isotropic", Lucky(), 999)
 
 
 def code_lines(path):
