@@ -104,6 +104,15 @@ def test_fewest_pairs_for_a_known_risk_over_the_noise_are_one_more():
     assert terms_of(10, **how).n_databases == 5
 
 
+@pytest.mark.parametrize("rule", ["exchangeable", "pac", "dkw"])
+def test_a_risk_that_takes_too_many_pairs_is_told(rule):
+    with pytest.raises(
+        CalibrationError, match=rf"^n_pairs='auto' tried .*'{rule}'"
+    ) as e:
+        terms_of("auto", 1e-9, rule=rule)
+    assert (e.value.target, e.value.best) == (1e-9, 1.0)
+
+
 def test_what_does_not_go_together():
     with pytest.raises(ValueError, match="see calibrate_known"):
         terms_of(100, target=Target(1.0, 0.05, randomness="explicit"))
