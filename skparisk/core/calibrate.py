@@ -554,7 +554,8 @@ def order_statistic(
 def scale_below(scales: _Floats, index: int, n_databases: int) -> float:
     """Return the scale one database below the K-th: what else is read off the pairs.
 
-    The K-th itself depends on the same sample (:ref:`thm-other-levels`); 0 for none.
+    The K-th itself depends on the same sample (:ref:`thm-other-levels`). 0 if there is
+    no such scale.
     """
     n_below = index - len(scales) // n_databases
     return float(scales[n_below - 1]) if n_below > 0 else 0.0

@@ -642,7 +642,7 @@ class Claim:
 
     @property
     def sampled(self) -> bool:
-        """Whether there is a risk over pairs that were sampled."""
+        """Whether the risk is over sampled pairs."""
         return bool(self.risk or self.failure_prob) and self.randomness != Scope.NOISE
 
     @property
@@ -904,7 +904,7 @@ class Certificate(Claim):
     Raises
     ------
     TypeError
-        Always, for who makes one by hand.
+        If called directly.
 
     Examples
     --------
@@ -941,7 +941,7 @@ class Certificate(Claim):
         relation: str | None = None,
         for_new_people: str | None = None,
     ) -> Certificate:
-        """Return it with less that it claims, or with more that it rests on.
+        """Return a weaker certificate: it claims less, or rests on more.
 
         Parameters
         ----------
@@ -985,7 +985,7 @@ class Certificate(Claim):
         return remade(self, evidence=evidence, **changes)
 
     def without_evidence(self) -> Certificate:
-        """Return it without what it was computed from, as where that tells too much."""
+        """Return it without its evidence, for when that reveals too much."""
         return remade(self, evidence=None)
 
     def as_certificate(self) -> Certificate:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, erfinv, gammainc, ndtr, ndtri
 
-from skparisk.core import checks as _validate
+from skparisk.core import checks
 from skparisk.core.checks import check_floats
 from skparisk.core.rounding import safe_root, unwrap
 
@@ -48,8 +48,8 @@ def laplace_loss_exceedance(epsilon: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(laplace_loss_exceedance(0.6, shift=1.0), 4)
     0.5906
     """
-    c = _validate.check_floats(epsilon, "epsilon", "[-inf, inf]")
-    a = _validate.check_floats(shift, "shift", "[0, inf)")
+    c = checks.check_floats(epsilon, "epsilon", "[-inf, inf]")
+    a = checks.check_floats(shift, "shift", "[0, inf)")
     between = 0.5 - 0.5 * np.expm1(np.minimum(c - a, 0.0) / 2)  # exact law, -a <= c < a
     return unwrap(np.where(c < -a, 1.0, np.where(c < a, between, 0.0)))
 
@@ -83,7 +83,7 @@ def laplace_loss_mean(shift: ArrayLike) -> Any:
     >>> round(laplace_loss_mean(1.0), 5)
     0.36788
     """
-    a = _validate.check_floats(shift, "shift", "[0, inf)")
+    a = checks.check_floats(shift, "shift", "[0, inf)")
     return unwrap(-a * np.expm1(-a) - gammainc(2.0, a))  # exact law, mean
 
 
@@ -121,8 +121,8 @@ def laplace_delta(epsilon: ArrayLike, noise_epsilon: ArrayLike) -> Any:
     >>> round(laplace_delta(0.6, noise_epsilon=1.0), 4)
     0.1813
     """
-    level = _validate.check_floats(epsilon, "epsilon", "[0, inf]")
-    noise = _validate.check_floats(noise_epsilon, "noise_epsilon", "(0, inf]")
+    level = checks.check_floats(epsilon, "epsilon", "[0, inf]")
+    noise = checks.check_floats(noise_epsilon, "noise_epsilon", "(0, inf]")
     noise = np.minimum(noise, np.finfo(np.float64).max)  # no inf - inf
     gap = np.maximum(noise - level, 0.0)
     return unwrap(np.abs(np.expm1(-gap / 2)))  # hockey stick of one coordinate
@@ -168,9 +168,9 @@ def laplace_noise_epsilon(epsilon: float, gamma: float, n_outputs: int = 1) -> f
     >>> round(laplace_noise_epsilon(0.6, gamma=0.7), 4)
     1.6217
     """
-    level = _validate.check_epsilon(epsilon)
-    risk = _validate.check_probability(gamma, "gamma")
-    k = _validate.check_at_least(n_outputs, "n_outputs", 1)
+    level = checks.check_epsilon(epsilon)
+    risk = checks.check_probability(gamma, "gamma")
+    k = checks.check_at_least(n_outputs, "n_outputs", 1)
     if risk < 0.5 or k > 1 or level == math.inf:
         return level
     return safe_root(
@@ -215,8 +215,8 @@ def laplace_delta_noise_epsilon(epsilon: float, delta: float) -> float:
     >>> round(laplace_delta_noise_epsilon(0.6, delta=0.1813), 4)
     1.0001
     """
-    level = _validate.check_epsilon(epsilon)
-    target = _validate.check_share(delta, "delta")
+    level = checks.check_epsilon(epsilon)
+    target = checks.check_share(delta, "delta")
     if level == math.inf:
         return level
     return safe_root(
@@ -423,8 +423,8 @@ def gaussian_shift(epsilon: float, delta: float) -> float:
     >>> round(gaussian_shift(1.0, delta=1e-5), 4)
     0.2681
     """
-    level = _validate.check_epsilon(epsilon)
-    target = _validate.check_probability(delta, "delta")
+    level = checks.check_epsilon(epsilon)
+    target = checks.check_probability(delta, "delta")
     if level == math.inf:
         return level
     start = max(
@@ -469,8 +469,8 @@ def gaussian_explicit_shift(epsilon: float, gamma: float) -> float:
     >>> round(gaussian_explicit_shift(1.0, gamma=0.05), 4)
     0.5244
     """
-    level = _validate.check_epsilon(epsilon)
-    risk = _validate.check_probability(gamma, "gamma")
+    level = checks.check_epsilon(epsilon)
+    risk = checks.check_probability(gamma, "gamma")
     if level == math.inf:
         return level
     return safe_root(
@@ -513,8 +513,8 @@ def gaussian_risk_shift(epsilon: float, gamma: float) -> float:
     >>> round(gaussian_risk_shift(1.0, gamma=0.05), 4)
     0.4954
     """
-    level = _validate.check_epsilon(epsilon)
-    risk = _validate.check_probability(gamma, "gamma")
+    level = checks.check_epsilon(epsilon)
+    risk = checks.check_probability(gamma, "gamma")
     if level == math.inf:
         return level
     start = _explicit_root(level, risk / 2)  # P(|C| > ε) <= 2 P(C > ε)
@@ -556,8 +556,8 @@ def gaussian_delta_epsilon(delta: ArrayLike, shift: ArrayLike) -> Any:
     >>> round(gaussian_delta_epsilon(1e-5, shift=1.0), 4)
     4.3772
     """
-    target = _validate.check_floats(delta, "delta", "(0, 1)")
-    a = _validate.check_floats(shift, "shift", "[0, inf]")
+    target = checks.check_floats(delta, "delta", "(0, 1)")
+    a = checks.check_floats(shift, "shift", "[0, inf]")
     with np.errstate(over="ignore"):  # here even P(C > ε), with room, is below δ
         high = np.maximum(a * (a + 1.0 - ndtri(target)), 0.0)
     low = np.zeros_like(high)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammainc
 
-from skparisk.core import checks as _validate
+from skparisk.core import checks
 from skparisk.core.checks import CalibrationError
 from skparisk.core.rounding import safe_root, unwrap
 
@@ -75,8 +75,8 @@ def dandekar_cdf(x: ArrayLike, n_outputs: int = 1) -> Any:
     >>> round(dandekar_cdf(1.0, n_outputs=2), 12)
     0.448180838243
     """
-    at = _validate.check_floats(x, "x", "[-inf, inf]")
-    k = _validate.check_at_least(n_outputs, "n_outputs", 1)
+    at = checks.check_floats(x, "x", "[-inf, inf]")
+    k = checks.check_at_least(n_outputs, "n_outputs", 1)
     s = np.arange(1.0, k + 1.0)  # shapes k - j; weights by their ratio, largest first
     weights = np.cumprod(np.append(1.0, 2 * (k - s[:-1]) / (2 * k - 1 - s[:-1])))
     parts = gammainc(s, np.maximum(at, 0.0)[..., np.newaxis])
@@ -124,8 +124,8 @@ def dandekar_confidence(
     >>> round(dandekar_confidence(0.6, noise_epsilon=1.0), 4)
     0.7138
     """
-    level = _validate.check_floats(epsilon, "epsilon", "(0, inf]")
-    noise = _validate.check_floats(noise_epsilon, "noise_epsilon", "(0, inf]")
+    level = checks.check_floats(epsilon, "epsilon", "(0, inf]")
+    noise = checks.check_floats(noise_epsilon, "noise_epsilon", "(0, inf]")
     ratio = dandekar_cdf(level, n_outputs) / dandekar_cdf(noise, n_outputs)  # Eq. 3
     return unwrap(np.where(level < noise, np.minimum(ratio, 1.0), 1.0))
 
@@ -162,9 +162,9 @@ def dandekar_epsilon(
     >>> round(dandekar_epsilon(0.54, noise_epsilon=1.0), 2)
     0.42
     """
-    target = _validate.check_probability(confidence, "confidence")
-    noise = _validate.check_epsilon(noise_epsilon, "noise_epsilon")
-    k = _validate.check_at_least(n_outputs, "n_outputs", 1)
+    target = checks.check_probability(confidence, "confidence")
+    noise = checks.check_epsilon(noise_epsilon, "noise_epsilon")
+    k = checks.check_at_least(n_outputs, "n_outputs", 1)
     return safe_root(
         lambda e: dandekar_confidence(e, noise, k) - target,
         unsafe=math.ulp(0.0),
@@ -208,9 +208,9 @@ def dandekar_noise_epsilon(
     >>> round(dandekar_noise_epsilon(0.4, confidence=0.6), 3)
     0.797
     """
-    level = _validate.check_positive(epsilon, "epsilon")
-    target = _validate.check_probability(confidence, "confidence")
-    k = _validate.check_at_least(n_outputs, "n_outputs", 1)
+    level = checks.check_positive(epsilon, "epsilon")
+    target = checks.check_probability(confidence, "confidence")
+    k = checks.check_at_least(n_outputs, "n_outputs", 1)
     least = dandekar_cdf(level, n_outputs=k)
     if least > target:
         message = (
