@@ -205,7 +205,7 @@ def run(problem: Problem, way: str, repeat: int) -> Cell | None:
     ends = np.cumsum([problem.n_test, problem.n_records, problem.n_audit])
     parts = Parts(*np.split(order, ends))
     reference = make_reference(way, people, parts.rest)
-    # The whole model: what a correction is worth is for `real_pairs.py` and `utility.py`.
+    # The whole model: corrections are for `real_pairs.py` and `utility.py`.
     model = clone(problem.model).set_params(
         combine=None,
         gamma=GAMMA,

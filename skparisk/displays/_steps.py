@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skparisk.core.claim import Certificate
+from skparisk.core.claim import Claim
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -76,9 +76,9 @@ class CertificateDisplay(Display):
     """What a certificate says, of a release or of an estimator that has one."""
 
     def __init__(
-        self, certificate: Certificate, *, estimator_name: str | None = None
+        self, certificate: Claim, *, estimator_name: str | None = None
     ) -> None:
-        if not isinstance(certificate, Certificate):
+        if not isinstance(certificate, Claim):
             raise ValueError(f"certificate must be a Certificate, got {certificate!r}.")
         self.certificate = certificate
         self.estimator_name = estimator_name
@@ -92,7 +92,7 @@ class CertificateDisplay(Display):
     @classmethod
     def from_certificate(
         cls,
-        certificate: Certificate,
+        certificate: Claim,
         *,
         ax: Any = None,
         name: str | None = None,
@@ -102,7 +102,7 @@ class CertificateDisplay(Display):
 
         Parameters
         ----------
-        certificate : Certificate
+        certificate : Certificate or FiledCertificate
             The legend says so if it guarantees nothing.
 
         ax, name, **kwargs
