@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import binomtest
 
 import skparisk
-from skparisk import Certificate, FiledCertificate
+from skparisk import Certificate, FiledCertificate, core
 from skparisk.core import (
     Assumption,
     Exchangeable,
@@ -368,6 +368,14 @@ def code_lines(path):
         if token.type not in ignored:
             used.update(range(token.start[0], token.end[0] + 1))
     return len(used - said)
+
+
+def test_the_core_has_what_it_exports():
+    for name in core.__all__:
+        assert getattr(core, name) is not None
+    assert {*core.__all__} <= {*dir(core)}
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = core.nothing
 
 
 def test_the_core_does_not_grow():
