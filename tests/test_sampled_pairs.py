@@ -73,6 +73,7 @@ def test_nothing_of_private_pairs_stays_but_how_many_there_may_be():
     withheld = Withheld()
     pairs.withhold(withheld)
     left = {name: every[name] for name in ("schema", "learning")}
+    left["assumptions"] = frozenset()
     nothing = SampledPairs(np.empty((0, 2)), None, np.zeros(2), n_neighbors=3, **left)
     assert (len(pairs), pairs.n_outputs, pairs.n_databases) == (0, 2, 0)
     assert pairs.count_still() == 0

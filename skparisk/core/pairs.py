@@ -266,7 +266,7 @@ class SampledPairs:
             empty.sum(axis=0),
             schema=self.schema,
             learning=self.learning,
-            assumptions=self.assumptions,
+            assumptions=frozenset(),
             n_neighbors=self.n_neighbors,
         )
         vars(self).update(vars(left), withheld=withheld)
