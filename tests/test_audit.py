@@ -34,8 +34,7 @@ from skparisk._filed import filed
 from skparisk._words import audit_summary
 from skparisk.audit import _audit as audit_module
 from skparisk.audit import required_blocks
-from skparisk.audit._at_size import Audited, check_same_calibration
-from skparisk.audit._audit import with_audit
+from skparisk.audit._audit import Audited, check_same_calibration, with_audit
 from skparisk.audit._blocks import BlockJudge, count_exceeding, cut_blocks
 from skparisk.audit._limits import CountNoise, risk_limits
 from skparisk.core.claim import MeasuredRisk, as_certificate

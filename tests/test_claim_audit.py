@@ -43,9 +43,8 @@ from skparisk.audit import (
     find_unnoised,
     find_worst_neighbor,
 )
-from skparisk.audit._beyond import share_p_value
-from skparisk.audit._distinguish import Counts
-from skparisk.audit._lower_bound import draw_releases
+from skparisk.audit._claim_audit import share_p_value
+from skparisk.audit._lower_bound import Counts, draw_releases
 from skparisk.audit._numbers import places_of_numbers
 from skparisk.audit._releases import Audited, KnownNoise, numbers_of
 from skparisk.core.claim import mint

@@ -17,7 +17,7 @@ from skparisk import (
     audit_reference,
 )
 from skparisk._public_fit import PublicFit
-from skparisk.audit._at_size import Audited
+from skparisk.audit._audit import Audited
 from skparisk.exceptions import IncompatibleError
 from skparisk.linear_model._correction import PublicStart
 from skparisk.linear_model._cross_fitted import Told, cross_fitted

@@ -55,8 +55,13 @@ from skparisk.queries._row_wise import is_row_wise
 from skparisk.queries._state import read
 from skparisk.reference import Domain, TableReference
 from skparisk.reference._base import RecordPool
-from skparisk.wrappers._forests import find_trees
-from skparisk.wrappers._leaf_values import below, class_shares, target_means, votes
+from skparisk.wrappers._forests import (
+    below,
+    class_shares,
+    find_trees,
+    target_means,
+    votes,
+)
 
 N = len(X)
 CLASSIFIERS = (

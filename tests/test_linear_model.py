@@ -32,7 +32,7 @@ from skparisk import (
 from skparisk.audit._numbers import numbers_in
 from skparisk.core import Leak
 from skparisk.linear_model import ridge_sensitivity_bound
-from skparisk.linear_model._ridge_moments import BoundedRidge
+from skparisk.linear_model._ridge import BoundedRidge
 from skparisk.queries import MeanQuery, RidgeQuery
 from skparisk.reference import SchemaReference, TableReference
 

@@ -24,8 +24,7 @@ from skparisk import (
     SensitivitySampler,
     audit_reference,
 )
-from skparisk.linear_model._penalty_choice import _agree, _Fold
-from skparisk.linear_model._penalty_climb import Tried, climb
+from skparisk.linear_model._penalty_choice import Tried, _agree, _Fold, climb
 from skparisk.model_selection import PrivateGridSearchCV, ReferenceSelection
 from skparisk.queries import RidgeQuery
 from skparisk.reference import TableReference

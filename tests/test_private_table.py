@@ -22,7 +22,7 @@ from skparisk import (
     SchemaReference,
 )
 from skparisk.queries._cells import MISSING, OTHER, CellsQuery
-from skparisk.tables._answers import as_counts, deviations, means, quantile
+from skparisk.tables._private import as_counts, deviations, means, quantile
 
 N = 400
 SCHEMA = {"sex": ["f", "m"], "region": [0, 1, 2], "age": (18, 90), "wage": (0.0, 1e4)}

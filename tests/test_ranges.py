@@ -30,9 +30,9 @@ from wrapped import (
 from skparisk import SensitivitySampler
 from skparisk.queries import AttributeReader
 from skparisk.reference import SchemaReference, TableReference
-from skparisk.wrappers import _ranges
+from skparisk.wrappers import _estimator as _ranges
+from skparisk.wrappers._estimator import Ranges, find_ranges
 from skparisk.wrappers._public_records import PublicRecords
-from skparisk.wrappers._ranges import Ranges, find_ranges
 
 LOW, HIGH = X_PUBLIC.min(axis=0), X_PUBLIC.max(axis=0)
 WIDTH = HIGH - LOW

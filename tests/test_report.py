@@ -15,7 +15,7 @@ from skparisk import _words as words
 from skparisk._filed import filed
 from skparisk.mechanisms import LaplaceMechanism
 from skparisk.report import Policy, Report
-from skparisk.report._schema import json_schema
+from skparisk.report._report import json_schema
 
 EVIL = "</title><script>alert(1)</script> | * [x](javascript:1) `c` \x1b[31m\u202e\n# A"
 POLICY = Policy(epsilon=1.0, gamma=0.05, reference_audited=True)

@@ -20,7 +20,7 @@ from skparisk import (
     PrivateRidge,
     SensitivitySampler,
 )
-from skparisk.audit._at_size import Audited
+from skparisk.audit._audit import Audited
 from skparisk.queries import (
     AttributeReader,
     EstimatorQuery,
@@ -29,7 +29,7 @@ from skparisk.queries import (
     MeanQuery,
     RidgeQuery,
 )
-from skparisk.queries._penalties import resize_penalties
+from skparisk.queries._estimator import resize_penalties
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

@@ -35,7 +35,7 @@ from skparisk.exceptions import BudgetExceededError
 from skparisk.ledger import PrivacyLedger
 from skparisk.model_selection import _exponential
 from skparisk.model_selection._candidates import Records
-from skparisk.model_selection._hold_out import (
+from skparisk.model_selection._exponential import (
     default_record_score,
     score_hold_out,
     split_records,

@@ -5,7 +5,7 @@ import pytest
 
 from skparisk import SensitivitySampler
 from skparisk.core.pairs import SampledPairs
-from skparisk.linear_model._simulated_noise import simulated_noise
+from skparisk.linear_model._penalty_choice import simulated_noise
 from skparisk.sensitivity._terms import find_noise
 
 K = 40

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import has_fit_parameter
+
+from skparisk._classes import PublicClasses
 from skparisk._private import PrivateMixin
-from skparisk.audit._at_size import Audited
+from skparisk._simulated import simulated
+from skparisk._training_data import reference_table
 from skparisk.audit._blocks import (
     BlockJudge,
     choose_blocks,
@@ -22,17 +32,335 @@ from skparisk.audit._limits import (
 from skparisk.audit._reference_audit import ReferenceAudit, cost_of_audit
 from skparisk.core import claim as core
 from skparisk.core.checks import (
+    IncompatibleError,
+    check_epsilon,
     check_n_jobs,
     check_probability,
     seed_sequence,
     warn_if_seeded,
 )
-from skparisk.core.claim import Certificate
+from skparisk.core.claim import Certificate, refuse_second_audit
 from skparisk.core.exact import noise_source
 from skparisk.core.release import draw, forgetting, hide_values
-from skparisk.ledger import OPEN, check_room
-from skparisk.reference import SchemaReference
+from skparisk.ledger import OPEN, check_room, suspend_open
+from skparisk.linear_model._cross_fitted import cross_fitted
+from skparisk.neighbors import Database, sample_database
+from skparisk.queries import RecordQuery
+from skparisk.queries._correction import CorrectionQuery
+from skparisk.queries._given import as_query, is_asked_again
+from skparisk.reference import (
+    LearnedRecords,
+    LearnedReference,
+    Reference,
+    SchemaReference,
+    TableReference,
+    as_reference,
+)
 from skparisk.reference._records import as_records, n_rows
+from skparisk.reference._secret import SecretDraw, SecretSample
+from skparisk.reference._sketch import RecordSketch
+from skparisk.sensitivity import SensitivitySampler
+from skparisk.sensitivity._release import check_given
+
+# What an audited calibration has in common with that of a release.
+_OF_CLAIM = ("epsilon", "delta", "failure_prob", "randomness", "relation")
+_OF_EVIDENCE = (
+    "reference",
+    "gamma",
+    "law",
+    "noise_shape",
+    "calibration",
+    "averages",
+    "n_outputs",
+)
+_NO_REFERENCE = (
+    "X_reference must be given: {} has no reference of its own, or has dropped it "
+    "after the fit."
+)
+_ONE_REFERENCE = (
+    "X_reference must be None if the SensitivitySampler has a reference: there can be "
+    "only one."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """A sampler that was fitted for databases of some size, and an estimator."""
+
+    sampler: SensitivitySampler
+    # The labels, if that is a classifier.
+    classes: PublicClasses | None
+
+    @property
+    def certificate(self) -> Certificate:
+        """What it claims, for databases of its size."""
+        return self.sampler.certificate_
+
+    def check_private(self, X: Any, y: Any) -> Database:
+        """Return private records as the query takes them, or say what is wrong."""
+        query = self.sampler.query_
+        if self.classes is not None:
+            y = self.classes.encode_private(check_given(query, y))
+        X, y = self.sampler._check_data(query, X, y, reset=False)
+        sketch = self.sampler.pairs_.sketch
+        if sketch is not None and RecordSketch.of(X, y).overlaps(sketch):
+            raise ValueError(
+                "X must be private records that were used for nothing else, but it "
+                "shares records with the reference that is audited."
+            )
+        return self.sampler._as_asked(X, y)
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """What an audit is about: a sampler or a private estimator, and its reference."""
+
+    # As it was given; fitted or not.
+    model: Any
+    # How its pairs are sampled: not fitted.
+    sampler: SensitivitySampler
+    # Where they come from.
+    reference: Reference
+    # The reference for `fit`, where an estimator takes it there.
+    given: dict[str, Any]
+
+    @classmethod
+    def of(cls, model: Any, X_reference: Any, y_reference: Any) -> Audited:
+        """Find the sampler and its reference, or say what cannot be audited."""
+        given = {"X_reference": X_reference, "y_reference": y_reference}
+        given = {name: value for name, value in given.items() if value is not None}
+        table = reference_table(X_reference, y_reference, needs_y=False, any_table=True)
+        source = model
+        if isinstance(model, PrivateMixin):
+            source = _own_sampler(model)
+        elif not isinstance(model, SensitivitySampler):
+            raise ValueError(
+                "audited must be a SensitivitySampler or a private estimator, got "
+                f"{type(model).__name__}: give the last step of a Pipeline, with "
+                "records as the steps before transform them, or the estimator that a "
+                "search has found."
+            )
+        _check_target(model, source)
+        learned = getattr(getattr(model, "sampler_", None), "reference", None)
+        if isinstance(learned, LearnedRecords) and (
+            table is None or isinstance(table, LearnedReference)
+        ):  # what was learned stands for what it was to be learned by
+            table, given = learned, {"X_reference": learned}
+            source = clone(source).set_params(reference=None)
+        reference = source.reference
+        if isinstance(reference, SecretSample | SecretDraw):
+            raise ValueError(
+                "audited must have a reference that stands for people; a SecretSample "
+                "is drawn from the records themselves, and its risk is exact: there is "
+                "nothing to audit."
+            )
+        if reference is not None and table is not None:
+            raise ValueError(_ONE_REFERENCE)
+        if reference is None and table is None:
+            raise ValueError(_NO_REFERENCE.format(type(model).__name__))
+        public = as_reference(table if reference is None else reference)
+        return cls(model, clone(source), public, given)
+
+    @property
+    def gamma(self) -> float:
+        """The risk that is asked for."""
+        return float(self.model.gamma)
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """That of a fit, where there has been one."""
+        return getattr(self.model, "certificate_", None)
+
+    @property
+    def n_records(self) -> int | None:
+        """Records of a database of the release, where that is known."""
+        if self.certificate is not None:
+            return self.certificate.require_evidence().n_records
+        is_sampler = isinstance(self.model, SensitivitySampler)
+        if is_sampler and isinstance(as_query(self.model.query), RecordQuery):
+            return 1
+        known = self.sampler.n_records
+        return None if known is None else int(known)
+
+    def calibrate(
+        self,
+        n_records: int,
+        n_jobs: int | None,
+        seed: np.random.SeedSequence,
+    ) -> Calibrated:
+        """Calibrate for databases of `n_records`, on public records alone."""
+        draws, fits = seed.spawn(2)
+        X_drawn, y_drawn = sample_database(self.reference, n_records, draws)
+        rng = np.random.default_rng(fits)
+        # All of it is public: no ledger is charged.
+        with simulated(), suspend_open():
+            if isinstance(self.model, SensitivitySampler):
+                sampler = self._own_sampler()
+                sampler.set_params(n_records=n_records, reference=self.reference)
+                prepared = _prepare(sampler, n_jobs, rng)
+                found = Calibrated(prepared.fit(X_drawn, y_drawn), None)
+            else:
+                found = self._fit_model(X_drawn, y_drawn, n_records, n_jobs, rng)
+            self._check_same(found)
+            return self._resized(found, n_records, X_drawn, y_drawn)
+
+    def _resized(self, found: Calibrated, n_records: int, X: Any, y: Any) -> Calibrated:
+        """Calibrate again, if the release weighs a penalty against more records."""
+        sampler, classes = found.sampler, found.classes
+        if self.n_records is None or self.n_records == n_records:
+            return found
+        query = sampler.query_.resized(n_records / self.n_records)
+        if query == sampler.query_:
+            return found
+        reference = self.reference
+        if classes is not None:
+            reference = reference.encoded(partial(classes.encode, name="y_reference"))
+            y = classes.encode(y, "y_reference")
+        if query.is_correction:
+            assert isinstance(query, CorrectionQuery)
+            assert isinstance(reference, TableReference)
+            # That of a sampler that an estimator has fitted has such targets already.
+            if not reference.is_cross_fitted:
+                fitted = cross_fitted(reference, query.usual)
+                assert fitted is not None  # it was, for the release
+                reference = fitted.table
+        sampler = clone(sampler)
+        sampler.set_params(query=query, reference=reference, n_records=n_records)
+        return Calibrated(sampler.fit(X, y), classes)
+
+    def _own_sampler(self) -> SensitivitySampler:
+        """Return a sampler to fit; of a shape that was learned, with its name."""
+        sampler: SensitivitySampler = clone(self.sampler)
+        if self.certificate is not None and sampler.noise_shape == "auto":
+            evidence = self.certificate.require_evidence()
+            sampler.set_params(noise_shape=evidence.noise_shape)
+        return sampler
+
+    def _fit_model(
+        self,
+        X: Any,
+        y: Any,
+        n_records: int,
+        n_jobs: int | None,
+        rng: np.random.Generator,
+    ) -> Calibrated:
+        sampler = self._own_sampler()
+        sampler.set_params(n_records=n_records, noise_random_state=None)
+        model = clone(self.model).set_params(sensitivity=sampler)
+        for name in ("alpha", "C"):  # what was chosen for more records is not again
+            value = getattr(model, name, 0.0)
+            if (value is None or isinstance(value, str)) and self.certificate:
+                chosen = self.model.penalty_choice_ or getattr(self.model, f"{name}_")
+                model.set_params(**{name: chosen})
+        if is_classifier(model) and model.classes is None and not self.given:
+            # Else they would be those of the drawn records, with a warning.
+            model.set_params(classes=getattr(self.model, "classes_", np.unique(y)))
+        taken = {n: v for n, v in self.given.items() if has_fit_parameter(model, n)}
+        _prepare(model, n_jobs, rng).fit(X, y, **taken)
+        classes = None
+        if is_classifier(model):
+            classes = PublicClasses.find(
+                model.classes_, self.reference, None, model.sampler_, y
+            )
+        return Calibrated(model.sampler_, classes)
+
+    def _check_same(self, found: Calibrated) -> None:
+        """Refuse another reference or target than those of a fit."""
+        if self.certificate is None:
+            return
+        check_same_calibration(self.certificate, found.certificate)
+        fitted = getattr(self.model, "sampler_", self.model)
+        one, two = (s.pairs_.sketch for s in (fitted, found.sampler))
+        if one and two and one.whole and two.whole and not one.same_rows(two):
+            raise IncompatibleError(
+                "X_reference must be the records that it was fitted with, but they "
+                "are others."
+            )
+        own = fitted is self.model
+        asked = as_query(fitted.query) if own else found.sampler.query_
+        if not is_asked_again(asked, fitted.query_):
+            raise IncompatibleError(
+                f"The fit is of {fitted.query_}, but what is audited asks {asked} with "
+                "other parameters: they were set after the fit. Fit again, or audit a "
+                "clone."
+            )
+        refuse_second_audit(self.certificate)
+
+
+def _own_sampler(model: PrivateMixin) -> SensitivitySampler:
+    """Return the sampler of an estimator; a known sensitivity has no reference."""
+    source = model.sensitivity
+    if isinstance(source, FrozenEstimator):
+        source = source.estimator
+    if source is None:
+        return SensitivitySampler()
+    if not isinstance(source, SensitivitySampler):
+        raise ValueError(
+            "sensitivity of what is audited must be None or a SensitivitySampler, got "
+            f"{source!r}: a sensitivity that is known has no reference to audit."
+        )
+    return source
+
+
+def _check_target(model: Any, source: SensitivitySampler) -> None:
+    """Refuse what has no risk over pairs that blocks of records can be."""
+    if source.relation == "add-remove":
+        raise ValueError(
+            "relation must be 'replace-one' for an audit, got 'add-remove': blocks are "
+            "cut by position, so that a record more or less would change them all."
+        )
+    if source.advantage is not None:
+        raise ValueError(
+            f"advantage must be None for an audit, got {source.advantage!r}: it counts "
+            "pairs that exceed a level, and with an advantage there is none."
+        )
+    check_probability(model.gamma, "gamma")
+    if math.isinf(check_epsilon(model.epsilon)):
+        raise ValueError(
+            f"epsilon of what is audited must be finite, got {model.epsilon!r}: no "
+            "pair exceeds an infinite level."
+        )
+    certificate = getattr(model, "certificate_", None)
+    if certificate is not None and certificate.reference_is_private:
+        raise IncompatibleError(
+            "The neighbor pairs came from private data, so there is no public "
+            "reference to audit: fit with one."
+        )
+
+
+def _prepare(model: Any, n_jobs: int | None, rng: np.random.Generator) -> Any:
+    """Let a clone be repeatable in what is public, and its noise be secret."""
+    given: dict[str, Any] = {"noise_random_state": None, "verbose": 0}
+    if model.random_state is None:
+        given["random_state"] = int(rng.integers(2**31))
+    if n_jobs is not None:
+        given["n_jobs"] = n_jobs
+    return model.set_params(**given)
+
+
+def check_same_calibration(certificate: Any, audited: Any) -> None:
+    """Raise IncompatibleError unless an audit is about the noise of a certificate.
+
+    `audited` is the certificate of the same calibration for as many records or fewer.
+    """
+    own, other = certificate.require_evidence(), audited.require_evidence()
+    compared = [(name, certificate, audited) for name in _OF_CLAIM]
+    compared += [(name, own, other) for name in _OF_EVIDENCE]
+    for name, one, two in compared:
+        claimed, found = (
+            str(value) if isinstance(value, str) else value
+            for value in (getattr(one, name), getattr(two, name))
+        )
+        if claimed != found:
+            raise IncompatibleError(
+                f"The audit is of a calibration with {name}={found!r}, but the "
+                f"certificate has {name}={claimed!r}: it says nothing about that."
+            )
+    if other.n_records > own.n_records:
+        raise IncompatibleError(
+            f"The audit is of databases of n_records={other.n_records}, but the "
+            f"certificate is about {own.n_records}: there must be at least as many."
+        )
 
 
 def audit_reference(

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 
 from skparisk._progress import Progress
 from skparisk._text import floor_text
-from skparisk.audit._distinguish import (
-    Counts,
-    accuracy_limit,
-    learn_events,
-    level_limit,
-)
 from skparisk.audit._limits import check_confidence
 from skparisk.core.checks import (
     check_at_least,
@@ -27,6 +22,277 @@ from skparisk.core.checks import (
     check_verbose,
     seed_sequence,
 )
+
+_Floats = NDArray[np.float64]
+# From rows of releases to one number a row, large where the first database is likelier.
+_Score = Callable[[_Floats], _Floats]
+
+_MOST_COLUMNS = 32
+_MOST_THRESHOLDS = 512
+_MOST_ROWS_TO_FIT = 20_000
+# Standardized numbers are cut off there, as tails say little and hide the rest.
+_FAR = 8.0
+_HUGE = 1e150
+# Relative error of the inverse of the incomplete beta function, and more.
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many releases of either database an event has, which was fixed before.
+
+    `hits` of `n` releases of the database that makes it likelier, `others` of `n` of
+    its neighbor.
+    """
+
+    hits: int
+    others: int
+    n: int
+
+    def limits(self, alpha: float) -> tuple[float, float]:
+        """Return a lower and an upper limit of its two probabilities.
+
+        Exact (Clopper and Pearson 1934), together with confidence 1 - alpha.
+        """
+        low, high = _limits(
+            np.array([self.hits]), np.array([self.others]), self.n, alpha
+        )
+        return float(low[0]), float(high[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """The releases whose score is on one side of a threshold."""
+
+    score: _Score
+    threshold: float
+    above: bool
+    words: str
+
+    def count(self, first: _Floats, second: _Floats) -> Counts:
+        """Count fresh releases: as many of the one database as of the other."""
+        hits, others = (np.count_nonzero(self._holds(rows)) for rows in (first, second))
+        if not self.above:
+            hits, others = others, hits
+        return Counts(int(hits), int(others), len(first))
+
+    def _holds(self, rows: _Floats) -> NDArray[np.bool_]:
+        scores = self.score(rows)
+        return scores >= self.threshold if self.above else scores <= self.threshold
+
+
+def level_limit(low: Any, high: Any, delta: float) -> Any:
+    """Return the level that probabilities at these limits take, at least 0."""
+    with np.errstate(divide="ignore"):
+        found = np.log(np.maximum(low - delta, 0.0) / high)
+    return np.maximum(found, 0.0)
+
+
+def accuracy_limit(low: Any, high: Any) -> Any:
+    """Return how often a guess by the event is right, either database as likely."""
+    return np.maximum((1 + low - high) / 2, 0.5)
+
+
+def learn_events(
+    first: _Floats,
+    second: _Floats,
+    *,
+    alpha: float,
+    delta: float,
+    rng: np.random.Generator,
+) -> tuple[Event, Event]:
+    """Return the events that promise the largest level, and the most right guesses.
+
+    One half of the rows makes scores, the other one chooses among them and their
+    thresholds, by limits that are as strict as a choice among so many asks for.
+    """
+    half = len(first) // 2
+    best: list[tuple[float, Event | None]] = [(-1.0, None), (-1.0, None)]
+    chosen = first[half:], second[half:]
+    for words, score in _scores(first[:half], second[:half], rng):
+        ours, others = (score(rows) for rows in chosen)
+        for above in (True, False):
+            thresholds, low, high = _at_thresholds(ours, others, above, alpha)
+            for i, values in enumerate(
+                (level_limit(low, high, delta), accuracy_limit(low, high))
+            ):
+                at = int(np.argmax(values))
+                if values[at] > best[i][0]:
+                    event = Event(score, float(thresholds[at]), above, words)
+                    best[i] = float(values[at]), event
+    by_level, by_accuracy = best[0][1], best[1][1]
+    assert by_level is not None  # the mean difference is always among the scores
+    assert by_accuracy is not None
+    return by_level, by_accuracy
+
+
+def _at_thresholds(
+    ours: _Floats, others: _Floats, above: bool, alpha: float
+) -> tuple[_Floats, _Floats, _Floats]:
+    """Return thresholds, and the limits of both probabilities at each."""
+    n = len(ours)
+    thresholds = np.unique(np.concatenate([ours, others]))
+    if len(thresholds) > _MOST_THRESHOLDS:
+        picked = np.linspace(0, len(thresholds) - 1, _MOST_THRESHOLDS)
+        thresholds = thresholds[picked.astype(np.intp)]
+    if above:
+        hits = n - np.searchsorted(np.sort(ours), thresholds, side="left")
+        missed = n - np.searchsorted(np.sort(others), thresholds, side="left")
+    else:  # then it is the neighbor's releases that are likelier
+        hits = np.searchsorted(np.sort(others), thresholds, side="right")
+        missed = np.searchsorted(np.sort(ours), thresholds, side="right")
+    # Of many limits the best is lucky, often that of a rare event in a tail.
+    low, high = _limits(hits, missed, n, alpha / len(thresholds))
+    return thresholds, low, high
+
+
+def _limits(
+    hits: NDArray[Any], others: NDArray[Any], n: int, alpha: float
+) -> tuple[_Floats, _Floats]:
+    """Return exact binomial limits, each missed with probability alpha / 2 at most."""
+    low = np.zeros(len(hits))
+    some = hits > 0
+    low[some] = betaincinv(hits[some], n - hits[some] + 1, alpha / 2)
+    high = np.ones(len(others))
+    less = others < n
+    high[less] = betaincinv(others[less] + 1, n - others[less], 1 - alpha / 2)
+    return low * (1 - _SLACK), np.minimum(high * (1 + _SLACK), 1.0)
+
+
+def _scores(
+    first: _Floats, second: _Floats, rng: np.random.Generator
+) -> Iterator[tuple[str, _Score]]:
+    """Yield ways to score rows, with words for what they look at."""
+    units = _units_of(first, second)
+    ours, others = units(first), units(second)
+    shift = ours.mean(axis=0) - others.mean(axis=0)
+    spread = np.cov(np.concatenate([ours, others]), rowvar=False).reshape(
+        len(shift), len(shift)
+    )
+    spread += (1e-6 + 1e-3 * np.trace(spread) / len(shift)) * np.eye(len(shift))
+    in_spread = np.linalg.solve(spread, shift)
+
+    def along(direction: _Floats) -> _Score:
+        return lambda rows: np.asarray(units(rows) @ direction)
+
+    yield "the mean difference of the releases", along(shift)
+    yield "their mean difference, in units of their spread", along(in_spread)
+    yield "the size of the releases", lambda rows: np.abs(units(rows)).sum(axis=1)
+    if np.isnan(first).any() or np.isnan(second).any():
+        yield "numbers that are missing", _count_missing
+    if ours.shape[1] > 1:
+        leading = np.argsort(-np.abs(shift))[:_MOST_COLUMNS]
+        for column in np.sort(leading):
+            yield f"number {column} of the release", along(np.eye(len(shift))[column])
+    yield "a logistic regression", _fit_logistic(units, first, second, rng)
+    yield from _symbols(first, second)
+
+
+def _count_missing(rows: _Floats) -> _Floats:
+    return np.isnan(rows).sum(axis=1).astype(np.float64)
+
+
+def _units_of(first: _Floats, second: _Floats) -> _Score:
+    """Return what gives numbers of rows in units of their spread, cut off far out."""
+    both = _finite(np.concatenate([first, second]))
+    center = np.median(both, axis=0)
+    scale = np.median(np.abs(both - center), axis=0)
+    scale = np.where(scale > 0, scale, both.std(axis=0))
+    scale = np.where(scale > 0, scale, 1.0)
+
+    def units(rows: _Floats) -> _Floats:
+        with np.errstate(over="ignore"):
+            return np.clip((_finite(rows) - center) / scale, -_FAR, _FAR)
+
+    return units
+
+
+def _fit_logistic(
+    units: _Score, first: _Floats, second: _Floats, rng: np.random.Generator
+) -> _Score:
+    """Return logistic regression on numbers, sizes, and how much nearer a center is.
+
+    The last of these is the exact loss of Laplace noise; the first that of Gaussian.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    centers = np.median(units(first), axis=0), np.median(units(second), axis=0)
+
+    def features(rows: _Floats) -> _Floats:
+        x = units(rows)
+        near = np.abs(x - centers[1]) - np.abs(x - centers[0])
+        return np.hstack([near, x, np.abs(x)])
+
+    rows = [
+        features(part[rng.permutation(len(part))[:_MOST_ROWS_TO_FIT]])
+        for part in (first, second)
+    ]
+    labels = np.repeat([1, 0], [len(part) for part in rows])
+    # Few iterations do: it is a score, and whatever it is the limits hold.
+    model = LogisticRegression(C=1.0, max_iter=1000, tol=1e-3)
+    weights = model.fit(np.concatenate(rows), labels).coef_[0]
+    return lambda rows: np.asarray(features(rows) @ weights)
+
+
+def _symbols(first: _Floats, second: _Floats) -> Iterator[tuple[str, _Score]]:
+    """Yield scores by exact values, and by the last bits that are in use."""
+    for column in range(min(first.shape[1], _MOST_COLUMNS)):
+        for words, code in (
+            ("exact repeats of number {}", _by_value),
+            ("the low bits of number {}", _by_low_bits),
+        ):
+            score = _score_symbols(first, second, column, code)
+            if score is not None:
+                yield words.format(column), score
+
+
+def _score_symbols(
+    first: _Floats,
+    second: _Floats,
+    column: int,
+    code: Callable[[_Floats], NDArray[np.int64]],
+) -> _Score | None:
+    """Return the logarithm of how much likelier a symbol is, 0 for those not seen.
+
+    None where hardly any symbol is seen twice.
+    """
+
+    def codes_of(rows: _Floats) -> NDArray[np.int64]:
+        return code(np.ascontiguousarray(rows[:, column]))
+
+    codes = [codes_of(rows) for rows in (first, second)]
+    known, places = np.unique(np.concatenate(codes), return_inverse=True)
+    if len(known) > 0.9 * len(places):
+        return None
+    counts = [
+        np.bincount(part, minlength=len(known)) + 0.5
+        for part in np.split(places, [len(first)])
+    ]
+    scores = np.log(counts[0] / counts[1])
+
+    def score(rows: _Floats) -> _Floats:
+        codes = codes_of(rows)
+        places = np.minimum(np.searchsorted(known, codes), len(known) - 1)
+        return np.where(known[places] == codes, scores[places], 0.0)
+
+    return score
+
+
+def _by_value(numbers: _Floats) -> NDArray[np.int64]:
+    return (numbers + 0.0).view(np.int64)  # 0 and -0 are one
+
+
+def _by_low_bits(numbers: _Floats) -> NDArray[np.int64]:
+    """Return sign, exponent, and exponent of the last bit in use, as one number."""
+    mantissa, exponent = np.frexp(_finite(numbers))
+    whole = np.ldexp(np.abs(mantissa), 53).astype(np.int64)
+    last = np.frexp((whole & -whole).astype(np.float64))[1].astype(np.int64)
+    return (exponent.astype(np.int64) * 64 + last) * 2 + (mantissa < 0)
+
+
+def _finite(rows: _Floats) -> _Floats:
+    return np.nan_to_num(rows, nan=0.0, posinf=_HUGE, neginf=-_HUGE).clip(-_HUGE, _HUGE)
+
 
 LEAST_RELEASES = 40
 # Events that single calls are spread over workers in.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,10 +16,57 @@ from skparisk.core.checks import IncompatibleError, UnrecordedReleaseError
 from skparisk.core.claim import Certificate, as_certificates
 from skparisk.core.compose import compose_basic
 from skparisk.ledger._book import Book, refusal
-from skparisk.ledger._clusters import tell_clusters, told_by_a_client
 from skparisk.ledger._history import LedgerEntry
 from skparisk.ledger._lines import now
-from skparisk.ledger._marker import Marker
+from skparisk.ledger._marker import Marker, any_held
+
+_KEY = "skparisk-ledgers"
+
+
+def tell_clusters(*, is_open: bool) -> None:
+    """Tell the schedulers of this process whether a ledger is open in it.
+
+    A worker is no client of its own scheduler: what it opens is about its own releases.
+    """
+    distributed = sys.modules.get("distributed")
+    if distributed is None or _schedulers_of_workers(distributed):
+        return
+    for client in list(distributed.Client._instances):
+        if client.status == "running" and not client.asynchronous:
+            # A scheduler that is gone has no workers that need to know.
+            with contextlib.suppress(OSError):
+                client.set_metadata([_KEY, client.id], is_open)
+
+
+def told_by_a_client() -> bool:
+    """Tell if this is a worker of Dask, and a client may have a ledger open.
+
+    Any process of this user on this machine may be one.
+    """
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return False
+    schedulers = _schedulers_of_workers(distributed)
+    return bool(schedulers) and (
+        any_held() or any(_is_told(distributed, address) for address in schedulers)
+    )
+
+
+def _schedulers_of_workers(distributed: Any) -> list[str]:
+    """Return the schedulers that this process works for, but not those that it has."""
+    workers = list(distributed.Worker._instances)
+    addresses = {str(worker.scheduler.address) for worker in workers}
+    return [address for address in addresses if not address.startswith("inproc://")]
+
+
+def _is_told(distributed: Any, address: str) -> bool:
+    def ask(dask_scheduler: Any) -> bool:
+        # Sent as it is here, as a scheduler need not have this package.
+        told = dask_scheduler.task_metadata.get("skparisk-ledgers", {})
+        return any(told[name] for name in told if name in dask_scheduler.clients)
+
+    return bool(distributed.get_client(address).run_on_scheduler(ask))
+
 
 _RELEASE_OUTSIDE = (
     "Release it outside of the ledger, and charge its level by "

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import clone
 
 from skparisk.core.calibrate import Terms
 from skparisk.core.checks import CalibrationError, check_random_state
 from skparisk.core.exact import noise_source
-from skparisk.core.noise import AdditiveNoise
-from skparisk.linear_model._penalty_climb import climb
-from skparisk.linear_model._simulated_noise import simulated_noise
+from skparisk.core.noise import AdditiveNoise, NoiseShape
+from skparisk.core.pairs import SampledPairs, norms_of_pairs
 from skparisk.neighbors import n_own, sample_database
 from skparisk.queries import LinearSVCQuery, Query, RidgeQuery
 from skparisk.queries._labels import label_codes
@@ -31,12 +32,136 @@ from skparisk.reference import Reference, TableReference
 from skparisk.reference._base import RecordPool
 from skparisk.reference._records import Schema
 from skparisk.sensitivity import SensitivitySampler
+from skparisk.sensitivity._noise_shape import fit_noise_shape
 from skparisk.sensitivity._parallel import sample_pairs
-from skparisk.sensitivity._terms import settle
+from skparisk.sensitivity._terms import find_noise, noise_cost, settle
+
+
+_FOLDS = 5
+
+
+def simulated_noise(
+    pairs: SampledPairs, terms: Terms, *, as_large: bool
+) -> AdditiveNoise:
+    """Return noise whose shape and size are those that the same pairs ask for.
+
+    It must not be released: the terms are for twice as many. A shape that is learned
+    from half of few pairs would be far from that of all. It is learned from all, in
+    which they are closer than others are; the size is corrected for that if the noise
+    is to be `as_large` as that of a release. Not where it is a mean over all pairs that
+    counts, as with "both", and not the few that are furthest apart.
+    """
+    twice = _some(pairs, np.tile(np.arange(len(pairs)), 2))
+    # By the terms neighbors of a database count as if they were on their own.
+    found = find_noise(replace(twice, n_neighbors=terms.n_neighbors), terms)
+    noise = found.noise
+    assert isinstance(noise, AdditiveNoise)
+    terms = found.terms
+    if not as_large or not terms.n_shape_pairs or terms.target.randomness == "both":
+        return noise
+    factor = _understated(pairs, found.shape, terms)
+    return AdditiveNoise.at_least(
+        noise.law,
+        noise.noise_scale * factor,
+        n_outputs=noise.n_outputs,
+        shape=noise.shape,
+    )
+
+
+def _understated(pairs: SampledPairs, shape: NoiseShape, terms: Terms) -> float:
+    """Return by how much pairs that a shape is not learned from are further apart.
+
+    As noise that costs the same in what outputs are for: each fold of the pairs in the
+    shape that is learned from the others, against all in the shape of all. 1 where the
+    others are too few to learn one like it.
+    """
+    answered = pairs.answered
+    n_learned = (
+        answered.sum() - math.ceil(pairs.n_databases / _FOLDS) * pairs.n_neighbors
+    )
+    if n_learned < (pairs.n_outputs if shape.name == "whitened" else 2):
+        return 1.0
+    unit = np.abs(pairs.differences[answered]).max()
+
+    def sizes(part: SampledPairs, shape: NoiseShape) -> Floats:
+        cost = noise_cost(shape, pairs.weights, unit)
+        return norms_of_pairs(part, shape, terms.law) * math.sqrt(cost)
+
+    folds = np.arange(len(pairs)) // pairs.n_neighbors % _FOLDS
+    apart = np.empty(len(pairs))
+    for fold in range(_FOLDS):
+        tried, learned = folds == fold, np.flatnonzero((folds != fold) & answered)
+        others = fit_noise_shape(
+            shape.name,
+            pairs.differences[learned],
+            pairs.floor(learned),
+            pairs.weights,
+            pairs.n_independent,
+        )
+        apart[tried] = sizes(_some(pairs, tried), others)
+    share = terms.order_index / (terms.n_calibrating * terms.n_neighbors)
+    place = min(math.ceil(share * len(pairs)), int(answered.sum())) - 1
+    own, other = np.sort(sizes(pairs, shape))[place], np.sort(apart)[place]
+    return float(max(other, own) / own)
+
+
+def _some(pairs: SampledPairs, rows: NDArray[Any]) -> SampledPairs:
+    errors = None if pairs.errors is None else pairs.errors[rows]
+    return replace(pairs, differences=pairs.differences[rows], errors=errors)
+
+
+# Powers of 10 for each record, and columns of size 1: from where nothing is lost to the
+# penalty, to where little but the intercept is left. Larger ones where that helps;
+# smaller ones than two that were worse are not tried, as they get more noise, and take
+# the longest to fit. There is one more half a decade on either side of the best: a top
+# is flat toward smaller penalties and steep toward larger ones, so that a parabola over
+# decades is off.
+_LEAST, _MOST, _LARGER = -4.0, 1.0, 2
+
+
+class Tried(dict[float, tuple[float, float]]):
+    """Scores and noise of penalties, by their logarithm for each record."""
+
+    def best(self) -> float:
+        """Return the best; of equals the smallest, which lets the features count."""
+        return max(self, key=lambda place: (self[place][0], -place))
+
+    def score(self, place: float) -> float:
+        return self[place][0]
+
+    def vertex(self) -> float:
+        """Return where a parabola through the best and its neighbors has its top."""
+        best = self.best()
+        places = sorted(self)
+        around = places[max(places.index(best) - 1, 0) : places.index(best) + 2]
+        scores = [self.score(place) for place in around]
+        if len(around) < 3 or not np.isfinite(scores).all():
+            return best
+        low, middle, high = scores
+        bend = low - 2 * middle + high
+        step = (around[2] - around[0]) / 2
+        return best + step * (low - high) / (2 * bend) if bend < 0 else best
+
+
+def climb(score: Callable[[float], tuple[float, float]]) -> Tried:
+    """Try penalties a decade apart, from the largest on, and then beside the best."""
+    tried, place = Tried(), _MOST
+    while place >= _LEAST and (not tried or tried.best() - place < 1.5):
+        tried[place] = score(place)
+        place -= 1
+    for _ in range(_LARGER):
+        top, below = sorted(tried, reverse=True)[:2]
+        if not tried.score(top) > tried.score(below):
+            break
+        tried[top + 1] = score(top + 1)
+    best = tried.best()
+    for place in (best - 0.5, best + 0.5):
+        tried[place] = score(place)
+    return tried
+
 
 # What scikit-learn has for all three of them.
 USUAL_PENALTY = 1.0
-_FOLDS = 5
 # Each of about six candidates gets this share of the pairs of a fit.
 _SHARE_OF_PAIRS, _FEWEST_PAIRS, _MOST_PAIRS = 8, 24, 1000
 # Databases of so many records differ little in how far their neighbors are, so that

@@ -19,10 +19,45 @@ from skparisk.queries._base import Differences, Query, rounding_of
 from skparisk.queries._given import are_alike
 from skparisk.queries._labels import label_codes, pool_codes, where_classes_present
 from skparisk.queries._padding import Unpadded
-from skparisk.queries._penalties import resize_penalties
 from skparisk.queries._state import Numbers, find_numbers, read
 from skparisk.queries._together import Floats
 from skparisk.reference._base import RecordPool
+
+# What multiplies the penalty, or the sum of the losses. Others, such as `Lasso`, weigh
+# a penalty against a mean, which is the same for any number of records.
+_OF_THE_PENALTY = {
+    "HuberRegressor": "alpha",
+    "KernelRidge": "alpha",
+    "Ridge": "alpha",
+    "RidgeClassifier": "alpha",
+}
+_OF_THE_LOSSES = {
+    "LinearSVC": "C",
+    "LinearSVR": "C",
+    "LogisticRegression": "C",
+    "SVC": "C",
+    "SVR": "C",
+}
+
+
+def resize_penalties(estimator: Any, share: float) -> Any:
+    """Return a clone that does the same to `share` times as many records.
+
+    What is inside of it as well, where that is scikit-learn's own.
+    """
+    params = estimator.get_params(deep=True)
+    parts = {f"{n}__": part for n, part in params.items() if hasattr(part, "fit")}
+    changed: dict[str, Any] = {}
+    for prefix, part in {"": estimator, **parts}.items():
+        if not type(part).__module__.startswith("sklearn."):
+            continue
+        kind = type(part).__name__
+        for table, factor in ((_OF_THE_PENALTY, share), (_OF_THE_LOSSES, 1 / share)):
+            name = prefix + table.get(kind, "")
+            if name in params and name != prefix:
+                changed[name] = params[name] * factor
+    return clone(estimator).set_params(**changed) if changed else estimator
+
 
 # Of the largest number that an estimator keeps in one place: less is what its solver
 # leaves of nothing, or what it adds for stability.

@@ -8,30 +8,454 @@ from __future__ import annotations
 import copy
 import datetime
 import hashlib
+import html
 import json
+import math
 import os
 import platform
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from importlib.metadata import version
+from importlib.resources import files
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
+from skparisk import _words as words
 from skparisk._filed import FiledCertificate
-from skparisk._text import printable
+from skparisk._text import printable, strict
 from skparisk._version import __version__
 from skparisk.audit import ClaimAudit
 from skparisk.core.checks import check_flag
 from skparisk.core.claim import Claim, as_certificate
+from skparisk.core.laws import LAWS
+from skparisk.core.noise import AdditiveNoise
+from skparisk.core.rounding import add_up, ceil_text
 from skparisk.cost import CostModel
 from skparisk.ledger import PrivacyLedger
 from skparisk.metrics import PrivateScore
-from skparisk.report._meaning import cost_of, noise_of
 from skparisk.report._policy import Check, Policy
-from skparisk.report._records import acro_record, registry_record
-from skparisk.report._render import as_markdown, as_page
-from skparisk.report._schema import check_document
-from skparisk.report._sections import sections_of
+from skparisk.report._sections import Section, sections_of
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "null": (type(None),),
+}
+
+
+@cache
+def json_schema() -> Any:
+    """Return the JSON Schema of reports, which is a file of the package."""
+    text = files("skparisk.report").joinpath("report.schema.json").read_text("utf-8")
+    return json.loads(text)
+
+
+def check_document(document: Any) -> None:
+    """Raise ValueError unless a document has the shape of a report."""
+    for error in _errors(document, json_schema(), "the report"):
+        raise ValueError(f"this is not a report of skparisk: {error}.")
+
+
+def _errors(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
+    """Yield what is wrong, by the words of JSON Schema that the file uses."""
+    if "const" in schema or "enum" in schema:
+        allowed = schema.get("enum", [schema.get("const")])
+        # True is no 1 here.
+        if not any(type(value) is type(one) and value == one for one in allowed):
+            yield f"{where} must be one of {allowed}, got {value!r}"
+        return
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    if not any(type(value) in _TYPES[name] for name in types):
+        yield f"{where} must be of the type {' or '.join(types)}, got {value!r}"
+    elif isinstance(value, str):
+        if not re.search(schema.get("pattern", ""), value):
+            yield f"{where} must match {schema['pattern']}, got {value!r}"
+    elif isinstance(value, dict):
+        yield from _errors_of_object(value, schema, where)
+    elif isinstance(value, list):
+        if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", 2**62):
+            yield f"{where} must have {schema['minItems']} entries, got {len(value)}"
+        for place, item in enumerate(value):
+            yield from _errors(item, schema["items"], f"{where}, entry {place}")
+    elif type(value) in _TYPES["number"]:
+        low, high = schema.get("minimum", value), schema.get("maximum", value)
+        if not low <= value <= high:
+            yield f"{where} is out of range, got {value!r}"
+
+
+def _errors_of_object(
+    value: Mapping[str, Any], schema: Mapping[str, Any], where: str
+) -> Iterator[str]:
+    known = schema.get("properties", {})
+    others = schema.get("additionalProperties", True)
+    missing = [name for name in schema.get("required", ()) if name not in value]
+    unknown = [name for name in value if name not in known] if others is False else []
+    if missing or unknown:
+        yield f"{where} lacks {missing}, and has the unknown {unknown}"
+    for name, part in value.items():
+        if name in known:
+            yield from _errors(part, known[name], f"{where}, {name!r}")
+        elif isinstance(others, dict):
+            yield from _errors(part, others, f"{where}, {name!r}")
+
+
+# No script, no network: the page says so itself.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1a1c20; --page: #ffffff; --quiet: #565b66;
+  --rule: #c9ccd3; --mark: #0b57a4; --alarm: #9b1c00; --track: #e3e6eb; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e9eaee; --page: #15171b;
+  --quiet: #a7adba; --rule: #444a55; --mark: #8ab8ff; --alarm: #ffb19e;
+  --track: #333945; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 50rem; padding: 1rem; color: var(--ink);
+  background: var(--page); font: 1rem/1.5 system-ui, sans-serif;
+  overflow-wrap: anywhere; }
+h1 { font-size: 1.6rem; line-height: 1.25; margin: 0.5rem 0; }
+h2 { font-size: 1.15rem; margin: 2rem 0 0.5rem; padding-top: 0.5rem;
+  border-top: 1px solid var(--rule); }
+p.verdict { font-size: 1.1rem; font-weight: 600; }
+.alarm { color: var(--alarm); font-weight: 600; }
+table { width: 100%; border-collapse: collapse; }
+th, td { text-align: left; vertical-align: top; padding: 0.3rem 0.6rem 0.3rem 0;
+  border-bottom: 1px solid var(--rule); }
+table.pairs { table-layout: fixed; }
+table.pairs th { width: 36%; font-weight: 500; color: var(--quiet); }
+caption { position: absolute; width: 1px; height: 1px; overflow: hidden;
+  clip-path: inset(50%); white-space: nowrap; }
+.wide { overflow-x: auto; overflow-wrap: break-word; margin-top: 1rem; }
+figure { margin: 1rem 0; max-width: 32rem; }
+figcaption { color: var(--quiet); }
+svg { width: 100%; height: auto; }
+svg text { fill: var(--ink); font: 11px system-ui, sans-serif; }
+.track { fill: var(--track); } .bar { fill: var(--mark); }
+.quiet { fill: var(--quiet); }
+.axis, .line { fill: none; stroke: var(--quiet); }
+.line { stroke: var(--mark); stroke-width: 2; }
+@media print { :root { --ink: #000; --page: #fff; --quiet: #333; --alarm: #000; }
+  body { max-width: none; font-size: 10pt; } h2 { break-after: avoid; }
+  tr, figure { break-inside: avoid; } }
+"""
+
+
+def as_page(title: str, verdict: str, sections: Iterable[Section], alarm: bool) -> str:
+    """Return a page of HTML: all that is in it is escaped, but for its own pictures."""
+    mark = " alarm" if alarm else ""
+    body = "".join(map(_section_in_html, sections))
+    return (
+        "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
+        f"<title>{_text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<main>\n<h1>{_text(title)}</h1>\n"
+        f"<p class='verdict{mark}'>{_text(verdict)}</p>\n"
+        f"{body}</main>\n</body>\n</html>\n"
+    )
+
+
+def _text(text: str) -> str:
+    return html.escape(printable(text))
+
+
+def _section_in_html(section: Section) -> str:
+    mark = " class='alarm'" if section.alarm else ""
+    parts = [f"<h2>{_text(section.title)}</h2>"]
+    parts += [f"<p{mark}>{_text(text)}</p>" for text in section.texts]
+    if section.items:
+        listed = "".join(f"<li>{_text(item)}</li>" for item in section.items)
+        parts.append(f"<ul>{listed}</ul>")
+    caption = f"<caption>{_text(section.title)}</caption>"
+    if section.rows:
+        rows = "".join(
+            f"<tr><th scope='row'>{_text(name)}</th><td>{_text(value)}</td></tr>"
+            for name, value in section.rows
+        )
+        parts.append(f"<table class='pairs'>{caption}<tbody>{rows}</tbody></table>")
+    if section.table:
+        head, *others = section.table
+        titles = "".join(f"<th scope='col'>{_text(name)}</th>" for name in head)
+        rows = "".join(
+            f"<tr><th scope='row'>{_text(row[0])}</th>"
+            f"{''.join(f'<td>{_text(cell)}</td>' for cell in row[1:])}</tr>"
+            for row in others
+        )
+        # It may be wider than a phone, and is then scrolled, also by keys.
+        parts.append(
+            f"<div class='wide' role='region' tabindex='0' "
+            f"aria-label='{_text(section.title)}'>"
+            f"<table>{caption}<thead><tr>{titles}</tr></thead>"
+            f"<tbody>{rows}</tbody></table></div>"
+        )
+    return f"<section>{''.join((*parts, *section.pictures))}</section>\n"
+
+
+def as_markdown(
+    title: str, verdict: str, sections: Iterable[Section], head: Mapping[str, Any]
+) -> str:
+    """Return Markdown with a head of YAML, as model cards have."""
+    # What JSON writes on one line is YAML as well.
+    given = {name: json.dumps(head[name], ensure_ascii=False) for name in head}
+    lines = ["---", *(f"{name}: {given[name]}" for name in given), "---", ""]
+    lines += [f"# {_plain(title)}", "", f"**{_plain(verdict)}**"]
+    for section in sections:
+        lines += ["", f"## {_plain(section.title)}"]
+        for text in section.texts:
+            lines += ["", _plain(text)]
+        lines += ["", *(f"- {_plain(item)}" for item in section.items)]
+        if section.rows:
+            lines += ["", *_table((("field", "value"), *section.rows))]
+        if section.table:
+            lines += ["", *_table(section.table)]
+    return re.sub("\n{3,}", "\n\n", "\n".join(lines)) + "\n"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    head, *others = ["| " + " | ".join(map(_plain, row)) + " |" for row in rows]
+    return [head, "|" + " --- |" * len(rows[0]), *others]
+
+
+def _plain(text: str) -> str:
+    """Return a text that Markdown, and HTML in it, show as it is."""
+    escaped = re.sub(r"([\\`*_\[\]#|~$!])", r"\\\1", printable(text))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+# Whose results.json this is the shape of: ACRO reads that of its own version alone.
+_ACRO_VERSION = "1.0.2"
+_TODO = "TODO"
+_NUMBERS = ("epsilon", "delta", "risk", "failure_prob", "randomness", "relation")
+
+
+def acro_record(document: Mapping[str, Any], claim: Claim) -> dict[str, Any]:
+    """Return what ACRO keeps of a session with one output.
+
+    It is never "pass": whoever wrote the report chose the policy.
+    """
+    checks = document["checks"] or []
+    broken = not claim.private or not all(check["passed"] for check in checks)
+    status = "fail" if broken else "review"
+    names = ("passed", "found", "required")
+    outcome = {name: {check["rule"]: check[name] for check in checks} for name in names}
+    files = document["files"]
+    record = {
+        "uid": "output_0",
+        "status": status,
+        "type": "custom",
+        "properties": {
+            "method": "skparisk",
+            **{name: document["certificate"][name] for name in _NUMBERS},
+            "private": claim.private,
+            "report": document["id"],
+            "sha256": {file["name"]: file["sha256"] for file in files},
+        },
+        "files": [{"name": file["name"], "sdc": {}} for file in files],
+        "outcome": outcome if checks else {},
+        "command": printable(document["declared"]["product"]) or "skparisk",
+        "summary": f"{status}; {claim.guarantee}",
+        "timestamp": document["created"],
+        "comments": [*claim.caveats, *_on_trust(claim)],
+        "exception": "",
+        "fair": {},
+    }
+    tool = {
+        "@type": "SoftwareApplication",
+        "name": "skparisk",
+        "version": document["versions"]["skparisk"],
+    }
+    return {"version": _ACRO_VERSION, "tool": tool, "results": {"output_0": record}}
+
+
+def registry_record(document: Mapping[str, Any], claim: Claim) -> str:
+    """Return a draft for the registry, which has the scale of no noise in it.
+
+    The registry is public, and a scale may come from private data.
+    """
+    if claim.void:
+        raise ValueError(
+            "there is no guarantee that could be registered, so leave out the .yaml. "
+            f"{words.void_reasons(claim)[0]}"
+        )
+    declared = document["declared"]
+    name = declared["project"] or declared["product"] or f"{_TODO} its name"
+    curator = f"{_TODO} who publishes it"
+    created = document["created"][:10]
+    variant, parameters = _variant(claim)
+    version = document["versions"]["skparisk"]
+    noise = "" if claim.evidence is None else f", {claim.evidence.law} noise"
+    unprotected = [*words.leaks(claim)]
+    if claim.relation == "replace-one":
+        unprotected.append("The number of records.")
+    deployment = {
+        "basic": {
+            "name": name,
+            "data_curators": [curator],
+            "intended_use": declared["use"] or f"{_TODO} what it is for",
+            "data_product_type": "Machine learning model",
+            "data_product_region": f"{_TODO} which region the data describe",
+            "description": declared["product"] or f"{_TODO} what is released",
+            "publication_date": created,
+        },
+        "dp_variant": {
+            "variant_name": variant,
+            "data_domain": declared["data_set"] or f"{_TODO} what a record may be",
+            "unprotected_quantities": _listed(unprotected),
+        },
+        "privacy_loss": {
+            "privacy_unit": _unit(claim),
+            "privacy_unit_details": words.NEIGHBORS.get(
+                claim.relation or "", f"{_TODO} what neighboring databases are"
+            ),
+            "privacy_parameters": parameters,
+            "privacy_parameters_details": _listed(_details(claim)),
+        },
+        "deployment_model": {
+            "model_name": "Central",
+            "release_type": "One release" if claim.n_releases == 1 else "Many releases",
+        },
+        "accounting": {"composition": words.METHODS[claim.method]},
+        "implementation": {"mechanisms": f"skparisk {version}{noise}"},
+        "administrative": {
+            "notes": f"From the report {document['id']} of skparisk.",
+            "registry_authors": [f"{_TODO} who fills this in"],
+        },
+    }
+    # Its tools make the slug like this, and look for it in the first line, unquoted.
+    parts = (printable(name), curator, created[:4])
+    slug = "_".join(re.sub(r"\W+", "_", part.lower()) for part in parts)
+    head = (
+        f"url_slug: {slug.replace('_', '-')}",
+        f"# A draft: fill in what says {_TODO}, and check the type and the date.",
+        *_yaml({"status": "Draft", "tier": 2, "deployment": deployment}),
+    )
+    return "\n".join(head) + "\n"
+
+
+def _variant(claim: Claim) -> tuple[str, dict[str, float]]:
+    """Return the variant, and what a reader may take for its parameters.
+
+    A risk over pairs is in no parameter: the variant is then one of its own.
+    """
+    known = claim.randomness == "explicit" and claim.method != "transferred"
+    sure = known or not (claim.risk or claim.failure_prob)
+    if sure and claim.private and not claim.protects_membership:
+        delta = add_up([claim.delta, claim.risk, claim.failure_prob])
+        if not delta:
+            return "Pure DP", {"epsilon": claim.epsilon}
+        return "Approximate DP", {"epsilon": claim.epsilon, "delta": delta}
+    return "Custom", {
+        "epsilon": claim.epsilon,
+        **({"delta": claim.delta} if claim.delta else {}),
+    }
+
+
+def _details(claim: Claim) -> Iterator[str]:
+    yield claim.guarantee
+    if claim.risk or claim.failure_prob:
+        over = dict(words.level_rows(claim))["risk is over"]
+        yield f"The level fails with a risk of {ceil_text(claim.risk)}, over {over}."
+    if claim.failure_prob:
+        share = ceil_text(claim.failure_prob)
+        yield f"The risk may be larger for a fraction {share} of the samples of pairs."
+    yield from words.doubts(claim)
+    yield from words.provisos(claim)
+    yield from _on_trust(claim)
+
+
+def _unit(claim: Claim) -> str:
+    if claim.protects_membership:
+        return "Membership of a record in a secret sample"
+    if claim.group_size > 1:
+        return f"Any {claim.group_size} records together"
+    return "One record"
+
+
+def _on_trust(claim: Claim) -> list[str]:
+    return [f"Taken on trust: {text}." for text in claim.conditions]
+
+
+def _listed(texts: Iterable[str]) -> str:
+    """Return a list of Markdown, of lines that hold one text each."""
+    return "\n".join(f"- {printable(text)}" for text in texts)
+
+
+def _yaml(value: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    """Yield lines of YAML, which both of its versions read alike; nothing is empty."""
+    inner = f"{indent}  "
+    for name, part in value.items():
+        start = f"{indent}{name}:"
+        if isinstance(part, Mapping):
+            yield start
+            yield from _yaml(part, inner)
+        elif isinstance(part, list):
+            yield start
+            yield from (f"{inner}- {_quoted(text)}" for text in part)
+        elif isinstance(part, float):
+            # Without a point, as in 1e-06, it is a text.
+            text = repr(part)
+            yield f"{start} {text if '.' in text else text.replace('e', '.0e')}"
+        elif isinstance(part, int):
+            yield f"{start} {part}"
+        elif part.startswith("- "):
+            yield f"{start} |"
+            yield from (f"{inner}{line}" for line in part.splitlines())
+        elif part:
+            yield f"{start} {_quoted(part)}"
+
+
+def _quoted(text: str) -> str:
+    """Return a text in double quotes, as JSON and YAML both have them."""
+    return json.dumps(printable(text), ensure_ascii=False)
+
+
+def noise_of(source: Any, claim: Claim) -> dict[str, float] | None:
+    """Return standard deviations of the noise of outputs; None if they are not known.
+
+    A certificate alone has them if the noise has the same size for each output.
+    """
+    sampler, evidence = getattr(source, "sampler_", source), claim.evidence
+    noise = getattr(sampler, "mechanism_", getattr(source, "noise", None))
+    if isinstance(noise, AdditiveNoise):
+        deviations = noise.deviations()
+        # Of what is released: constants have none.
+        deviations = deviations[deviations > 0] if noise.steps else deviations
+    elif (
+        evidence is not None
+        and evidence.noise_shape == "isotropic"
+        and evidence.law in LAWS
+        and evidence.law != "exponential"
+    ):
+        deviations = np.array([LAWS[evidence.law]().deviation * evidence.noise_scale])
+    else:
+        return None
+    most = float(deviations.max())
+    if not math.isfinite(most):
+        return None
+    # Of the largest, so that no square overflows.
+    typical = most and most * float(np.sqrt(np.mean((deviations / most) ** 2)))
+    least = float(deviations.min())
+    return {"typical": typical, "least": least, "most": most}
+
+
+def cost_of(cost: CostModel, claim: Claim) -> dict[str, Any]:
+    """Return what the release costs by numbers that were declared."""
+    return {
+        "model": type(cost).__name__,
+        "declared": {
+            name: float(value)
+            for name, value in vars(cost).items()
+            if isinstance(value, Real) and math.isfinite(value)
+        },
+        "total": strict(cost.budget_of(claim)),
+    }
+
 
 SCHEMA = {"schema": "skparisk.report", "schema_version": 1}
 DECLARED = ("project", "data_set", "product", "use", "not_for")

@@ -5,13 +5,17 @@ Nearly half of it is docstrings: what may be asked.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
 from sklearn.base import BaseEstimator
+from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._callers import tell_leaks_around
@@ -19,8 +23,10 @@ from skparisk._fitted import whole_fit
 from skparisk.core.calibrate import Target, find_known
 from skparisk.core.checks import (
     IncompatibleError,
+    check_at_least,
     check_epsilon,
     check_flag,
+    check_positive,
     check_probability,
     check_relation,
 )
@@ -28,10 +34,259 @@ from skparisk.core.exact import noise_source
 from skparisk.core.release import Plan, release
 from skparisk.core.sealed import is_frame, seal
 from skparisk.ledger import OPEN
-from skparisk.queries._cells import CellsQuery, CellSums, half_of
+from skparisk.queries._cells import (
+    WEIGHT_BITS,
+    Bins,
+    CellsQuery,
+    CellSums,
+    Kinds,
+    half_of,
+)
 from skparisk.queries._together import Floats
-from skparisk.tables._answers import as_counts, deviations, means, quantile
-from skparisk.tables._questions import Group, check_group, find_query
+from skparisk.reference import SchemaReference
+from skparisk.reference._columns import Categories, Column, Interval
+from skparisk.reference._synthesis import nearest_counts
+
+Group: TypeAlias = tuple[str, ...]
+
+_MOST_OUTPUTS = 2**20
+_HOW = (
+    "a column, a tuple of columns for their cross table, () for all records, or a list "
+    "of these"
+)
+
+
+def find_query(
+    schema: Any, counts: Any, means: Any, bins: Any, shares: Any, relation: str
+) -> CellsQuery:
+    """Return the sums from which all that is asked for follows."""
+    declared = _declared(schema)
+    asked: dict[frozenset[str], tuple[Group, list[str]]] = {}
+    given = {} if means is None else means
+    if not isinstance(given, Mapping):
+        raise ValueError(f"means must map columns to {_HOW}; got {means!r}.")
+    wanted = [] if counts is None else as_groups(counts, "counts")
+    for group in wanted:
+        asked.setdefault(frozenset(group), (group, []))
+    for value, by in given.items():
+        for group in as_groups(by, f"means[{value!r}]"):
+            values = asked.setdefault(frozenset(group), (group, []))[1]
+            if value in values:
+                raise ValueError(f"means[{value!r}] must not have {group} twice.")
+            values.append(value)
+    public = relation == "replace-one"
+    questions = [
+        _question(declared, group, values, bins, counted=bool(group) or not public)
+        for group, values in asked.values()
+        if group or values or not public
+    ]
+    if not questions:
+        raise ValueError(
+            "counts or means must ask for something that is not public; got "
+            f"counts={counts!r}, means={means!r} with relation={relation!r}."
+        )
+    n_outputs = sum(each.n_outputs for each in questions)
+    if n_outputs > _MOST_OUTPUTS:
+        raise ValueError(
+            f"counts and means must ask for at most 2**20 numbers, got {n_outputs}: "
+            "take fewer columns for a cross table, or fewer bins."
+        )
+    if shares is not None:
+        questions = _weighted(questions, shares, relation)
+    return CellsQuery(tuple(questions))
+
+
+def as_groups(given: Any, name: str) -> list[Group]:
+    """Return groups of columns, each a tuple of names."""
+    listed = given if isinstance(given, list) else [given]
+    return [check_group(group, name) for group in listed]
+
+
+def check_group(given: Any, name: str) -> Group:
+    """Return one group of columns."""
+    group = (given,) if isinstance(given, str) else given
+    names = isinstance(group, tuple) and all(isinstance(each, str) for each in group)
+    if not names or len({*group}) < len(group):
+        raise ValueError(f"{name} must be {_HOW}; got {given!r}.")
+    return tuple(group)
+
+
+def _declared(schema: Any) -> dict[str, Column]:
+    """Return what columns may hold, by name."""
+    if not isinstance(schema, SchemaReference):
+        if not isinstance(schema, Mapping):
+            raise ValueError(
+                "schema must be a SchemaReference, or map columns to what they hold, "
+                f"such as {{'age': (18, 90), 'sex': ['f', 'm']}}; got {schema!r}."
+            )
+        schema = SchemaReference(schema)
+    declared: dict[str, Column] = schema.declared
+    if not declared:
+        raise ValueError("schema must have names of columns, got none.")
+    return declared
+
+
+def _column(declared: Mapping[str, Column], name: Any, where: str) -> Column:
+    """Return what a column holds, if that was declared."""
+    column = declared.get(name)
+    if column is None:
+        known = [each for each, held in declared.items() if held is not None]
+        raise ValueError(
+            f"{where} must name columns with declared ranges or categories, {known}; "
+            f"got {name!r}."
+        )
+    return column
+
+
+def _question(
+    declared: Mapping[str, Column],
+    group: Group,
+    values: Sequence[str],
+    bins: Any,
+    *,
+    counted: bool,
+) -> CellSums:
+    """Return counts and sums over the cells of some columns."""
+    cells = [
+        _cells(_column(declared, name, "counts and means"), name, bins)
+        for name in group
+    ]
+    ranges = []
+    for value in values:
+        column = _column(declared, value, "means")
+        if not isinstance(column, Interval):
+            raise ValueError(
+                "means must be of columns of numbers, declared as a range (low, high); "
+                f"got {value!r}, which has categories: count them."
+            )
+        ranges.append(column)
+    return CellSums(group, tuple(cells), tuple(values), tuple(ranges), counted)
+
+
+def _cells(column: Column, name: str, bins: Any) -> Kinds | Bins:
+    """Return the cells of one column."""
+    if isinstance(column, Categories):
+        return Kinds(tuple(column.present))
+    assert column is not None
+    asked = bins.get(name, 10) if isinstance(bins, Mapping) else bins
+    what = f"bins[{name!r}]" if isinstance(bins, Mapping) else "bins"
+    if isinstance(asked, Sequence | np.ndarray) and not isinstance(asked, str):
+        edges = np.asarray(asked, dtype=np.float64)
+    else:
+        n_bins = check_at_least(asked, what, 1)
+        # Of halves: the width may be beyond all numbers.
+        edges = 2 * np.linspace(column.low / 2, column.high / 2, n_bins + 1)
+    right = edges.ndim == 1 and edges.size > 1 and np.isfinite(edges).all()
+    if not right or not (edges[1:] > edges[:-1]).all():
+        raise ValueError(
+            f"{what} must be a number of bins of a range that is no point, or finite "
+            f"increasing edges, at least two; got {asked!r} for the range "
+            f"({column.low}, {column.high})."
+        )
+    return Bins(tuple(edges.tolist()))
+
+
+def _weighted(
+    questions: Sequence[CellSums], shares: Any, relation: str
+) -> list[CellSums]:
+    """Return questions with weights that split the level as declared, or nearly so."""
+    groups = [each.by for each in questions]
+    if not isinstance(shares, Mapping):
+        raise ValueError(f"shares must map groups to numbers, got {shares!r}.")
+    given = {
+        frozenset(check_group(group, "shares")): check_positive(share, "shares")
+        for group, share in shares.items()
+    }
+    if {*given} != {frozenset(group) for group in groups}:
+        raise ValueError(
+            f"shares must have each group that is asked for, and no other: {groups}; "
+            f"got {list(shares)}."
+        )
+    raw = [given[frozenset(each.by)] / each.bound(relation) for each in questions]
+    return [
+        dataclasses.replace(each, weight=_few_bits(weight / max(raw)))
+        for each, weight in zip(questions, raw, strict=True)
+    ]
+
+
+def _few_bits(weight: float) -> float:
+    """Return a weight in (0, 1] of few bits, so that weighted sums are exact."""
+    mantissa, exponent = math.frexp(max(weight, 2.0**-40))
+    return math.ldexp(round(math.ldexp(mantissa, WEIGHT_BITS)), exponent - WEIGHT_BITS)
+
+
+def deviations(confidence: float) -> float:
+    """Return how many standard deviations noise is within, with a probability.
+
+    Of one Laplace noise, or of a sum of some: this is between it and a normal law.
+    """
+    laplace = -math.log1p(-confidence) / math.sqrt(2.0)
+    return max(laplace, float(norm.ppf((1 + confidence) / 2)))
+
+
+def as_counts(noisy: Floats, total: int | None) -> Floats:
+    """Return the nearest counts that are not negative, and add up to a known total."""
+    if total is None:
+        return np.asarray(noisy.clip(min=0.0))
+    return nearest_counts(noisy, total)
+
+
+def means(
+    sums: Floats, present: Floats, variance: float, n_noises: int, quantile: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return means, their standard errors, and the ends of intervals (Fieller 1954).
+
+    `sums` are noisy sums of values in [-1, 1], and `present` how many there are, each
+    computed from `n_noises` counts; the noise in a sum, and in a count, has a
+    `variance`. An interval ends `quantile` standard deviations off. Where there may be
+    nothing, these are NaN, NaN, -1 and 1.
+    """
+    spread = quantile**2 * variance
+    leading = present**2 - n_noises * spread
+    known = (present > 0) & (leading > 0)
+    leading = np.where(known, leading, 1.0)
+    number = np.where(known, present, 1.0)
+    mean = np.where(known, sums / number, np.nan).clip(-1, 1)
+    error = np.sqrt(variance * (1 + n_noises * mean**2)) / number
+    # Where (sums - r present)**2 is within the noise of that, as a quadratic in r.
+    root = np.sqrt(
+        np.where(known, spread * (leading + n_noises * sums**2), 0.0).clip(min=0.0)
+    )
+    low = np.where(known, (sums * present - root) / leading, -1.0)
+    high = np.where(known, (sums * present + root) / leading, 1.0)
+    return mean, error, low.clip(-1, 1), high.clip(-1, 1)
+
+
+def quantile(
+    counts: Floats, edges: Floats, share: float, variance: float, quantile: float
+) -> tuple[float, float, float]:
+    """Return the value below which a share is, and the ends of its interval.
+
+    Of bins with noisy counts, whose noise has a `variance`, and one more edges. The
+    interval ends `quantile` standard deviations off.
+    """
+    total = float(counts.sum())
+    below = np.concatenate([[0.0], np.cumsum(counts)])
+    n_below = np.arange(len(edges))
+    n_above = len(counts) - n_below
+    # How many more than the share are below each edge, and the noise of that.
+    more = below - share * total
+    noise = quantile * np.sqrt(
+        variance * ((1 - share) ** 2 * n_below + share**2 * n_above)
+    )
+    low = _last(more[1:-1] < -noise[1:-1])
+    high = _last(more[1:-1][::-1] > noise[1:-1][::-1])
+    ends = float(edges[low]), float(edges[len(edges) - 1 - high])
+    rising = isotonic_regression(below).clip(min=0.0)
+    if total <= 0 or rising[-1] <= rising[0]:
+        return math.nan, *ends
+    found = np.interp(share * rising[-1], rising, edges)
+    return float(np.clip(found, *ends)), *ends
+
+
+def _last(true: NDArray[np.bool_]) -> int:
+    """Return how many are true before the first that is not."""
+    return int(true.size if true.all() else true.argmin())
 
 
 class _Marginal(NamedTuple):

@@ -5,13 +5,18 @@ A third of it is docstrings; methods are in the order in which a fit takes them.
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 from sklearn.base import BaseEstimator, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, get_tags
 
 from skparisk._classes import PublicClasses, tell_classes
@@ -38,29 +43,593 @@ from skparisk.core.checks import (
     warn_caller,
 )
 from skparisk.core.claim import Assumption, Leak
-from skparisk.core.release import hide_values
-from skparisk.core.sealed import Records
-from skparisk.queries import EstimatorQuery
-from skparisk.queries._estimator import has_parts, takes_targets
+from skparisk.core.release import hide_values, silenced, without_values
+from skparisk.core.sealed import Records, container_of, is_frame
+from skparisk.neighbors import Database
+from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
+from skparisk.queries._addends import ClassAddend
+from skparisk.queries._estimator import Align, has_parts, repeatable, takes_targets
 from skparisk.queries._leaves import LeafQuery
 from skparisk.queries._padding import Unpadded, blank_padding
-from skparisk.reference import as_reference
-from skparisk.reference._records import Schema
+from skparisk.queries._state import Numbers
+from skparisk.queries._together import Floats
+from skparisk.reference import TableReference, as_reference
+from skparisk.reference._domain import Domain
+from skparisk.reference._records import Schema, as_numbers, as_records, frame_like
+from skparisk.reference._sketch import RecordSketch
 from skparisk.sensitivity import KnownSensitivity, SensitivitySampler
 from skparisk.sensitivity._workers import one_thread
-from skparisk.wrappers._accepted import (
-    SEVERAL_LABELS,
-    check_estimator,
-    refuse_fit_params,
+from skparisk.wrappers._forests import (
+    find_trees,
+    make_leaf_query,
+    refuse_combined_trees,
 )
-from skparisk.wrappers._asked import ask_again, make_query
-from skparisk.wrappers._forests import find_trees, refuse_combined_trees
-from skparisk.wrappers._isotonic import is_isotonic
-from skparisk.wrappers._methods import ServedMethods
-from skparisk.wrappers._naive_bayes import find_naive_bayes
+from skparisk.wrappers._isotonic import is_isotonic, make_isotonic_query
+from skparisk.wrappers._methods import ServedMethods, releases_predictions
+from skparisk.wrappers._naive_bayes import find_naive_bayes, make_bayes_query
 from skparisk.wrappers._public_records import PublicRecords
-from skparisk.wrappers._public_steps import PublicSteps
-from skparisk.wrappers._served import serve
+from skparisk.wrappers._public_steps import PublicSteps, freeze_structure
+from skparisk.wrappers._recipes import find_recipe
+from skparisk.wrappers._served import as_probabilities, serve
+from skparisk.wrappers._template import Template
+
+_Bounds: TypeAlias = tuple[Floats, Floats]
+
+# The other unit: a power of two, which rounds nothing.
+_UNIT = 2.0
+# In units of a column's range: what fits that stop early may differ by.
+_SAME = 1e-3
+_SUM = 1e-9
+# Records that make up the hull.
+_MOST_RECORDS = 1024
+# Weight of the sum of shares, which is one.
+_ONE = 1e4
+# In standard deviations of the records: with less noise than that, a hull of few
+# records may be further from the truth than the release.
+_LEAST_NOISE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Ranges:
+    """Where released numbers can be."""
+
+    # For arrays with a range: the least and the most that they can be, of shapes that
+    # broadcast to theirs.
+    bounds: Mapping[str, _Bounds]
+    # Arrays whose last axis has shares of one.
+    shares: tuple[str, ...] = ()
+    # Arrays whose last axis is the columns, and which are means of records.
+    means: tuple[str, ...] = ()
+
+    def clip(self, numbers: Numbers) -> Numbers:
+        """Return numbers that are in their range."""
+        found = dict(numbers)
+        for place, (low, high) in self.bounds.items():
+            found[place] = np.clip(found[place], low, high)
+        for place in self.shares:
+            rows = found[place].reshape(-1, found[place].shape[-1])
+            found[place] = as_probabilities(rows).reshape(found[place].shape)
+        return found
+
+    def bring_among(
+        self, numbers: Numbers, records: Any, deviations: Numbers
+    ) -> Numbers:
+        """Return means that lie in the hull of public records, where noise is large.
+
+        A box is much larger than what its records take up of it.
+        """
+        if not self.means:
+            return numbers
+        hull = _Hull.of(records)
+        found = dict(numbers)
+        for place in self.means:
+            noise = np.broadcast_to(deviations[place], found[place].shape) / hull.unit
+            if np.sqrt(np.mean(noise**2)) > _LEAST_NOISE:
+                found[place] = np.apply_along_axis(hull.nearest, -1, found[place])
+        return found
+
+
+class _Hull(NamedTuple):
+    """All means of some records, and the standard deviation of each column."""
+
+    records: Floats
+    unit: Floats
+
+    @classmethod
+    def of(cls, records: Any) -> _Hull:
+        numbers = as_numbers(records, "X of the reference")
+        some = numbers[:: -(-len(numbers) // _MOST_RECORDS)]
+        unit = some.std(axis=0)
+        return cls(some, np.where(unit > 0, unit, 1.0))
+
+    def nearest(self, point: Floats) -> Floats:
+        """Return the mean that is nearest to a point; the point, if it is one."""
+        ones = np.full((1, len(self.records)), _ONE)
+        centered = (self.records - point) / self.unit
+        target = np.append(np.zeros(len(point)), _ONE)
+        try:
+            weights, _ = nnls(np.concatenate([centered.T, ones]), target)
+        # It did not converge, or met a singular matrix in older versions of SciPy: what
+        # is released is not lost.
+        except (RuntimeError, np.linalg.LinAlgError):
+            return point
+        move = weights @ centered / weights.sum()
+        inside = np.abs(move).max() <= _SAME
+        return point if inside else point + move * self.unit
+
+
+class _Columns(NamedTuple):
+    """What columns of public records, or of their targets, hold, and in which unit."""
+
+    low: Floats
+    high: Floats
+    unit: Floats
+
+    @classmethod
+    def of(cls, box: Floats) -> _Columns:
+        width = box[1] - box[0]
+        return cls(box[0], box[1], np.where(width > 0, width, 1.0))
+
+    @property
+    def _zeros(self) -> Floats:
+        # More than twice the range above, so that what is not negative stays so.
+        places = np.arange(len(self.unit)) / len(self.unit)
+        return self.unit * (3 + places) + _UNIT * np.abs(self.high)
+
+    @property
+    def _signs(self) -> Floats:
+        return np.where(np.arange(len(self.unit)) % 2, 1.0, -1.0)
+
+    def move(self, values: Floats) -> Floats:
+        """Return values in another unit, from other zeros, and in reverse."""
+        return (_UNIT * values + self._zeros)[..., ::-1]
+
+    def turn(self, values: Floats) -> Floats:
+        """Return them with the signs of every other column changed as well."""
+        return (_UNIT * self._signs * values + self._zeros)[..., ::-1]
+
+    def bounds_of_location(
+        self, values: Sequence[Floats], moved: Floats | None
+    ) -> _Bounds | None:
+        """Return the range of an array that moves as records do, and is in it."""
+        if not self._fits(values, moved):
+            return None
+        found = self.low, self.high
+        same = _are_same(moved, self.move(values[0]), self.unit[::-1])
+        return found if same and _are_within(values, found, self.unit) else None
+
+    def bounds_of_spread(
+        self, values: Sequence[Floats], moved: Floats | None, turned: Floats | None
+    ) -> _Bounds | None:
+        """Return the range of deviations, variances or covariances of columns.
+
+        They do not move with the zeros, and have the unit or its square; of the signs
+        only covariances know. Variances are within the bound of Popoviciu.
+        """
+        if not (self._fits(values, moved) and self._fits(values, turned)):
+            return None
+        unit, half, none = self.unit, self.unit / 2, np.zeros(len(self.unit))
+        first = values[0][..., ::-1]
+        laws = [
+            (_UNIT * first, _UNIT * first, unit, (none, unit)),
+            (_UNIT**2 * first, _UNIT**2 * first, half**2, (none, half**2)),
+        ]
+        if values[0].shape[-2:] == 2 * unit.shape:
+            most = np.outer(half, half)
+            first = _UNIT**2 * values[0][..., ::-1, ::-1]
+            signs = np.outer(self._signs, self._signs)[::-1, ::-1]
+            laws.append((first, signs * first, most, (np.diag(half**2) - most, most)))
+        for expected, other, size, found in laws:
+            reverse = size[(slice(None, None, -1),) * size.ndim]
+            if (
+                _are_same(moved, expected, reverse)
+                and _are_same(turned, other, reverse)
+                and _are_within(values, found, size)
+            ):
+                return found
+        return None
+
+    def _fits(self, values: Sequence[Floats], moved: Floats | None) -> bool:
+        shape = values[0].shape
+        return (
+            moved is not None
+            and moved.shape == shape
+            and shape[-1:] == self.unit.shape
+            and bool(values[0].any())
+        )
+
+
+def find_ranges(
+    estimator: Any, public: PublicRecords, reader: Reader, fits: Sequence[Any]
+) -> Ranges:
+    """Return the ranges of what is read from fits to public records."""
+    domain = _domain_of(public)
+    if domain is None:
+        return Ranges({})
+    readings = [_read(reader, fitted) for fitted in fits]
+    seen = {
+        place: [of[place] for of in readings]
+        for place, values in readings[0].items()
+        if all(place in of and of[place].shape == values.shape for of in readings)
+    }
+    bounds: dict[str, _Bounds] = {}
+    means: tuple[str, ...] = ()
+    if domain.box is not None and {*public.schema.kinds} == {"number"}:
+        columns = _Columns.of(domain.box)
+        table = as_numbers(public.databases[0][0], "X of the reference")
+        moved, turned = (
+            _read_moved(estimator, public, reader, each)
+            for each in (columns.move(table), columns.turn(table))
+        )
+        for place, values in seen.items():
+            found = columns.bounds_of_location(values, moved.get(place))
+            if found is not None and public.is_resampled:
+                means += (place,) * _are_among(values, public.databases)
+            if found is None:
+                found = columns.bounds_of_spread(
+                    values, moved.get(place), turned.get(place)
+                )
+            if found is not None:
+                bounds[place] = found
+    bounds |= _bounds_of_predictions(reader, seen, domain.target_box)
+    shares = tuple(place for place in seen if all(map(_are_shares, seen[place])))
+    return Ranges(bounds, shares, means)
+
+
+def _bounds_of_predictions(
+    reader: Reader, seen: Mapping[str, Sequence[Floats]], box: Floats | None
+) -> dict[str, _Bounds]:
+    """Return the range of targets for predictions of a regressor that keep to it."""
+    if not isinstance(reader, PredictionReader) or box is None:
+        return {}
+    low, high = box
+    return {
+        place: (low, high)
+        for place, values in seen.items()
+        if place == "predict"
+        and _are_within(
+            [each.reshape(len(each), -1) for each in values],
+            (low, high),
+            high - low,
+        )
+    }
+
+
+def _read(reader: Reader, fitted: Any) -> Numbers:
+    """Return what is read from a fit; nothing where it has nothing of the kind."""
+    with suppress(Exception), silenced():
+        return reader(fitted)
+    return {}
+
+
+def _read_moved(
+    estimator: Any, public: PublicRecords, reader: Reader, table: Floats
+) -> Numbers:
+    """Return what is read from a fit to moved records of the first database.
+
+    Nothing if they make no sense to the estimator.
+    """
+    X, y = public.databases[0]
+    with suppress(ValueError), np.errstate(all="ignore"):
+        moved = frame_like(X, table) if is_frame(X) else table
+        return _read(reader, public.fit(estimator, (moved, y)))
+    return {}
+
+
+def _domain_of(public: PublicRecords) -> Domain | None:
+    """Return what public records may hold: as declared, or as the table has it."""
+    reference = public.reference
+    if reference is None or container_of(public.databases[0][0]) == "sparse":
+        return None
+    if reference.domain is not None:
+        return reference.domain
+    # Not of records of which each is drawn once.
+    return Domain.of(*public.whole) if public.is_resampled else None
+
+
+def _are_same(values: Floats | None, expected: Floats, unit: Floats) -> bool:
+    assert values is not None
+    size = np.abs(expected / unit).max()
+    return bool((np.abs(values - expected) <= _SAME * size * unit).all())
+
+
+def _are_within(values: Sequence[Floats], bounds: _Bounds, unit: Floats) -> bool:
+    low, high = bounds[0] - _SAME * unit, bounds[1] + _SAME * unit
+    return all(bool(((each >= low) & (each <= high)).all()) for each in values)
+
+
+def _are_among(values: Sequence[Floats], databases: Sequence[Database]) -> bool:
+    """Tell if each row of each fit is a mean of the records of its database."""
+    return all(
+        np.abs(hull.nearest(row) - row).max() <= 0
+        for each, database in zip(values, databases, strict=True)
+        for hull in [_Hull.of(database[0])]
+        for row in each.reshape(-1, each.shape[-1])
+    )
+
+
+def _are_shares(values: Floats) -> bool:
+    """Tell if an array has rows of shares of one."""
+    several = values.ndim > 0 and values.shape[-1] > 1
+    return bool(
+        several
+        and (values >= 0).all()
+        and (np.abs(values.sum(axis=-1) - 1) <= _SUM).all()
+    )
+
+
+def make_query(
+    model: Any,
+    estimator: Any,
+    public: PublicRecords,
+    labels: PublicClasses | None,
+    features: Records,
+) -> EstimatorQuery | LeafQuery:
+    """Return what is asked of each database; it is found on records that are public."""
+    align = _check_align(model, estimator)
+    if releases_predictions(model):
+        points = _check_points(model, estimator, features)
+        prepared, template = estimator, None
+        fits = list(public.fits(prepared))
+        reader: Reader = PredictionReader(model.release, points)
+    else:
+        if model.X_public is not None or model.surrogate is not None:
+            raise ValueError(
+                "X_public and surrogate must be None unless release is 'predict' "
+                f"or 'predict_proba'; got release={model.release!r}."
+            )
+        names = None if model.release == "auto" else _check_names(model.release)
+        if names is None and find_trees(estimator) is not None:
+            proven = isinstance(model.sensitivity, str)
+            level = float(model.epsilon) if proven else math.inf
+            return make_leaf_query(estimator, public, labels, level)
+        if isinstance(model.sensitivity, str):  # "bound", which others do not have
+            if labels is None:
+                return make_isotonic_query(estimator, public, float(model.epsilon))
+            return make_bayes_query(estimator, public, labels)
+        prepared, public_steps = freeze_structure(estimator, public)
+        fits = list(public.fits(prepared))
+        known = public.reference is not None
+        if names is None:
+            template = Template.find(fits, public.points, public_steps, known)
+        else:
+            AttributeReader(names)(fits[0])  # says what is no number
+            template = Template.of(fits, public.points, names, public_steps, known)
+        reader = AttributeReader(template.places)
+    numbers = _read_public(reader, fits[0])
+    public.check_repeatable(prepared, fits[0], reader)
+    # Whether it can be served is found out before anything is released.
+    serve(model, reader, numbers, template, labels)
+    return EstimatorQuery(
+        prepared,
+        reader,
+        {name: values.shape for name, values in numbers.items()},
+        classes=None if labels is None else labels.numbers,
+        labels=None if labels is None else labels.labels,
+        align=align,
+        anchor=_as_anchor(numbers, public) if _anchored(model, align) else None,
+        asked=estimator,
+        template=template,
+        ranges=find_ranges(prepared, public, reader, fits),
+    )
+
+
+def ask_again(
+    model: Any,
+    estimator: Any,
+    known: EstimatorQuery | LeafQuery,
+    labels: PublicClasses | None,
+    features: Records,
+) -> EstimatorQuery | LeafQuery:
+    """Return what a model asks, with places and shapes of a query that is sampled."""
+    reader = None if isinstance(known, LeafQuery) else known.reader
+    if known.template is None and not isinstance(reader, PredictionReader):
+        raise IncompatibleError(
+            f"The SensitivitySampler was fitted for {known} by itself, so that it has "
+            "no fit to public records that the released numbers could be put into: "
+            "give it before it is fitted, or as it was fitted by a PrivateEstimator."
+        )
+    if isinstance(known, LeafQuery):
+        if model.release != "auto":
+            raise IncompatibleError(
+                f"The SensitivitySampler was fitted for {known}, with release='auto'; "
+                f"got {model.release!r}."
+            )
+        addend = known.addend if labels is None else ClassAddend(labels.numbers)
+        return replace(known, asked=estimator, addend=addend)
+    assert reader is not None
+    if releases_predictions(model):
+        points = _check_points(model, estimator, features)
+        reader = PredictionReader(model.release, points)
+    elif model.release != "auto":
+        reader = AttributeReader(_check_names(model.release))
+    return EstimatorQuery(
+        known.estimator,
+        reader,
+        known.shapes,
+        classes=None if labels is None else labels.numbers,
+        align=_check_align(model, estimator),
+        asked=estimator,
+    )
+
+
+def _read_public(reader: Reader, fitted: Any) -> Numbers:
+    """Return what is read from a fit to public records, if it can be released."""
+    kind = type(fitted).__name__
+    if not isinstance(reader, PredictionReader):
+        return reader(fitted)
+    try:
+        with silenced():
+            numbers = reader(fitted)
+    except Exception as error:
+        raise ValueError(
+            f"{reader.method} of {kind}, fitted to public records, fails at X_public: "
+            f"{without_values(str(error))}"
+        ) from None
+    if not np.isfinite(numbers[reader.method]).all():
+        raise ValueError(
+            f"{reader.method} of {kind}, fitted to public records, is not finite at "
+            "some points of X_public. Leave these out, or set a parameter of it that "
+            "says what is far from all records."
+        )
+    return numbers
+
+
+def _check_align(model: Any, estimator: Any) -> Align | None:
+    """Return what aligns fits: of predictions nothing has to be."""
+    align = model.align
+    if align == "auto":
+        recipe = find_recipe(estimator)
+        align = None if recipe is None else recipe.align
+    if not (align is None or callable(align)):
+        raise ValueError(
+            "align must be 'auto', None or a callable (numbers, anchor) -> "
+            f"numbers; got {model.align!r}."
+        )
+    return None if releases_predictions(model) else align
+
+
+def _anchored(model: Any, align: Align | None) -> bool:
+    return align is not None and math.isfinite(model.epsilon)
+
+
+def _as_anchor(numbers: Numbers, public: PublicRecords) -> Numbers | None:
+    """Return numbers to align others to; None where they mean nothing."""
+    reference = public.reference
+    if isinstance(reference, TableReference) and reference.sampling == "disjoint":
+        raise ValueError(
+            "align must be None if the reference has sampling='disjoint', because "
+            "the records that others are aligned to would be used twice."
+        )
+    return None if reference is None else numbers
+
+
+def _check_points(model: Any, estimator: Any, features: Records) -> Records:
+    """Return the public points of predictions, for an estimator that has them."""
+    kind = get_tags(estimator).estimator_type
+    wanted = {"predict": "regressor", "predict_proba": "classifier"}[model.release]
+    if kind != wanted or not hasattr(estimator, model.release):
+        raise ValueError(
+            "release must be 'predict' for regressors and 'predict_proba' for "
+            f"classifiers that have it; got {model.release!r} for the {kind} "
+            f"{type(estimator).__name__}."
+        )
+    if model.X_public is None:
+        raise ValueError(f"X_public must be given with release={model.release!r}.")
+    points = as_records(model.X_public, "X_public")
+    shown = Schema.of(points)
+    Schema.of(features).check_same(shown, "X_public", "X")
+    if model.surrogate is None:
+        if {*shown.kinds} - {"number", "boolean"}:
+            raise ValueError(
+                "surrogate must be given where X_public holds anything but numbers, "
+                "because there is no nearest point then: such as a pipeline that "
+                "encodes it. Got None."
+            )
+        as_numbers(points, "X_public")
+    if RecordSketch.of(features).overlaps(RecordSketch.of(points)):
+        raise ValueError(
+            "X_public must be public and must not share records with the training "
+            "data, because these would stay in the parameters and in what serves "
+            "predictions."
+        )
+    return points
+
+
+def _check_names(names: Any) -> tuple[str, ...]:
+    """Return names of attributes."""
+    several = isinstance(names, Sequence) and not isinstance(names, str)
+    checked = tuple(names) if several else ()
+    good = all(isinstance(name, str) and name for name in checked)
+    if not several or not good or not 1 <= len(set(checked)) == len(checked):
+        raise ValueError(
+            "release must be a sequence of distinct names of fitted attributes, or "
+            f"'auto', 'predict' or 'predict_proba'; got {names!r}."
+        )
+    return checked
+
+
+SEVERAL_LABELS = (
+    "{} is given several labels of each record, but a private classifier has one. "
+    "Fit a PrivateEstimator to each of the labels: each is a release of its own."
+)
+
+
+def refuse_fit_params(fit_params: dict[str, Any]) -> None:
+    """Refuse what else a fit of scikit-learn may be given, such as weights."""
+    given = [name for name, value in fit_params.items() if value is not None]
+    if given:
+        raise ValueError(
+            f"{' and '.join(given)} must not be given to fit: what else the fit of a "
+            "record depends on, such as its weight, would have to be known of sampled "
+            "neighbors as well. Parameters of the estimator, such as class_weight, can "
+            "be set."
+        )
+
+
+def check_estimator(estimator: Any) -> Any:
+    """Return a clone of an estimator whose fits can be repeated."""
+    if isinstance(estimator, type) or not hasattr(estimator, "__sklearn_tags__"):
+        raise ValueError(
+            f"estimator must be an instance of a scikit-learn estimator, got "
+            f"{estimator!r}."
+        )
+    if isinstance(estimator, FrozenEstimator):
+        raise ValueError(
+            "estimator must be one that `fit` can fit, but a FrozenEstimator learns "
+            "nothing, so there is nothing to release. Wrap the estimator inside it, or "
+            "use it as it is if it was fitted on public records."
+        )
+    if hasattr(estimator, "get_support"):
+        raise IncompatibleError(
+            f"{type(estimator).__name__} chooses columns, and noise cannot be added to "
+            "a choice. Let it be a step of a Pipeline before a model: there it is "
+            "fitted on public records."
+        )
+    try:
+        cloned = repeatable(estimator)
+    except (TypeError, RuntimeError) as error:
+        raise ValueError(
+            f"estimator must be one that can be cloned; cloning "
+            f"{type(estimator).__name__} failed: {error}"
+        ) from error
+    _check_records(cloned)
+    return cloned
+
+
+def _check_records(estimator: Any) -> None:
+    """Refuse an estimator that is not fitted to the rows of a table."""
+    kind, tags = type(estimator).__name__, get_tags(estimator)
+    inputs, targets = tags.input_tags, tags.target_tags
+    if inputs.pairwise:
+        raise IncompatibleError(
+            f"{kind} is fitted to numbers of pairs of records, such as a kernel or "
+            "distances. A record changes a row and a column of these, so that no "
+            "neighboring database can be sampled: let the estimator compute them from "
+            "records, where it can."
+        )
+    labels = targets.one_d_labels or targets.two_d_labels
+    if labels and not inputs.two_d_array:  # some say what their targets are like
+        raise IncompatibleError(
+            f"{kind} is fitted to labels, and not to records. Classes are public: fit "
+            "it to the public ones, and use it as it is."
+        )
+    if tags.estimator_type == "classifier" and not targets.single_output:
+        raise IncompatibleError(SEVERAL_LABELS.format(kind))
+    if (inputs.dict or inputs.three_d_array) and not inputs.two_d_array:
+        raise IncompatibleError(
+            f"{kind} takes {'mappings' if inputs.dict else 'images'} as records, but "
+            "private records are the rows of a table. Make one of them beforehand, in "
+            "a way that is fixed or was learned from public records."
+        )
+    target = inspect.signature(estimator.fit).parameters.get("y")
+    needed = target is not None and target.default is target.empty
+    if needed and not takes_targets(estimator):
+        raise IncompatibleError(
+            f"{kind} is fitted to targets, but does not say so in its tags. Set "
+            "target_tags.required in __sklearn_tags__ of a subclass."
+        )
+
 
 _NEW_PEOPLE = (
     "not known: they may have what steps that were fitted on this table do not know"

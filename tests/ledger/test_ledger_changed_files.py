@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ledgers import database, interrupt, levels, reopened
 
 from skparisk.core.claim import mint
-from skparisk.ledger import LedgerError, PrivacyLedger, _file, _lines
+from skparisk.ledger import LedgerError, PrivacyLedger, _lines
+from skparisk.ledger import _ledger as _file
 
 
 def held(path):

@@ -15,7 +15,8 @@ from ledgers import database, interrupt, levels, reopened
 
 from skparisk.core.claim import mint
 from skparisk.exceptions import BudgetExceededError, IncompatibleError
-from skparisk.ledger import LedgerError, PrivacyLedger, _budget, _file, _open, spend
+from skparisk.ledger import LedgerError, PrivacyLedger, _budget, _open, spend
+from skparisk.ledger import _ledger as _file
 
 # Crashes
 

@@ -13,7 +13,8 @@ from ledgers import database, every_composition, join, levels, reopened
 
 from skparisk.core.claim import DominatingLoss, Leak, mint
 from skparisk.exceptions import BudgetExceededError
-from skparisk.ledger import LedgerError, PrivacyLedger, _file, _system
+from skparisk.ledger import LedgerError, PrivacyLedger, _system
+from skparisk.ledger import _ledger as _file
 
 # A ledger in a file
 

@@ -14,15 +14,8 @@ import pytest
 from ledgers import interrupt, levels
 
 from skparisk.exceptions import IncompatibleError
-from skparisk.ledger import (
-    PrivacyLedger,
-    _clusters,
-    _marker,
-    _open,
-    _system,
-    spend,
-    suspend_open,
-)
+from skparisk.ledger import PrivacyLedger, _marker, _open, _system, spend, suspend_open
+from skparisk.ledger import _open as _clusters
 
 WORKERS = """
 import os, subprocess, sys, time

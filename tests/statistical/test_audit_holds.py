@@ -7,7 +7,7 @@ from scipy import stats
 
 from skparisk import SensitivitySampler
 from skparisk.audit import required_blocks
-from skparisk.audit._at_size import Audited
+from skparisk.audit._audit import Audited
 from skparisk.audit._blocks import BlockJudge, count_exceeding, cut_blocks
 from skparisk.audit._limits import CountNoise, risk_limits
 from skparisk.queries import MeanQuery
