@@ -481,7 +481,7 @@ class TableReference(Held, Reference):
             order = np.random.default_rng(seed).permutation(own)
             return Split(*shape, order, others)
         # Without replacement, as people are, where there is room.
-        room = 2 * (n_shared + min(n_own, 1)) <= self.n_rows
+        room = self.n_rows >= max(2 * (n_shared + min(n_own, 1)), n_shared + n_own)
         return LeaveOut(*shape, replacement=not room)
 
     def _remedy(self, n_own: int) -> str:
