@@ -25,11 +25,11 @@ from typing import Any, Self
 import numpy as np
 
 from skparisk import _words as words
+from skparisk._checks import check_flag
 from skparisk._filed import FiledCertificate
 from skparisk._text import printable, strict
 from skparisk._version import __version__
 from skparisk.audit import ClaimAudit
-from skparisk.core.checks import check_flag
 from skparisk.core.claim import Claim, as_certificate
 from skparisk.core.laws import LAWS
 from skparisk.core.noise import AdditiveNoise

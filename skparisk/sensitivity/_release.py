@@ -13,13 +13,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._callers import refuse_learned_around
+from skparisk._checks import warn_private_reference, warn_redrawn
 from skparisk._private_data import (
     validate_private,
     validate_private_records,
 )
 from skparisk._simulated import is_simulated
 from skparisk.core.calibrate import Noise
-from skparisk.core.checks import IncompatibleError, warn_private_reference, warn_redrawn
+from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Certificate, Evidence, Leak
 from skparisk.core.noise import AdditiveNoise, IsotropicShape
 from skparisk.core.pairs import SampledPairs, Withheld, norms_of_pairs
