@@ -3,6 +3,23 @@
 Check, room in the ledger, answer, charge, noise, forget. What private data make others
 say is not shown: warnings, values in errors, and the frames of those who knew them.
 
+Private records arrive as plain arrays, and these read them before they are sealed, or
+in another way than by :func:`release`. What they tell is hidden, noised or on the
+claim:
+
+- ``_private_data.py``, ``reference/_records.py`` and ``reference/_domain.py``: checks,
+  casts and clips of values, whose errors do not show them
+- ``reference/_sketch.py``: hashes of rows, by which private records are recognized in a
+  table that is said to be public, and those of a secret draw or a learned law again
+- ``_classes.py``: the classes, where none are declared
+- ``_fitted_parts.py``: fits, which frozen parts of an estimator must not be the same as
+- ``reference/_secret.py``: the draw of a secret sample
+- ``reference/_learned.py``: the counts of a learned law
+- ``model_selection/_exponential.py``: the scores of records that were held out
+- ``model_selection/_reference.py``: the scores of a search without public records
+- ``audit/_blocks.py``: the count of an audit
+- ``preprocessing.py``: randomized response of columns; categories, if undeclared
+
 Silence is for one thread: `warnings.catch_warnings` silences the whole process while
 one thread needs it, and may leave it silenced where threads overlap. Here one permanent
 filter asks which thread is warning.
