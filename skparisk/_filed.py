@@ -198,7 +198,7 @@ def _check_loss(claim: Claim) -> None:
     if claim.evidence is None:
         return
     least = claim.evidence.sensitivity / (claim.evidence.noise_scale or math.inf)
-    if loss.law_name != claim.evidence.law or loss.shift < least:
+    if loss.law.name != claim.evidence.law or loss.shift < least:
         raise ValueError(
             f"loss must be the law of {claim.evidence.law} noise, with a shift of "
             f"at least {least!r}, sensitivity / noise_scale; got {loss!r}."

@@ -7,6 +7,7 @@ claim rests on them.
 from __future__ import annotations
 
 import html
+import math
 from typing import Any
 
 from skparisk._text import (
@@ -29,6 +30,7 @@ from skparisk.core.claim import (
     Population,
     Scope,
 )
+from skparisk.core.laws import LAWS
 from skparisk.core.rounding import add_up, ceil_text, fields_of
 
 SCHEMA = {"schema": "skparisk.certificate", "schema_version": 2}
@@ -48,12 +50,10 @@ METHODS = {
     Method.BASIC: "levels, deltas and risks add up",
     Method.PARALLEL: "the maximum over disjoint parts",
     Method.ADVANCED: "advanced composition, tight mean of the loss",
-    Method.LAPLACE: "advanced composition with the mean loss of Laplace noise",
     Method.EXACT: "privacy loss distributions",
     Method.FILTER: "advanced composition with levels chosen along the way",
     Method.GROUP: "group privacy",
     Method.POST_PROCESS: "risk converted into delta",
-    Method.TRANSFERRED: "transferred to another population",
 }
 
 _OVER = {
@@ -198,9 +198,6 @@ _CONDITIONS = {
         "each step from neighbor to neighbor in a group is distributed like a sampled "
         "pair",
     ),
-    Assumption.DIVERGENCE: (
-        "the divergence between the populations is at most the given value",
-    ),
     Assumption.DECLARED_LEVEL: (
         "the level, delta and risk that were given as plain numbers hold",
     ),
@@ -286,7 +283,7 @@ PROVISOS = {
 def void_reasons(claim: Claim) -> tuple[str, ...]:
     """Return why there is no guarantee at all; nothing where there is one."""
     found = [LEAKS[leak] for leak in _in_order(Leak, claim.leaks) if leak.voids]
-    if claim.no_noise:
+    if math.isinf(claim.epsilon):
         found.append(NO_NOISE if claim.method == Method.SINGLE else INFINITE)
     if claim.certain and not found:
         found.append(CERTAIN)
@@ -332,7 +329,9 @@ def document(claim: Claim, *, curve: bool = False) -> dict[str, Any]:
     for name in ("randomness", "method"):
         written[name] = str(written[name])
     if claim.loss is not None:
-        written["loss"] = fields_of(claim.loss) | {"law": claim.loss.law_name}
+        # A law of the caller's own is in no document: its level alone counts there.
+        known, name = fields_of(claim.loss), claim.loss.law.name
+        written["loss"] = known | {"law": name} if name in LAWS else None
     if claim.evidence is not None:
         written["evidence"] = evidence = fields_of(claim.evidence)
         evidence["population"] = str(evidence["population"])

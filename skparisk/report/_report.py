@@ -343,8 +343,7 @@ def _variant(claim: Claim) -> tuple[str, dict[str, float]]:
 
     A risk over pairs is in no parameter: the variant is then one of its own.
     """
-    known = claim.randomness == "explicit" and claim.method != "transferred"
-    sure = known or not (claim.risk or claim.failure_prob)
+    sure = claim.randomness == "explicit" or not (claim.risk or claim.failure_prob)
     if sure and claim.private and not claim.protects_membership:
         delta = add_up([claim.delta, claim.risk, claim.failure_prob])
         if not delta:
