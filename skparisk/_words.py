@@ -400,13 +400,11 @@ def guarantee(claim: Claim) -> str:
 
 def _who_is_used(claim: Claim) -> str:
     """Return what is protected instead of records."""
-    n_candidates = None if claim.evidence is None else claim.evidence.n_candidates
-    if claim.evidence is None or n_candidates is None:
-        which, all_of = "which of the records handed over are used", "all of them"
-    else:
-        n_records = claim.evidence.n_records
-        which = f"which {n_records} of these {n_candidates} records are used"
-        all_of = f"all {n_candidates}"
+    which, all_of = "which of the records handed over are used", "all of them"
+    evidence = claim.evidence
+    if evidence is not None and evidence.n_candidates is not None:
+        n, all_of = evidence.n_candidates, f"all {evidence.n_candidates}"
+        which = f"which {evidence.n_records} of these {n} records are used"
     return (
         f"What is protected is {which}, against someone who knows {all_of}; that a "
         "person is among them is not protected, and the scale and the shape of the "
@@ -656,31 +654,26 @@ def _noise(evidence: Evidence) -> str:
         return (
             f"{scale}: chosen with probability proportional to exp(score / (2 scale))"
         )
-    if evidence.noise_shape == "isotropic":
-        return f"{scale} per output"
-    if evidence.n_shape_pairs is None:
-        return f"{scale}, {evidence.noise_shape}"
-    using = f"using {evidence.n_shape_pairs} other sampled pairs"
-    return f"{scale}, {evidence.noise_shape} {using}"
+    shape = evidence.noise_shape
+    scale += " per output" if shape == "isotropic" else f", {shape}"
+    if evidence.n_shape_pairs is not None:
+        scale += f" using {evidence.n_shape_pairs} other sampled pairs"
+    return scale
 
 
 def _calibration(evidence: Evidence, claim: Claim) -> str:
-    name, m = evidence.calibration, evidence.n_pairs
+    m, r = evidence.n_pairs, evidence.n_neighbors
     assert m is not None
-    groups, r = "", evidence.n_neighbors
-    if r > 1:
-        groups = f", {r} neighbors of each of {m // r} sampled databases"
     if evidence.averages:
-        what = "exact risks" if claim.epsilon else "advantages"
-        average = f"{name}, average of the {what} of {m} sampled pairs{groups}"
-        if evidence.n_unanswered:
-            average += f"; {evidence.n_unanswered} without an answer count as 1"
-        return average
-    what = "sensitivity" if claim.randomness == Scope.PAIR else "critical scale"
-    number = f"{name}, {what} number {evidence.order_index} of {m} sampled"
-    if groups:
-        number += " pairs"
-    number += groups
+        found = f"average of the {'exact risks' if claim.epsilon else 'advantages'}"
+    else:
+        of_pair = claim.randomness == Scope.PAIR
+        found = "sensitivity" if of_pair else "critical scale"
+        found += f" number {evidence.order_index}"
+    found = f"{evidence.calibration}, {found} of {m} sampled pairs"
+    if r > 1:
+        found += f", {r} neighbors of each of {m // r} sampled databases"
     if evidence.n_unanswered:
-        number += f"; {evidence.n_unanswered} without an answer count as infinite"
-    return number
+        counted = "1" if evidence.averages else "infinite"
+        found += f"; {evidence.n_unanswered} without an answer count as {counted}"
+    return found
