@@ -181,8 +181,9 @@ class Plan:
 
     Parameters
     ----------
-    query : callable
-        Answers on a database: ``query(X, y)``.
+    query : callable or None
+        Answers on a database: ``query(X, y)``. None: each record is released by itself,
+        as of different people.
 
     noise : callable
         ``noise(n_outputs)`` returns the noise for an answer of so many numbers and its
@@ -195,7 +196,7 @@ class Plan:
         Returns what ledgers are charged, of the certificate. None: the certificate.
     """
 
-    query: Query
+    query: Query | None
     noise: Callable[[int], tuple[Noise, Certificate]]
     at_most: Certificate
     charge: Callable[[Certificate], Certificate] | None = None
@@ -217,8 +218,9 @@ def release(
     """
     warn_if_seeded(noise_random_state)
     ledger.check_room(as_seeded(plan.at_most, noise_random_state))
-    answer = answered(plan.query, *open_sealed(private))
-    noise, certificate = plan.noise(len(answer))
+    X, y = open_sealed(private)
+    answer = X if plan.query is None else answered(plan.query, X, y)
+    noise, certificate = plan.noise(answer.shape[-1])
     evidence = certificate.evidence
     if evidence is not None and evidence.noise_scale != noise.noise_scale:
         raise ValueError("the noise of a plan must be that of its certificate.")
@@ -233,30 +235,6 @@ def release(
         noise_random_state=noise_random_state,
     )
     return released, certificate
-
-
-@forgetting
-def release_rows(
-    mechanism: Mechanism,
-    private: Sealed,
-    charge: Certificate,
-    ledger: Ledger,
-    *,
-    note: str = "",
-    noise_random_state: Any = None,
-) -> Any:
-    """Release each of some private records by itself, as of different people."""
-    warn_if_seeded(noise_random_state)
-    ledger.check_room(as_seeded(charge, noise_random_state))
-    rows, _ = open_sealed(private)
-    return draw(
-        mechanism,
-        rows,
-        [charge],
-        ledger,
-        note=note,
-        noise_random_state=noise_random_state,
-    )
 
 
 def draw(
