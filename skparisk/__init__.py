@@ -14,12 +14,9 @@ if TYPE_CHECKING:
     from skparisk.audit import audit_claim as audit_claim
     from skparisk.audit import audit_reference as audit_reference
     from skparisk.core.calibrate import required_pairs as required_pairs
-    from skparisk.core.checks import BudgetExceededError as BudgetExceededError
     from skparisk.core.checks import CalibrationError as CalibrationError
     from skparisk.core.checks import IncompatibleError as IncompatibleError
     from skparisk.core.checks import PrivacyLeakWarning as PrivacyLeakWarning
-    from skparisk.core.checks import ReferenceWarning as ReferenceWarning
-    from skparisk.core.checks import UtilityWarning as UtilityWarning
     from skparisk.core.claim import Certificate as Certificate
     from skparisk.cost import CompensationModel as CompensationModel
     from skparisk.density import PrivateKernelDensity as PrivateKernelDensity
@@ -29,6 +26,9 @@ if TYPE_CHECKING:
     from skparisk.displays import RiskCurveDisplay as RiskCurveDisplay
     from skparisk.displays import SensitivityDisplay as SensitivityDisplay
     from skparisk.displays import WorthDisplay as WorthDisplay
+    from skparisk.exceptions import BudgetExceededError as BudgetExceededError
+    from skparisk.exceptions import ReferenceWarning as ReferenceWarning
+    from skparisk.exceptions import UtilityWarning as UtilityWarning
     from skparisk.ledger import PrivacyLedger as PrivacyLedger
     from skparisk.linear_model import (
         PrivateLogisticRegression as PrivateLogisticRegression,

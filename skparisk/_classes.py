@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from skparisk._checks import warn_private_classes
 from skparisk._private import PrivateMixin
 from skparisk._training_data import SensitivitySource
-from skparisk.core.checks import warn_private_classes
 from skparisk.core.claim import Leak
 from skparisk.core.release import silenced
 from skparisk.core.sealed import PublicForm, key_of

@@ -32,6 +32,7 @@ from skparisk.core.claim import (
     Leak,
     MeasuredRisk,
     Population,
+    Scope,
 )
 from skparisk.core.laws import LAWS, NORMS
 from skparisk.core.losses import (
@@ -57,8 +58,6 @@ _MEASURED: Mapping[str, type] = {"advantage": Advantage, "audit": MeasuredRisk}
 
 # Of tails, which are accurate to some digits less than sums are.
 _SLACK = 1 + 2.0**-20
-# What errors and the grid of the noise are paid for with is less of a level.
-_NEAR = 1 - 2.0**-3
 _CURVE_POINTS = 2048
 _EXCEEDANCES: dict[str, Callable[..., Any]] = {
     "laplace": laplace_loss_exceedance,
@@ -91,16 +90,16 @@ class FiledCertificate(Claim):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.loss is not None:
-            _check_loss(self)
+            _check_loss(self, self.loss)
         if self.evidence is not None:
             _check_evidence(self, self.evidence)
         said = self.leaks | self.assumptions | self.doubts
         missing = {*self._follow(), *_follow_from(self.evidence)} - said
-        if missing:
-            raise ValueError(
-                "leaks, assumptions and doubts must have what follows from the rest: "
-                f"{', '.join(sorted(missing))}."
-            )
+        _require(
+            not missing,
+            "leaks, assumptions and doubts must have what follows from the rest: "
+            f"{', '.join(sorted(missing))}.",
+        )
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any], /) -> Self:
@@ -185,177 +184,177 @@ def _entries(
     return from_strict({name: document[name] for name in names if name in document})
 
 
-def _check_loss(claim: Claim) -> None:
+def _require(holds: Any, message: str) -> None:
+    """Refuse what does not hold."""
+    if not holds:
+        raise ValueError(message)
+
+
+def _check_loss(claim: Claim, loss: Any) -> None:
     """Refuse a law of the loss of less loss than there is."""
-    loss = claim.loss
-    if not isinstance(loss, DominatingLoss):
-        raise ValueError(f"loss must be None or a DominatingLoss, got {loss!r}.")
-    if loss.largest < claim.epsilon:
-        raise ValueError(
-            f"epsilon={claim.epsilon!r} must be at most the largest loss of {loss!r}, "
-            f"{loss.largest!r}."
-        )
-    if claim.evidence is None:
-        return
-    least = claim.evidence.sensitivity / (claim.evidence.noise_scale or math.inf)
-    if loss.law_name != claim.evidence.law or loss.shift < least:
-        raise ValueError(
-            f"loss must be the law of {claim.evidence.law} noise, with a shift of "
-            f"at least {least!r}, sensitivity / noise_scale; got {loss!r}."
+    known = isinstance(loss, DominatingLoss)
+    _require(known, f"loss must be None or a DominatingLoss, got {loss!r}.")
+    _require(
+        claim.epsilon <= loss.largest,
+        f"epsilon={claim.epsilon!r} must be at most the largest loss of {loss!r}, "
+        f"{loss.largest!r}.",
+    )
+    if claim.evidence is not None:
+        law, scale = claim.evidence.law, claim.evidence.noise_scale
+        least = claim.evidence.sensitivity / (scale or math.inf)
+        _require(
+            loss.law.name == law and loss.shift >= least,
+            f"loss must be the law of {law} noise, with a shift of at least {least!r}, "
+            f"sensitivity / noise_scale; got {loss!r}.",
         )
 
 
 def _check_numbers(evidence: Evidence) -> None:
     """Refuse evidence whose numbers are out of range, or do not go together."""
+    e, m = evidence, evidence.n_pairs
     for name in ("sensitivity", "noise_scale", "margin"):
-        check_range(getattr(evidence, name), name)
-    check_range(evidence.gamma, "gamma", 1.0)
-    for name, least in (("n_records", 1), ("n_outputs", 1), ("n_neighbors", 1)):
-        check_at_least(getattr(evidence, name), name, least)
-    check_at_least(evidence.n_constant, "n_constant", 0)
-    if evidence.margin < 1:
-        raise ValueError(f"margin must be at least 1, got {evidence.margin!r}.")
-    if evidence.n_constant >= evidence.n_outputs:
-        raise ValueError(
-            f"n_constant must be below n_outputs={evidence.n_outputs}, as something is "
-            f"released, got {evidence.n_constant!r}."
-        )
-    check_choice(evidence.calibration, "calibration", _RULES)
-    drawn = Population(evidence.population) == Population.CANDIDATES
-    if drawn != (evidence.n_candidates is not None):
-        raise ValueError(
-            "n_candidates must be given if population is 'candidates', and only then; "
-            f"got {evidence.n_candidates!r} with {str(evidence.population)!r}."
-        )
+        check_range(getattr(e, name), name)
+    check_range(e.gamma, "gamma", 1.0)
+    for name in ("n_records", "n_outputs", "n_neighbors"):
+        check_at_least(getattr(e, name), name, 1)
+    check_at_least(e.n_constant, "n_constant", 0)
+    _require(e.margin >= 1, f"margin must be at least 1, got {e.margin!r}.")
+    _require(
+        e.n_constant < e.n_outputs,
+        f"n_constant must be below n_outputs={e.n_outputs}, as something is released, "
+        f"got {e.n_constant!r}.",
+    )
+    check_choice(e.calibration, "calibration", _RULES)
+    drawn = Population(e.population) == Population.CANDIDATES
+    _require(
+        drawn == (e.n_candidates is not None),
+        "n_candidates must be given if population is 'candidates', and only then; got "
+        f"{e.n_candidates!r} with {str(e.population)!r}.",
+    )
     for name in ("law", "noise_shape"):
-        given = getattr(evidence, name)
-        if not isinstance(given, str) or not given:
-            raise ValueError(f"{name} must be a name, got {given!r}.")
-    check_choice(evidence.norm, "norm", (*NORMS.values(), "trace"))
-    norm = NORMS[LAWS[evidence.law]().norm] if evidence.law in LAWS else evidence.norm
-    if norm != evidence.norm:
-        raise ValueError(
-            f"norm must be {norm!r} with law={evidence.law!r}, got {evidence.norm!r}."
-        )
+        given = getattr(e, name)
+        named = isinstance(given, str) and given
+        _require(named, f"{name} must be a name, got {given!r}.")
+    check_choice(e.norm, "norm", (*NORMS.values(), "trace"))
+    norm = NORMS[LAWS[e.law]().norm] if e.law in LAWS else e.norm
+    _require(
+        norm == e.norm, f"norm must be {norm!r} with law={e.law!r}, got {e.norm!r}."
+    )
     least_numbers = {"n_pairs": 1, "n_unanswered": 0, "n_shape_pairs": 1}
-    least_numbers |= {"n_candidates": evidence.n_records + 1}
-    for name, least in least_numbers.items():
-        if getattr(evidence, name) is not None:
-            check_at_least(getattr(evidence, name), name, least)
-    _check_sample(evidence)
-    if evidence.advantage is not None:
-        if evidence.n_pairs is None:
-            raise ValueError("advantage must be None without n_pairs.")
-        check_advantage(evidence)
-    if evidence.worst_loss is not None:
-        check_range(evidence.worst_loss, "worst_loss")
-        check_worst_loss(evidence)
-    if evidence.curve is not None:
-        curve = evidence.curve
-        if curve.ndim != 2 or curve.shape[1] != 2 or not curve.size:
-            raise ValueError(
-                f"curve must be of shape (n_points, 2), got {curve.shape}."
-            )
-        if not ((curve >= 0) & (curve <= (math.inf, 1.0))).all():
-            raise ValueError("curve must have levels in [0, inf] and risks in [0, 1].")
-    audit = evidence.audit
-    if audit is not None:
-        most = evidence.n_records if evidence.n_pairs is not None else 0
-        if audit.gamma < evidence.gamma or audit.n_records > most:
-            raise ValueError(
-                "audit must be of sampled pairs, of a gamma of at least "
-                f"{evidence.gamma!r} and of at most {evidence.n_records} records; got "
-                f"{audit!r}."
-            )
-
-
-def _check_sample(evidence: Evidence) -> None:
-    """Refuse numbers of pairs that do not go together."""
-    index, m = evidence.order_index, evidence.n_pairs
-    sample = index, evidence.n_unanswered, evidence.n_shape_pairs
+    for name, least in {**least_numbers, "n_candidates": e.n_records + 1}.items():
+        if getattr(e, name) is not None:
+            check_at_least(getattr(e, name), name, least)
     if m is None:
-        if sample != (None,) * len(sample):
-            raise ValueError(
-                "order_index, n_unanswered and n_shape_pairs must be None without "
-                f"n_pairs, got {sample!r}."
-            )
-        return
-    if m % evidence.n_neighbors:
-        raise ValueError(
-            f"n_pairs must be a multiple of n_neighbors={evidence.n_neighbors}, got "
-            f"{m!r}."
+        for name in ("order_index", "n_unanswered", "n_shape_pairs", "advantage"):
+            alone = getattr(e, name) is None
+            _require(alone, f"{name} must be None without n_pairs.")
+    else:
+        _check_sample(e, m)
+    if e.worst_loss is not None:
+        check_range(e.worst_loss, "worst_loss")
+        _check_worst_loss(e)
+    if e.curve is not None:
+        shape = e.curve.shape
+        _require(
+            len(shape) == 2 and shape[1] == 2 and shape[0],
+            f"curve must be of shape (n_points, 2), got {shape}.",
         )
-    if evidence.n_shape_pairs is not None and evidence.noise_shape == "isotropic":
-        raise ValueError(
-            "n_shape_pairs must be None with noise_shape='isotropic', got "
-            f"{evidence.n_shape_pairs!r}."
+        _require(
+            ((e.curve >= 0) & (e.curve <= (math.inf, 1.0))).all(),
+            "curve must have levels in [0, inf] and risks in [0, 1].",
         )
-    if index is not None and check_at_least(index, "order_index", 1) > m:
-        raise ValueError(f"order_index must be at most {m}, got {index}.")
+    if e.audit is not None:
+        most = 0 if m is None else e.n_records
+        _require(
+            e.audit.gamma >= e.gamma and e.audit.n_records <= most,
+            f"audit must be of sampled pairs, of a gamma of at least {e.gamma!r} and "
+            f"of at most {e.n_records} records; got {e.audit!r}.",
+        )
 
 
-def _check_evidence(claim: Claim, evidence: Evidence) -> None:
+def _check_sample(evidence: Evidence, m: int) -> None:
+    """Refuse numbers of pairs that do not go together."""
+    r, index = evidence.n_neighbors, evidence.order_index
+    _require(m % r == 0, f"n_pairs must be a multiple of n_neighbors={r}, got {m!r}.")
+    _require(
+        evidence.n_shape_pairs is None or evidence.noise_shape != "isotropic",
+        "n_shape_pairs must be None with noise_shape='isotropic', got "
+        f"{evidence.n_shape_pairs!r}.",
+    )
+    if index is not None:
+        check_at_least(index, "order_index", 1)
+        _require(index <= m, f"order_index must be at most {m}, got {index}.")
+    if evidence.advantage is not None:
+        _check_advantage(evidence)
+
+
+def _check_evidence(claim: Claim, evidence: Any) -> None:
     """Refuse what the evidence cannot carry.
 
     Here are the rules of method and mechanism: no delta beside a risk over pair
     and noise, one of them for noise whose loss has no bound, and so on.
     """
-    if not isinstance(evidence, Evidence):
-        raise ValueError(f"evidence must be None or Evidence, got {evidence!r}.")
+    known = isinstance(evidence, Evidence)
+    _require(known, f"evidence must be None or Evidence, got {evidence!r}.")
     _check_numbers(evidence)
-    if claim.n_releases != 1 or claim.group_size != 1:
-        raise ValueError(
-            "evidence must be None unless n_releases and group_size are 1, got "
-            f"{claim.n_releases!r} and {claim.group_size!r}."
-        )
-    finite, delta = math.isfinite(claim.epsilon), claim.delta
-    known = claim.randomness == "explicit"
-    if known == (evidence.n_pairs is not None):
-        raise ValueError(
-            "n_pairs must be given unless randomness='explicit', got "
-            f"{evidence.n_pairs!r} with {str(claim.randomness)!r}."
-        )
-    averaged = str(claim.randomness), evidence.calibration
-    if evidence.averages and averaged != ("both", "exchangeable"):
-        raise ValueError(
-            "order_index must be given unless randomness='both' and "
-            f"calibration='exchangeable', got None with {averaged!r}."
-        )
-    if known != (evidence.calibration in _KNOWN):
-        raise ValueError(
-            f"calibration must be one of {_KNOWN} for a known sensitivity, and "
-            f"the name of a rule otherwise, got {evidence.calibration!r}."
-        )
-    if evidence.calibration == "pac" and not claim.failure_prob:
-        raise ValueError("failure_prob must be above 0 with calibration='pac'.")
-    if evidence.noise_scale == 0 and finite:
-        raise ValueError("noise_scale must be above 0 with a finite epsilon.")
-    if evidence.law == "exponential" and (
-        delta or claim.randomness == "both" or evidence.noise_shape != "isotropic"
-    ):
-        raise ValueError(
-            "law='exponential' has no delta, no noise_shape and no randomness='both'."
-        )
-    if evidence.averages and evidence.law == "laplace" and claim.epsilon:
-        raise ValueError(
-            "order_index must be given with law='laplace' unless epsilon is 0, for a "
-            "mean advantage; got None."
-        )
-    if delta and claim.randomness == "both":
-        raise ValueError(f"delta must be 0 with randomness='both', got {delta!r}.")
-    if delta and known and evidence.gamma:
-        raise ValueError(
-            "gamma must be 0 with a delta and a known sensitivity, got "
-            f"{evidence.gamma!r}."
-        )
-    bounded = claim.randomness == "implicit" or (known and not claim.risk)
-    if evidence.law == "gaussian" and bounded and finite and not delta:
-        raise ValueError(
-            "delta must be above 0 for gaussian noise, whose loss has no bound, with "
-            f"randomness={str(claim.randomness)!r} and risk={claim.risk!r}."
-        )
+    finite, delta, over = math.isfinite(claim.epsilon), claim.delta, claim.randomness
+    every, both = over == Scope.NOISE, over == Scope.PAIR_AND_NOISE
+    rule, law = evidence.calibration, evidence.law
+    bounded = over == Scope.PAIR or (every and not claim.risk)
+    _require(
+        claim.n_releases == claim.group_size == 1,
+        "evidence must be None unless n_releases and group_size are 1, got "
+        f"{claim.n_releases!r} and {claim.group_size!r}.",
+    )
+    _require(
+        every == (evidence.n_pairs is None),
+        "n_pairs must be given unless randomness='explicit', got "
+        f"{evidence.n_pairs!r} with {str(over)!r}.",
+    )
+    _require(
+        not evidence.averages or (both and rule == "exchangeable"),
+        "order_index must be given unless randomness='both' and "
+        f"calibration='exchangeable', got None with {(str(over), rule)!r}.",
+    )
+    _require(
+        every == (rule in _KNOWN),
+        f"calibration must be one of {_KNOWN} for a known sensitivity, and the name of "
+        f"a rule otherwise, got {rule!r}.",
+    )
+    _require(
+        rule != "pac" or claim.failure_prob,
+        "failure_prob must be above 0 with calibration='pac'.",
+    )
+    _require(
+        evidence.noise_scale or not finite,
+        "noise_scale must be above 0 with a finite epsilon.",
+    )
+    _require(
+        law != "exponential"
+        or not (delta or both or evidence.noise_shape != "isotropic"),
+        "law='exponential' has no delta, no noise_shape and no randomness='both'.",
+    )
+    _require(
+        not (evidence.averages and law == "laplace" and claim.epsilon),
+        "order_index must be given with law='laplace' unless epsilon is 0, for a mean "
+        "advantage; got None.",
+    )
+    _require(
+        not (delta and both),
+        f"delta must be 0 with randomness='both', got {delta!r}.",
+    )
+    _require(
+        not (delta and every and evidence.gamma),
+        "gamma must be 0 with a delta and a known sensitivity, got "
+        f"{evidence.gamma!r}.",
+    )
+    _require(
+        delta or not (law == "gaussian" and bounded and finite),
+        "delta must be above 0 for gaussian noise, whose loss has no bound, with "
+        f"randomness={str(over)!r} and risk={claim.risk!r}.",
+    )
     if not claim.void:
-        check_carried(evidence, fields_of(claim), claim.randomness)
+        _check_carried(claim, evidence)
 
 
 def _follow_from(evidence: Evidence | None) -> set[str]:
@@ -373,76 +372,75 @@ def _follow_from(evidence: Evidence | None) -> set[str]:
     return {code for code, applies in cases.items() if applies}
 
 
-def check_carried(evidence: Any, plain: dict[str, Any], randomness: str) -> None:
+def _check_carried(claim: Claim, evidence: Evidence) -> None:
     """Refuse numbers of a claim, or other levels, below what the evidence carries."""
-    epsilon, delta, risk = plain["epsilon"], plain["delta"], plain["risk"]
+    epsilon, delta, risk = claim.epsilon, claim.delta, claim.risk
+    ours, shift = evidence.law in OWN_NAMES, _shift_of(evidence)
+    both = claim.randomness == Scope.PAIR_AND_NOISE
     at_rank = 0.0
     if evidence.n_pairs is not None:
-        at_rank = _check_rank(evidence, risk, plain["failure_prob"])
-    if evidence.law in OWN_NAMES and randomness != "both":
-        shift = _shift_of(evidence)
-        if randomness == "explicit" and risk and not delta:
-            exceeded = float(_exceeded(evidence, shift, np.array([epsilon]))[0])
-            if risk * _SLACK < exceeded:
-                raise ValueError(
-                    f"risk must be at least {exceeded:.6g}, with which the loss of "
-                    f"{evidence.law} noise of scale {evidence.noise_scale!r} exceeds "
-                    f"{epsilon!r} at sensitivity {evidence.sensitivity!r}; got "
-                    f"{risk!r}."
-                )
-        elif delta * _SLACK < (
-            spent := float(_least_deltas(evidence.law, epsilon, shift))
-        ):
-            raise ValueError(
-                f"epsilon={epsilon!r} takes a delta of at least {spent:.6g} with "
-                f"{evidence.law} noise of scale {evidence.noise_scale!r} at "
-                f"sensitivity {evidence.sensitivity!r}, and delta is {delta!r}."
-            )
-    known = evidence.averages and evidence.advantage is not None
-    if known and evidence.law in LAWS:
-        each = _least_advantage(evidence)
-        if epsilon:
-            each = float(gaussian_risk(epsilon, _shift_of(evidence)))
-        least = _least_mean(evidence, each)
-        if risk * _SLACK < least:
-            raise ValueError(
-                f"risk must be at least {least:.6g}, by sensitivity, noise_scale and "
-                f"advantage of the evidence; got {risk!r}."
-            )
-    ours = randomness == "both" and evidence.law in OWN_NAMES
-    if ours and 0 < epsilon < math.inf:
-        _check_own_level(evidence, plain)
+        at_rank = _check_rank(evidence, risk, claim.failure_prob)
+    by = (
+        f"{evidence.law} noise of scale {evidence.noise_scale!r} at sensitivity "
+        f"{evidence.sensitivity!r}"
+    )
+    if ours and claim.randomness == Scope.NOISE and risk and not delta:
+        least = float(_exceeded(evidence, shift, np.array([epsilon]))[0])
+        _require(
+            risk * _SLACK >= least,
+            f"risk must be at least {least:.6g}, with which the loss of {by} exceeds "
+            f"{epsilon!r}; got {risk!r}.",
+        )
+    elif ours and not both:
+        least = float(_least_deltas(evidence.law, epsilon, shift))
+        _require(
+            delta * _SLACK >= least,
+            f"epsilon={epsilon!r} takes a delta of at least {least:.6g} with {by}, and "
+            f"delta is {delta!r}.",
+        )
+    if evidence.averages and evidence.advantage is not None and evidence.law in LAWS:
+        of_pair = (
+            gaussian_risk(epsilon, shift) if epsilon else _least_advantage(evidence)
+        )
+        least = _least_mean(evidence, evidence.advantage, float(of_pair))
+        _require(
+            risk * _SLACK >= least,
+            f"risk must be at least {least:.6g}, by sensitivity, noise_scale and "
+            f"advantage of the evidence; got {risk!r}.",
+        )
+    if both and ours and 0 < epsilon < math.inf:
+        _check_own_level(claim, evidence)
     if evidence.curve is not None:
-        _check_levels(evidence, plain, at_rank, randomness)
+        _check_levels(claim, evidence, evidence.curve, at_rank)
 
 
-def check_advantage(evidence: Any) -> None:
+def _check_advantage(evidence: Any) -> None:
     """Refuse attackers who gain less than at the sensitivity, or on average.
 
     Nothing at the sensitivity, of a law of the caller's; the fresh pair counts for all.
     """
     known = evidence.law in LAWS and evidence.noise_scale
     measured, least = evidence.advantage, _least_advantage(evidence) if known else 0.0
-    for name, bound in (("quantile", least), ("mean", _least_mean(evidence, least))):
-        if getattr(measured, name) * _SLACK < bound:
-            raise ValueError(
-                f"advantage must have a {name} of at least {bound:.6g}, by n_pairs, "
-                f"sensitivity and noise_scale of the evidence; got {measured!r}."
-            )
+    mean = _least_mean(evidence, measured, least)
+    for name, bound in (("quantile", least), ("mean", mean)):
+        _require(
+            getattr(measured, name) * _SLACK >= bound,
+            f"advantage must have a {name} of at least {bound:.6g}, by n_pairs, "
+            f"sensitivity and noise_scale of the evidence; got {measured!r}.",
+        )
 
 
-def check_worst_loss(evidence: Any) -> None:
+def _check_worst_loss(evidence: Any) -> None:
     """Refuse a largest loss of all pairs that is below that at the sensitivity.
 
     To a share of it, by which computed differences may be off.
     """
-    if evidence.law not in LAWS or not evidence.noise_scale:
-        return
-    least = LAWS[evidence.law]().largest_loss(_shift_of(evidence))
-    if evidence.worst_loss * (1 + 2.0**-10) < least:
-        raise ValueError(
+    if evidence.law in LAWS and evidence.noise_scale:
+        least = LAWS[evidence.law]().largest_loss(_shift_of(evidence))
+        _require(
+            evidence.worst_loss * (1 + 2.0**-10) >= least,
             f"worst_loss must be at least {least:.6g}, by sensitivity and noise_scale "
-            f"of the evidence; got {evidence.worst_loss!r}."
+            f"of the evidence; got {evidence.worst_loss!r}.",
         )
 
 
@@ -451,13 +449,13 @@ def _least_advantage(evidence: Any) -> float:
     return float(law.advantage([_shift_of(evidence)], steps=MOST_STEPS, **on_grid)[0])
 
 
-def _least_mean(evidence: Any, each: float) -> float:
+def _least_mean(evidence: Any, measured: Advantage, each: float) -> float:
     """Return what is certified on average, if pairs at the sensitivity count so much.
 
     And those that are farther apart: as many as the risk of the quantile says.
     """
     n_pairs, r = evidence.n_pairs, evidence.n_neighbors
-    n_far = max(evidence.advantage.risk * (n_pairs + r) - r + 1, 0.0)
+    n_far = max(measured.risk * (n_pairs + r) - r + 1, 0.0)
     return float((n_far * each + r) / (n_pairs + r))
 
 
@@ -475,29 +473,27 @@ def _check_rank(evidence: Any, risk: float, failure_prob: float) -> float:
     pair is one more of the same (:ref:`thm-order-statistic`, :ref:`thm-groups`).
     """
     m, r, index = evidence.n_pairs, evidence.n_neighbors, evidence.order_index
-    n_unanswered = evidence.n_unanswered or 0
-    if index is not None and index > m - n_unanswered:
-        raise ValueError(
-            f"order_index must be at most {m - n_unanswered}, as no noise is enough "
-            f"for pairs without an answer; got {index}."
-        )
+    answered = m - (evidence.n_unanswered or 0)
+    _require(
+        index is None or index <= answered,
+        f"order_index must be at most {answered}, as no noise is enough for pairs "
+        f"without an answer; got {index}.",
+    )
     if evidence.calibration == "pac":
         # P(Binomial(m, 1 - risk) >= K)
         fails = float(betaincc(m - index + 1, index, risk))
-        if fails > failure_prob * _SLACK:
-            raise ValueError(
-                f"risk={risk!r} is exceeded by the {index}-th of {m} pairs in a share "
-                f"{fails:.6g} of samples, and failure_prob is {failure_prob!r}."
-            )
-        return 1.0  # of other levels it certifies nothing
-    n_above = n_unanswered if index is None else m - index
-    least = Fraction(n_above + r, m + r)
-    # Of the number, or of the decimals that it is written as.
-    if max(Fraction(risk), decimal(risk)) < least:
-        raise ValueError(
-            f"risk must be at least {ceil_text(float(least))}, by n_pairs={m} and "
-            f"order_index={index!r}, got {risk!r}."
+        _require(
+            fails <= failure_prob * _SLACK,
+            f"risk={risk!r} is exceeded by the {index}-th of {m} pairs in a share "
+            f"{fails:.6g} of samples, and failure_prob is {failure_prob!r}.",
         )
+        return 1.0  # of other levels it certifies nothing
+    least = Fraction(m - (answered if index is None else index) + r, m + r)
+    _require(  # of the number, or of the decimals that it is written as
+        max(Fraction(risk), decimal(risk)) >= least,
+        f"risk must be at least {ceil_text(float(least))}, by n_pairs={m} and "
+        f"order_index={index!r}, got {risk!r}.",
+    )
     return float(least)
 
 
@@ -525,7 +521,7 @@ def _exceeded(
 
 
 def _check_levels(
-    evidence: Any, plain: dict[str, Any], at_rank: float, randomness: str
+    claim: Claim, evidence: Any, curve: NDArray[np.float64], at_rank: float
 ) -> None:
     """Refuse too small a risk for another level.
 
@@ -533,45 +529,43 @@ def _check_levels(
     That may hold at lower levels as well, as with the textbook's Gaussian noise, or for
     pair and noise together, of which only the worst loss is told.
     """
-    levels, risks = evidence.curve.T
+    (levels, risks), shift = curve.T, _shift_of(evidence)
     r, pairs, own = evidence.n_neighbors, evidence.n_pairs, evidence.law in OWN_NAMES
     if at_rank:
-        every = plain["risk"] if evidence.calibration == "pac" else r / (pairs + r)
+        every = claim.risk if evidence.calibration == "pac" else r / (pairs + r)
         bounds = np.full(len(levels), every)
-        if randomness != "both" and own:
-            lower = levels * _SLACK < plain["epsilon"]
-            shift = _shift_of(evidence)
+        if claim.randomness != Scope.PAIR_AND_NOISE and own:
+            lower = levels * _SLACK < claim.epsilon
             spent = _least_deltas(evidence.law, levels[lower] * _SLACK, shift)
-            lower[lower] = spent > plain["delta"] * _SLACK
+            lower[lower] = spent > claim.delta * _SLACK
             bounds[lower] = at_rank
-    elif randomness == "explicit" and own:
-        bounds = _exceeded(evidence, _shift_of(evidence), levels)
+    elif claim.randomness == Scope.NOISE and own:
+        bounds = _exceeded(evidence, shift, levels)
     else:
         return
     low = np.flatnonzero(risks * _SLACK < bounds)
     if low.size:
-        level, claimed = evidence.curve[low[0]].tolist()
+        level, claimed = curve[low[0]].tolist()
         raise ValueError(
             f"curve must have a risk of at least {bounds[low[0]]:.6g} for the level "
             f"{level!r}, by the other numbers of the claim; got {claimed!r}."
         )
 
 
-def _check_own_level(evidence: Any, plain: dict[str, Any]) -> None:
+def _check_own_level(claim: Claim, evidence: Any) -> None:
     """Refuse a level that the curve, one database below, does not know.
 
     And a risk to the next of the points that a curve has. Whoever edits the curve as
     well is not told.
     """
-    epsilon, risk = plain["epsilon"], plain["risk"]
     curve = np.empty((0, 2)) if evidence.curve is None else evidence.curve
-    near = point_of_level(curve, epsilon)
+    near = point_of_level(curve, claim.epsilon)
     known = float(near[0, 1]) if len(near) else math.inf
     m = evidence.n_pairs
-    below = evidence.n_neighbors / m + 2 / min(m, _CURVE_POINTS)
-    if (risk + below) * _SLACK < known:
-        raise ValueError(
-            "epsilon must be a level for which the curve has a risk of at most "
-            f"{risk + below:.6g}, and of {epsilon!r} it has "
-            f"{known if len(near) else 'none'}."
-        )
+    most = claim.risk + evidence.n_neighbors / m + 2 / min(m, _CURVE_POINTS)
+    _require(
+        known <= most * _SLACK,
+        "epsilon must be a level for which the curve has a risk of at most "
+        f"{most:.6g}, and of {claim.epsilon!r} it has "
+        f"{known if len(near) else 'none'}.",
+    )

@@ -22,6 +22,7 @@ from skparisk._callers import (
     leaks_around,
     refuse_resampling_ensembles,
 )
+from skparisk._checks import check_n_jobs, check_verbose, warn_private_reference
 from skparisk._hints import (
     HintMixin,
     distance,
@@ -44,23 +45,20 @@ from skparisk.core.calibrate import Noise, find_known
 from skparisk.core.checks import (
     IncompatibleError,
     PrivacyLeakWarning,
-    ReferenceWarning,
     check_at_least,
     check_choice,
     check_epsilon,
-    check_n_jobs,
     check_positive,
     check_probability,
-    check_verbose,
     is_number,
     warn_caller,
-    warn_private_reference,
 )
 from skparisk.core.claim import Assumption, Certificate, Doubt, Leak
 from skparisk.core.exact import noise_source
 from skparisk.core.laws import as_law
 from skparisk.core.release import Plan, as_seeded, hide_values, release
 from skparisk.core.sealed import Records, seal
+from skparisk.exceptions import ReferenceWarning
 from skparisk.ledger import OPEN, spend, suspend_open
 from skparisk.ledger._open import tell_open
 from skparisk.neighbors import check_n_records

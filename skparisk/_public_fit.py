@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from skparisk._simulated import is_simulated
 from skparisk._training_data import SensitivitySource, TrainingData, public_table
 from skparisk._weighing import Weighed, shape_of, units_of, weigh
-from skparisk.core.checks import IncompatibleError, UtilityWarning, warn_caller
+from skparisk.core.checks import IncompatibleError, warn_caller
 from skparisk.core.noise import AdditiveNoise
 from skparisk.core.release import silenced
+from skparisk.exceptions import UtilityWarning
 from skparisk.queries import Query
 from skparisk.reference import Reference, TableReference
 from skparisk.reference._comparison import ReferenceComparison

@@ -7,6 +7,7 @@ claim rests on them.
 from __future__ import annotations
 
 import html
+import math
 from typing import Any
 
 from skparisk._text import (
@@ -29,6 +30,7 @@ from skparisk.core.claim import (
     Population,
     Scope,
 )
+from skparisk.core.laws import LAWS
 from skparisk.core.rounding import add_up, ceil_text, fields_of
 
 SCHEMA = {"schema": "skparisk.certificate", "schema_version": 2}
@@ -48,12 +50,10 @@ METHODS = {
     Method.BASIC: "levels, deltas and risks add up",
     Method.PARALLEL: "the maximum over disjoint parts",
     Method.ADVANCED: "advanced composition, tight mean of the loss",
-    Method.LAPLACE: "advanced composition with the mean loss of Laplace noise",
     Method.EXACT: "privacy loss distributions",
     Method.FILTER: "advanced composition with levels chosen along the way",
     Method.GROUP: "group privacy",
     Method.POST_PROCESS: "risk converted into delta",
-    Method.TRANSFERRED: "transferred to another population",
 }
 
 _OVER = {
@@ -198,9 +198,6 @@ _CONDITIONS = {
         "each step from neighbor to neighbor in a group is distributed like a sampled "
         "pair",
     ),
-    Assumption.DIVERGENCE: (
-        "the divergence between the populations is at most the given value",
-    ),
     Assumption.DECLARED_LEVEL: (
         "the level, delta and risk that were given as plain numbers hold",
     ),
@@ -282,7 +279,7 @@ PROVISOS = {
 def void_reasons(claim: Claim) -> tuple[str, ...]:
     """Return why there is no guarantee at all; nothing where there is one."""
     found = [LEAKS[leak] for leak in _in_order(Leak, claim.leaks) if leak.voids]
-    if claim.no_noise:
+    if math.isinf(claim.epsilon):
         found.append(NO_NOISE if claim.method == Method.SINGLE else INFINITE)
     if claim.certain and not found:
         found.append(CERTAIN)
@@ -328,7 +325,9 @@ def document(claim: Claim, *, curve: bool = False) -> dict[str, Any]:
     for name in ("randomness", "method"):
         written[name] = str(written[name])
     if claim.loss is not None:
-        written["loss"] = fields_of(claim.loss) | {"law": claim.loss.law_name}
+        # A law of the caller's own is in no document: its level alone counts there.
+        known, name = fields_of(claim.loss), claim.loss.law.name
+        written["loss"] = known | {"law": name} if name in LAWS else None
     if claim.evidence is not None:
         written["evidence"] = evidence = fields_of(claim.evidence)
         evidence["population"] = str(evidence["population"])
@@ -397,13 +396,11 @@ def guarantee(claim: Claim) -> str:
 
 def _who_is_used(claim: Claim) -> str:
     """Return what is protected instead of records."""
-    n_candidates = None if claim.evidence is None else claim.evidence.n_candidates
-    if claim.evidence is None or n_candidates is None:
-        which, all_of = "which of the records handed over are used", "all of them"
-    else:
-        n_records = claim.evidence.n_records
-        which = f"which {n_records} of these {n_candidates} records are used"
-        all_of = f"all {n_candidates}"
+    which, all_of = "which of the records handed over are used", "all of them"
+    evidence = claim.evidence
+    if evidence is not None and evidence.n_candidates is not None:
+        n, all_of = evidence.n_candidates, f"all {evidence.n_candidates}"
+        which = f"which {evidence.n_records} of these {n} records are used"
     return (
         f"What is protected is {which}, against someone who knows {all_of}; that a "
         "person is among them is not protected, and the scale and the shape of the "
@@ -653,31 +650,26 @@ def _noise(evidence: Evidence) -> str:
         return (
             f"{scale}: chosen with probability proportional to exp(score / (2 scale))"
         )
-    if evidence.noise_shape == "isotropic":
-        return f"{scale} per output"
-    if evidence.n_shape_pairs is None:
-        return f"{scale}, {evidence.noise_shape}"
-    using = f"using {evidence.n_shape_pairs} other sampled pairs"
-    return f"{scale}, {evidence.noise_shape} {using}"
+    shape = evidence.noise_shape
+    scale += " per output" if shape == "isotropic" else f", {shape}"
+    if evidence.n_shape_pairs is not None:
+        scale += f" using {evidence.n_shape_pairs} other sampled pairs"
+    return scale
 
 
 def _calibration(evidence: Evidence, claim: Claim) -> str:
-    name, m = evidence.calibration, evidence.n_pairs
+    m, r = evidence.n_pairs, evidence.n_neighbors
     assert m is not None
-    groups, r = "", evidence.n_neighbors
-    if r > 1:
-        groups = f", {r} neighbors of each of {m // r} sampled databases"
     if evidence.averages:
-        what = "exact risks" if claim.epsilon else "advantages"
-        average = f"{name}, average of the {what} of {m} sampled pairs{groups}"
-        if evidence.n_unanswered:
-            average += f"; {evidence.n_unanswered} without an answer count as 1"
-        return average
-    what = "sensitivity" if claim.randomness == Scope.PAIR else "critical scale"
-    number = f"{name}, {what} number {evidence.order_index} of {m} sampled"
-    if groups:
-        number += " pairs"
-    number += groups
+        found = f"average of the {'exact risks' if claim.epsilon else 'advantages'}"
+    else:
+        of_pair = claim.randomness == Scope.PAIR
+        found = "sensitivity" if of_pair else "critical scale"
+        found += f" number {evidence.order_index}"
+    found = f"{evidence.calibration}, {found} of {m} sampled pairs"
+    if r > 1:
+        found += f", {r} neighbors of each of {m // r} sampled databases"
     if evidence.n_unanswered:
-        number += f"; {evidence.n_unanswered} without an answer count as infinite"
-    return number
+        counted = "1" if evidence.averages else "infinite"
+        found += f"; {evidence.n_unanswered} without an answer count as {counted}"
+    return found

@@ -8,7 +8,6 @@ from skparisk.core.compose import (
     compose_advanced,
     compose_basic,
     compose_exact,
-    compose_laplace,
     compose_parallel,
 )
 from skparisk.core.losses import gaussian_delta_epsilon
@@ -41,8 +40,7 @@ RULES = {
     "owner": partial(compose_parallel, partition="owner"),
     "position": partial(compose_parallel, partition="position"),
     "value": partial(compose_parallel, partition="value"),
-    "lecture": partial(compose_advanced, delta=DELTA),
-    "laplace": partial(compose_laplace, delta=DELTA),
+    "advanced": partial(compose_advanced, delta=DELTA),
     "filter": partial(compose_filter, delta=DELTA),
     "exact": partial(compose_exact, delta=DELTA),
     "exact, no delta": partial(compose_exact, delta=0),

@@ -270,7 +270,7 @@ FROM_SHAPE = "scale 0.25, whitened using 1500 other sampled pairs"
         ("both", ["the noise together", "critical scale number 1426 of", ON_PAIRS]),
         ("risk control", ["average of the exact risks of 1500 sampled pairs"]),
         ("whitened", [FROM_SHAPE]),
-        ("unanswered", ["1500 sampled; 7 without an answer count as infinite"]),
+        ("unanswered", ["1500 sampled pairs; 7 without an answer count as infinite"]),
         ("known, gaussian", ["the noise, for every pair", "(1, 0.05)-differentially"]),
     ],
 )

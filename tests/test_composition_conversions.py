@@ -1,4 +1,4 @@
-"""Results of composition are converted: to delta, to groups, to other populations."""
+"""Results of composition are converted: to delta, and to groups."""
 
 import itertools
 import math
@@ -19,10 +19,10 @@ from skparisk.core.compose import (
     compose_exact,
     group_privacy,
     post_process,
-    transfer,
 )
 from skparisk.core.losses import gaussian_delta, gaussian_loss_exceedance
 from skparisk.exceptions import IncompatibleError
+from skparisk.papers import rubinstein_transferred_risk
 
 
 def test_a_risk_over_noise_becomes_delta():
@@ -146,48 +146,26 @@ def test_another_population_has_its_total_variation_more_risk(n):
     ones = np.arange(n + 2)
     laws = (stats.binom.pmf(ones, n + 1, x) for x in (p, q))
     apart = np.abs(np.subtract(*laws)).sum() / 2
-    release = minted(0.5, risk=0.05, randomness="implicit")
-    risk = transfer(release, divergence, n_records=n).risk
+    risk = rubinstein_transferred_risk(0.05, divergence, n_records=n)
     assert apart <= risk - 0.05 <= 1.3 * apart
     assert risk - 0.05 == pytest.approx(math.sqrt((n + 1) * divergence / 2), rel=1e-9)
+    assert rubinstein_transferred_risk(0.05, math.inf, n_records=n) == 1
+    assert rubinstein_transferred_risk(0.05, 0, n_records=n) == 0.05
+    with pytest.raises(ValueError, match=r"^kl_divergence must be .*\[0, inf\], got"):
+        rubinstein_transferred_risk(0.05, -1e-9, n_records=n)
+    with pytest.raises(ValueError, match=r"^n_records must be a whole number >= 1"):
+        rubinstein_transferred_risk(0.05, 0.1, n_records=0)
 
 
 def test_what_conversions_round_is_rounded_up():
     """Above the number in many digits, by less than a millionth of a millionth."""
     most, digits = 1 + mpmath.mpf(10) ** -12, mpmath.workdps(40)
     with digits:
-        for n in range(1, 200):
-            release = minted(0.5, risk=2.0**-60, randomness="implicit")
-            moved = transfer(release, 1e-4, n_records=n).risk - 2.0**-60
-            exact = mpmath.sqrt((n + 1) * mpmath.mpf(1e-4) / 2)
-            assert exact <= moved <= exact * most
         for step in range(1, 100):
             epsilon, size = step / 64, 2 + step % 5
             terms = (mpmath.exp(j * mpmath.mpf(epsilon)) for j in range(size))
             exact = mpmath.mpf(1e-9) * mpmath.fsum(terms)
             assert exact <= group_privacy((epsilon, 1e-9), size).delta <= exact * most
-
-
-def test_transfer_is_about_risks_over_pairs():
-    release = minted(0.5, risk=0.05, failure_prob=0.01)
-    moved = transfer(release, 1e-6, n_records=99)
-    assert moved.method == "transferred"
-    assert moved.failure_prob == 0.01
-    assert transfer(release, math.inf, n_records=99).risk == 1
-    assert transfer(release, 0, n_records=99).risk == 0.05
-    for every in (laplace(0.5), remade(release, randomness="explicit")):
-        assert transfer(every, 0.1, n_records=99) == every
-
-
-@pytest.mark.parametrize("divergence", [-1e-9, math.nan, "0", None, True])
-def test_a_divergence_that_is_none_is_refused(divergence):
-    with pytest.raises(ValueError, match=r"^kl_divergence must be .*\[0, inf\], got"):
-        transfer((0.5, 0, 0.05), divergence, n_records=10)
-
-
-def test_a_number_of_records_that_is_none_is_refused():
-    with pytest.raises(ValueError, match=r"^n_records must be a whole number >= 1"):
-        transfer((0.5, 0, 0.05), 0.1, n_records=0)
 
 
 def test_conditions_are_kept_when_results_are_composed_or_converted():
@@ -199,7 +177,6 @@ def test_conditions_are_kept_when_results_are_composed_or_converted():
         compose_exact([fixed, (0.1, 1e-6)], delta=0.1),
         post_process(fixed),
         group_privacy(post_process(fixed), 2),
-        transfer(fixed, 1e-9, n_records=9),
     ):
         assert fixed.assumptions <= further.assumptions
         assert condition in further.conditions

@@ -11,9 +11,9 @@ from releases import DELTA, RULES, gaussian, laplace
 from scipy import optimize, special, stats
 
 from skparisk.core.claim import remade
-from skparisk.core.compose import _distribution, compose_exact, compose_laplace
+from skparisk.core.compose import _distribution, compose_advanced, compose_exact
 from skparisk.core.losses import gaussian_delta_epsilon
-from skparisk.exceptions import CalibrationError, IncompatibleError
+from skparisk.exceptions import CalibrationError
 
 # --- A second way: laws of the loss, each value moved to the nearest grid point -------
 
@@ -214,15 +214,14 @@ def test_excess_is_added_to_the_level():
     plain = compose_exact([laplace(0.1)] * 50, delta=DELTA).epsilon
     coarse = compose_exact([laplace(0.1, excess=0.01)] * 50, delta=DELTA).epsilon
     assert coarse == pytest.approx(plain + 0.5, rel=1e-12)
-    laplace_rule = compose_laplace([laplace(0.1, excess=0.01)] * 300, delta=DELTA)
-    without = compose_laplace([laplace(0.1)] * 300, delta=DELTA)
-    assert laplace_rule.epsilon == pytest.approx(without.epsilon + 3.0, rel=1e-12)
+    advanced = compose_advanced([laplace(0.1, excess=0.01)] * 300, delta=DELTA)
+    without = compose_advanced([laplace(0.1)] * 300, delta=DELTA)
+    assert advanced.epsilon == pytest.approx(without.epsilon + 3.0, rel=1e-12)
 
 
 def test_a_level_below_that_of_the_law_counts():
     tight = laplace(0.1, excess=0.01, epsilon=0.1)
     assert compose_exact([tight] * 3, delta=0).epsilon == 0.3
-    assert compose_laplace([tight] * 3, delta=DELTA).epsilon == 0.3
     tight = laplace(0.1, excess=0.01, epsilon=0.1, randomness="explicit")
     assert compose_exact([tight] * 3, delta=0).epsilon == 0.3
     at_risk = laplace(0.1, excess=0.01, epsilon=0.1, risk=0.05, randomness="implicit")
@@ -233,7 +232,7 @@ def test_a_level_below_that_of_the_law_counts():
 
 def test_risk_over_noise_of_a_known_law_is_not_needed():
     pointwise = laplace(1.6, epsilon=0.6, risk=0.7, randomness="explicit")
-    for rule in (compose_exact, compose_laplace):
+    for rule in (compose_exact, compose_advanced):
         together = rule([pointwise] * 2, delta=DELTA)
         assert together.risk == 0
         assert together.epsilon > 3.19
@@ -247,8 +246,12 @@ def test_risk_over_noise_of_a_known_law_is_not_needed():
     assert together.failure_prob == 0.01
     assert together.epsilon == pytest.approx(1, rel=1e-4)
     doubtful = laplace(1.0, risk=0.05, failure_prob=0.01, randomness="explicit")
-    with pytest.raises(IncompatibleError):
-        compose_laplace([doubtful], delta=DELTA)
+    together = compose_advanced([doubtful], delta=DELTA)
+    assert (together.risk, together.failure_prob) == (0.05, 0.01)
+    assert together == remade(
+        compose_advanced([remade(doubtful, loss=None)], delta=DELTA),
+        assumptions=together.assumptions,
+    )
 
 
 def test_risk_over_pairs_stays():

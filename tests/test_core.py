@@ -6,6 +6,7 @@ import dataclasses
 import io
 import pickle
 import re
+import sys
 import tokenize
 from functools import cache
 from pathlib import Path
@@ -163,6 +164,15 @@ def test_the_page_names_all_that_is_trusted():
     for name in named - trusted:
         assert (ROOT / name).exists() or (ROOT.parent / name).exists(), name
     assert len(page.split()) <= 1200
+
+
+def test_the_page_names_all_who_read_private_records():
+    """Those that `release` lists, and no others, in one paragraph."""
+    page = (ROOT.parent / "docs" / "theory" / "core.rst").read_text("utf-8")
+    (told,) = (part for part in page.split("\n\n") if "plain arrays" in part)
+    listed = re.findall(r"``([\w/]+\.py)``", sys.modules[release.__module__].__doc__)
+    assert {*re.findall(r"``([\w/]+\.py)``", told)} - {"release.py"} == {*listed}
+    assert all((ROOT / name).exists() for name in listed)
 
 
 def test_a_certificate_that_was_made_by_hand_is_an_error():

@@ -76,11 +76,6 @@ def variant_of(claim, **declared):
             "Custom",
             {"epsilon": 1.0},
         ),
-        (
-            minted(1.0, risk=0.1, randomness="explicit", method="transferred"),
-            "Custom",
-            {"epsilon": 1.0},
-        ),
     ],
 )
 def test_the_variant_is_stated(claim, variant, parameters):

@@ -14,7 +14,6 @@ from skparisk.core.compose import (
     compose_advanced,
     compose_basic,
     compose_exact,
-    compose_laplace,
 )
 from skparisk.papers import compose_privacy_at_risk, dandekar_confidence
 from skparisk.papers._composition import textbook_mean
@@ -57,11 +56,12 @@ def levels(noise_epsilon: float, epsilon: float, n: int) -> dict[str, float]:
     means = [textbook_mean(noise_epsilon)] * n
     risk = 1 - dandekar_confidence(epsilon, noise_epsilon)
     at_risk = [(epsilon, risk, noise_epsilon)] * n
+    basic = compose_basic(releases).epsilon
     found = (
-        compose_basic(releases).epsilon,
+        basic,
         bound_sum([noise_epsilon] * n, means, DELTA),
-        compose_advanced(releases, delta=DELTA).epsilon,
-        compose_laplace(releases, delta=DELTA).epsilon,
+        compose_advanced([noise_epsilon] * n, delta=DELTA).epsilon,
+        min(basic, compose_advanced(releases, delta=DELTA).epsilon),
         compose_privacy_at_risk(at_risk, delta=DELTA),
         compose_privacy_at_risk(at_risk, delta=DELTA, version="preprint"),
         compose_exact(releases, delta=DELTA).epsilon,

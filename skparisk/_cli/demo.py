@@ -6,13 +6,9 @@ import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from skparisk._checks import check_n_jobs
 from skparisk._cli._parser import Commands, checked
-from skparisk.core.checks import (
-    check_at_least,
-    check_epsilon,
-    check_n_jobs,
-    check_probability,
-)
+from skparisk.core.checks import check_at_least, check_epsilon, check_probability
 
 # Defaults of the table.
 EPSILONS, GAMMAS, N_PAIRS = (0.05, 0.5), (0.05, 0.01), 2_000

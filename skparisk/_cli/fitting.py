@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from skparisk._checks import check_n_jobs
 from skparisk._cli._parser import (
     ENDINGS,
     Commands,
@@ -34,12 +35,7 @@ from skparisk._cli._tables import (
     check_words,
     holds_numbers,
 )
-from skparisk.core.checks import (
-    check_at_least,
-    check_epsilon,
-    check_n_jobs,
-    check_probability,
-)
+from skparisk.core.checks import check_at_least, check_epsilon, check_probability
 
 ESTIMATORS = {
     "ridge": ("sklearn.linear_model", "Ridge"),

@@ -12,6 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 
+from skparisk._checks import check_n_jobs, seed_sequence
 from skparisk._classes import PublicClasses
 from skparisk._private import PrivateMixin
 from skparisk._simulated import simulated
@@ -34,9 +35,7 @@ from skparisk.core import claim as core
 from skparisk.core.checks import (
     IncompatibleError,
     check_epsilon,
-    check_n_jobs,
     check_probability,
-    seed_sequence,
     warn_if_seeded,
 )
 from skparisk.core.claim import Certificate, refuse_second_audit

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from skparisk._checks import check_n_jobs, check_verbose, seed_sequence
 from skparisk._progress import Progress
 from skparisk.audit._blocks import BlockJudge
 from skparisk.audit._claim_report import ClaimAudit, PairAttack, ShareBeyond
@@ -24,12 +25,7 @@ from skparisk.audit._releases import (
     refuse_in_ledger,
 )
 from skparisk.audit._worst_neighbor import find_worst_neighbor, search, worst_pair
-from skparisk.core.checks import (
-    check_at_least,
-    check_n_jobs,
-    check_verbose,
-    seed_sequence,
-)
+from skparisk.core.checks import check_at_least
 from skparisk.core.claim import Certificate
 from skparisk.core.pairs import SampledPairs
 from skparisk.neighbors import NeighborPairs

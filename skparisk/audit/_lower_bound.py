@@ -12,16 +12,11 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
+from skparisk._checks import check_n_jobs, check_verbose, seed_sequence
 from skparisk._progress import Progress
 from skparisk._text import floor_text
 from skparisk.audit._limits import check_confidence
-from skparisk.core.checks import (
-    check_at_least,
-    check_n_jobs,
-    check_share,
-    check_verbose,
-    seed_sequence,
-)
+from skparisk.core.checks import check_at_least, check_share
 
 _Floats = NDArray[np.float64]
 # From rows of releases to one number a row, large where the first database is likelier.

@@ -6,141 +6,35 @@ It imports nothing else of the package.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from skparisk.core.calibrate import DKW as DKW
-    from skparisk.core.calibrate import PAC as PAC
-    from skparisk.core.calibrate import Exchangeable as Exchangeable
-    from skparisk.core.calibrate import Rule as Rule
-    from skparisk.core.calibrate import Target as Target
-    from skparisk.core.calibrate import Terms as Terms
-    from skparisk.core.calibrate import calibrate_known as calibrate_known
-    from skparisk.core.calibrate import find_noise as find_noise
-    from skparisk.core.calibrate import required_pairs as required_pairs
-    from skparisk.core.claim import Advantage as Advantage
-    from skparisk.core.claim import Assumption as Assumption
-    from skparisk.core.claim import Certificate as Certificate
-    from skparisk.core.claim import DominatingLoss as DominatingLoss
-    from skparisk.core.claim import Doubt as Doubt
-    from skparisk.core.claim import Evidence as Evidence
-    from skparisk.core.claim import Leak as Leak
-    from skparisk.core.claim import MeasuredRisk as MeasuredRisk
-    from skparisk.core.claim import Method as Method
-    from skparisk.core.claim import Population as Population
-    from skparisk.core.claim import Scope as Scope
-    from skparisk.core.claim import Success as Success
-    from skparisk.core.claim import as_certificate as as_certificate
-    from skparisk.core.compose import compose_advanced as compose_advanced
-    from skparisk.core.compose import compose_basic as compose_basic
-    from skparisk.core.compose import compose_exact as compose_exact
-    from skparisk.core.compose import compose_laplace as compose_laplace
-    from skparisk.core.compose import compose_parallel as compose_parallel
-    from skparisk.core.compose import group_privacy as group_privacy
-    from skparisk.core.compose import post_process as post_process
-    from skparisk.core.compose import transfer as transfer
-    from skparisk.core.laws import Gaussian as Gaussian
-    from skparisk.core.laws import Laplace as Laplace
-    from skparisk.core.laws import Law as Law
-    from skparisk.core.losses import gaussian_delta as gaussian_delta
-    from skparisk.core.losses import gaussian_delta_epsilon as gaussian_delta_epsilon
-    from skparisk.core.losses import gaussian_explicit_shift as gaussian_explicit_shift
-    from skparisk.core.losses import (
-        gaussian_loss_exceedance as gaussian_loss_exceedance,
-    )
-    from skparisk.core.losses import gaussian_risk as gaussian_risk
-    from skparisk.core.losses import gaussian_risk_shift as gaussian_risk_shift
-    from skparisk.core.losses import gaussian_shift as gaussian_shift
-    from skparisk.core.losses import laplace_delta as laplace_delta
-    from skparisk.core.losses import (
-        laplace_delta_noise_epsilon as laplace_delta_noise_epsilon,
-    )
-    from skparisk.core.losses import laplace_loss_exceedance as laplace_loss_exceedance
-    from skparisk.core.losses import laplace_loss_mean as laplace_loss_mean
-    from skparisk.core.losses import laplace_noise_epsilon as laplace_noise_epsilon
-    from skparisk.core.noise import AdditiveNoise as AdditiveNoise
-    from skparisk.core.noise import DiagonalShape as DiagonalShape
-    from skparisk.core.noise import IsotropicShape as IsotropicShape
-    from skparisk.core.noise import NoiseShape as NoiseShape
-    from skparisk.core.noise import WhitenedShape as WhitenedShape
-    from skparisk.core.noise import to_dyadic as to_dyadic
-    from skparisk.core.pairs import SampledPairs as SampledPairs
-    from skparisk.core.release import Plan as Plan
-    from skparisk.core.sealed import Sealed as Sealed
-    from skparisk.core.sealed import seal as seal
-
-_HOMES = {
-    "calibrate": (
-        "DKW",
-        "PAC",
-        "Exchangeable",
-        "Rule",
-        "Target",
-        "Terms",
-        "calibrate_known",
-        "find_noise",
-        "required_pairs",
-    ),
-    "claim": (
-        "Advantage",
-        "Assumption",
-        "Certificate",
-        "DominatingLoss",
-        "Doubt",
-        "Evidence",
-        "Leak",
-        "MeasuredRisk",
-        "Method",
-        "Population",
-        "Scope",
-        "Success",
-        "as_certificate",
-    ),
-    "compose": (
-        "compose_advanced",
-        "compose_basic",
-        "compose_exact",
-        "compose_laplace",
-        "compose_parallel",
-        "group_privacy",
-        "post_process",
-        "transfer",
-    ),
-    "laws": ("Gaussian", "Laplace", "Law"),
-    "losses": (
-        "gaussian_delta",
-        "gaussian_delta_epsilon",
-        "gaussian_explicit_shift",
-        "gaussian_loss_exceedance",
-        "gaussian_risk",
-        "gaussian_risk_shift",
-        "gaussian_shift",
-        "laplace_delta",
-        "laplace_delta_noise_epsilon",
-        "laplace_loss_exceedance",
-        "laplace_loss_mean",
-        "laplace_noise_epsilon",
-    ),
-    "noise": (
-        "AdditiveNoise",
-        "DiagonalShape",
-        "IsotropicShape",
-        "NoiseShape",
-        "WhitenedShape",
-        "to_dyadic",
-    ),
-    "pairs": ("SampledPairs",),
-    "release": ("Plan",),
-    "sealed": ("Sealed", "seal"),
+# What there is for others, by the module that it is in.
+_PUBLIC = {
+    "calibrate": """DKW PAC Exchangeable Rule Target Terms calibrate_known find_noise
+        required_pairs""",
+    "claim": """Advantage Assumption Certificate DominatingLoss Doubt Evidence Leak
+        MeasuredRisk Method Population Scope Success as_certificate""",
+    "compose": """compose_advanced compose_basic compose_exact compose_parallel
+        group_privacy post_process""",
+    "laws": "Gaussian Laplace Law",
+    "losses": """gaussian_delta gaussian_delta_epsilon gaussian_explicit_shift
+        gaussian_loss_exceedance gaussian_risk gaussian_risk_shift gaussian_shift
+        laplace_delta laplace_delta_noise_epsilon laplace_loss_exceedance
+        laplace_loss_mean laplace_noise_epsilon""",
+    "noise": """AdditiveNoise DiagonalShape IsotropicShape NoiseShape WhitenedShape
+        to_dyadic""",
+    "pairs": "SampledPairs",
+    "release": "Plan",
+    "sealed": "Sealed seal",
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-__all__ = sorted(_HOME_OF)
+_HOMES = {name: home for home, names in _PUBLIC.items() for name in names.split()}
+__all__ = sorted(_HOMES)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
+def __getattr__(name: str) -> Any:  # each is imported when it is first asked for
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 def __dir__() -> list[str]:

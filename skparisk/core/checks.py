@@ -14,45 +14,6 @@ import sklearn.utils
 from numpy.typing import NDArray
 
 
-class BudgetExceededError(ValueError):
-    """A release would exceed the budget of a ledger: no noise was drawn.
-
-    Parameters
-    ----------
-    message : str
-        What was to be released, and what still fits.
-
-    spent, limit : tuple of (float, float, float)
-        Privacy level, delta and risk: of all releases so far, and of the budget.
-
-    largest_epsilon : float
-        The largest privacy level that one more release, without delta and risk, may
-        have; 0 if there is none.
-
-    Examples
-    --------
-    >>> from skparisk.exceptions import BudgetExceededError
-    >>> error = BudgetExceededError("too much", (0.8, 0, 0), (1, 0, 1), 0.2)
-    >>> error.spent, error.largest_epsilon
-    ((0.8, 0, 0), 0.2)
-    """
-
-    def __init__(
-        self,
-        message: str,
-        spent: tuple[float, float, float],
-        limit: tuple[float, float, float],
-        largest_epsilon: float,
-    ) -> None:
-        super().__init__(message)
-        self.spent = spent
-        self.limit = limit
-        self.largest_epsilon = largest_epsilon
-
-    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
-        return type(self), (str(self), self.spent, self.limit, self.largest_epsilon)
-
-
 class CalibrationError(ValueError):
     """No noise scale reaches the target with what was sampled.
 
@@ -88,20 +49,8 @@ class IncompatibleError(TypeError):
     """Two parts do not fit: what was sampled, and what it is to be used for."""
 
 
-class UnrecordedReleaseError(IncompatibleError):
-    """A ledger is open in another process, where this release cannot be recorded."""
-
-
 class PrivacyLeakWarning(UserWarning):
     """The guarantee rests on something that the library cannot check."""
-
-
-class ReferenceWarning(UserWarning):
-    """A reference cannot carry the claim, or is far from what was released."""
-
-
-class UtilityWarning(UserWarning):
-    """A fit to the public records alone scores better than the private model."""
 
 
 # Where users import them from, which is what tracebacks say.
@@ -129,42 +78,6 @@ def warn_if_seeded(noise_random_state: Any) -> None:
             "in tests.",
             PrivacyLeakWarning,
         )
-
-
-def warn_private_classes() -> None:
-    """Warn that the classes are those of the data that are to be protected."""
-    warn_caller(
-        "The classes are those of the private labels because none were declared: the "
-        "set of classes is released without noise. Declare classes, or give a "
-        "reference with labels.",
-        PrivacyLeakWarning,
-    )
-
-
-def warn_redrawn() -> None:
-    """Warn that two secret samples of the same records were released."""
-    warn_caller(
-        "Another secret sample of these records, or of a part of them, was released "
-        "before, as by each fold of a cross-validation: there is no theorem for both "
-        "together. Draw once, half = SecretSample(fraction).draw(X, y), and give "
-        "reference=half to all fits.",
-        PrivacyLeakWarning,
-    )
-
-
-def warn_private_reference() -> None:
-    """Warn that pairs are sampled from the data that are to be protected."""
-    warn_caller(
-        "Neighboring databases are sampled from the private data themselves, or from a "
-        "table that shares records with them: the sensitivity and the noise scale are "
-        "then computed from these data without noise, and the guarantee is only about "
-        "resamples of them. Ways out: public records, X_reference=X_public, "
-        "y_reference=y_public, of which forty may do; a secret sample of the records, "
-        "sensitivity=SensitivitySampler(reference=SecretSample(0.5)); a "
-        "proven bound, sensitivity='bound', where there is one. The documentation says "
-        'how to choose, under "Little or no public data".',
-        PrivacyLeakWarning,
-    )
 
 
 _RELATIONS = ("replace-one", "add-remove")
@@ -258,33 +171,6 @@ def check_relation(value: Any) -> str:
     return check_choice(value, "relation", _RELATIONS)
 
 
-def check_flag(value: Any, name: str) -> bool:
-    """Return True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} must be True or False, got {value!r}.")
-    return bool(value)
-
-
-def check_n_jobs(value: Any) -> int | None:
-    """Return a number of workers in the sense of joblib: any whole number but 0."""
-    if value is not None and (not is_whole(value) or value == 0):
-        raise ValueError(
-            f"n_jobs must be None or a whole number other than 0, got {value!r}."
-        )
-    return value
-
-
-def check_verbose(value: Any) -> int:
-    """Return how much to tell; None is 0."""
-    return 0 if value is None else check_at_least(value, "verbose", 0)
-
-
-def check_seed(value: Any, name: str) -> None:
-    """Refuse what `check_random_state` does, which takes long for a number."""
-    if not (is_whole(value) and 0 <= value < 2**32):
-        check_random_state(value, name)
-
-
 def check_random_state(
     value: Any, name: str
 ) -> np.random.RandomState | np.random.Generator:
@@ -298,9 +184,3 @@ def check_random_state(
             f"{name} must be None, a whole number in [0, 2**32), a RandomState or a "
             f"Generator, got {value!r}."
         ) from error
-
-
-def seed_sequence(random_state: Any) -> np.random.SeedSequence:
-    """Return what seeds follow from, drawn once; `random_state` is checked."""
-    entropy = check_random_state(random_state, "random_state").bytes(16)
-    return np.random.SeedSequence(int.from_bytes(entropy, "little"))

@@ -25,7 +25,7 @@ from skparisk.core.checks import (
     check_relation,
     is_number,
 )
-from skparisk.core.laws import Gaussian, Laplace, Law, as_law, is_ours, true_positives
+from skparisk.core.laws import as_law, is_ours, true_positives
 from skparisk.core.printing import words
 from skparisk.core.rounding import (
     GRID_SHARE,
@@ -39,7 +39,6 @@ from skparisk.core.rounding import (
 
 _Floats = NDArray[np.float64]
 _FAR = 700.0  # exp of more is no number
-_COMPOSED: dict[str, Law] = {"laplace": Laplace(), "gaussian": Gaussian()}
 
 
 class Scope(StrEnum):
@@ -66,12 +65,10 @@ class Method(StrEnum):
     BASIC = "basic"
     PARALLEL = "parallel"
     ADVANCED = "advanced"
-    LAPLACE = "laplace"
     EXACT = "exact"
     FILTER = "filter"
     GROUP = "group"
     POST_PROCESS = "post-process"
-    TRANSFERRED = "transferred"
 
 
 class Leak(StrEnum):
@@ -130,7 +127,6 @@ class Assumption(StrEnum):
     DISJOINT_PARTS = "disjoint-parts"
     PAIRS_OF_PART = "pairs-of-part"
     GROUP_STEPS = "group-steps"
-    DIVERGENCE = "divergence"
 
 
 class Doubt(StrEnum):
@@ -149,8 +145,7 @@ class DominatingLoss:
     Parameters
     ----------
     law : {"laplace", "gaussian"} or Law
-        The loss of one output with noise of that law. Another name is kept as it is,
-        such as that of a law of one's own in a document.
+        The loss of one output with noise of that law.
 
     shift : float
         Distance of the two answers over the noise scale, in [0, inf), in the norm of
@@ -167,29 +162,19 @@ class DominatingLoss:
     DominatingLoss(law=Gaussian(), shift=0.5, excess=0.0)
     """
 
-    law: Any
+    law: Any  # a Law, once it is made
     shift: float
     excess: float = 0.0
 
     def __post_init__(self) -> None:
-        law = self.law
-        if isinstance(law, str):
-            law = _COMPOSED.get(law, law)
-        if not (law and isinstance(law, str)) and not (
-            isinstance(law, Law) and law.composes(1)
-        ):
-            raise ValueError(
-                f"law must be one of {list(_COMPOSED)}, or a law that says how it "
-                f"composes, got {law!r}."
-            )
-        # None may go by the name of another, in a document least of all.
-        law = as_law(law) if isinstance(law, Law) else law
-        object.__setattr__(self, "law", law)
+        law = as_law(self.law)
+        if not law.composes(1):
+            raise ValueError(f"law must say how it composes, got {law!r}.")
+        vars(self)["law"] = law  # frozen for all others
         for name in ("shift", "excess"):
-            value = check_range(getattr(self, name), name)
+            vars(self)[name] = value = check_range(getattr(self, name), name)
             if math.isinf(value):
                 raise ValueError(f"{name} must be a finite number, got {value!r}.")
-            object.__setattr__(self, name, value)
 
     @classmethod
     def on_grid(cls, law: Any, shift: float, epsilon: float) -> Self:
@@ -201,16 +186,9 @@ class DominatingLoss:
         return cls(law, shift=shift * (1 + more), excess=epsilon * more)
 
     @property
-    def law_name(self) -> str:
-        """Name of the law."""
-        return str(getattr(self.law, "name", self.law))
-
-    @property
     def largest(self) -> float:
-        """Largest loss that there is; infinite for Gaussian noise, or if not known."""
-        if not isinstance(self.law, Law):
-            return math.inf
-        return self.law.largest_loss(self.shift) + self.excess
+        """Largest loss that there is, rounded up; infinite for Gaussian noise."""
+        return add_up([self.law.largest_loss(self.shift), self.excess])
 
 
 class Success(NamedTuple):
@@ -325,33 +303,6 @@ class Advantage:
             for gain in (self.mean, self.quantile)
         ]
         return Success(*(float(x) if x.ndim == 0 else x for x in found))
-
-    def true_positive_rate(self, false_positive_rate: ArrayLike) -> Success:
-        """Return how often a test knows the person's database, at most.
-
-        Parameters
-        ----------
-        false_positive_rate : array-like
-            Probability that it takes another database for it, in [0, 1].
-
-        Returns
-        -------
-        true_positive_rate : Success
-            With the fields `mean` and `quantile`, arrays like what is given: what the
-            advantage allows, and the rate at 0.01, as the best tests have a concave
-            curve.
-        """
-        alpha = check_floats(false_positive_rate, "false_positive_rate", "[0, 1]")
-        at = self.false_positive_rate
-        curves = []
-        for gain, detected in (
-            (self.mean, self.mean_detected),
-            (self.quantile, self.quantile_detected),
-        ):
-            # A concave curve through `detected` or below: it rises no faster beyond.
-            beyond = detected * np.maximum(alpha, at) / at
-            curves.append(np.minimum(np.minimum(alpha + gain, beyond), 1.0))
-        return Success(*curves)
 
 
 _CERTAIN = Advantage(1.0, 1.0, 0.0, 1.0, 1.0)
@@ -570,28 +521,21 @@ class Claim:
     a release, a :class:`~skparisk.FiledCertificate` one that was read from a document.
     """
 
-    # Each field says how it composes.
     epsilon: float
-    delta: float = field(default=0.0, metadata={"composes": "sum"})
-    risk: float = field(default=0.0, metadata={"composes": "sum"})
-    failure_prob: float = field(default=0.0, metadata={"composes": "sum"})
-    randomness: Scope = field(
-        default=Scope.PAIR_AND_NOISE, metadata={"composes": "scope"}
-    )
-    relation: str | None = field(default=None, metadata={"composes": "same"})
-    loss: DominatingLoss | None = field(default=None, metadata={"composes": "drop"})
-    method: Method = field(default=Method.SINGLE, metadata={"composes": "drop"})
-    n_releases: int = field(default=1, metadata={"composes": "sum"})
-    group_size: int = field(default=1, metadata={"composes": "same"})
-    post_processed: bool = field(default=False, metadata={"composes": "any"})
-    leaks: frozenset[Leak] = field(default=frozenset(), metadata={"composes": "union"})
-    assumptions: frozenset[Assumption] = field(
-        default=frozenset(), metadata={"composes": "union"}
-    )
-    doubts: frozenset[Doubt] = field(
-        default=frozenset(), metadata={"composes": "union"}
-    )
-    evidence: Evidence | None = field(default=None, metadata={"composes": "drop"})
+    delta: float = 0.0
+    risk: float = 0.0
+    failure_prob: float = 0.0
+    randomness: Scope = Scope.PAIR_AND_NOISE
+    relation: str | None = None
+    loss: DominatingLoss | None = None
+    method: Method = Method.SINGLE
+    n_releases: int = 1
+    group_size: int = 1
+    post_processed: bool = False
+    leaks: frozenset[Leak] = frozenset()
+    assumptions: frozenset[Assumption] = frozenset()
+    doubts: frozenset[Doubt] = frozenset()
+    evidence: Evidence | None = None
 
     def __post_init__(self) -> None:
         plain: dict[str, Any] = {
@@ -611,11 +555,6 @@ class Claim:
         vars(self).update(plain)  # frozen for all others
 
     @property
-    def no_noise(self) -> bool:
-        """Whether the level is infinite."""
-        return math.isinf(self.epsilon)
-
-    @property
     def certain(self) -> bool:
         """Whether risk and delta add up to 1 or more, so that nothing is guaranteed."""
         parts = [self.risk, self.failure_prob]
@@ -627,7 +566,8 @@ class Claim:
     @property
     def void(self) -> bool:
         """Whether there is no guarantee at all."""
-        return self.no_noise or self.certain or any(leak.voids for leak in self.leaks)
+        voiding = any(leak.voids for leak in self.leaks)
+        return math.isinf(self.epsilon) or self.certain or voiding
 
     @property
     def private(self) -> bool:
@@ -699,13 +639,11 @@ class Claim:
         """
         if self.void:
             return _CERTAIN
-        found = _from_levels(self)
-        measured = None if self.evidence is None else self.evidence.advantage
-        if measured is None:
+        found, evidence = _from_levels(self), self.evidence
+        if evidence is None or evidence.advantage is None:
             return found
-        assert self.evidence is not None
-        drawn = self.randomness == Scope.PAIR_AND_NOISE and not self.evidence.averages
-        if drawn:
+        measured = evidence.advantage
+        if self.randomness == Scope.PAIR_AND_NOISE and not evidence.averages:
             return measured
         # Both bound the mean over all pairs for every sample: so does the smaller one.
         return replace(
@@ -789,15 +727,12 @@ class Claim:
             Assumption.DISJOINT_PARTS: method == Method.PARALLEL,
             Assumption.PAIRS_OF_PART: method == Method.PARALLEL and self.sampled,
             Assumption.GROUP_STEPS: method == Method.GROUP and self.sampled,
-            Assumption.DIVERGENCE: method == Method.TRANSFERRED,
+            Assumption.DECLARED_SENSITIVITY: evidence is not None
+            and evidence.calibration == "declared",
+            Assumption.GIVEN_NOISE: self.loss is not None
+            and not is_ours(self.loss.law),
         }
-        found = {code for code, applies in cases.items() if applies}
-        laws = [] if self.loss is None else [self.loss.law]
-        if evidence is not None and evidence.calibration == "declared":
-            found.add(Assumption.DECLARED_SENSITIVITY)
-        if any(not (isinstance(law, Law) and is_ours(law)) for law in laws):
-            found.add(Assumption.GIVEN_NOISE)
-        return frozenset(found)
+        return frozenset(code for code, applies in cases.items() if applies)
 
     @property
     def guarantee(self) -> str:
@@ -993,7 +928,7 @@ class Certificate(Claim):
 
 
 # Valid only if the number of releases and their levels were fixed beforehand.
-_FIXED = (Method.ADVANCED, Method.LAPLACE, Method.EXACT)
+_FIXED = (Method.ADVANCED, Method.EXACT)
 
 
 def mint(**parts: Any) -> Certificate:
@@ -1063,26 +998,23 @@ def over_private_records(
 
     As the scale of the noise, an advantage does not depend on who was drawn.
     """
-    known = certificate.require_evidence()
-    secret = n_candidates is not None
-    evidence = replace(
-        known,
-        population=Population.CANDIDATES if secret else Population.PRIVATE,
-        reference=reference,
-        n_candidates=n_candidates,
-        for_new_people=None,
-        worst_loss=None,
-        n_unanswered=None,
-        advantage=known.advantage if secret else None,
-        audit=None,
-        curve=curve,
-    )
-    assumptions = certificate.assumptions - {Assumption.PUBLIC_REFERENCE}
+    known, secret = certificate.require_evidence(), n_candidates is not None
+    of_pairs = ("for_new_people", "worst_loss", "n_unanswered", "advantage", "audit")
+    kept: dict[str, Any] = dict.fromkeys(of_pairs)
+    if secret:
+        kept["advantage"] = known.advantage
     return remade(
         certificate,
-        evidence=evidence,
+        evidence=replace(
+            known,
+            population=Population.CANDIDATES if secret else Population.PRIVATE,
+            reference=reference,
+            n_candidates=n_candidates,
+            curve=curve,
+            **kept,
+        ),
         leaks=certificate.leaks.union(leaks),
-        assumptions=assumptions,
+        assumptions=certificate.assumptions - {Assumption.PUBLIC_REFERENCE},
     )
 
 
@@ -1171,12 +1103,10 @@ def _from_delta(epsilon: float, delta: float) -> tuple[float, float]:
 
 
 def _from_loss(loss: DominatingLoss) -> tuple[float, float]:
-    """Return what a law that the loss stays below leaves; 1 if only its name is known.
+    """Return what a law that the loss stays below leaves.
 
     A loss that is larger by the excess is worth as many more false positives.
     """
-    if not isinstance(loss.law, Law):
-        return 1.0, 1.0
     law, known = loss.law, {"n_outputs": 1, "steps": MOST_STEPS}
     more = Advantage.false_positive_rate * math.exp(min(loss.excess, _FAR))
     gain = law.advantage([loss.shift], **known)[0] + loss.excess

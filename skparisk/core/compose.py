@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import Any, NamedTuple, Self
@@ -19,7 +20,6 @@ from skparisk.core.checks import (
     IncompatibleError,
     check_at_least,
     check_choice,
-    check_number,
     check_probability,
     check_share,
 )
@@ -54,12 +54,13 @@ _STAGE = 256  # releases at once, for which the bound of the tails is tight
 _SMALLEST_SHIFT = 1e-100  # of Gaussian noise; below it is the worst of its level
 _LARGEST = 100.0  # level or shift; sums of larger ones are hardly less than levels
 
-# How each field of a claim composes, as it says itself.
-_FIELDS = {each.name: each.metadata.get("composes") for each in fields(Claim)}
-
-
-def _named(rule: str) -> list[str]:
-    return [name for name, each in _FIELDS.items() if each == rule]
+# How the fields of a claim compose, where they say more than the sum at its level.
+_SUMS = ("epsilon", "delta", "risk", "failure_prob", "n_releases")
+_UNIONS = ("leaks", "assumptions", "doubts")
+_SAME = {
+    "relation": "have the same relation of neighboring databases",
+    "group_size": "be about groups of the same size",
+}
 
 
 @dataclass(frozen=True)
@@ -67,64 +68,44 @@ class Totals:
     """What releases add up to, and all else that basic composition needs of them.
 
     Numbers are exact sums of the decimal numbers that floats are written as, but for
-    `squares`, those of the levels as floats; codes are unions; what must be the same
-    is a set of one at most.
+    `squares`, those of the levels as floats; infinite ones are floats. Codes are
+    unions, and what must be the same is known from the first release that says it.
     """
 
-    sums: Mapping[str, Fraction]
-    codes: Mapping[str, frozenset[Any]]
-    same: Mapping[str, frozenset[Any]]
-    squares: Fraction = Fraction(0)
-    infinite: bool = False
+    sums: Mapping[str, Any] = field(default_factory=lambda: dict.fromkeys(_SUMS, 0))
+    codes: Mapping[str, frozenset[Any]] = field(
+        default_factory=lambda: dict.fromkeys(_UNIONS, frozenset())
+    )
+    same: Mapping[str, Any] = field(default_factory=dict)
+    squares: Fraction | float = Fraction(0)
     # A risk over pairs includes the share of samples that fail.
     folded: bool = False
     post_processed: bool = False
     scopes: frozenset[Scope] = frozenset()
 
     @classmethod
-    def none(cls) -> Self:
-        """Return the sums of no release."""
-        empty: frozenset[Any] = frozenset()
-        return cls(
-            dict.fromkeys(("epsilon", *_named("sum")), Fraction(0)),
-            dict.fromkeys(_named("union"), empty),
-            dict.fromkeys(_named("same"), empty),
-        )
-
-    @classmethod
     def of(cls, releases: Iterable[Claim]) -> Self:
         """Return the sums of a list."""
-        return reduce(cls.plus, releases, cls.none())
+        return reduce(cls.plus, releases, cls())
 
     def plus(self, release: Claim, times: int = 1) -> Self:
         """Add a release that is made so many times; refuse other neighbors."""
-        infinite = math.isinf(release.epsilon)
-        level = 0.0 if infinite else release.epsilon
+        own = {name: getattr(release, name) for name in _SAME}
+        same = {**{n: x for n, x in own.items() if x is not None}, **self.same}
+        for name, what in _SAME.items():
+            if own[name] not in (None, same.get(name)):
+                values = sorted([own[name], same[name]])
+                raise IncompatibleError(f"releases must all {what}, got {values}.")
+        square = release.epsilon * release.epsilon
         risky = bool(release.risk or release.failure_prob)
-        numbers = {name: getattr(release, name) for name in self.sums}
-        numbers["epsilon"] = level
-        same = {
-            name: known | ({getattr(release, name)} - {None})
-            for name, known in self.same.items()
-        }
-        for name, values in same.items():
-            if len(values) > 1:
-                what = {
-                    "relation": "have the same relation of neighboring databases",
-                    "group_size": "be about groups of the same size",
-                }[name]
-                raise IncompatibleError(
-                    f"releases must all {what}, got {sorted(values)}."
-                )
         return type(self)(
             sums={
-                name: total + times * decimal(numbers[name])
-                for name, total in self.sums.items()
+                n: x + times * _exact(getattr(release, n)) for n, x in self.sums.items()
             },
             codes={n: known | getattr(release, n) for n, known in self.codes.items()},
             same=same,
-            squares=self.squares + times * _square(level),
-            infinite=self.infinite or infinite,
+            squares=self.squares
+            + times * (square if math.isinf(square) else Fraction(square)),
             folded=self.folded or (release.sampled and not release.failure_prob),
             post_processed=self.post_processed or release.post_processed,
             scopes=self.scopes | ({release.randomness} if risky else frozenset()),
@@ -132,9 +113,8 @@ class Totals:
 
     def basic(self) -> Certificate:
         """Return what `compose_basic` does."""
-        return self.combine(
-            Method.BASIC, self._level(), min(1.0, round_up(self.sums["delta"]))
-        )
+        level, delta = round_up(self.sums["epsilon"]), round_up(self.sums["delta"])
+        return self.combine(Method.BASIC, level, min(1.0, delta))
 
     def filter(self, delta: float, slack: float) -> Certificate:
         """Return the least limit that these fit into, levels chosen on the way.
@@ -145,14 +125,11 @@ class Totals:
         Whitehouse, Ramdas, Rogers, Wu 2023, Theorem 1): this level only if all of them
         were fixed before.
         """
-        level = self._level()
-        if not self.infinite:
-            squares = _nearest(self.squares)  # V of thm-filter
+        level = round_up(self.sums["epsilon"])
+        with suppress(OverflowError):
+            squares = float(self.squares)  # V of thm-filter
             level = min(level, concentrated(squares, squares / 2, slack))
         return self.combine(Method.FILTER, level, delta)
-
-    def _level(self) -> float:
-        return math.inf if self.infinite else round_up(self.sums["epsilon"])
 
     def combine(
         self, method: Method, epsilon: float, delta: float, risk: float | None = None
@@ -165,9 +142,7 @@ class Totals:
         """
         risks, failure_prob = self.sums["risk"], self.sums["failure_prob"]
         if self.folded:
-            risks, failure_prob = risks + failure_prob, Fraction(0)
-        found = {"relation": None, "group_size": 1}
-        found |= {name: min(one) for name, one in self.same.items() if one}
+            risks, failure_prob = risks + failure_prob, 0
         return mint(
             epsilon=epsilon,
             delta=delta,
@@ -178,7 +153,7 @@ class Totals:
             n_releases=int(self.sums["n_releases"]),
             post_processed=self.post_processed,
             **self.codes,
-            **found,
+            **self.same,
         )
 
 
@@ -198,7 +173,11 @@ def bound_sum(levels: Sequence[float], means: Sequence[float], delta: float) -> 
     """
     if not any(levels):
         return 0.0
-    return concentrated(_total(e * e for e in levels), _total(means), delta)
+    try:
+        squares, mean = math.fsum(e * e for e in levels), math.fsum(means)
+    except OverflowError:
+        return math.inf
+    return concentrated(squares, mean, delta)
 
 
 # What neighbors differ in, where a record's part follows from this.
@@ -344,7 +323,10 @@ def compose_advanced(releases: Iterable[Any], *, delta: float) -> Certificate:
         :math:`\epsilon = \sqrt{2 \ln(1/\delta') \sum \epsilon_i^2} + \sum \mu_i`, with
         :math:`\delta'` what is left of `delta`, and
         :math:`\mu_i = \epsilon_i \tanh(\epsilon_i / 2)` the largest mean loss at a
-        level. Not the smaller of this and `compose_basic`.
+        level. Where the `loss` is known to be that of Laplace noise, its shift
+        :math:`a_i` takes the place of the level, with the mean
+        :math:`a_i + e^{-a_i} - 1`, and any `excess` is added; such a release needs no
+        delta, nor a risk over the noise. Not the smaller of this and `compose_basic`.
 
     Raises
     ------
@@ -357,82 +339,42 @@ def compose_advanced(releases: Iterable[Any], *, delta: float) -> Certificate:
 
     Notes
     -----
-    **Guarantee** (:ref:`thm-composition`). Queries may depend on earlier releases; how
-    many there are, their levels and deltas may not, see :ref:`thm-filter`. Source:
-    Dwork and Roth (2014), Theorem 3.20; Kairouz, Oh, Viswanath (2017) for the mean.
+    **Guarantee** (:ref:`thm-composition`, :ref:`thm-laplace-composition`). Queries may
+    depend on earlier releases; how many there are, their levels and deltas may not, see
+    :ref:`thm-filter`. Source: Dwork and Roth (2014), Theorem 3.20; Kairouz, Oh,
+    Viswanath (2017) for the mean; Hoeffding (1963). With Laplace noise it is what
+    Theorem 3 of Dandekar et al. wants to be, with the true mean of the loss.
+    `compose_exact` is smaller still.
 
     Examples
     --------
     >>> from skparisk.core import compose_advanced
+    >>> from skparisk.mechanisms import LaplaceMechanism
     >>> round(compose_advanced([0.1] * 100, delta=1e-5).epsilon, 4)
     5.2981
-    """
-    parts = as_certificates(releases)
-    total = check_probability(delta, "delta")
-    slack = _what_is_left(total, parts)
-    levels = [g.epsilon for g in parts]
-    means = [e * math.tanh(e / 2) for e in levels]
-    epsilon = bound_sum(levels, means, slack)
-    return Totals.of(parts).combine(Method.ADVANCED, epsilon, total)
-
-
-def compose_laplace(releases: Iterable[Any], *, delta: float) -> Certificate:
-    r"""Return what releases with Laplace noise guarantee together, at a delta.
-
-    Parameters
-    ----------
-    releases : iterable of object with `as_certificate`
-        Certificates or mechanisms whose `loss` is a
-        :class:`DominatingLoss` of law "laplace". May be empty.
-
-    delta : float
-        Delta of all together, in (0, 1). The releases' own are not needed.
-
-    Returns
-    -------
-    guarantee : Certificate
-        With :math:`a_i` the shifts, and all `excess` on top:
-        :math:`\epsilon = \min(\sum a_i, \sqrt{2 \ln(1/\delta) \sum a_i^2} +
-        \sum (a_i + e^{-a_i} - 1))`. Risks over the noise are gone.
-
-    Raises
-    ------
-    IncompatibleError
-        If the loss of a release is not known to be that of Laplace noise, or the
-        releases have different relations of neighboring databases.
-    ValueError
-        If `delta` is outside (0, 1), or a release is no release.
-
-    Notes
-    -----
-    **Guarantee** (:ref:`thm-laplace-composition`). Any number of outputs. Queries may
-    depend on earlier releases; how many there are, and their levels, may not. This
-    is what Theorem 3 of Dandekar et al. wants to be, with the true mean of the loss.
-    `compose_exact` is smaller still. Source: Hoeffding (1963).
-
-    Examples
-    --------
-    >>> from skparisk.core import compose_laplace
-    >>> from skparisk.mechanisms import LaplaceMechanism
     >>> release = LaplaceMechanism(sensitivity=1.0, epsilon=0.1)
-    >>> round(compose_laplace([release] * 100, delta=1e-5).epsilon, 4)
+    >>> round(compose_advanced([release] * 100, delta=1e-5).epsilon, 4)
     5.2823
     """
     total = check_probability(delta, "delta")
-    parts = [known_level(g) for g in as_certificates(releases)]
-    for i, g in enumerate(parts):
-        if g.loss is None or g.loss.law != Laplace():
-            raise IncompatibleError(
-                "releases must have a loss that is known to be that of Laplace noise; "
-                f"release number {i} has loss={g.loss!r}. Use compose_exact or "
-                "compose_advanced."
-            )
-    laws = [g.loss for g in parts if g.loss is not None]
-    shifts = [law.shift for law in laws]
-    epsilon = bound_sum(shifts, [laplace_loss_mean(a) for a in shifts], total)
-    epsilon = add_up([epsilon, *(law.excess for law in laws)])
-    certain = add_up(g.epsilon for g in parts)
-    return Totals.of(parts).combine(Method.LAPLACE, min(certain, epsilon), total)
+    given = as_certificates(releases)
+    parts = [known_level(g) if _has_laplace_noise(g) else g for g in given]
+    levels, means, excess = [], [], []
+    for g in parts:
+        if g.loss is not None and _has_laplace_noise(g):
+            levels.append(g.loss.shift)
+            means.append(laplace_loss_mean(g.loss.shift))
+            excess.append(g.loss.excess)
+        else:
+            levels.append(g.epsilon)
+            means.append(g.epsilon * math.tanh(g.epsilon / 2))
+    epsilon = bound_sum(levels, means, _what_is_left(total, parts))
+    epsilon = add_up([epsilon, *excess])
+    return Totals.of(parts).combine(Method.ADVANCED, epsilon, total)
+
+
+def _has_laplace_noise(claim: Claim) -> bool:
+    return claim.loss is not None and claim.loss.law == Laplace()
 
 
 class _Loss(NamedTuple):
@@ -714,70 +656,6 @@ def group_privacy(release: Any, size: int) -> Certificate:
     )
 
 
-def transfer(release: Any, kl_divergence: float, n_records: int) -> Certificate:
-    r"""Return what is guaranteed of records from another population.
-
-    Parameters
-    ----------
-    release : object with `as_certificate`, float or tuple of float
-        A certificate, a mechanism, or plain numbers, with a risk over pairs
-        of a population P.
-
-    kl_divergence : float
-        A bound :math:`\tau` of the Kullback-Leibler divergence of one record of P from
-        one of the other population Q, in nats, in [0, inf].
-
-    n_records : int
-        Records of a database, >= 1.
-
-    Returns
-    -------
-    guarantee : Certificate
-        The risk over pairs of Q, at most 1. A release whose guarantee is for every
-        pair as it was.
-
-    Raises
-    ------
-    ValueError
-        If it is no release, or a number is out of range.
-
-    IncompatibleError
-        If it is about a secret sample, whose pairs are of no population.
-
-    Notes
-    -----
-    **Guarantee** (:ref:`thm-conversions`). The records of a pair are independent, so
-    the laws of its n + 1 records (n + k for groups of k) are at most
-    :math:`\sqrt{(n + 1) \tau / 2}` apart in total variation, which the risk grows by.
-    The caller must ensure the bound, which has to be tiny: 0.05 more at 1000 records
-    takes 5e-6 nats. Source: Rubinstein and
-    Aldà (2017), Proposition 8; Pinsker's inequality.
-
-    Examples
-    --------
-    >>> from skparisk.core import transfer
-    >>> release = (0.5, 0.0, 0.05)
-    >>> round(transfer(release, kl_divergence=5e-6, n_records=999).risk, 6)
-    0.1
-    """
-    g = as_certificate(release)
-    divergence = check_number(kl_divergence, "kl_divergence", "[0, inf]")
-    n = check_at_least(n_records, "n_records", 1)
-    if g.protects_membership:
-        raise IncompatibleError(
-            "release must be about pairs of a population, but a secret sample is drawn "
-            "from these records: its guarantee is about these records, and no others."
-        )
-    if g.randomness == Scope.NOISE or not (g.risk or g.failure_prob):
-        return g
-    known = 0 if g.evidence is None else g.evidence.n_records
-    n_drawn = max(n, known) + g.group_size
-    apart = math.sqrt(n_drawn * divergence / 2) * (1 + ROUNDING)  # Prop. 8
-    return _convert(
-        g, Method.TRANSFERRED, risk=min(1.0, add_up([g.risk, min(1.0, apart)]))
-    )
-
-
 def known_level(release: Claim) -> Claim:
     """Return a release without what the law of its loss makes needless.
 
@@ -787,17 +665,20 @@ def known_level(release: Claim) -> Claim:
     """
     g, loss = release, release.loss
     explicit = g.randomness == Scope.NOISE
-    named = loss is None or not isinstance(loss.law, Law)  # of a ledger's file
-    if loss is None or named or (explicit and g.failure_prob):
+    if loss is None or (explicit and g.failure_prob):
         return _plain(g, loss=None)
     certain = not (g.delta or (explicit and g.risk))
     if explicit:
         g = _plain(g, delta=min(1.0, add_up([g.delta, g.risk])), risk=0.0)
     if loss.law.bounded:
-        level = add_up([loss.law.largest_loss(loss.shift), loss.excess])
-        level = min(level, g.epsilon) if certain else level
+        level = min(loss.largest, g.epsilon) if certain else loss.largest
         g = _plain(g, epsilon=level, delta=0.0)
     return g
+
+
+def _exact(number: float) -> Any:
+    """Return the decimal number that a float is written as, or infinity."""
+    return number if number == math.inf else decimal(number)
 
 
 def _plain(claim: Claim, **changes: Any) -> Claim:
@@ -811,9 +692,7 @@ def _convert(release: Certificate, method: Method, **changes: Any) -> Certificat
 
 def _times(number: float, k: int) -> float:
     """Return k times a number, rounded up as sums are."""
-    if math.isinf(number):
-        return number
-    return round_up(k * decimal(number))
+    return round_up(k * _exact(number))
 
 
 def _group_delta(epsilon: float, delta: float, k: int) -> float:
@@ -827,7 +706,7 @@ def _group_delta(epsilon: float, delta: float, k: int) -> float:
     return min(1.0, delta * math.exp(largest) * terms * (1 + ROUNDING))
 
 
-def _what_is_left(total: float, parts: Iterable[Certificate]) -> float:
+def _what_is_left(total: float, parts: Iterable[Claim]) -> float:
     """Return delta less those of the releases, rounded down."""
     own = exact_sum(g.delta for g in parts)
     if not own:  # next to 1 the smallest change of delta matters
@@ -841,23 +720,3 @@ def _what_is_left(total: float, parts: Iterable[Certificate]) -> float:
             best=round_up(own),
         )
     return left
-
-
-def _total(numbers: Iterable[float]) -> float:
-    """Return the sum in whichever order, inf where it is too large for a float."""
-    try:
-        return math.fsum(numbers)
-    except OverflowError:
-        return math.inf
-
-
-def _square(level: float) -> Fraction:
-    square = level * level
-    return Fraction(level) ** 2 if math.isinf(square) else Fraction(square)
-
-
-def _nearest(value: Fraction) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf

@@ -3,6 +3,23 @@
 Check, room in the ledger, answer, charge, noise, forget. What private data make others
 say is not shown: warnings, values in errors, and the frames of those who knew them.
 
+Private records arrive as plain arrays, and these read them before they are sealed, or
+in another way than by :func:`release`. What they tell is hidden, noised or on the
+claim:
+
+- ``_private_data.py``, ``reference/_records.py`` and ``reference/_domain.py``: checks,
+  casts and clips of values, whose errors do not show them
+- ``reference/_sketch.py``: hashes of rows, by which private records are recognized in a
+  table that is said to be public, and those of a secret draw or a learned law again
+- ``_classes.py``: the classes, where none are declared
+- ``_fitted_parts.py``: fits, which frozen parts of an estimator must not be the same as
+- ``reference/_secret.py``: the draw of a secret sample
+- ``reference/_learned.py``: the counts of a learned law
+- ``model_selection/_exponential.py``: the scores of records that were held out
+- ``model_selection/_reference.py``: the scores of a search without public records
+- ``audit/_blocks.py``: the count of an audit
+- ``preprocessing.py``: randomized response of columns; categories, if undeclared
+
 Silence is for one thread: `warnings.catch_warnings` silences the whole process while
 one thread needs it, and may leave it silenced where threads overlap. Here one permanent
 filter asks which thread is warning.
@@ -164,8 +181,9 @@ class Plan:
 
     Parameters
     ----------
-    query : callable
-        Answers on a database: ``query(X, y)``.
+    query : callable or None
+        Answers on a database: ``query(X, y)``. None: each record is released by itself,
+        as of different people.
 
     noise : callable
         ``noise(n_outputs)`` returns the noise for an answer of so many numbers and its
@@ -178,7 +196,7 @@ class Plan:
         Returns what ledgers are charged, of the certificate. None: the certificate.
     """
 
-    query: Query
+    query: Query | None
     noise: Callable[[int], tuple[Noise, Certificate]]
     at_most: Certificate
     charge: Callable[[Certificate], Certificate] | None = None
@@ -200,8 +218,9 @@ def release(
     """
     warn_if_seeded(noise_random_state)
     ledger.check_room(as_seeded(plan.at_most, noise_random_state))
-    answer = answered(plan.query, *open_sealed(private))
-    noise, certificate = plan.noise(len(answer))
+    X, y = open_sealed(private)
+    answer = X if plan.query is None else answered(plan.query, X, y)
+    noise, certificate = plan.noise(answer.shape[-1])
     evidence = certificate.evidence
     if evidence is not None and evidence.noise_scale != noise.noise_scale:
         raise ValueError("the noise of a plan must be that of its certificate.")
@@ -216,30 +235,6 @@ def release(
         noise_random_state=noise_random_state,
     )
     return released, certificate
-
-
-@forgetting
-def release_rows(
-    mechanism: Mechanism,
-    private: Sealed,
-    charge: Certificate,
-    ledger: Ledger,
-    *,
-    note: str = "",
-    noise_random_state: Any = None,
-) -> Any:
-    """Release each of some private records by itself, as of different people."""
-    warn_if_seeded(noise_random_state)
-    ledger.check_room(as_seeded(charge, noise_random_state))
-    rows, _ = open_sealed(private)
-    return draw(
-        mechanism,
-        rows,
-        [charge],
-        ledger,
-        note=note,
-        noise_random_state=noise_random_state,
-    )
 
 
 def draw(

@@ -7,11 +7,30 @@ from typing import Any, Self
 import numpy as np
 
 from skparisk._text import people_text
-from skparisk.core.checks import check_choice
+from skparisk.core.checks import check_choice, check_floats
+from skparisk.core.claim import Advantage, Success
 from skparisk.displays._steps import CertificateDisplay
 
 _KINDS = ("success", "trade-off")
 _POINTS = 257
+
+
+def true_positive_rates(gain: Advantage, false_positive_rates: Any) -> Success:
+    """Return how often tests know the person's database, at most.
+
+    What the advantage allows, and the rate that is known at 0.01, as the best tests
+    have a concave curve.
+    """
+    alpha = check_floats(false_positive_rates, "false_positive_rate", "[0, 1]")
+    at, curves = gain.false_positive_rate, []
+    for gained, detected in (
+        (gain.mean, gain.mean_detected),
+        (gain.quantile, gain.quantile_detected),
+    ):
+        # A concave curve through `detected` or below: it rises no faster beyond.
+        beyond = detected * np.maximum(alpha, at) / at
+        curves.append(np.minimum(np.minimum(alpha + gained, beyond), 1.0))
+    return Success(*curves)
 
 
 class AttackDisplay(CertificateDisplay):
@@ -102,7 +121,7 @@ class AttackDisplay(CertificateDisplay):
             x = np.sort(np.append(x, gain.false_positive_rate))
             self.ax_.set_xlabel("false-positive rate of a test")
             self.ax_.set_ylabel("true-positive rate, at most")
-            curves, chance = gain.true_positive_rate(x), x
+            curves, chance = true_positive_rates(gain, x), x
         about = [text for text in (name, self.caveat) if text is not None]
         what = "on average over people" if gain.risk else "for everyone"
         (self.mean_line_,) = self.ax_.plot(

@@ -16,8 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import check_X_y
 from sklearn.utils.parallel import Parallel, delayed
 
+from skparisk._checks import check_n_jobs, seed_sequence
 from skparisk._simulated import simulated
-from skparisk.core.checks import check_at_least, check_n_jobs, seed_sequence
+from skparisk.core.checks import check_at_least
 from skparisk.core.release import silenced
 from skparisk.displays._steps import Display, Floats
 from skparisk.ledger import suspend_open

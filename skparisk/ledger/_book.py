@@ -9,13 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from uuid import uuid4
 
-from skparisk.core.checks import (
-    BudgetExceededError,
-    IncompatibleError,
-    UnrecordedReleaseError,
-)
+from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Certificate
 from skparisk.core.compose import compose_basic
+from skparisk.exceptions import BudgetExceededError, UnrecordedReleaseError
 from skparisk.ledger._budget import Budget, triple
 from skparisk.ledger._history import History, LedgerEntry
 from skparisk.ledger._lines import (

@@ -39,7 +39,7 @@ class History:
     So one more entry costs the same however many there are.
     """
 
-    totals: Totals = field(default_factory=Totals.none)
+    totals: Totals = field(default_factory=Totals)
     n_entries: int = 0
     _entries: list[LedgerEntry] = field(default_factory=list)
     # Releases, and how many times each of them.

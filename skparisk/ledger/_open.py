@@ -12,9 +12,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from skparisk.core.checks import IncompatibleError, UnrecordedReleaseError
+from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Certificate, as_certificates
 from skparisk.core.compose import compose_basic
+from skparisk.exceptions import UnrecordedReleaseError
 from skparisk.ledger._book import Book, refusal
 from skparisk.ledger._history import LedgerEntry
 from skparisk.ledger._lines import now

@@ -10,12 +10,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin
 
+from skparisk._checks import check_flag
 from skparisk._fitted import whole_fit
 from skparisk._linear_predictions import LinearPredictions
 from skparisk._private import PrivateMixin
 from skparisk._private_data import validate_private
 from skparisk._training_data import SensitivitySource, read_as_public, reference_table
-from skparisk.core.checks import check_choice, check_flag, check_positive
+from skparisk.core.checks import check_choice, check_positive
 from skparisk.core.release import hide_values
 from skparisk.linear_model._bounds import (
     bounded_ridge_problem,

@@ -10,13 +10,9 @@ from typing import Any
 import numpy as np
 
 from skparisk._words import LEAKS
-from skparisk.core.checks import (
-    IncompatibleError,
-    PrivacyLeakWarning,
-    UnrecordedReleaseError,
-    warn_caller,
-)
+from skparisk.core.checks import IncompatibleError, PrivacyLeakWarning, warn_caller
 from skparisk.core.claim import Certificate, Leak, as_certificate
+from skparisk.exceptions import UnrecordedReleaseError
 from skparisk.ledger import PrivacyLedger
 from skparisk.ledger._open import tell_open
 from skparisk.model_selection._candidates import Records, fit_estimator

@@ -17,9 +17,10 @@ from sklearn.utils import (
 from sklearn.utils.metadata_routing import MetadataRouter
 
 from skparisk._callers import tell_leaks_around
+from skparisk._checks import check_n_jobs, check_verbose
 from skparisk._fitted import whole_fit
 from skparisk._private import PrivateMixin
-from skparisk.core.checks import check_n_jobs, check_random_state, check_verbose
+from skparisk.core.checks import check_random_state
 from skparisk.core.exact import noise_source
 from skparisk.core.release import hide_values
 from skparisk.model_selection._candidates import Records, as_indexable, configure

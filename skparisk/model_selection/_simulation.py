@@ -14,13 +14,9 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
+from skparisk._checks import check_n_jobs, check_verbose, seed_sequence
 from skparisk._simulated import simulated
-from skparisk.core.checks import (
-    check_at_least,
-    check_n_jobs,
-    check_verbose,
-    seed_sequence,
-)
+from skparisk.core.checks import check_at_least
 from skparisk.core.release import silenced
 from skparisk.ledger import suspend_open
 from skparisk.model_selection._candidates import (

@@ -1,4 +1,4 @@
-"""What the papers print and does not hold, for whoever reproduces or compares them.
+"""What the papers print, for whoever reproduces it; much of it does not hold.
 
 Nothing in the rest of the package rests on this module: its functions are formulas of
 numbers, and no certificate comes of them. What takes their place, and a counterexample
@@ -26,6 +26,7 @@ from skparisk.papers._privacy_at_risk import (
     dandekar_noise_epsilon,
 )
 from skparisk.papers._svm import rubinstein_svm_sensitivity_bound
+from skparisk.papers._transfer import rubinstein_transferred_risk
 
 __all__ = [
     "DKWOperatingPoint",
@@ -42,5 +43,6 @@ __all__ = [
     "dkw_least_noise",
     "dkw_least_risk",
     "rubinstein_svm_sensitivity_bound",
+    "rubinstein_transferred_risk",
     "sample_confidence",
 ]

@@ -66,7 +66,7 @@ def compose_privacy_at_risk(
     300 releases of level 0.5 the journal's level at delta 1e-5 is 63.07407, and the
     exact one is 63.98180. No violation
     of the preprint's is known at the confidence of `dandekar_confidence`. Use
-    `compose_exact` or `compose_laplace`.
+    `compose_exact` or `compose_advanced`.
 
     Examples
     --------

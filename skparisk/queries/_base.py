@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from skparisk.core.pairs import LargestMove
 from skparisk.core.release import without_values
@@ -425,11 +425,3 @@ def same_but_for(share: float, one: NDArray[Any], other: NDArray[Any]) -> bool:
     return one.shape == other.shape and np.allclose(
         one, other, rtol=0.0, atol=share * size, equal_nan=True
     )
-
-
-def check_answer(answer: ArrayLike, what: str) -> NDArray[np.float64]:
-    """Return finite numbers, or say that they are not."""
-    checked = np.asarray(answer, dtype=np.float64)
-    if not np.isfinite(checked).all():
-        raise ValueError(f"The query returned NaN or infinity on {what}.")
-    return checked

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.checks import check_flag, check_positive
+from skparisk._checks import check_flag
+from skparisk.core.checks import check_positive
 from skparisk.core.pairs import LargestMove
 from skparisk.neighbors import NeighborPairs
 from skparisk.queries._base import Differences, PairDifferences, Query

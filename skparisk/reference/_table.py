@@ -15,12 +15,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skparisk.core.checks import (
-    check_at_least,
-    check_choice,
-    check_flag,
-    check_random_state,
-)
+from skparisk._checks import check_flag
+from skparisk.core.checks import check_at_least, check_choice, check_random_state
 from skparisk.core.claim import Assumption
 from skparisk.core.sealed import PublicForm, Records, TargetForm, is_frame
 from skparisk.reference._base import Held, RecordPool, RecordSource, Reference

@@ -25,11 +25,11 @@ from typing import Any, Self
 import numpy as np
 
 from skparisk import _words as words
+from skparisk._checks import check_flag
 from skparisk._filed import FiledCertificate
 from skparisk._text import printable, strict
 from skparisk._version import __version__
 from skparisk.audit import ClaimAudit
-from skparisk.core.checks import check_flag
 from skparisk.core.claim import Claim, as_certificate
 from skparisk.core.laws import LAWS
 from skparisk.core.noise import AdditiveNoise
@@ -343,8 +343,7 @@ def _variant(claim: Claim) -> tuple[str, dict[str, float]]:
 
     A risk over pairs is in no parameter: the variant is then one of its own.
     """
-    known = claim.randomness == "explicit" and claim.method != "transferred"
-    sure = known or not (claim.risk or claim.failure_prob)
+    sure = claim.randomness == "explicit" or not (claim.risk or claim.failure_prob)
     if sure and claim.private and not claim.protects_membership:
         delta = add_up([claim.delta, claim.risk, claim.failure_prob])
         if not delta:

@@ -6,8 +6,9 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
+from skparisk._checks import check_flag
 from skparisk.core.calibrate import Target, check_known
-from skparisk.core.checks import check_choice, check_flag, check_positive
+from skparisk.core.checks import check_choice, check_positive
 from skparisk.core.laws import NORMS, Law, as_law
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skparisk._checks import check_n_jobs
 from skparisk._progress import Progress, Watched
 from skparisk.core.checks import (
     CalibrationError,
     check_at_least,
-    check_n_jobs,
     check_random_state,
     check_relation,
 )

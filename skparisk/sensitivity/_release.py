@@ -13,22 +13,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._callers import refuse_learned_around
+from skparisk._checks import warn_private_reference, warn_redrawn
 from skparisk._private_data import (
     validate_private,
     validate_private_records,
 )
 from skparisk._simulated import is_simulated
 from skparisk.core.calibrate import Noise
-from skparisk.core.checks import IncompatibleError, warn_private_reference, warn_redrawn
+from skparisk.core.checks import IncompatibleError
 from skparisk.core.claim import Certificate, Evidence, Leak
 from skparisk.core.noise import AdditiveNoise, IsotropicShape
 from skparisk.core.pairs import SampledPairs, Withheld, norms_of_pairs
-from skparisk.core.release import (
-    Plan,
-    hide_values,
-    release,
-    release_rows,
-)
+from skparisk.core.release import Plan, hide_values, release
 from skparisk.core.sealed import PublicForm, Records, Sealed, seal
 from skparisk.ledger import OPEN
 from skparisk.ledger._open import refuse_without_level
@@ -193,8 +189,11 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         private = self._seal(X, y)
         relation = str(self.certificate_.relation)
         check_n_records(private.n_records, self.n_records_, relation)
+        return self._release_planned(self.query_, private)
+
+    def _release_planned(self, query: Query | None, private: Sealed) -> Any:
         plan = Plan(
-            self.query_,
+            query,
             self._noise_of,
             at_most=self.claim_.charge,
             charge=lambda certificate: self.claim_.charge,
@@ -271,7 +270,7 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
         X, _ = self._check_data(self.query_, X, None, reset=False)
         self._recognize(X, None)
         self._check_noise()
-        return np.asarray(self._release_rows(self._seal(X, None)))
+        return np.asarray(self._release_planned(None, self._seal(X, None)))
 
     def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Sample from data and release the same data; warns, as they are private.
@@ -315,17 +314,6 @@ class ReleaseMixin(OneToOneFeatureMixin, TransformerMixin):
                 "certificate was made, so the certificate does not mention it: fit or "
                 "calibrate again."
             )
-
-    def _release_rows(self, private: Sealed) -> Any:
-        """Release each record by itself: rows of records are different people's."""
-        return release_rows(
-            self.mechanism_,
-            private,
-            self.claim_.charge,
-            OPEN,
-            note=str(self.query_),
-            noise_random_state=self.noise_random_state,
-        )
 
     def _check_data(
         self, query: Query, X: Any, y: Any, *, reset: bool

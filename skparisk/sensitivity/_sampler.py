@@ -18,6 +18,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._callers import refuse_learned_around
+from skparisk._checks import check_n_jobs, check_seed, check_verbose
 from skparisk._fitted import whole_fit
 from skparisk._progress import Watched
 from skparisk._simulated import is_simulated
@@ -26,13 +27,9 @@ from skparisk.core import calibrate as core
 from skparisk.core.calibrate import Rule, Target, Terms, as_rule
 from skparisk.core.checks import (
     CalibrationError,
-    ReferenceWarning,
     check_at_least,
     check_choice,
-    check_n_jobs,
     check_relation,
-    check_seed,
-    check_verbose,
     warn_caller,
 )
 from skparisk.core.claim import Certificate, Doubt, Population
@@ -42,6 +39,7 @@ from skparisk.core.noise import NoiseShape
 from skparisk.core.pairs import SampledPairs, Withheld, norms_of_pairs
 from skparisk.core.release import as_seeded, hide_values
 from skparisk.core.sealed import PublicForm, is_frame
+from skparisk.exceptions import ReferenceWarning
 from skparisk.queries import Query, RecordQuery
 from skparisk.queries._given import own_query
 from skparisk.reference import Reference, SecretSample, TableReference, as_reference

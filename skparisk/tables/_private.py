@@ -19,13 +19,13 @@ from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from skparisk._callers import tell_leaks_around
+from skparisk._checks import check_flag
 from skparisk._fitted import whole_fit
 from skparisk.core.calibrate import Target, find_known
 from skparisk.core.checks import (
     IncompatibleError,
     check_at_least,
     check_epsilon,
-    check_flag,
     check_positive,
     check_probability,
     check_relation,

@@ -37,7 +37,6 @@ from skparisk._training_data import (
 from skparisk._words import PROVISOS
 from skparisk.core.checks import (
     IncompatibleError,
-    ReferenceWarning,
     check_at_least,
     check_random_state,
     warn_caller,
@@ -45,6 +44,7 @@ from skparisk.core.checks import (
 from skparisk.core.claim import Assumption, Leak
 from skparisk.core.release import hide_values, silenced, without_values
 from skparisk.core.sealed import Records, container_of, is_frame
+from skparisk.exceptions import ReferenceWarning
 from skparisk.neighbors import Database
 from skparisk.queries import AttributeReader, EstimatorQuery, PredictionReader, Reader
 from skparisk.queries._addends import ClassAddend

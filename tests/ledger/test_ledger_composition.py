@@ -45,7 +45,7 @@ def test_sums_that_are_kept_are_those_of_the_whole_list(parts, delta, share):
     slack = delta * share
 
     def kept():
-        totals = Totals.none()
+        totals = Totals()
         for release, times in parts:
             totals = totals.plus(release, times)
         return totals

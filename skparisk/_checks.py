@@ -1,0 +1,84 @@
+"""Checks of parameters, and warnings, that the core does not need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skparisk.core.checks import (
+    PrivacyLeakWarning,
+    check_at_least,
+    check_random_state,
+    is_whole,
+    warn_caller,
+)
+
+
+def warn_private_classes() -> None:
+    """Warn that the classes are those of the data that are to be protected."""
+    warn_caller(
+        "The classes are those of the private labels because none were declared: the "
+        "set of classes is released without noise. Declare classes, or give a "
+        "reference with labels.",
+        PrivacyLeakWarning,
+    )
+
+
+def warn_redrawn() -> None:
+    """Warn that two secret samples of the same records were released."""
+    warn_caller(
+        "Another secret sample of these records, or of a part of them, was released "
+        "before, as by each fold of a cross-validation: there is no theorem for both "
+        "together. Draw once, half = SecretSample(fraction).draw(X, y), and give "
+        "reference=half to all fits.",
+        PrivacyLeakWarning,
+    )
+
+
+def warn_private_reference() -> None:
+    """Warn that pairs are sampled from the data that are to be protected."""
+    warn_caller(
+        "Neighboring databases are sampled from the private data themselves, or from a "
+        "table that shares records with them: the sensitivity and the noise scale are "
+        "then computed from these data without noise, and the guarantee is only about "
+        "resamples of them. Ways out: public records, X_reference=X_public, "
+        "y_reference=y_public, of which forty may do; a secret sample of the records, "
+        "sensitivity=SensitivitySampler(reference=SecretSample(0.5)); a "
+        "proven bound, sensitivity='bound', where there is one. The documentation says "
+        'how to choose, under "Little or no public data".',
+        PrivacyLeakWarning,
+    )
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
+def check_n_jobs(value: Any) -> int | None:
+    """Return a number of workers in the sense of joblib: any whole number but 0."""
+    if value is not None and (not is_whole(value) or value == 0):
+        raise ValueError(
+            f"n_jobs must be None or a whole number other than 0, got {value!r}."
+        )
+    return value
+
+
+def check_verbose(value: Any) -> int:
+    """Return how much to tell; None is 0."""
+    return 0 if value is None else check_at_least(value, "verbose", 0)
+
+
+def check_seed(value: Any, name: str) -> None:
+    """Refuse what `check_random_state` does, which takes long for a number."""
+    if not (is_whole(value) and 0 <= value < 2**32):
+        check_random_state(value, name)
+
+
+def seed_sequence(random_state: Any) -> np.random.SeedSequence:
+    """Return what seeds follow from, drawn once; `random_state` is checked."""
+    entropy = check_random_state(random_state, "random_state").bytes(16)
+    return np.random.SeedSequence(int.from_bytes(entropy, "little"))
