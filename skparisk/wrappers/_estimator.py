@@ -64,7 +64,6 @@ from skparisk.wrappers._forests import (
     make_leaf_query,
     refuse_combined_trees,
 )
-from skparisk.wrappers._isotonic import is_isotonic, make_isotonic_query
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
 from skparisk.wrappers._naive_bayes import find_naive_bayes, make_bayes_query
 from skparisk.wrappers._public_records import PublicRecords
@@ -384,8 +383,7 @@ def make_query(
             level = float(model.epsilon) if proven else math.inf
             return make_leaf_query(estimator, public, labels, level)
         if isinstance(model.sensitivity, str):  # "bound", which others do not have
-            if labels is None:
-                return make_isotonic_query(estimator, public, float(model.epsilon))
+            assert labels is not None
             return make_bayes_query(estimator, public, labels)
         prepared, public_steps = freeze_structure(estimator, public)
         fits = list(public.fits(prepared))
@@ -670,11 +668,11 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
 
     sensitivity : SensitivitySampler, float, "bound" or None, default=None
         Where the sensitivity comes from: :ref:`private-parameters`. "bound", for trees,
-        forests, naive Bayes classifiers and isotonic regression, is proven: pure
-        epsilon-differential privacy. Forests get much less noise from a sampler with
-        ``randomness="both"`` and ``law="gaussian"``; for them a noise shape of "auto"
-        is "isotropic". The last two have bounds of features from the reference, to
-        which they are clipped.
+        forests and naive Bayes classifiers, is proven: pure epsilon-differential
+        privacy. Forests get much less noise from a sampler with ``randomness="both"``
+        and ``law="gaussian"``; for them a noise shape of "auto" is "isotropic". Naive
+        Bayes classifiers have bounds of features from the reference, to which they are
+        clipped.
 
     align : callable, "auto" or None, default="auto"
         For fits that are defined up to sign or order: ``align(numbers, anchor)`` is
@@ -912,8 +910,7 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
     @property
     def _sums_bounded(self) -> bool:
         bound = isinstance(self.sensitivity, str) and self.release == "auto"
-        found = find_naive_bayes(self.estimator) is not None
-        return bound and (found or is_isotonic(self.estimator))
+        return bound and find_naive_bayes(self.estimator) is not None
 
     def _prepare(self, source: SensitivitySampler) -> SensitivitySampler:
         fitted = hasattr(source, "certificate_")
