@@ -30,10 +30,10 @@ from sklearn.preprocessing import Normalizer, OneHotEncoder
 from sklearn.utils import all_estimators
 from suited import make, suitable
 from threadpoolctl import threadpool_limits
+from unnoised import numbers_in, telling
 from wrapped import SECOND, numbers_reached, private
 
 from skparisk import CalibrationError, IncompatibleError
-from skparisk.audit._numbers import numbers_in, telling
 from skparisk.queries import LeafQuery
 from skparisk.queries._state import read
 from skparisk.wrappers._finding import METHODS, main_methods

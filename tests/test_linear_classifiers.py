@@ -30,6 +30,7 @@ from linear_classifiers import (
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from unnoised import numbers_in
 
 from skparisk import (
     CalibrationError,
@@ -37,7 +38,6 @@ from skparisk import (
     PrivateLogisticRegression,
     SensitivitySampler,
 )
-from skparisk.audit._numbers import numbers_in
 from skparisk.reference import TableReference
 
 each_way = pytest.mark.parametrize(
