@@ -39,11 +39,10 @@ from skparisk._training_data import (
     recipe_of,
     samples_training_data,
 )
-from skparisk._words import DOUBTS, LEAKS
+from skparisk._words import DOUBTS
 from skparisk.core.calibrate import Noise, find_known
 from skparisk.core.checks import (
     IncompatibleError,
-    PrivacyLeakWarning,
     ReferenceWarning,
     check_at_least,
     check_choice,
@@ -428,14 +427,9 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
             self._add_to_claim(
                 assumptions=[Assumption.FROZEN_PARTS], note="parts fitted before"
             )
-        around = leaks_around()
-        leaks = [leak for leak in around if leak not in certificate.leaks]
-        if not leaks:
-            return
-        if not is_searched():
-            for leak in leaks:
-                warn_caller(f"{LEAKS[leak]} {around[leak]}", PrivacyLeakWarning)
-        self._add_to_claim(leaks=leaks, note="what is around a fit")
+        leaks = leaks_around(certificate.leaks, warn=not is_searched())
+        if leaks:
+            self._add_to_claim(leaks=leaks, note="what is around a fit")
 
     def _noise_deviations(self) -> NDArray[np.float64]:
         """Return about how large the noise of each output is, or that of all."""
