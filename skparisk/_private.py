@@ -45,7 +45,6 @@ from skparisk.core.checks import (
     IncompatibleError,
     ReferenceWarning,
     check_at_least,
-    check_choice,
     check_epsilon,
     check_n_jobs,
     check_positive,
@@ -132,8 +131,6 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
         noise_source(self.noise_random_state)
         check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
-        if self.combine is not None:
-            check_choice(self.combine, "combine", self._combines)
         proven = bound_parameters is not None
         if isinstance(source, str) and source == "bound" and proven:
             return "bound"
@@ -188,7 +185,6 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
 
         Nothing of the private records is kept for it.
         """
-        self._check_combine(source, table)
         recipe = recipe_of(source, table)
         if recipe is not None:
             assert isinstance(source, SensitivitySampler)
@@ -222,7 +218,6 @@ class PrivateMixin(HintMixin, BesidePublicMixin):
                     "reference None to sample from the training data with a warning."
                 )
             if private:
-                self._refuse_combine("the reference has records of the training data")
                 warn_private_reference()
             known = of_source if table is None else known
         elif private:

@@ -59,10 +59,7 @@ from skparisk.wrappers._finding import put
 
 PARAMETERS = set(PrivateEstimator(Ridge()).get_params(deep=False))
 FITTED = {
-    "combine_",
-    "private_weight_",
     "reference_comparison_",
-    "reference_shift_",
     "released_",
     "estimator_",
     "template_",

@@ -62,7 +62,6 @@ from skparisk.sensitivity._workers import one_thread
 from skparisk.wrappers._forests import (
     find_trees,
     make_leaf_query,
-    refuse_combined_trees,
 )
 from skparisk.wrappers._methods import ServedMethods, releases_predictions
 from skparisk.wrappers._naive_bayes import find_naive_bayes, make_bayes_query
@@ -689,10 +688,6 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         what was released. None: the nearest point answers, where there are only
         numbers.
 
-    combine : "reference" or None, default=None
-        "reference": what was released is weighed with a fit on the public records, at
-        no cost: :ref:`private-parameters`.
-
     classes, n_jobs, random_state, noise_random_state, verbose
         The public classes, the sampling of pairs, the noise: :ref:`private-parameters`.
 
@@ -714,8 +709,7 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Of classifiers.
 
-    released_, combine_, private_weight_ : objects
-    reference_shift_, reference_comparison_ : objects
+    released_, reference_comparison_ : objects
         What was released, and public records beside it: :ref:`private-attributes`.
 
     epsilon_, gamma_, risk_, confidence_ : float
@@ -766,7 +760,6 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         X_public: Any = None,
         surrogate: Any = None,
         classes: Any = None,
-        combine: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         noise_random_state: Any = None,
@@ -781,7 +774,6 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         self.X_public = X_public
         self.surrogate = surrogate
         self.classes = classes
-        self.combine = combine
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.noise_random_state = noise_random_state
@@ -855,9 +847,7 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
         refuse_frozen_on(frozen, wrapped, features, targets)
         self.schema_, query, records = self._find_query(source, estimator, data, labels)
         public = None
-        if isinstance(query, LeafQuery):
-            refuse_combined_trees(self.combine)
-        else:
+        if not isinstance(query, LeafQuery):
             public = self._find_public_fit(source, query, data)
         if source == "bound":
             assert isinstance(query, LeafQuery)
@@ -887,6 +877,7 @@ class PrivateEstimator(ServedMethods, Unpadded, PrivateMixin, BaseEstimator):
                 served = serve(model, asked.reader, numbers, asked.template, labels)
             model.estimator_ = served
 
+        self.released_ = released
         self._serve(
             released,
             public,

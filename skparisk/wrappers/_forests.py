@@ -411,15 +411,6 @@ def _cut(
     return numbered, int(max(each.max() for each in numbered)) + 1
 
 
-def refuse_combined_trees(combine: str | None) -> None:
-    """Refuse to weigh with public records what is weighed with them anyway."""
-    if combine is not None:
-        raise ValueError(
-            "combine must be None for trees and forests, whose released leaf values "
-            f"are weighed with those of public records anyway; got {combine!r}."
-        )
-
-
 def _check_public(estimator: Any, public: PublicRecords) -> Reference:
     """Return the reference that splits are from, or say why there can be none."""
     model, reference = find_trees(estimator), public.reference
